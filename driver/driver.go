@@ -1,0 +1,204 @@
+// Package driver is the narrow waist of Pawl: what a backend must do, and nothing more.
+//
+// A backend stores one [Entry] per name and changes it in atomic steps. It never waits, never renews by
+// itself, and starts no goroutine that Close does not end. Waiting, renewal, terms and telling the holder
+// that it lost are done once, for all backends, by the root package.
+//
+// Users do not need this package. Who writes a backend implements [Driver], runs
+// [github.com/pawl-go/pawl/drivertest] on it, and is done; a backend with transactions or
+// compare-and-swap gets the algorithm from [github.com/pawl-go/pawl/locktable].
+package driver
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Driver is one client of one backend. All methods may be called from many goroutines at once.
+//
+// The rules that every method keeps:
+//
+//   - The backend's clock decides what has expired, never the caller's. At the instant of its expiry a
+//     lease is over.
+//   - Each name is changed in one atomic step, and every step first removes what has expired, then grants
+//     to the head of the queue while it fits.
+//   - fence = max(last fence of this name + 1, the backend's time in microseconds since 1970), in the same
+//     step as the grant. So fences rise even when the backend forgot the name.
+//   - Names are compared byte for byte.
+//   - ctx bounds the call. When it ends early, or on any error but those named here, the outcome is unknown:
+//     the caller asks again with the same token, or releases it.
+//   - Input that [Claim.Validate] refuses is answered with its error before anything is sent; after Close
+//     everything is answered with [ErrClosed]; trouble with the backend is an [*Error].
+type Driver interface {
+	// Acquire makes one attempt and never waits.
+	//
+	// It is idempotent per token: repeated after a lost reply it answers with the grant that was made, and
+	// has made it last a full TTL from now. If the claim cannot be granted, the error is a [*HeldError]; if
+	// c.Queue is set the claim has then a place in the queue, and each repeat keeps that place for another
+	// WaitTTL. A place that was not kept is lost, and the repeat joins at the end.
+	//
+	// Whoever passes a name on (by Release, or by finding an expired holder) grants it to the head of the
+	// queue on the spot. Such a grant lasts the waiter's WaitTTL; its next Acquire or Renew makes it a TTL.
+	Acquire(ctx context.Context, c Claim) (Grant, error)
+
+	// Renew makes leases last their TTL from now: it compares the token, then extends; it never creates a
+	// lease and never shortens one. It answers per lease, in order: nil, or ErrNotHeld (a [*BrokenError] when
+	// the backend knows who took it), or that lease's own trouble. The second result is for trouble with the
+	// whole batch, and then nothing is known of any of them.
+	Renew(ctx context.Context, leases []Lease) ([]error, error)
+
+	// Release ends a lease, or leaves the queue, and passes the name on. It answers ErrNotHeld if the token
+	// neither holds nor waits (never held, released before, expired, broken). With l.Linger, the name stays
+	// held until that long after the grant, though no longer by this token.
+	Release(ctx context.Context, l Lease) error
+
+	// Entry reads one name, for people. What has expired is not shown. A name that was never locked, or was
+	// forgotten, is an Entry with nothing in it, not an error.
+	Entry(ctx context.Context, name string) (Entry, error)
+
+	// Properties says what is true of this backend, as far as it is known by now. It never blocks.
+	Properties() Properties
+
+	// Close frees what the driver itself opened, and nothing that was handed to it. It does not release
+	// leases. A second Close does nothing.
+	Close() error
+}
+
+// Signaler is a driver whose backend can push.
+type Signaler interface {
+	// Listen calls f for each signal that concerns a token claimed through this driver, until stop is
+	// called. f does not block and may be called from several goroutines, also from inside a method of the
+	// driver. A signal may be late, repeated or missing: nothing may depend on it but speed.
+	Listen(f func(Signal)) (stop func())
+}
+
+// Lister is a driver that can list its names.
+type Lister interface {
+	// List yields the entries whose name starts with prefix and that somebody holds or waits for, or that are
+	// closed, in byte order of their names. It is no snapshot: each entry is true at its own instant. A
+	// non-nil error is the last that is yielded.
+	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
+}
+
+// Breaker is a driver that can take a lease from its holder.
+type Breaker interface {
+	// Break ends the lease that has this fence (or whose run of fences contains it), and keeps the name
+	// closed for delay, so that the holder, who is told by whom and for how long, can stop before the next one
+	// starts. It answers ErrNotHeld if no holder has this fence: then it has changed nothing.
+	Break(ctx context.Context, name string, fence uint64, delay time.Duration, by Owner) error
+}
+
+// Doctor is a driver that can judge how its server is set up.
+type Doctor interface {
+	// Diagnose returns what a careful operator would change, most serious first. Empty means healthy.
+	Diagnose(ctx context.Context) ([]Finding, error)
+}
+
+// Claim is one attempt to hold a name.
+type Claim struct {
+	Name  string // what is locked, see ValidateName
+	Token Token  // new for each claim; who knows it can release
+	Owner Owner  // for people; never proof of anything
+
+	// It is granted when nobody waits ahead of it, the name is not closed, and the weights that are held plus
+	// Weight are at most Limit. A mutex is All of All, a reader 1 of All, a semaphore k of n. Each claim is held
+	// to its own Limit only, so a semaphore can be resized while it is in use.
+	Weight, Limit int
+
+	TTL     time.Duration // how long the lease lasts without a renewal, MinTTL to MaxTTL
+	WaitTTL time.Duration // how long a place in the queue lasts without a repeat; needed with Queue
+
+	Queue bool // when it cannot be granted: take, or keep, a place in the queue
+	Force bool // break whoever holds the name, pass whoever waits, and be granted, in one step
+
+	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 is not at all
+	Fences    int           // how many fences to reserve in a row, for an exclusive claim; 0 means 1
+}
+
+// All is the weight of a claim that tolerates no other, and the limit of one that counts nobody.
+const All = 1<<31 - 1
+
+// Grant is the answer to a claim that was granted.
+type Grant struct {
+	Fence uint64        // the first fence of the run
+	Run   int           // how many fences are reserved, at least 1; fewer than asked for is allowed
+	TTL   time.Duration // the lease lasts at least this long from the moment Acquire was called
+}
+
+// Lease names a granted or waiting claim.
+type Lease struct {
+	Name   string
+	Token  Token
+	TTL    time.Duration // for Renew: how long it shall last from now
+	Linger time.Duration // for Release: how long after the grant the name stays held, all the same; 0 is not
+}
+
+// Entry is what a backend knows of one name, as people may see it: without tokens.
+type Entry struct {
+	Name      string
+	Fence     uint64 // the last fence granted, ever; 0 if none is remembered
+	Holders   []Holder
+	Waiters   []Waiter      // in the order in which they will be served
+	ClosedFor time.Duration // how much longer nothing will be granted, after a break or an expiry
+}
+
+// Holder is somebody who holds a name.
+type Holder struct {
+	Fence         uint64
+	Weight, Limit int
+	Owner         Owner
+	Since         time.Time     // of the grant, on the backend's clock
+	ExpiresIn     time.Duration // from the reading of the entry
+	Lingering     bool          // released, and kept for its at-least time
+}
+
+// Waiter is somebody in the queue of a name.
+type Waiter struct {
+	Weight, Limit int
+	Owner         Owner
+	Since         time.Time
+	ExpiresIn     time.Duration // of its place, unless it is kept
+}
+
+// Owner says who claims, for people to read.
+type Owner struct {
+	Client string            // a client's id, the same for all its claims
+	Host   string            // where it runs
+	PID    int               // as which process
+	Labels map[string]string // what the user says of the claim; at most MaxLabels
+}
+
+// Properties are facts about a backend.
+type Properties struct {
+	Backend       string        // its short name, as in messages: "memory", "sqlite"
+	Clock         string        // whose clock decides expiry: "process", "host", "server"
+	FenceSurvives string        // what fences are known to rise across, in a sentence
+	MinTTL        time.Duration // the shortest TTL that the backend can keep
+	Push          bool          // signals arrive; if not, waiting means asking again
+}
+
+// Finding is one thing that a Doctor found.
+type Finding struct {
+	Severity string // "error": guarantees do not hold; "warning": they hold by luck; "info"
+	Subject  string // what was looked at
+	Detail   string // what is wrong
+	Advice   string // what to do
+}
+
+// Signal is a push from the backend: a hint that saves waiting.
+type Signal struct {
+	Kind  SignalKind
+	Token Token  // whom it concerns; zero for Look means everybody
+	Fence uint64 // with Granted
+	Run   int    // with Granted
+}
+
+// SignalKind says what a signal is about.
+type SignalKind int
+
+const (
+	Look    SignalKind = iota // something changed, or may have: ask again
+	Granted                   // the waiting token was granted, for its WaitTTL
+	Lost                      // the token no longer holds its lease: check
+)

@@ -1,0 +1,137 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What can be branched on, with errors.Is. The root package exports these same values.
+var (
+	ErrHeld        = errors.New("pawl: held by another")
+	ErrNotHeld     = errors.New("pawl: not held by this token")
+	ErrInvalid     = errors.New("pawl: invalid")
+	ErrClosed      = errors.New("pawl: closed")
+	ErrUnavailable = errors.New("pawl: backend unavailable")
+)
+
+// HeldError answers a claim that was not granted. It Is ErrHeld.
+type HeldError struct {
+	Name      string
+	Holders   []Holder      // empty if the name is only closed, or others are waiting for it
+	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
+	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
+
+	// RetryAfter is when things change by themselves: the first holder that stands in the way expires, or the
+	// name opens again. 0 means that this cannot be known.
+	RetryAfter time.Duration
+}
+
+// Is makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+func (e *HeldError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "pawl: %q is ", e.Name)
+	switch {
+	case len(e.Holders) > 0:
+		h := e.Holders[0]
+		fmt.Fprintf(&b, "held by %v (fence %d, %v left)", h.Owner, h.Fence, round(h.ExpiresIn))
+		if n := len(e.Holders) - 1; n > 0 {
+			fmt.Fprintf(&b, " and %d more", n)
+		}
+	case e.ClosedFor > 0:
+		fmt.Fprintf(&b, "closed for another %v, because its last holder did not release it", round(e.ClosedFor))
+	default:
+		b.WriteString("waited for by others")
+	}
+	if e.Position > 0 {
+		fmt.Fprintf(&b, "; place %d in the queue", e.Position)
+	}
+	return b.String()
+}
+
+// String is how an owner is named in messages: host:pid, or the client's id when there is none, and its
+// labels. What came from others is quoted where it could confuse a terminal.
+func (o Owner) String() string {
+	who := plain(o.Host)
+	if o.PID != 0 {
+		who = fmt.Sprintf("%s:%d", who, o.PID)
+	}
+	if who == "" {
+		who = plain(o.Client)
+	}
+	if who == "" {
+		who = "somebody"
+	}
+	for _, k := range o.labelKeys() {
+		who += " " + plain(k) + "=" + plain(o.Labels[k])
+	}
+	return who
+}
+
+// BrokenError answers the renewal of a lease that was taken from its holder. It Is ErrNotHeld.
+type BrokenError struct {
+	By        Owner
+	ClosedFor time.Duration // nobody can be granted the name for this long, from the sending of the renewal
+}
+
+// Is makes errors.Is(err, ErrNotHeld) true.
+func (e *BrokenError) Is(target error) bool { return target == ErrNotHeld }
+
+func (e *BrokenError) Error() string { return "pawl: broken by " + e.By.String() }
+
+// InvalidError refuses input before anything is sent. It Is ErrInvalid.
+type InvalidError struct {
+	What    string // "name", "TTL", ...
+	Problem string // what was wrong with it
+	Allowed string // what would have been right
+}
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("pawl: invalid %s: %s; allowed: %s", e.What, e.Problem, e.Allowed)
+}
+
+// Error is trouble with the backend. It Is ErrUnavailable, and the backend's own error is inside.
+type Error struct {
+	Backend   string // as in Properties, and where: "sqlite /var/lib/pawl/locks.db". Never a password
+	Op        string // "acquire", "renew", ...
+	Name      string // on which name; "" if it was not about one
+	Hint      string // what to do, for the person who reads this at night; may be empty
+	Permanent bool   // asking again will not help: wrong password, file is no database, ...
+	Err       error
+}
+
+// Is makes errors.Is(err, ErrUnavailable) true.
+func (e *Error) Is(target error) bool { return target == ErrUnavailable }
+
+// Unwrap gives the backend's own error.
+func (e *Error) Unwrap() error { return e.Err }
+
+func (e *Error) Error() string {
+	s := "pawl: " + e.Backend + ": " + e.Op
+	if e.Name != "" {
+		s += fmt.Sprintf(" %q", e.Name)
+	}
+	s += ": " + e.Err.Error()
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
+	}
+	return s
+}
+
+// round keeps a duration readable: four digits say enough.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > time.Minute:
+		return d.Round(time.Second)
+	case d > time.Second:
+		return d.Round(10 * time.Millisecond)
+	default:
+		return d.Round(10 * time.Microsecond)
+	}
+}

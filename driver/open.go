@@ -1,0 +1,68 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Opener makes a driver from a URL whose scheme it was registered for. It owns what it opens: Close frees
+// it. Its errors never hold a password; u.Redacted() is safe to show.
+type Opener func(ctx context.Context, u *url.URL) (Driver, error)
+
+var (
+	openersMu sync.RWMutex
+	openers   = map[string]Opener{}
+)
+
+// Register makes a backend known to [Open] under a URL scheme, from its package's init. Registering a
+// scheme twice panics: two packages then claim the same URLs.
+func Register(scheme string, open Opener) {
+	openersMu.Lock()
+	defer openersMu.Unlock()
+	if _, dup := openers[scheme]; dup {
+		panic("pawl: two backends registered the URL scheme " + scheme)
+	}
+	openers[scheme] = open
+}
+
+// Open makes a driver from a URL. A URL that cannot be read, or whose scheme nobody registered, is an
+// [*InvalidError].
+func Open(ctx context.Context, rawURL string) (Driver, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// A *url.Error repeats the whole URL, and with it the password: only its cause is shown.
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		if strings.Contains(rawURL, "@") { // the cause may quote a part of it, too
+			err = errors.New("it cannot be parsed")
+		}
+		return nil, invalid("URL", err.Error(), "scheme://...")
+	}
+	openersMu.RLock()
+	open, known := openers[u.Scheme]
+	schemes := slices.Sorted(maps.Keys(openers))
+	openersMu.RUnlock()
+	switch {
+	case u.Scheme == "":
+		return nil, invalid("URL", "has no scheme", list(schemes))
+	case !known:
+		return nil, invalid("URL", fmt.Sprintf("has the scheme %q, which no imported backend registered", u.Scheme),
+			list(schemes)+`; import a backend for its URLs: import _ "github.com/pawl-go/pawl/sqlitelock"`)
+	}
+	return open(ctx, u)
+}
+
+func list(schemes []string) string {
+	if len(schemes) == 0 {
+		return "none, for no backend is imported"
+	}
+	return strings.Join(schemes, ", ")
+}

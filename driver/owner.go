@@ -1,0 +1,20 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+func (o Owner) labelKeys() []string { return slices.Sorted(maps.Keys(o.Labels)) }
+
+// plain returns s as it is when a terminal shows it as it is, and quoted otherwise: labels and host names
+// are written by others, and must not be able to move the cursor, hide text, or forge a line.
+func plain(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == '\uFFFD' }) {
+		return strconv.QuoteToGraphic(s)
+	}
+	return s
+}

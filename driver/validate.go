@@ -1,0 +1,111 @@
+package driver
+
+import (
+	"fmt"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of what can be claimed.
+const (
+	MaxName   = 255 // bytes in a name
+	MinTTL    = 10 * time.Millisecond
+	MaxTTL    = 30 * 24 * time.Hour // also the longest lock-delay and linger
+	MaxFences = 1 << 16             // fences in one run
+	MaxLabels = 16                  // labels of one claim
+	MaxLabel  = 256                 // bytes in a label's key, and in its value
+)
+
+// ValidateName refuses a name that some backend could not keep byte for byte, or that could not be shown:
+// a name is 1 to 255 bytes of valid UTF-8 without control characters.
+func ValidateName(name string) error {
+	switch {
+	case name == "":
+		return invalid("name", "is empty", "1 to 255 bytes")
+	case len(name) > MaxName:
+		return invalid("name", fmt.Sprintf("has %d bytes", len(name)), "1 to 255 bytes")
+	}
+	for i := 0; i < len(name); {
+		if b := name[i]; b >= ' ' && b < 0x7f {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(name[i:])
+		if r == utf8.RuneError && size == 1 {
+			return invalid("name", fmt.Sprintf("%q is not UTF-8 at byte %d", name, i), "valid UTF-8")
+		}
+		if unicode.IsControl(r) {
+			return invalid("name", fmt.Sprintf("%q has a control character at byte %d", name, i), "none")
+		}
+		i += size
+	}
+	return nil
+}
+
+// Validate refuses a claim that could not be kept. Its error is an [*InvalidError].
+func (c *Claim) Validate() error {
+	if err := ValidateName(c.Name); err != nil {
+		return err
+	}
+	switch {
+	case c.Token.IsZero():
+		return invalid("token", "is zero", "128 random bits, from NewToken")
+	case c.Limit < 1 || c.Limit > All:
+		return invalid("limit", fmt.Sprintf("is %d", c.Limit), fmt.Sprintf("1 to %d", All-1))
+	case c.Weight < 1 || c.Weight > c.Limit:
+		return invalid("weight", fmt.Sprintf("is %d of %d", c.Weight, c.Limit), "1 to the limit")
+	case c.Weight > 1 && c.Limit == All && c.Weight != All:
+		return invalid("weight", fmt.Sprintf("is %d of all", c.Weight), "1 (a reader) or all")
+	case c.Fences < 0 || c.Fences > MaxFences:
+		return invalid("fences", fmt.Sprintf("is %d", c.Fences), fmt.Sprintf("0 to %d", MaxFences))
+	}
+	if err := ValidateTTL("TTL", c.TTL); err != nil {
+		return err
+	}
+	if err := ValidateDelay("lock-delay", c.LockDelay); err != nil {
+		return err
+	}
+	if c.Queue {
+		if err := ValidateTTL("wait TTL", c.WaitTTL); err != nil {
+			return err
+		}
+	}
+	return c.Owner.Validate()
+}
+
+// ValidateTTL refuses a time to live that is shorter than 10 ms or longer than 30 days.
+func ValidateTTL(what string, d time.Duration) error {
+	if d < MinTTL || d > MaxTTL {
+		return invalid(what, "is "+d.String(), "10ms to "+maxTTL)
+	}
+	return nil
+}
+
+// ValidateDelay refuses a time that is negative or longer than 30 days.
+func ValidateDelay(what string, d time.Duration) error {
+	if d < 0 || d > MaxTTL {
+		return invalid(what, "is "+d.String(), "0 to "+maxTTL)
+	}
+	return nil
+}
+
+// Validate refuses an owner with more, or longer, labels than every backend can keep.
+func (o *Owner) Validate() error {
+	if len(o.Labels) > MaxLabels {
+		return invalid("labels", fmt.Sprintf("are %d", len(o.Labels)), fmt.Sprintf("at most %d", MaxLabels))
+	}
+	for k, v := range o.Labels {
+		if k == "" || len(k) > MaxLabel || len(v) > MaxLabel || !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return invalid("label", fmt.Sprintf("%.40q has %d bytes in its key and %d in its value", k, len(k), len(v)),
+				fmt.Sprintf("1 to %d bytes of UTF-8 in the key, at most %d in the value", MaxLabel, MaxLabel))
+		}
+	}
+	return nil
+}
+
+const maxTTL = "720h (30 days)"
+
+func invalid(what, problem, allowed string) error {
+	return &InvalidError{What: what, Problem: problem, Allowed: allowed}
+}

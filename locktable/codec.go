@@ -1,0 +1,245 @@
+package locktable
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// The stored form of an entry: a magic byte that is also the version, then its fields in order, integers as
+// varints and strings with their length before them. It is small, quick, and has one encoding per entry.
+//
+// Whatever is stored may have been written by somebody else: a newer Pawl, an editor, a failing disk. Decode
+// accepts only what Append can write of an entry that keeps its rules, and says what is wrong with the rest.
+// A row that cannot be read is never taken for a free name.
+const version = 0xA1
+
+// Bounds on what is decoded. The largest instant is in the year 2255, and as exact in a float64 as in an int64.
+const (
+	maxInstant = 1<<53 - 1
+	maxFence   = 1 << 62
+	maxPeople  = 1 << 20 // holders, waiters
+)
+
+// CorruptError says that a stored entry is not one.
+type CorruptError struct{ Problem string }
+
+func (e *CorruptError) Error() string {
+	return "the stored entry is damaged, or written by a newer version: " + e.Problem
+}
+
+// Append appends the stored form of e to b.
+func (e *Entry) Append(b []byte) []byte {
+	b = append(b, version)
+	b = binary.AppendUvarint(b, e.Fence)
+	b = binary.AppendVarint(b, int64(e.Closed))
+	b = binary.AppendUvarint(b, uint64(len(e.Holders)))
+	for _, h := range e.Holders {
+		b = append(b, h.Token[:]...)
+		b = appendString(b, h.Inbox)
+		b = appendOwner(b, h.Owner)
+		b = binary.AppendUvarint(b, h.Fence)
+		b = appendInts(b, int64(h.Run), int64(h.Weight), int64(h.Limit), int64(h.Since), int64(h.Expires), int64(h.LockDelay))
+	}
+	b = binary.AppendUvarint(b, uint64(len(e.Queue)))
+	for _, w := range e.Queue {
+		b = append(b, w.Token[:]...)
+		b = appendString(b, w.Inbox)
+		b = appendOwner(b, w.Owner)
+		b = appendInts(b, int64(w.Run), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.WaitTTL), int64(w.LockDelay))
+	}
+	b = binary.AppendUvarint(b, uint64(len(e.Broken)))
+	for _, x := range e.Broken {
+		b = append(b, x.Token[:]...)
+		b = appendOwner(b, x.By)
+		b = binary.AppendVarint(b, int64(x.Until))
+	}
+	return b
+}
+
+func appendInts(b []byte, vs ...int64) []byte {
+	for _, v := range vs {
+		b = binary.AppendVarint(b, v)
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func appendOwner(b []byte, o driver.Owner) []byte {
+	b = appendString(b, o.Client)
+	b = appendString(b, o.Host)
+	b = binary.AppendVarint(b, int64(o.PID))
+	b = binary.AppendUvarint(b, uint64(len(o.Labels)))
+	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
+		b = appendString(appendString(b, k), o.Labels[k])
+	}
+	return b
+}
+
+// Decode reads the stored form of an entry. Its error is a [*CorruptError].
+func Decode(b []byte) (*Entry, error) {
+	r := reader{rest: b}
+	if v := r.byte(); v != version && r.problem == "" {
+		r.fail("its first byte is %#x, not %#x", v, version)
+	}
+	e := &Entry{Fence: r.uint("fence", 0, maxFence), Closed: r.instant("closed")}
+	for range r.count("holders", maxPeople) {
+		h := Holder{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fence: r.uint("fence", 1, maxFence)}
+		h.Run = int(r.int("run", 1, driver.MaxFences))
+		h.Weight, h.Limit = r.weight()
+		h.Since, h.Expires, h.LockDelay = r.instant("since"), r.instant("expiry"), r.duration("lock-delay")
+		e.Holders = append(e.Holders, h)
+	}
+	for range r.count("waiters", maxPeople) {
+		w := Waiter{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Run: int(r.int("run", 1, driver.MaxFences))}
+		w.Weight, w.Limit = r.weight()
+		w.Since, w.Expires = r.instant("since"), r.instant("expiry")
+		w.WaitTTL, w.LockDelay = r.duration("wait TTL"), r.duration("lock-delay")
+		e.Queue = append(e.Queue, w)
+	}
+	for range r.count("broken", maxPeople) {
+		e.Broken = append(e.Broken, Broken{Token: r.token(), By: r.owner(), Until: r.instant("until")})
+	}
+	if len(r.rest) > 0 {
+		r.fail("%d bytes too many", len(r.rest))
+	}
+	if r.problem == "" {
+		r.problem = e.problem()
+	}
+	if r.problem != "" {
+		return nil, &CorruptError{Problem: r.problem}
+	}
+	return e, nil
+}
+
+// problem checks the rules between fields: what would let one client free another's lease, or let a fence fall.
+func (e *Entry) problem() string {
+	seen := map[driver.Token]bool{}
+	for _, h := range e.Holders {
+		if last := h.Fence + uint64(h.Run) - 1; last > e.Fence {
+			return fmt.Sprintf("a holder's fence %d is above the last fence %d", last, e.Fence)
+		}
+		if !h.Token.IsZero() && seen[h.Token] {
+			return "a token stands in it twice"
+		}
+		seen[h.Token] = true
+	}
+	for _, w := range e.Queue {
+		if w.Token.IsZero() || seen[w.Token] {
+			return "a waiter's token is zero, or stands in it twice"
+		}
+		seen[w.Token] = true
+	}
+	return ""
+}
+
+// reader reads fields one after the other. The first problem stays, and everything after it reads as zero.
+type reader struct {
+	rest    []byte
+	problem string
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.problem == "" {
+		r.problem = fmt.Sprintf(format, args...)
+	}
+	r.rest = nil
+}
+
+func (r *reader) take(n int) []byte {
+	if n > len(r.rest) {
+		r.fail("it ends too early")
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) byte() byte {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) token() (t driver.Token) {
+	copy(t[:], r.take(len(t)))
+	return t
+}
+
+func (r *reader) uint(what string, low, high uint64) uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.fail("it ends in the middle of a number")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	if v < low || v > high {
+		r.fail("%s is %d", what, v)
+		return 0
+	}
+	return v
+}
+
+func (r *reader) int(what string, low, high int64) int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.fail("it ends in the middle of a number")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	if v < low || v > high {
+		r.fail("%s is %d", what, v)
+		return 0
+	}
+	return v
+}
+
+func (r *reader) instant(what string) Instant { return Instant(r.int(what, -maxInstant, maxInstant)) }
+
+func (r *reader) duration(what string) time.Duration {
+	return time.Duration(r.int(what, 0, int64(driver.MaxTTL)))
+}
+
+func (r *reader) weight() (weight, limit int) {
+	weight, limit = int(r.int("weight", 1, driver.All)), int(r.int("limit", 1, driver.All))
+	if weight > limit {
+		r.fail("weight is %d of %d", weight, limit)
+	}
+	return weight, limit
+}
+
+// count reads how many follow. Each takes a byte at the least, so a large count with few bytes behind it is
+// refused before anything is made for it.
+func (r *reader) count(what string, most uint64) int {
+	n := int(r.uint(what, 0, most))
+	if n > len(r.rest) {
+		r.fail("%d %s in %d bytes", n, what, len(r.rest))
+		return 0
+	}
+	return n
+}
+
+func (r *reader) string() string {
+	return string(r.take(r.count("bytes", 1<<16)))
+}
+
+func (r *reader) owner() driver.Owner {
+	o := driver.Owner{Client: r.string(), Host: r.string(), PID: int(r.int("pid", 0, 1<<31-1))}
+	if n := r.count("labels", driver.MaxLabels); n > 0 {
+		o.Labels = make(map[string]string, n)
+		for range n {
+			k := r.string()
+			o.Labels[k] = r.string()
+		}
+	}
+	return o
+}

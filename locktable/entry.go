@@ -1,0 +1,349 @@
+package locktable
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// An Instant is a moment on the backend's clock, in microseconds since 1970.
+type Instant int64
+
+// At is the instant of t.
+func At(t time.Time) Instant { return Instant(t.UnixMicro()) }
+
+// After is the instant d later. A part of a microsecond counts as a whole one, so that nothing ends early.
+func (i Instant) After(d time.Duration) Instant {
+	return i + Instant((d+time.Microsecond-1)/time.Microsecond)
+}
+
+// Until is the time from i to j, negative if j is earlier.
+func (i Instant) Until(j Instant) time.Duration { return time.Duration(j-i) * time.Microsecond }
+
+// Time is the instant for people.
+func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
+
+// An Entry is all that a backend knows of one name, and the methods below are the whole lock algorithm: each
+// takes the time and changes the entry, with no clock, no I/O and no lock of its own. Who stores it runs one
+// method in one atomic step and sends the signals that are left in the entry afterwards.
+//
+// Read them in this order: settle, which every method does first; Acquire; Renew; Release; Break.
+//
+// What holds before and after each method (and what the property tests check):
+//
+//   - fences of holders are distinct and at most Fence, and Fence never falls
+//   - a token stands at most once among the holders and the queue
+//   - after settle no holder and no waiter is expired, and the head of the queue does not fit
+type Entry struct {
+	Fence   uint64   // the last one ever granted, the last of a run included
+	Closed  Instant  // nothing is granted before this: somebody was broken, or expired with a lock-delay
+	Holders []Holder // in the order of their grants
+	Queue   []Waiter // in the order of their arrival
+	Broken  []Broken // who lost a lease to whom, until the lease would have ended anyway
+
+	// What the last method did, for whoever stores the entry. Neither is part of what is stored.
+	Changed bool     // the entry is not as it was
+	Signals []Signal // to send once it is stored
+}
+
+// A Holder is a lease.
+type Holder struct {
+	Token     driver.Token // zero once it lingers: nobody can name it any more
+	Inbox     string       // where its signals go
+	Owner     driver.Owner
+	Fence     uint64 // the first of its run
+	Run       int
+	Weight    int
+	Limit     int
+	Since     Instant
+	Expires   Instant // it is over when now == Expires
+	LockDelay time.Duration
+}
+
+// A Waiter is a place in the queue: a claim that is not granted yet.
+type Waiter struct {
+	Token     driver.Token
+	Inbox     string
+	Owner     driver.Owner
+	Run       int
+	Weight    int
+	Limit     int
+	Since     Instant
+	Expires   Instant // of the place, unless the waiter asks again before
+	WaitTTL   time.Duration
+	LockDelay time.Duration
+}
+
+// Broken remembers that a lease was taken from its holder, so that its next renewal can say by whom.
+type Broken struct {
+	Token driver.Token
+	By    driver.Owner
+	Until Instant // when the lease would have expired: its holder does not ask after that
+}
+
+// A Signal is for the client that listens at Inbox.
+type Signal struct {
+	Inbox string
+	driver.Signal
+}
+
+// settle removes what has expired, then grants to the head of the queue while it fits. Every method begins
+// with it, so no janitor is needed and nothing depends on one: whoever comes next does the work.
+func (e *Entry) settle(now Instant) {
+	e.Changed, e.Signals = false, e.Signals[:0]
+	e.expire(now)
+	e.promote(now)
+}
+
+func (e *Entry) expire(now Instant) {
+	// The slices are searched before they are rebuilt: mostly nothing has expired, and then nothing is written.
+	if slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires <= now }) {
+		for _, h := range e.Holders {
+			if h.Expires <= now && h.LockDelay > 0 { // counted from the expiry, whenever it is found
+				e.Closed = max(e.Closed, h.Expires.After(h.LockDelay))
+			}
+		}
+		e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Expires <= now })
+		e.Changed = true
+	}
+	if slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now }) {
+		e.Queue = slices.DeleteFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now })
+		e.Changed = true
+	}
+	if slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until <= now }) {
+		e.Broken = slices.DeleteFunc(e.Broken, func(b Broken) bool { return b.Until <= now })
+		e.Changed = true
+	}
+	if e.Closed != 0 && e.Closed <= now {
+		e.Closed, e.Changed = 0, true
+	}
+}
+
+// promote grants to the head of the queue, and to the next, until one does not fit. Nobody passes it: that
+// is the whole of fairness.
+//
+// The grant lasts the waiter's WaitTTL, because the waiter does not know of it yet. It may trust it from the
+// sending of its last attempt: that attempt was handled later than it was sent, and this grant is later still.
+func (e *Entry) promote(now Instant) {
+	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
+		w := e.Queue[0]
+		e.Queue = slices.Delete(e.Queue, 0, 1)
+		h := e.grant(now, Holder{
+			Token: w.Token, Inbox: w.Inbox, Owner: w.Owner, Run: w.Run, Weight: w.Weight, Limit: w.Limit,
+			Expires: now.After(w.WaitTTL), LockDelay: w.LockDelay,
+		})
+		e.signal(w.Inbox, driver.Signal{Kind: driver.Granted, Token: w.Token, Fence: h.Fence, Run: h.Run})
+	}
+}
+
+// fits reports whether a claim could be granted if nobody were ahead of it.
+func (e *Entry) fits(now Instant, weight, limit int) bool {
+	if now < e.Closed {
+		return false
+	}
+	held := int64(0) // the sum of weights of All each does not fit an int everywhere
+	for _, h := range e.Holders {
+		held += int64(h.Weight)
+	}
+	return held+int64(weight) <= int64(limit)
+}
+
+// grant adds a holder, with the next fences. The time in microseconds keeps them rising when the entry was
+// lost or forgotten since the last grant; the last fence, when the clock ran back.
+func (e *Entry) grant(now Instant, h Holder) Holder {
+	if h.Weight != driver.All {
+		h.Run = 1 // holders side by side would get runs that overlap in time; only an exclusive one is alone
+	}
+	h.Run = max(h.Run, 1)
+	h.Since = now
+	h.Fence = e.Fence + 1
+	if now > 0 {
+		h.Fence = max(h.Fence, uint64(now))
+	}
+	e.Fence = h.Fence + uint64(h.Run) - 1
+	e.Holders = append(e.Holders, h)
+	e.Changed = true
+	return h
+}
+
+// Acquire grants the claim, or says who is in the way.
+func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, *driver.HeldError) {
+	e.settle(now)
+
+	// Asked again: by a caller that lost the reply, or by a waiter that settle, or somebody before, promoted.
+	if h := e.holder(c.Token); h != nil {
+		e.extend(h, now.After(c.TTL))
+		return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}, nil
+	}
+
+	place := slices.IndexFunc(e.Queue, func(w Waiter) bool { return w.Token == c.Token })
+	if c.Force {
+		if place >= 0 {
+			e.Queue = slices.Delete(e.Queue, place, place+1)
+		}
+		for len(e.Holders) > 0 {
+			e.take(0, c.Owner)
+		}
+		return e.admit(now, c, inbox), nil
+	}
+
+	// Nobody may be ahead. Our own place cannot be at the head of the queue and fit: settle would have seen it.
+	if len(e.Queue) == 0 && e.fits(now, c.Weight, c.Limit) {
+		return e.admit(now, c, inbox), nil
+	}
+	if c.Queue {
+		if place < 0 {
+			place = len(e.Queue)
+			e.Queue = append(e.Queue, Waiter{
+				Token: c.Token, Inbox: inbox, Owner: c.Owner, Weight: c.Weight, Limit: c.Limit,
+				Since: now, LockDelay: c.LockDelay,
+			})
+		}
+		w := &e.Queue[place]
+		w.Run, w.WaitTTL, w.Expires = max(c.Fences, 1), c.WaitTTL, max(w.Expires, now.After(c.WaitTTL))
+		e.Changed = true
+	}
+	return driver.Grant{}, e.held(now, c, place+1)
+}
+
+func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
+	h := e.grant(now, Holder{
+		Token: c.Token, Inbox: inbox, Owner: c.Owner, Run: c.Fences, Weight: c.Weight, Limit: c.Limit,
+		Expires: now.After(c.TTL), LockDelay: c.LockDelay,
+	})
+	return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}
+}
+
+// held says who is in the way, and when that changes by itself: when the first holder expires (its
+// lock-delay included), or the name opens.
+func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
+	err := &driver.HeldError{Name: c.Name, Position: position, Holders: e.people(now)}
+	if e.Closed > now {
+		err.ClosedFor = now.Until(e.Closed)
+		err.RetryAfter = err.ClosedFor
+	}
+	for i, h := range e.Holders {
+		if d := now.Until(h.Expires.After(h.LockDelay)); i == 0 || d < err.RetryAfter {
+			err.RetryAfter = max(d, err.ClosedFor)
+		}
+	}
+	return err
+}
+
+// Renew makes the lease last ttl from now. It never creates one, and never shortens one.
+func (e *Entry) Renew(now Instant, token driver.Token, ttl time.Duration) error {
+	e.settle(now)
+	if h := e.holder(token); h != nil {
+		e.extend(h, now.After(ttl))
+		return nil
+	}
+	return e.gone(now, token)
+}
+
+func (e *Entry) extend(h *Holder, until Instant) {
+	if until > h.Expires {
+		h.Expires, e.Changed = until, true
+	}
+}
+
+// gone says why a token holds nothing, as far as it is known.
+func (e *Entry) gone(now Instant, token driver.Token) error {
+	for _, b := range e.Broken {
+		if b.Token == token && !token.IsZero() {
+			return &driver.BrokenError{By: b.By, ClosedFor: max(0, now.Until(e.Closed))}
+		}
+	}
+	return driver.ErrNotHeld
+}
+
+// Release ends the token's lease, or takes it out of the queue, and passes the name on. With linger, the
+// lease stays until that long after its grant, but the token no longer names it.
+func (e *Entry) Release(now Instant, token driver.Token, linger time.Duration) error {
+	e.settle(now)
+	if h := e.holder(token); h != nil {
+		if until := h.Since.After(linger); until > now {
+			// It ends as a release does: with no lock-delay, and for nobody to renew.
+			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
+		} else {
+			e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == token })
+		}
+	} else if w := slices.IndexFunc(e.Queue, func(w Waiter) bool { return w.Token == token }); w >= 0 && !token.IsZero() {
+		e.Queue = slices.Delete(e.Queue, w, w+1)
+	} else {
+		return e.gone(now, token)
+	}
+	e.Changed = true
+	e.promote(now)
+	return nil
+}
+
+// Break takes the lease with this fence from its holder, and keeps the name closed for delay.
+func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.Owner) error {
+	e.settle(now)
+	i := slices.IndexFunc(e.Holders, func(h Holder) bool { return h.Fence <= fence && fence-h.Fence < uint64(h.Run) })
+	if i < 0 {
+		return driver.ErrNotHeld
+	}
+	e.take(i, by)
+	if delay > 0 {
+		e.Closed = max(e.Closed, now.After(delay))
+	}
+	e.promote(now)
+	return nil
+}
+
+// take removes a holder against its will, and leaves word for it.
+func (e *Entry) take(i int, by driver.Owner) {
+	h := e.Holders[i]
+	e.Holders = slices.Delete(e.Holders, i, i+1)
+	if !h.Token.IsZero() {
+		e.Broken = append(e.Broken, Broken{Token: h.Token, By: by, Until: h.Expires})
+		e.signal(h.Inbox, driver.Signal{Kind: driver.Lost, Token: h.Token})
+	}
+	e.Changed = true
+}
+
+// Idle reports whether nothing would be lost with the entry but its last fence, which the clock has passed:
+// it may be forgotten, and the next fence is greater all the same, as long as the clock does not run back.
+func (e *Entry) Idle(now Instant) bool {
+	return len(e.Holders) == 0 && len(e.Queue) == 0 && len(e.Broken) == 0 && e.Closed <= now && e.Fence < uint64(max(now, 0))
+}
+
+// holder finds a lease by its token. The zero token finds none: those that linger have it.
+func (e *Entry) holder(token driver.Token) *Holder {
+	for i := range e.Holders {
+		if e.Holders[i].Token == token && !token.IsZero() {
+			return &e.Holders[i]
+		}
+	}
+	return nil
+}
+
+func (e *Entry) signal(inbox string, s driver.Signal) {
+	e.Signals = append(e.Signals, Signal{Inbox: inbox, Signal: s})
+}
+
+// People is the entry as it may be shown: settled, and without tokens.
+func (e *Entry) People(now Instant, name string) driver.Entry {
+	seen := Entry{Fence: e.Fence, Closed: e.Closed, Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
+	seen.expire(now)
+	out := driver.Entry{Name: name, Fence: seen.Fence, Holders: seen.people(now), ClosedFor: max(0, now.Until(seen.Closed))}
+	for _, w := range seen.Queue {
+		out.Waiters = append(out.Waiters, driver.Waiter{
+			Weight: w.Weight, Limit: w.Limit, Owner: w.Owner, Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
+		})
+	}
+	return out
+}
+
+func (e *Entry) people(now Instant) []driver.Holder {
+	out := make([]driver.Holder, len(e.Holders))
+	for i, h := range e.Holders {
+		out[i] = driver.Holder{
+			Fence: h.Fence, Weight: h.Weight, Limit: h.Limit, Owner: h.Owner,
+			Since: h.Since.Time(), ExpiresIn: now.Until(h.Expires), Lingering: h.Token.IsZero(),
+		}
+	}
+	return out
+}

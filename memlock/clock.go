@@ -1,0 +1,37 @@
+package memlock
+
+import (
+	"sync"
+	"time"
+)
+
+// Clock is a clock that stands still until it is told to move: for tests that look at the exact instant of an
+// expiry without waiting for it.
+//
+//	clock := memlock.NewClock(time.Now())
+//	d := memlock.New(&memlock.Options{Now: clock.Now})
+//	clock.Advance(30 * time.Second)
+//
+// It moves the backend's time only. A pawl.Client waits and renews on its own clock; a test of both runs in
+// testing/synctest, where the default clock is already a virtual one.
+type Clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+// NewClock makes a clock that stands at t.
+func NewClock(t time.Time) *Clock { return &Clock{t: t} }
+
+// Now is where the clock stands.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+// Advance moves the clock by d, which may be negative.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
