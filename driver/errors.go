@@ -23,6 +23,10 @@ type HeldError struct {
 	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
 
+	// Fence is the last fence granted by then. A Granted signal with this fence or a lower one is an old one,
+	// of a grant that ended before the claim queued again.
+	Fence uint64
+
 	// RetryAfter is when things change by themselves: the first holder that stands in the way expires, or the
 	// name opens again. 0 means that this cannot be known.
 	RetryAfter time.Duration

@@ -218,7 +218,7 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 // held says who is in the way, and when that changes by itself: when the first holder expires (its
 // lock-delay included), or the name opens.
 func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
-	err := &driver.HeldError{Name: c.Name, Position: position, Holders: e.people(now)}
+	err := &driver.HeldError{Name: c.Name, Position: position, Fence: e.Fence, Holders: e.people(now)}
 	if e.Closed > now {
 		err.ClosedFor = now.Until(e.Closed)
 		err.RetryAfter = err.ClosedFor

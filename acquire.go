@@ -1,0 +1,295 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A mode is how a claim behaves when the name is held.
+type mode int
+
+const (
+	waiting  mode = iota // queues, here and in the backend
+	trying               // gives up at once
+	stealing             // takes it
+)
+
+// acquire is every Lock, TryLock and Steal.
+func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, error) {
+	if ctx == nil {
+		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+	}
+	cl, err := l.claim(weight, limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c := l.c
+	if err := c.begin(); err != nil {
+		return nil, err
+	}
+	defer c.end()
+
+	began := c.now()
+	lease, err := c.obtain(ctx, cl, m)
+	if err != nil {
+		return nil, err
+	}
+	c.observer.acquired(lease, began.since(c.now()))
+	return lease, nil
+}
+
+// obtain gets a lease: from the backend, or passed on inside the process.
+func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
+	var w *waiter
+	switch m {
+	case trying:
+		if held := c.gates.tried(cl.Name); held != nil {
+			return nil, held
+		}
+	case stealing:
+		cl.Force = true
+	case waiting:
+		cl.Queue = true
+		w = c.gates.enter(ctx, cl)
+		if w.turn != nil {
+			if lease, err := c.awaitTurn(ctx, w); lease != nil || err != nil {
+				return lease, err
+			}
+		}
+	}
+
+	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL)}
+	t, err := a.run()
+	if err != nil {
+		if w != nil {
+			c.gates.leave(w)
+		}
+		return nil, err
+	}
+	now := c.now()
+	lease := t.grant(ctx, now)
+	if lease == nil { // between the check and here the term ran out: a process that was paused just now
+		c.undo(cl)
+		if w != nil {
+			c.gates.leave(w)
+		}
+		return nil, &LostError{Name: cl.Name, Fence: t.next, Reason: ReasonExpired, Until: now.mono}
+	}
+	if !c.renewer.add(t, now) {
+		// Close has begun, and has not seen this tenure: nobody would end it.
+		c.undo(cl)
+		if w != nil {
+			c.gates.leave(w)
+		}
+		return nil, ErrClosed
+	}
+	c.gates.granted(w, t, now)
+	return lease, nil
+}
+
+// awaitTurn waits in the local queue, until w may ask the backend, or has a lease without asking.
+func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
+	var over error
+	select {
+	case <-w.turn:
+		return w.lease, nil // it was written before turn was closed, and is nil if w may ask
+	case <-c.closing:
+		over = ErrClosed
+	case <-ctx.Done():
+		over = gaveUp(ctx, w.claim.Name, c.gates.heard(w.claim.Name))
+	}
+	if lease := c.gates.leave(w); lease != nil {
+		// It was passed to us in the instant in which we gave up. It goes on to the next.
+		_ = lease.Release(ctx)
+	}
+	return nil, over
+}
+
+// attempts is a claim that asks the backend until it is granted or gives up.
+type attempts struct {
+	c      *Client
+	ctx    context.Context
+	claim  *claim
+	w      *waiter // nil for a try
+	margin time.Duration
+
+	signals chan driver.Signal
+	held    *driver.HeldError // the last answer "held", nil before the first
+	placed  reading           // when the attempt was sent that was answered so
+	polls   int               // how many looks in a row found nothing new, where there is no push
+
+	failing reading // since when the backend fails, if failures > 0
+	fails   int
+	failure error
+}
+
+// run asks until there is an answer that ends it. Whenever it ends without a grant, and one might be on its
+// way, the claim is undone.
+func (a *attempts) run() (*tenure, error) {
+	c, cl := a.c, a.claim
+	if cl.Queue {
+		// Listen before asking: the signal may come before the reply that says "queued".
+		a.signals = c.inbox.add(cl.Token)
+		defer c.inbox.remove(cl.Token)
+	}
+	for first := true; ; first = false {
+		if cl.Queue && !(first && a.w.turn == nil) { // the very first one here has nobody behind it yet
+			cl.Fences = c.gates.run(cl)
+		}
+		sent := c.now()
+		grant, err := a.ask()
+		if err == nil {
+			tm := newTerm(sent, grant.TTL, a.margin)
+			if tm.left(c.now()) > tm.lasts/4 {
+				return newTenure(c, cl, sent, tm, grant.Fence, grant.Run), nil
+			}
+			err = errTooLate // the term was used up by the reply; asking again makes it whole
+		}
+		if over := a.judge(sent, err); over != nil {
+			return nil, over
+		}
+		if t, err := a.wait(); t != nil || err != nil {
+			return t, err
+		}
+	}
+}
+
+var errTooLate = errors.New("the answer took longer than the lease lasts")
+
+// ask makes one attempt, bounded in time.
+func (a *attempts) ask() (driver.Grant, error) {
+	ctx, cancel := a.c.attempt(a.ctx, a.claim.TTL)
+	defer cancel()
+	return a.c.driver.Acquire(ctx, a.claim.Claim)
+}
+
+// judge decides what an attempt that was not granted means: nil to go on, or the error to end with.
+func (a *attempts) judge(sent reading, err error) error {
+	c, cl := a.c, a.claim
+	var held *driver.HeldError
+	if errors.As(err, &held) {
+		if a.w == nil {
+			return held
+		}
+		if a.held == nil || a.held.Position != held.Position {
+			c.observer.waiting(held)
+			a.polls = 0
+		}
+		a.held, a.placed, a.fails = held, sent, 0
+		c.gates.told(a.w, held)
+		return nil
+	}
+
+	if errors.Is(err, ErrInvalid) {
+		return err // refused before anything was sent
+	}
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	// From here on the outcome is unknown: the claim may be granted, or queued.
+	if a.ctx.Err() != nil {
+		c.undo(cl)
+		return gaveUp(a.ctx, cl.Name, a.why())
+	}
+	err = unavailable(c.backend, "acquire", cl.Name, err)
+	c.observer.trouble("acquire", cl.Name, 1, err)
+	if a.fails == 0 {
+		a.failing = sent
+	}
+	a.fails++
+	a.failure = err
+	var e *driver.Error
+	if a.w == nil || errors.As(err, &e) && e.Permanent || a.failing.since(c.now()) >= c.settings.RideOut {
+		c.undo(cl)
+		return err
+	}
+	return nil
+}
+
+// why is what stood in the way last.
+func (a *attempts) why() error {
+	switch {
+	case a.fails > 0:
+		return a.failure
+	case a.held != nil:
+		return a.held
+	}
+	return nil
+}
+
+// wait waits for what makes asking again worth while: a signal, the moment when things change by themselves,
+// the keep-alive of our place, or the end of a pause after a failure. A signal that says "granted" is the
+// grant itself.
+func (a *attempts) wait() (*tenure, error) {
+	c, cl := a.c, a.claim
+	timer := time.NewTimer(a.pause())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil, nil
+	case s := <-a.signals:
+		return a.signaled(s), nil
+	case <-c.closing:
+		c.undo(cl)
+		return nil, ErrClosed
+	case <-a.ctx.Done():
+		c.undo(cl)
+		return nil, gaveUp(a.ctx, cl.Name, a.why())
+	}
+}
+
+// signaled makes a tenure of a signal that says "granted".
+//
+// The grant was made after the last attempt that was answered "held" was handled, so the lease lasts the
+// WaitTTL from the sending of that attempt, at the least. If not enough of that is left, the answer is nil:
+// asking again makes it a full TTL. So it is when the signal is an old one: of a grant that came and went
+// while we were paused, before we queued again. The fence tells.
+func (a *attempts) signaled(s driver.Signal) *tenure {
+	if s.Kind != driver.Granted || a.held == nil || s.Fence <= a.held.Fence {
+		return nil
+	}
+	ttl := a.claim.WaitTTL
+	tm := newTerm(a.placed, ttl, a.claim.marginOf(ttl))
+	if tm.left(a.c.now()) < ttl/3 {
+		return nil
+	}
+	return newTenure(a.c, a.claim, a.placed, tm, s.Fence, s.Run)
+}
+
+// pause is how long to wait before asking again, if no signal comes.
+func (a *attempts) pause() time.Duration {
+	c, cl := a.c, a.claim
+	if a.fails > 0 {
+		d := min(10*time.Millisecond<<min(a.fails, 7), time.Second)
+		return d - jitter(d/2)
+	}
+	third := cl.WaitTTL / 3
+	d := third - jitter(third/8) - a.placed.since(c.now())
+	// Only the head of the queue can be granted when a holder expires. Those behind it would all come at once,
+	// for nothing; if the head is dead, they find it at their next keep-alive.
+	if a.held.Position <= 1 && a.held.RetryAfter > 0 {
+		d = min(d, a.held.RetryAfter)
+	}
+	if !c.driver.Properties().Push {
+		d = min(d, a.poll())
+	}
+	return max(d, time.Millisecond)
+}
+
+// poll is the pause where nothing is pushed: from 5 ms, growing by half each time to a quarter of a second,
+// with jitter so that several processes do not look at the same instants.
+func (a *attempts) poll() time.Duration {
+	d := 5 * time.Millisecond
+	for range min(a.polls, 10) {
+		d += d / 2
+	}
+	a.polls++
+	d = min(d, 250*time.Millisecond)
+	return d - jitter(d/2)
+}

@@ -1,0 +1,169 @@
+package pawl
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Client makes locks over one backend. It renews and watches all of them; a process needs one for each
+// backend. All its methods may be called from many goroutines.
+type Client struct {
+	driver   driver.Driver
+	backend  string // its name, for messages
+	settings settings
+	observer *Observer
+	now      func() reading
+
+	gates   gates
+	inbox   inbox
+	renewer *renewer
+
+	mu      sync.Mutex
+	closed  bool
+	closing chan struct{} // closed when Close begins: who waits gives up
+	done    chan struct{} // closed when Close has ended
+	err     error         // what Close answered; written before done is closed
+
+	calls      sync.WaitGroup // claims and releases under way; nobody enters once closed is set
+	background sync.WaitGroup // renewals and releases that the client makes by itself
+	drained    bool           // protected by mu: nothing is added to background any more
+	abandoned  chan struct{}  // closed when Close waits no longer
+	stopRun    context.CancelFunc
+	ran        chan struct{} // closed when the renewer's goroutine has ended
+	stopListen func()
+}
+
+// New makes a client over a driver, for example of redislock.New or memlock.New. Close closes the driver
+// too, which in turn frees what it opened itself and nothing that it was given. Options may be nil. The error
+// Is ErrInvalid.
+func New(d driver.Driver, o *Options) (*Client, error) {
+	if d == nil {
+		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}
+	}
+	s, err := o.settle()
+	if err != nil {
+		return nil, err
+	}
+	return start(d, s, now), nil
+}
+
+func start(d driver.Driver, s settings, clock func() reading) *Client {
+	c := &Client{
+		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock,
+		gates:   gates{batch: s.LocalBatch, gates: map[string]*gate{}},
+		inbox:   inbox{waiters: map[driver.Token]chan driver.Signal{}},
+		closing: make(chan struct{}), done: make(chan struct{}), abandoned: make(chan struct{}),
+		ran: make(chan struct{}), stopListen: func() {},
+	}
+	c.renewer = newRenewer(c)
+	if d, ok := d.(driver.Signaler); ok {
+		c.stopListen = d.Listen(c.signal)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stopRun = cancel
+	go func() {
+		defer close(c.ran)
+		c.renewer.run(ctx)
+	}()
+	return c
+}
+
+// signal is called by the driver, and must not block.
+func (c *Client) signal(s driver.Signal) {
+	if s.Kind != driver.Lost {
+		c.inbox.put(s)
+	}
+	if s.Kind != driver.Granted {
+		c.renewer.check(s.Token)
+	}
+}
+
+// attempt bounds one request to the backend.
+func (c *Client) attempt(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
+	d := c.settings.AttemptTimeout
+	if d == 0 {
+		d = attemptTimeout(ttl)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// begin counts a claim in, and end counts it out: Close waits for those under way.
+func (c *Client) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.calls.Add(1)
+	return nil
+}
+
+func (c *Client) end() { c.calls.Done() }
+
+// spawn runs f in a goroutine for which Close waits. It answers false, and f does not run, once Close is past
+// that.
+func (c *Client) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.drained {
+		return false
+	}
+	c.background.Go(f)
+	return true
+}
+
+// Close ends the client, in this order: new claims are refused; who waits gets ErrClosed and leaves the
+// queue; leases are lost with ReasonClosed, so that their holders stop, and are released; goroutines end; the
+// driver is closed.
+//
+// ctx bounds how long it waits for the backend. If that is not enough, what is left expires by itself, and
+// the error is ctx's. A second Close waits for the first and answers the same.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if !first {
+		<-c.done
+		return c.err
+	}
+	close(c.closing)
+	for _, t := range c.renewer.stop() {
+		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono})
+		c.insist(t.last(), t.claim.TTL)
+	}
+	c.stopRun()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.calls.Wait() // first: a call under way may still leave something to undo
+		c.mu.Lock()
+		c.drained = true
+		c.mu.Unlock()
+		c.background.Wait()
+	}()
+	select {
+	case <-over:
+	case <-ctx.Done():
+		c.err = ctx.Err()
+		close(c.abandoned)
+	}
+	<-c.ran
+	c.stopListen()
+	if err := c.driver.Close(); c.err == nil {
+		c.err = err
+	}
+	close(c.done)
+	return c.err
+}
+
+func randomID() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // it ends the program rather than fail
+	return hex.EncodeToString(b)
+}

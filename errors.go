@@ -1,0 +1,132 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What can be branched on, with errors.Is. Each comes with more to read inside, see the types below.
+var (
+	// ErrHeld: the lock was not granted, because others hold it or wait for it. A [*HeldError] names them.
+	ErrHeld = driver.ErrHeld
+	// ErrLost: the lease ended without a release. A [*LostError] says why.
+	ErrLost = errors.New("pawl: lock lost")
+	// ErrReleased is what Lease.Err says after a release, and the cause of its context's end.
+	ErrReleased = errors.New("pawl: lock released")
+	// ErrUnavailable: the backend could not be asked, or did not answer. Its own error is inside.
+	ErrUnavailable = driver.ErrUnavailable
+	// ErrClosed: the client is closed.
+	ErrClosed = driver.ErrClosed
+	// ErrInvalid: the input was refused before anything was sent. An [*InvalidError] says what is allowed.
+	ErrInvalid = driver.ErrInvalid
+	// ErrNotHeld: no lease has the fence that Break was asked to break.
+	ErrNotHeld = driver.ErrNotHeld
+)
+
+// The errors that hold details, for errors.As.
+type (
+	HeldError    = driver.HeldError    // Is ErrHeld: who holds the name, and our place in the queue
+	InvalidError = driver.InvalidError // Is ErrInvalid: what was wrong, and what is allowed
+)
+
+// Reason says why a lease was lost.
+type Reason int
+
+const (
+	ReasonExpired     Reason = iota + 1 // its term ended, or the backend no longer knew it
+	ReasonUnreachable                   // its term ended because renewals got no answer
+	ReasonBroken                        // somebody broke it, or took it by force
+	ReasonMaxHold                       // it was held as long as WithMaxHold allows
+	ReasonClosed                        // the client was closed
+)
+
+func (r Reason) String() string {
+	switch r {
+	case ReasonExpired:
+		return "expired"
+	case ReasonUnreachable:
+		return "backend unreachable"
+	case ReasonBroken:
+		return "broken"
+	case ReasonMaxHold:
+		return "held for its longest allowed time"
+	case ReasonClosed:
+		return "client closed"
+	}
+	return fmt.Sprintf("Reason(%d)", int(r))
+}
+
+// LostError says that a lease ended without a release. It Is ErrLost.
+type LostError struct {
+	Name   string
+	Fence  uint64
+	Reason Reason
+	By     Owner // with ReasonBroken, if the backend knows
+
+	// Until is how long the work has to stop: before it, on this process's clock, the backend grants the name
+	// to nobody else. It may be over already, after a takeover by force or a pause of the process.
+	Until time.Time
+
+	Err error // the backend's last error, with ReasonUnreachable; or nil
+}
+
+// Is makes errors.Is(err, ErrLost) true, and ErrClosed when that is the reason.
+func (e *LostError) Is(target error) bool {
+	return target == ErrLost || target == ErrClosed && e.Reason == ReasonClosed
+}
+
+// Unwrap gives the backend's error.
+func (e *LostError) Unwrap() error { return e.Err }
+
+func (e *LostError) Error() string {
+	s := fmt.Sprintf("pawl: lost %q (fence %d): %v", e.Name, e.Fence, e.Reason)
+	if e.Reason == ReasonBroken && (e.By.Client != "" || e.By.Host != "") {
+		s += " by " + e.By.String()
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// waitError ends a wait whose ctx ended. It Is the ctx's error, and also what stood in the way, if that is
+// known: ErrHeld or ErrUnavailable.
+type waitError struct {
+	name string
+	ctx  error
+	why  error
+}
+
+func (e *waitError) Unwrap() []error { return []error{e.ctx, e.why} }
+
+func (e *waitError) Error() string {
+	return fmt.Sprintf("pawl: gave up waiting for %q: %v: %v", e.name, e.ctx, e.why)
+}
+
+// gaveUp is the error of a wait that ctx ended. Cancelling is the caller's own decision and is answered with
+// ctx's error as it is; a deadline is an answer about the lock, and says what it was.
+func gaveUp(ctx context.Context, name string, why error) error {
+	err := ctx.Err()
+	if !errors.Is(err, context.DeadlineExceeded) || why == nil {
+		return err
+	}
+	return &waitError{name: name, ctx: err, why: why}
+}
+
+var errNoAnswer = errors.New("no answer in time")
+
+// unavailable makes sure that trouble with the backend Is ErrUnavailable, whatever the driver returned.
+func unavailable(backend, op, name string, err error) error {
+	if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		// The deadline was ours, of one attempt. Nobody shall take it for that of the caller's ctx.
+		err = errNoAnswer
+	}
+	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "is the server up, and the network between?"}
+}

@@ -1,0 +1,190 @@
+package pawl
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Lease is a granted lock. It is renewed by the client until it is released or lost.
+//
+// A lease that is lost says so before the backend can grant the name to anybody else: Done is closed, Context
+// is cancelled with a *LostError as its cause, and Err, which looks at the clock itself, is right even in the
+// instant before. What no lock can stop is a write that is already on its way, or a process that is paused
+// between Err and the write: send the Fence along and have the resource refuse a smaller one.
+type Lease struct {
+	t      *tenure
+	fence  uint64
+	values context.Context // the values of the acquire call's context, for traces; not its end
+	begun  time.Time
+
+	once   sync.Once // of Release
+	answer error     // what Release said
+
+	// Protected by t.mu.
+	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
+	ctx    context.Context // made when somebody asks for it
+	cancel context.CancelCauseFunc
+}
+
+// A tenure is the time for which this process holds a name in the backend: one token, renewed as one. Mostly
+// it has one lease. An exclusive tenure may be passed among the waiters of this process (see gate.go), and
+// then it has one lease after the other, each with a fence of its own from the tenure's run.
+type tenure struct {
+	c     *Client
+	claim *claim
+	since reading // when the attempt was sent that got it
+
+	mu    sync.Mutex
+	term  term
+	lease *Lease     // the one now; nil between two, and after the last
+	gone  *LostError // set once, when the term ended without a release
+	next  uint64     // the next fence of the run
+	end   uint64     // the first fence that is not of the run
+	// What the last renewal failed with, nil since one succeeded: says later why the term ended.
+	trouble error
+
+	due renewal // protected by the renewer's mutex
+}
+
+func newTenure(c *Client, cl *claim, since reading, tm term, fence uint64, run int) *tenure {
+	return &tenure{c: c, claim: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
+}
+
+// grant makes the next lease of the tenure: nil if it was lost, is nearly over, or its fences are used up.
+func (t *tenure) grant(values context.Context, now reading) *Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone != nil || t.next == t.end || t.term.left(now) <= t.term.lasts/4 {
+		return nil
+	}
+	t.lease = &Lease{t: t, fence: t.next, values: context.WithoutCancel(values), begun: now.mono}
+	t.next++
+	return t.lease
+}
+
+// Name is what is locked.
+func (l *Lease) Name() string { return l.t.claim.Name }
+
+// Fence is the fencing token: greater than that of every lease granted on this name before, by whichever
+// process, also after a crash of the backend. Send it along with what is written.
+func (l *Lease) Fence() uint64 { return l.fence }
+
+// Err says whether the lease can be trusted now: nil, or a *LostError, or ErrReleased. It looks at the clock,
+// so it is right at every instant, also when the process was paused just before.
+func (l *Lease) Err() error {
+	t := l.t
+	t.mu.Lock()
+	over, held := l.over, t.term.left(t.c.now()) > 0
+	t.mu.Unlock()
+	if over == nil && !held {
+		t.expire()
+		t.mu.Lock()
+		over = l.over
+		t.mu.Unlock()
+	}
+	return over
+}
+
+// Context is cancelled when the lease is over: its cause is a *LostError, or ErrReleased. It has the values
+// of the context that the lock was acquired with, but does not end with it.
+func (l *Lease) Context() context.Context {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(l.values, fenceKey{}, l.fence))
+		if l.over != nil {
+			l.cancel(l.over)
+		}
+	}
+	return l.ctx
+}
+
+// Done is closed when the lease is over; then Err says why.
+func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
+
+// Deadline is when the lease will be lost, on this process's clock, unless it is renewed before. Each renewal
+// moves it.
+func (l *Lease) Deadline() time.Time {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	now := l.t.c.now()
+	return now.mono.Add(l.t.term.left(now))
+}
+
+// finish ends the lease for the given reason, and returns nil; or returns why it was over before.
+func (l *Lease) finish(why error) error {
+	l.t.mu.Lock()
+	if l.over != nil {
+		defer l.t.mu.Unlock()
+		return l.over
+	}
+	l.over = why
+	l.t.lease = nil
+	cancel := l.cancel
+	l.t.mu.Unlock()
+	if cancel != nil { // not under the mutex: it runs what the user hung on the context
+		cancel(why)
+	}
+	return nil
+}
+
+// expire ends a tenure whose term is over.
+func (t *tenure) expire() {
+	t.mu.Lock()
+	reason, err := ReasonExpired, t.trouble
+	switch {
+	case t.claim.maxHold > 0 && t.since.since(t.c.now()) >= t.claim.maxHold-t.claim.marginOf(t.claim.TTL):
+		reason, err = ReasonMaxHold, nil
+	case err != nil:
+		reason = ReasonUnreachable
+	}
+	t.mu.Unlock()
+	t.lose(LostError{Reason: reason, Err: err})
+}
+
+// lose ends the tenure, and the lease that it has now, without a release. Only the first call does anything,
+// so that lost is said once. A lease that was released before is not lost.
+func (t *tenure) lose(why LostError) {
+	t.mu.Lock()
+	if t.gone != nil {
+		t.mu.Unlock()
+		return
+	}
+	now := t.c.now()
+	why.Name, why.Fence = t.claim.Name, t.next-1
+	if why.Until.IsZero() {
+		// Nobody told the backend to end it: it keeps the lease for what is left of the TTL, and then closed
+		// for the lock-delay.
+		why.Until = now.mono.Add(t.term.leaseLeft(now) + t.claim.LockDelay)
+	}
+	t.gone = &why
+	l := t.lease
+	var cancel context.CancelCauseFunc
+	if l != nil {
+		l.over, cancel = &why, l.cancel
+		t.lease = nil
+	}
+	t.mu.Unlock()
+
+	if cancel != nil {
+		cancel(&why)
+	}
+	t.c.renewer.remove(t)
+	t.c.gates.close(t)
+	if l != nil {
+		t.c.observer.lost(l, &why)
+	}
+}
+
+// wire is how the backend is told which lease is meant, and how long it shall last: its TTL, or what is left
+// until its longest hold.
+func (t *tenure) wire(now reading) driver.Lease {
+	ttl := t.claim.TTL
+	if t.claim.maxHold > 0 {
+		ttl = min(ttl, t.claim.maxHold-t.since.since(now))
+	}
+	return driver.Lease{Name: t.claim.Name, Token: t.claim.Token, TTL: ttl}
+}

@@ -1,0 +1,83 @@
+package pawl
+
+import (
+	"maps"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A lock is what Mutex, RWMutex and Semaphore have in common: a name, and how to claim it.
+type lock struct {
+	c    *Client
+	name string
+	o    lockOptions
+}
+
+func (c *Client) lock(name string, options []Option) lock {
+	l := lock{c: c, name: name, o: lockOptions{ttl: c.settings.TTL}}
+	for _, set := range options {
+		set(&l.o)
+	}
+	return l
+}
+
+// A claim is one call of Lock or TryLock: what the backend is asked for, and what only this process knows.
+type claim struct {
+	driver.Claim
+	margin  time.Duration
+	atLeast time.Duration
+	maxHold time.Duration
+}
+
+// claim makes a new claim on the lock, checked, with a token of its own.
+func (l *lock) claim(weight, limit int) (*claim, error) {
+	o, s := &l.o, &l.c.settings
+	c := &claim{
+		Claim: driver.Claim{
+			Name: l.name, Token: driver.NewToken(), Owner: s.owner, Weight: weight, Limit: limit,
+			TTL: o.ttl, WaitTTL: min(s.WaitTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
+		},
+		margin: o.margin, atLeast: o.atLeast, maxHold: o.maxHold,
+	}
+	if len(o.labels) > 0 {
+		labels := maps.Clone(s.Labels)
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, o.labels)
+		c.Owner.Labels = labels
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := driver.ValidateDelay("at-least time", c.atLeast); err != nil {
+		return nil, err
+	}
+	if c.maxHold != 0 {
+		if err := driver.ValidateTTL("longest hold", c.maxHold); err != nil {
+			return nil, err
+		}
+		c.TTL = min(c.TTL, c.maxHold)
+	}
+	if c.margin < 0 || c.margin > o.ttl/2 {
+		return nil, &InvalidError{What: "margin", Problem: "is " + c.margin.String(), Allowed: "0 to half of the TTL"}
+	}
+	return c, nil
+}
+
+// marginOf is the margin for a lease of this claim that lasts ttl, which may be less than the claim's own:
+// one passed on from the queue lasts its WaitTTL at first.
+func (c *claim) marginOf(ttl time.Duration) time.Duration {
+	return max(c.margin, defaultMargin(ttl))
+}
+
+// exclusive reports whether no other lease can stand beside one of this claim.
+func (c *claim) exclusive() bool { return c.Weight == driver.All }
+
+// alike reports whether a lease of this claim can serve d as well: nobody could tell them apart.
+func (c *claim) alike(d *claim) bool {
+	return c.Weight == d.Weight && c.Limit == d.Limit && c.TTL == d.TTL && c.LockDelay == d.LockDelay &&
+		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.atLeast == 0 && d.atLeast == 0 &&
+		maps.Equal(c.Owner.Labels, d.Owner.Labels)
+}

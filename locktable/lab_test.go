@@ -1,0 +1,226 @@
+package locktable_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A lab is one entry on a clock that stands still until it is told to move. Every method of the entry is run
+// through the lab, which looks at the entry before and after, and fails the test when a rule is broken: see
+// laws_test.go. So each unit test, property and fuzz input checks all rules at each of its steps.
+type lab struct {
+	t   tb
+	e   *locktable.Entry
+	now locktable.Instant
+	top uint64 // the highest fence that was ever granted
+	lax bool   // the entry came from a decoder, not from us: nothing is known of its past
+}
+
+// tb is what testing.T, testing.F and rapid.T have in common.
+type tb interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+const (
+	ms   = time.Millisecond
+	sec  = time.Second
+	ttl  = 30 * sec // of the claims below
+	wait = 10 * sec // their WaitTTL
+	µs   = time.Microsecond
+)
+
+var start = locktable.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+
+func newLab(t tb) *lab { return &lab{t: t, e: &locktable.Entry{}, now: start} }
+
+// The claims of the tests. Who claims is also its token, its inbox and its owner, so that messages are readable.
+func mutex(who string) *driver.Claim  { return permits(who, driver.All, driver.All) }
+func reader(who string) *driver.Claim { return permits(who, 1, driver.All) }
+
+func permits(who string, k, n int) *driver.Claim {
+	return &driver.Claim{
+		Name: "job", Token: tokenOf(who), Owner: driver.Owner{Client: who},
+		Weight: k, Limit: n, TTL: ttl, WaitTTL: wait, Queue: true,
+	}
+}
+
+func tokenOf(who string) (t driver.Token) {
+	copy(t[:], who)
+	return t
+}
+
+func try(c *driver.Claim) *driver.Claim {
+	c.Queue, c.WaitTTL = false, 0
+	return c
+}
+
+func forced(c *driver.Claim) *driver.Claim {
+	c.Force = true
+	return c
+}
+
+func with(c *driver.Claim, f func(c *driver.Claim)) *driver.Claim {
+	f(c)
+	return c
+}
+
+func whose(t driver.Token) string {
+	if t.IsZero() {
+		return "nobody"
+	}
+	return strings.TrimRight(string(t[:]), "\x00")
+}
+
+// sleep moves the clock, also backwards. Nothing happens by itself.
+func (l *lab) sleep(d time.Duration) {
+	l.now = l.now.After(d)
+	if d < 0 {
+		l.now = locktable.At(l.now.Time().Add(0)) // the clock of a backend has whole microseconds
+	}
+}
+
+func (l *lab) acquire(c *driver.Claim) (driver.Grant, *driver.HeldError) {
+	l.t.Helper()
+	var grant driver.Grant
+	var held *driver.HeldError
+	l.step(act{what: "acquire", token: c.Token, force: c.Force}, func() { grant, held = l.e.Acquire(l.now, c, whose(c.Token)) })
+	h := l.holder(c.Token)
+	switch {
+	case held == nil && h == nil:
+		l.t.Fatalf("%s was granted fence %d, and does not hold", whose(c.Token), grant.Fence)
+	case held == nil && (h.Fence != grant.Fence || h.Run != grant.Run || grant.Run < 1 || h.Expires < l.now.After(grant.TTL)):
+		l.t.Fatalf("%s was told %+v, and holds %+v", whose(c.Token), grant, *h)
+	case held != nil && h != nil:
+		l.t.Fatalf("%s was refused, and holds", whose(c.Token))
+	case held != nil:
+		l.checkHeld(c, held)
+	}
+	return grant, held
+}
+
+func (l *lab) renew(who string, d time.Duration) error {
+	l.t.Helper()
+	var err error
+	l.step(act{what: "renew", token: tokenOf(who)}, func() { err = l.e.Renew(l.now, tokenOf(who), d) })
+	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.After(d) {
+		l.t.Fatalf("renewal by %s is answered %v, and its lease is now %+v", who, err, h)
+	}
+	return err
+}
+
+func (l *lab) release(who string, linger time.Duration) error {
+	l.t.Helper()
+	var err error
+	l.step(act{what: "release", token: tokenOf(who)}, func() { err = l.e.Release(l.now, tokenOf(who), linger) })
+	if l.holder(tokenOf(who)) != nil || l.place(who) != 0 {
+		l.t.Fatalf("%s released, and still holds or waits", who)
+	}
+	return err
+}
+
+func (l *lab) breaks(fence uint64, delay time.Duration, by string) error {
+	l.t.Helper()
+	var err error
+	l.step(act{what: "break", fence: fence}, func() { err = l.e.Break(l.now, fence, delay, driver.Owner{Client: by}) })
+	return err
+}
+
+func (l *lab) holder(token driver.Token) *locktable.Holder {
+	for i, h := range l.e.Holders {
+		if h.Token == token {
+			return &l.e.Holders[i]
+		}
+	}
+	return nil
+}
+
+// place is the position in the queue, from 1; 0 is not in it.
+func (l *lab) place(who string) int {
+	return 1 + slices.IndexFunc(l.e.Queue, func(w locktable.Waiter) bool { return w.Token == tokenOf(who) })
+}
+
+// What follows says what a unit test expects.
+
+func (l *lab) granted(c *driver.Claim) driver.Grant {
+	l.t.Helper()
+	g, held := l.acquire(c)
+	if held != nil {
+		l.t.Fatalf("%s is refused: %v", whose(c.Token), held)
+	}
+	return g
+}
+
+func (l *lab) refused(c *driver.Claim) *driver.HeldError {
+	l.t.Helper()
+	g, held := l.acquire(c)
+	if held == nil {
+		l.t.Fatalf("%s is granted fence %d", whose(c.Token), g.Fence)
+	}
+	return held
+}
+
+func (l *lab) ok(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatalf("error %v, want none", err)
+	}
+}
+
+func (l *lab) notHeld(err error) {
+	l.t.Helper()
+	if !errors.Is(err, driver.ErrNotHeld) {
+		l.t.Fatalf("error %v, want ErrNotHeld", err)
+	}
+}
+
+// state is who holds and who waits, as "a b | c d"; a lingering lease is "nobody".
+func (l *lab) state(want string) {
+	l.t.Helper()
+	var b strings.Builder
+	for _, h := range l.e.Holders {
+		b.WriteString(whose(h.Token) + " ")
+	}
+	b.WriteString("|")
+	for _, w := range l.e.Queue {
+		b.WriteString(" " + whose(w.Token))
+	}
+	if got := strings.TrimSpace(b.String()); got != want {
+		l.t.Fatalf("state is %q, want %q", got, want)
+	}
+}
+
+func (l *lab) said(want string) {
+	l.t.Helper()
+	var got []string
+	for _, s := range l.e.Signals {
+		got = append(got, map[driver.SignalKind]string{driver.Granted: "granted ", driver.Lost: "lost "}[s.Kind]+s.Inbox)
+	}
+	if got := strings.Join(got, ", "); got != want {
+		l.t.Fatalf("signals are %q, want %q", got, want)
+	}
+}
+
+func equal[T comparable](t tb, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("%s is %v, want %v", what, got, want)
+	}
+}
+
+// each runs a table of contracts, every one on a lab of its own.
+func each(t *testing.T, contracts map[string]func(l *lab)) {
+	t.Helper()
+	for name, f := range contracts {
+		t.Run(name, func(t *testing.T) { f(newLab(t)) })
+	}
+}
+
+func show(e *locktable.Entry) string { return fmt.Sprintf("%+v", *e) }

@@ -1,0 +1,287 @@
+package locktable_test
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// act is what a step does, and for whom.
+type act struct {
+	what  string
+	token driver.Token
+	force bool
+	fence uint64
+}
+
+// step runs one method of the entry and checks the rules of docs/design.md, section 4, on what it did.
+func (l *lab) step(a act, f func()) {
+	l.t.Helper()
+	before := clone(l.e)
+	f()
+	after := l.e
+	l.checkState()
+	l.checkFences(before)
+	l.checkHolders(a, before)
+	l.checkQueue(a, before)
+	l.checkSignals(before)
+	l.checkStored(before)
+	if l.t == nil {
+		_ = after
+	}
+}
+
+func clone(e *locktable.Entry) *locktable.Entry {
+	return &locktable.Entry{
+		Fence: e.Fence, Closed: e.Closed,
+		Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue), Broken: slices.Clone(e.Broken),
+	}
+}
+
+// checkState checks what is true of every entry after every step.
+//
+// The rule of exclusion is about the moment of a grant: held + weight <= limit, each claim by its own limit.
+// Since those that are granted later come later in the list, and since those that leave only make room, it can
+// be seen at any time: up to and with each holder, the weights add up to no more than that holder's limit.
+func (l *lab) checkState() {
+	l.t.Helper()
+	seen := map[driver.Token]bool{}
+	held, last := int64(0), uint64(0)
+	for _, h := range l.e.Holders {
+		if held += int64(h.Weight); held > int64(h.Limit) {
+			l.t.Fatalf("%s was granted %d of %d, which makes %d: %s", whose(h.Token), h.Weight, h.Limit, held, show(l.e))
+		}
+		if h.Fence <= last || h.Run < 1 {
+			l.t.Fatalf("a fence of %s (%d, %d in a row) was granted before: %s", whose(h.Token), h.Fence, h.Run, show(l.e))
+		}
+		last = h.Fence + uint64(h.Run) - 1
+		if h.Expires <= l.now {
+			l.t.Fatalf("%s expired and still holds", whose(h.Token))
+		}
+		if !h.Token.IsZero() && seen[h.Token] {
+			l.t.Fatalf("%s stands in the entry twice: %s", whose(h.Token), show(l.e))
+		}
+		seen[h.Token] = true
+	}
+	if last > l.e.Fence {
+		l.t.Fatalf("fence %d was granted, above the last fence %d", last, l.e.Fence)
+	}
+	for _, w := range l.e.Queue {
+		if w.Expires <= l.now {
+			l.t.Fatalf("%s still waits in a place that was not kept", whose(w.Token))
+		}
+		if w.Token.IsZero() || seen[w.Token] {
+			l.t.Fatalf("%s stands in the entry twice: %s", whose(w.Token), show(l.e))
+		}
+		seen[w.Token] = true
+	}
+	for _, b := range l.e.Broken {
+		if b.Until <= l.now {
+			l.t.Fatalf("word for %s is kept after its lease would have ended", whose(b.Token))
+		}
+	}
+	if len(l.e.Queue) > 0 && l.e.Closed <= l.now {
+		if w := l.e.Queue[0]; held+int64(w.Weight) <= int64(w.Limit) {
+			l.t.Fatalf("%s is the head of the queue, fits, and is left waiting: %s", whose(w.Token), show(l.e))
+		}
+	}
+}
+
+// checkFences checks that every new grant has a fence above all that were granted before, and not below the clock.
+func (l *lab) checkFences(before *locktable.Entry) {
+	l.t.Helper()
+	if l.e.Fence < before.Fence {
+		l.t.Fatalf("the last fence fell from %d to %d", before.Fence, l.e.Fence)
+	}
+	for _, h := range l.fresh(before) {
+		if h.Fence <= l.top || h.Fence <= before.Fence {
+			l.t.Fatalf("%s is granted fence %d after fence %d", whose(h.Token), h.Fence, max(l.top, before.Fence))
+		}
+		if l.now > 0 && h.Fence < uint64(l.now) {
+			l.t.Fatalf("%s is granted fence %d, below the clock %d", whose(h.Token), h.Fence, l.now)
+		}
+		if h.Since != l.now {
+			l.t.Fatalf("%s holds since %d, and it is %d", whose(h.Token), h.Since, l.now)
+		}
+		l.top = h.Fence + uint64(h.Run) - 1
+	}
+}
+
+// fresh are the holders that were not there before, in the order of their grants.
+func (l *lab) fresh(before *locktable.Entry) (out []locktable.Holder) {
+	for _, h := range l.e.Holders {
+		if !slices.ContainsFunc(before.Holders, func(o locktable.Holder) bool { return o.Fence == h.Fence }) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// checkHolders checks that a lease is changed by nobody but its own token, a break, and the clock.
+func (l *lab) checkHolders(a act, before *locktable.Entry) {
+	l.t.Helper()
+	delay := before.Closed
+	for _, h := range before.Holders {
+		if h.Expires <= l.now {
+			if h.LockDelay > 0 {
+				delay = max(delay, h.Expires.After(h.LockDelay))
+			}
+			continue
+		}
+		i := slices.IndexFunc(l.e.Holders, func(n locktable.Holder) bool { return n.Fence == h.Fence })
+		own := a.token == h.Token && !h.Token.IsZero()
+		hit := a.what == "break" && h.Fence <= a.fence && a.fence < h.Fence+uint64(h.Run)
+		switch {
+		case i < 0:
+			if !(own && a.what == "release") && !hit && !(a.force && !own) {
+				l.t.Fatalf("%s by %s freed the lease of %s", a.what, whose(a.token), whose(h.Token))
+			}
+		case own && (a.what == "acquire" || a.what == "renew"):
+			if l.e.Holders[i].Expires < h.Expires {
+				l.t.Fatalf("%s shortened the lease of %s", a.what, whose(h.Token))
+			}
+			h.Expires = l.e.Holders[i].Expires
+			fallthrough
+		case !own:
+			if l.e.Holders[i] != h && !reflect.DeepEqual(l.e.Holders[i], h) {
+				l.t.Fatalf("%s by %s changed the lease %+v to %+v", a.what, whose(a.token), h, l.e.Holders[i])
+			}
+		}
+	}
+	if delay > l.now && !a.force { // also when that holder is only now found to have expired
+		if n := l.fresh(before); len(n) > 0 {
+			l.t.Fatalf("%s is granted a name that is closed for %v", whose(n[0].Token), l.now.Until(delay))
+		}
+		if l.e.Closed < delay {
+			l.t.Fatalf("the name opens %v too early", l.e.Closed.Until(delay))
+		}
+	}
+}
+
+// checkQueue checks that the queue is served from its head only, and that nobody moves in it.
+func (l *lab) checkQueue(a act, before *locktable.Entry) {
+	l.t.Helper()
+	var expect []driver.Token // who should be ahead of whom: the live ones, as they stood before
+	for _, w := range before.Queue {
+		if w.Expires > l.now {
+			expect = append(expect, w.Token)
+		}
+	}
+	var got []driver.Token // those granted now, and then those who wait
+	for _, h := range l.fresh(before) {
+		if !(a.force && h.Token == a.token) {
+			got = append(got, h.Token)
+		}
+	}
+	for _, w := range l.e.Queue {
+		got = append(got, w.Token)
+	}
+	if a.what == "release" || a.force { // may leave the queue
+		gone := func(t driver.Token) bool { return t == a.token }
+		got, expect = slices.DeleteFunc(got, gone), slices.DeleteFunc(expect, gone)
+	}
+	if a.what == "acquire" && !slices.Contains(expect, a.token) && slices.Contains(got, a.token) {
+		expect = append(expect, a.token) // joined behind all others, or found nobody ahead
+	}
+	if !slices.Equal(got, expect) {
+		l.t.Fatalf("%s by %s: served, then waiting, are %v, want %v", a.what, whose(a.token), names(got), names(expect))
+	}
+}
+
+func names(ts []driver.Token) (out []string) {
+	for _, t := range ts {
+		out = append(out, whose(t))
+	}
+	return out
+}
+
+// checkSignals checks that who was promoted, and who was broken, is told: and nobody else.
+func (l *lab) checkSignals(before *locktable.Entry) {
+	l.t.Helper()
+	var want []locktable.Signal
+	for _, h := range before.Holders {
+		kept := slices.ContainsFunc(l.e.Holders, func(n locktable.Holder) bool { return n.Fence == h.Fence })
+		told := slices.ContainsFunc(l.e.Broken, func(b locktable.Broken) bool { return b.Token == h.Token })
+		was := slices.ContainsFunc(before.Broken, func(b locktable.Broken) bool { return b.Token == h.Token })
+		if !kept && told && !was && h.Expires > l.now {
+			want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{Kind: driver.Lost, Token: h.Token}})
+		}
+	}
+	for _, h := range l.fresh(before) {
+		if slices.ContainsFunc(before.Queue, func(w locktable.Waiter) bool { return w.Token == h.Token && w.Expires > l.now }) {
+			want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{
+				Kind: driver.Granted, Token: h.Token, Fence: h.Fence, Run: h.Run,
+			}})
+		}
+	}
+	for _, s := range want {
+		// A waiter may be promoted and then release, or be broken by force, all in this step: more is allowed.
+		if !slices.Contains(l.e.Signals, s) && !l.lax && s.Kind == driver.Lost {
+			l.t.Fatalf("signal %+v is missing in %+v", s, l.e.Signals)
+		}
+	}
+}
+
+// checkStored checks that what changed is said to have changed, and can be stored and read.
+func (l *lab) checkStored(before *locktable.Entry) {
+	l.t.Helper()
+	stored := l.e.Append(nil)
+	if !l.e.Changed && !bytes.Equal(stored, before.Append(nil)) {
+		l.t.Fatalf("Changed is not set, and the entry went from %s to %s", show(before), show(l.e))
+	}
+	back, err := locktable.Decode(stored)
+	if err != nil {
+		l.t.Fatalf("what Append wrote cannot be read: %v: %s", err, show(l.e))
+	}
+	if !bytes.Equal(back.Append(nil), stored) || back.Fence != l.e.Fence || len(back.Holders) != len(l.e.Holders) {
+		l.t.Fatalf("stored %s, read %s", show(l.e), show(back))
+	}
+}
+
+// checkHeld checks a refusal: that RetryAfter is neither too late (nobody who asks before it, while all the
+// others are silent, is granted) nor about nothing (at it, something that is in the way is gone).
+func (l *lab) checkHeld(c *driver.Claim, held *driver.HeldError) {
+	l.t.Helper()
+	if held.RetryAfter <= 0 {
+		l.t.Fatalf("RetryAfter is %v, and somebody is in the way: %s", held.RetryAfter, show(l.e))
+	}
+	if place := l.place(whose(c.Token)); held.Position != place {
+		l.t.Fatalf("position is %d, want %d", held.Position, place)
+	}
+	at := l.now.After(held.RetryAfter)
+	changes := l.e.Closed > l.now && l.e.Closed <= at
+	instants := []locktable.Instant{l.e.Closed, at}
+	for _, h := range l.e.Holders {
+		instants = append(instants, h.Expires, h.Expires.After(h.LockDelay))
+		changes = changes || h.Expires <= at
+	}
+	for _, w := range l.e.Queue {
+		instants = append(instants, w.Expires)
+		changes = changes || w.Expires <= at && w.Token != c.Token
+	}
+	if !changes {
+		l.t.Fatalf("RetryAfter is %v, and nothing changes then: %s", held.RetryAfter, show(l.e))
+	}
+	for _, then := range instants {
+		for _, then := range []locktable.Instant{then - 1, then} {
+			if then <= l.now || then >= at {
+				continue
+			}
+			e := clone(l.e)
+			for i := range e.Queue {
+				if e.Queue[i].Token == c.Token {
+					e.Queue[i].Expires = then + 1 // we keep our place
+				}
+			}
+			if _, held := e.Acquire(then, c, ""); held == nil {
+				l.t.Fatalf("RetryAfter is %v, and asking after %v is granted: %s", l.now.Until(at), l.now.Until(then), show(l.e))
+			}
+		}
+	}
+}
+
+var _ = time.Second

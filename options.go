@@ -1,0 +1,125 @@
+package pawl
+
+import (
+	"maps"
+	"os"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options for a client. The zero value, and nil, are fine: each field states its default.
+type Options struct {
+	// ID names this client to people, as the owner of its leases. Default: random.
+	ID string
+
+	// TTL is how long a lease lasts without a renewal, and so how long a name stays held by a process that
+	// was killed. 10 ms to 30 days; default 30 s. A lock can have its own: see WithTTL.
+	TTL time.Duration
+
+	// WaitTTL is how long a place in the queue lasts when its waiter is gone: what a waiter that was killed
+	// costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is less.
+	WaitTTL time.Duration
+
+	// AttemptTimeout bounds one request to the backend. Default: a sixth of the lock's TTL, 3 s at most.
+	AttemptTimeout time.Duration
+
+	// RideOut is how long a waiting claim bears a backend that fails before it says ErrUnavailable. Default
+	// 10 s; negative means not at all. A try never does.
+	RideOut time.Duration
+
+	// LocalBatch is how long this process may pass an exclusive lease among its own waiters before others get
+	// their turn: it saves two requests each time. Default 10 ms; negative turns it off.
+	LocalBatch time.Duration
+
+	// Labels are shown with every lease of this client. At most 16, with those of WithLabel; 256 bytes each
+	// at most in key and value.
+	Labels map[string]string
+
+	// Observer is told what happens. Default: nobody.
+	Observer *Observer
+}
+
+// settings are options that were completed and checked.
+type settings struct {
+	Options
+	owner driver.Owner
+}
+
+func (o *Options) settle() (settings, error) {
+	s := settings{}
+	if o != nil {
+		s.Options = *o
+	}
+	if s.ID == "" {
+		s.ID = randomID()
+	}
+	if s.TTL == 0 {
+		s.TTL = 30 * time.Second
+	}
+	if s.WaitTTL == 0 {
+		s.WaitTTL = min(5*time.Second, s.TTL)
+	}
+	if s.RideOut == 0 {
+		s.RideOut = 10 * time.Second
+	}
+	if s.LocalBatch == 0 {
+		s.LocalBatch = 10 * time.Millisecond
+	}
+	host, _ := os.Hostname() // for people only; an owner without a host is still told by its pid and id
+	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: maps.Clone(s.Labels)}
+
+	if err := driver.ValidateTTL("TTL", s.TTL); err != nil {
+		return s, err
+	}
+	if err := driver.ValidateTTL("WaitTTL", s.WaitTTL); err != nil {
+		return s, err
+	}
+	if err := driver.ValidateDelay("AttemptTimeout", s.AttemptTimeout); err != nil {
+		return s, err
+	}
+	return s, s.owner.Validate()
+}
+
+// An Option changes one lock, where it is named: locks.Mutex("report", pawl.WithTTL(5*time.Second)).
+type Option func(*lockOptions)
+
+type lockOptions struct {
+	ttl       time.Duration
+	margin    time.Duration // 0: by the TTL
+	atLeast   time.Duration
+	lockDelay time.Duration
+	maxHold   time.Duration
+	labels    map[string]string
+}
+
+// WithTTL sets how long a lease lasts without a renewal. 10 ms to 30 days; default Options.TTL.
+func WithTTL(d time.Duration) Option { return func(o *lockOptions) { o.ttl = d } }
+
+// WithAtLeast keeps the name held until that long after the grant, even if it is released before: for a job
+// that must not run twice within that time though it takes less. 0 to 30 days; default 0. It is no promise
+// beyond a crash: a process that dies holds the name for its TTL, whichever is longer or shorter.
+func WithAtLeast(d time.Duration) Option { return func(o *lockOptions) { o.atLeast = d } }
+
+// WithLockDelay keeps the name closed for that long after a lease has expired (not after a release), so that
+// a holder that was paused finds out before the next one starts. 0 to 30 days; default 0.
+func WithLockDelay(d time.Duration) Option { return func(o *lockOptions) { o.lockDelay = d } }
+
+// WithMaxHold ends a lease that is held for that long: it is renewed no more, and lost with ReasonMaxHold.
+// Default: no bound.
+func WithMaxHold(d time.Duration) Option { return func(o *lockOptions) { o.maxHold = d } }
+
+// WithMargin sets how long before the end of its lease in the backend a holder is told that it is lost: what
+// it needs to stop. At most half of the TTL; default a tenth of the TTL, 10 ms at least.
+func WithMargin(d time.Duration) Option { return func(o *lockOptions) { o.margin = d } }
+
+// WithLabel adds a label that people see with the lease. See Options.Labels for the limits.
+func WithLabel(key, value string) Option {
+	return func(o *lockOptions) {
+		o.labels = maps.Clone(o.labels) // the clones of a lock share the map until one writes
+		if o.labels == nil {
+			o.labels = map[string]string{}
+		}
+		o.labels[key] = value
+	}
+}

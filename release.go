@@ -1,0 +1,108 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Release ends the lease, and lets the next one in. It may be called more than once, also at the same time:
+// every call answers the same.
+//
+// It does not end with ctx, which is there for its values: a lock must not stay held because its user's time
+// was up. It takes no longer than one attempt. The answer is nil; or Is ErrLost when the lease was no longer
+// held, so that others may have worked beside its holder; or Is ErrUnavailable when the backend could not be
+// told: then the client goes on trying in the background, until the lease would have expired anyway.
+func (l *Lease) Release(ctx context.Context) error {
+	l.once.Do(func() { l.answer = l.release(ctx) })
+	return l.answer
+}
+
+func (l *Lease) release(ctx context.Context) error {
+	t, c := l.t, l.t.c
+	if c.begin() == nil {
+		defer c.end() // Close waits for us
+	} else {
+		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono}) // Close releases it
+	}
+	_ = l.Err() // looks at the clock: a term that is over is lost, not released
+	if lost := l.finish(ErrReleased); lost != nil {
+		// The backend may still hold it for us, for the margin or longer. Nobody needs it any more.
+		c.insist(t.last(), t.claim.TTL)
+		return lost
+	}
+	held := c.now().mono.Sub(l.begun)
+	if c.gates.pass(t) {
+		c.observer.released(l, held, nil)
+		return nil
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	err := t.giveBack(context.WithoutCancel(ctx), l.fence)
+	c.observer.released(l, held, err)
+	return err
+}
+
+// giveBack ends the tenure in the backend.
+func (t *tenure) giveBack(ctx context.Context, fence uint64) error {
+	c := t.c
+	c.renewer.remove(t)
+	ctx, cancel := c.attempt(ctx, t.claim.TTL)
+	defer cancel()
+	c.renewer.settle(ctx, t) // so that no renewal reaches the backend after the release
+
+	sent := c.now()
+	err := c.driver.Release(ctx, t.last())
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, driver.ErrNotHeld):
+		lost := notHeld(sent, err)
+		lost.Name, lost.Fence = t.claim.Name, fence
+		return &lost
+	}
+	err = unavailable(c.backend, "release", t.claim.Name, err)
+	c.observer.trouble("release", t.claim.Name, 1, err)
+	if !errors.Is(err, ErrClosed) {
+		c.insist(t.last(), t.claim.TTL)
+	}
+	return err
+}
+
+// last is how the backend is told to end it.
+func (t *tenure) last() driver.Lease {
+	return driver.Lease{Name: t.claim.Name, Token: t.claim.Token, Linger: t.claim.atLeast}
+}
+
+// undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and its place in the
+// queue. It does so in the background, on a context of its own, because the caller's may be over.
+func (c *Client) undo(cl *claim) {
+	c.insist(driver.Lease{Name: cl.Name, Token: cl.Token}, max(cl.TTL, cl.WaitTTL))
+}
+
+// insist tells the backend to release until it answers, or until the lease has ended by itself. Close waits
+// for it.
+func (c *Client) insist(l driver.Lease, ttl time.Duration) {
+	c.spawn(func() {
+		began := c.now()
+		for n := 0; began.since(c.now()) <= ttl; n++ {
+			ctx, cancel := c.attempt(context.Background(), ttl)
+			err := c.driver.Release(ctx, l)
+			cancel()
+			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, ErrClosed) {
+				return
+			}
+			c.observer.trouble("release", l.Name, 1, unavailable(c.backend, "release", l.Name, err))
+			pause := time.NewTimer(retryIn(n, ttl))
+			select {
+			case <-pause.C:
+			case <-c.abandoned: // Close waits no longer
+				pause.Stop()
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,338 @@
+package pawl
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// renewer renews all leases of a client and ends those whose term is over. It is one goroutine, however many
+// leases there are: they stand in a heap by the time at which something is due, and what is due at about the
+// same time goes out as one batch.
+//
+// A lease is due when it is time to renew it, and again at the end of its term. Only two things end it: the
+// backend's word that the token no longer holds, or the end of the term. An attempt that fails is repeated
+// until then.
+type renewer struct {
+	c    *Client
+	wake chan struct{} // holds one: look at the heap again
+	slot chan struct{} // one for each batch under way
+
+	mu      sync.Mutex // protects all below, and tenure.due
+	heap    byDue
+	byToken map[driver.Token]*tenure
+	armed   time.Time // when run will look again by itself; zero while it does not sleep
+	stopped bool
+}
+
+// renewal is what the renewer knows of a tenure.
+type renewal struct {
+	at     time.Time     // when it is due
+	slack  time.Duration // how much earlier it may go along with others
+	index  int           // in the heap, from 1; 0 if it is not in it
+	asking bool          // a renewal is under way
+	check  bool          // ask, whether or not that makes the lease longer
+	idle   chan struct{} // closed when it no longer is; made by who waits for that
+	fails  int
+}
+
+const (
+	batchSize   = 256 // leases in one request: a backend holds its lock for a few ms at most
+	batchesOut  = 4   // requests under way at once
+	heartbeat   = time.Second
+	sleepNotice = 50 * time.Millisecond // the clocks part by more than this only when the machine slept
+)
+
+func newRenewer(c *Client) *renewer {
+	return &renewer{
+		c: c, wake: make(chan struct{}, 1), slot: make(chan struct{}, batchesOut),
+		byToken: map[driver.Token]*tenure{},
+	}
+}
+
+// add begins to renew t. It answers false when the renewer was stopped.
+func (r *renewer) add(t *tenure, now reading) bool {
+	t.mu.Lock()
+	left := t.term.left(now)
+	in := renewIn(t.term.ttl, left)
+	t.mu.Unlock()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return false
+	}
+	r.byToken[t.claim.Token] = t
+	r.schedule(t, now.mono.Add(in), in/16)
+	return true
+}
+
+// remove ends the renewing of t. A renewal that is under way goes on, and changes nothing.
+func (r *renewer) remove(t *tenure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.due.index > 0 {
+		heap.Remove(&r.heap, t.due.index-1)
+		delete(r.byToken, t.claim.Token)
+	}
+}
+
+// settle waits until no renewal of t is under way, or ctx ends.
+func (r *renewer) settle(ctx context.Context, t *tenure) {
+	r.mu.Lock()
+	if !t.due.asking {
+		r.mu.Unlock()
+		return
+	}
+	if t.due.idle == nil {
+		t.due.idle = make(chan struct{})
+	}
+	idle := t.due.idle
+	r.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
+// check makes the tenure of this token ask the backend at once; the zero token means all of them.
+func (r *renewer) check(token driver.Token) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token.IsZero() {
+		for _, t := range r.byToken {
+			r.hurry(t)
+		}
+	} else if t := r.byToken[token]; t != nil {
+		r.hurry(t)
+	}
+}
+
+func (r *renewer) hurry(t *tenure) {
+	if !t.due.asking { // else its answer will say
+		t.due.check = true
+		r.schedule(t, r.c.now().mono, 0)
+	}
+}
+
+// schedule sets when t is due, and sees to it that run wakes up in time. The caller holds the mutex.
+func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
+	t.due.at, t.due.slack = at, slack
+	if t.due.index == 0 {
+		heap.Push(&r.heap, t)
+	} else {
+		heap.Fix(&r.heap, t.due.index-1)
+	}
+	// Most leases are released long before anything is due: run is woken only if it would sleep too long.
+	if !r.armed.IsZero() && at.Before(r.armed) {
+		r.armed = time.Time{}
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run is the goroutine. It ends when ctx does.
+func (r *renewer) run(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	last := r.c.now()
+	for {
+		now := r.c.now()
+		slept := last.since(now) > now.mono.Sub(last.mono)+sleepNotice
+		last = now
+		batch, over, next := r.due(now, slept)
+		for _, t := range over {
+			t.expire()
+		}
+		for len(batch) > 0 {
+			n := min(len(batch), batchSize)
+			r.send(ctx, batch[:n:n])
+			batch = batch[n:]
+		}
+		timer.Reset(next)
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-r.wake:
+		}
+	}
+}
+
+// due takes out of the heap what is to be done now, and says when to look again. After the machine slept,
+// everything is looked at: the heap is in the order of a clock that stood still.
+func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slept {
+		for _, t := range r.heap {
+			t.due.at = now.mono
+		}
+		heap.Init(&r.heap)
+	}
+	next = time.Hour // nothing is held: schedule wakes us
+	for len(r.heap) > 0 {
+		t := r.heap[0]
+		if wait := t.due.at.Add(-t.due.slack).Sub(now.mono); wait > 0 {
+			// Wake at the latest time that serves the first, for others to be due along with it. While
+			// anything is held, look at the clocks now and then, to notice that the machine slept.
+			next = min(t.due.at.Sub(now.mono), heartbeat)
+			break
+		}
+		t.mu.Lock()
+		left, longer, ttl := t.term.left(now), t.wire(now).TTL-t.term.leaseLeft(now), t.wire(now).TTL
+		t.mu.Unlock()
+		switch {
+		case left <= 0:
+			heap.Remove(&r.heap, 0)
+			delete(r.byToken, t.claim.Token)
+			over = append(over, t)
+			continue
+		case t.due.asking || ttl < driver.MinTTL || longer <= 0 && !t.due.check:
+			// Under way, or held for as long as it may be: what is left to do is to end it in time.
+		default:
+			t.due.asking, t.due.check = true, false
+			renew = append(renew, t)
+		}
+		t.due.at, t.due.slack = now.mono.Add(left), 0
+		heap.Fix(&r.heap, 0)
+	}
+	r.armed = now.mono.Add(next)
+	return renew, over, next
+}
+
+// send renews a batch in a goroutine of its own, so that a backend that does not answer holds up nothing
+// else. With too many batches under way it waits for one to end, but not beyond ctx.
+func (r *renewer) send(ctx context.Context, batch []*tenure) {
+	select {
+	case r.slot <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	if !r.c.spawn(func() {
+		defer func() { <-r.slot }()
+		r.renew(batch)
+	}) {
+		<-r.slot // closing: whoever holds these leases has been told
+	}
+}
+
+// renew makes one attempt for a batch, and schedules what comes next for each.
+func (r *renewer) renew(batch []*tenure) {
+	c := r.c
+	sent := c.now()
+	leases := make([]driver.Lease, len(batch))
+	shortest := driver.MaxTTL
+	for i, t := range batch {
+		leases[i] = t.wire(sent)
+		shortest = min(shortest, leases[i].TTL)
+	}
+	ctx, cancel := c.attempt(context.Background(), shortest)
+	answers, err := c.driver.Renew(ctx, leases)
+	cancel()
+	if err == nil && len(answers) != len(batch) {
+		err = errors.New("the driver did not answer for every lease")
+	}
+	if err != nil {
+		err = unavailable(c.backend, "renew", leases[0].Name, err)
+		c.observer.trouble("renew", leases[0].Name, len(batch), err)
+	}
+	now := c.now()
+	for i, t := range batch {
+		answer := err
+		if err == nil {
+			answer = answers[i]
+		}
+		r.answered(t, sent, now, leases[i].TTL, answer)
+	}
+}
+
+// answered deals with the answer to one renewal.
+func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err error) {
+	t.mu.Lock()
+	if err == nil {
+		// A renewal never shortens: with a smaller TTL than before, the old end may be the later one.
+		if tm := newTerm(sent, ttl, t.claim.marginOf(ttl)); tm.left(now) > t.term.left(now) {
+			t.term = tm
+		}
+	}
+	t.trouble = err
+	left := t.term.left(now)
+	t.mu.Unlock()
+
+	r.mu.Lock()
+	t.due.asking = false
+	if t.due.idle != nil {
+		close(t.due.idle)
+		t.due.idle = nil
+	}
+	if t.due.index > 0 { // else it was released, or lost, while the answer was under way
+		in := renewIn(t.claim.TTL, left)
+		t.due.fails++
+		if err == nil {
+			t.due.fails = 0
+		} else {
+			in = min(retryIn(t.due.fails, t.claim.TTL), left)
+		}
+		r.schedule(t, now.mono.Add(in), in/16)
+	}
+	r.mu.Unlock()
+
+	if errors.Is(err, driver.ErrNotHeld) {
+		t.lose(notHeld(sent, err))
+	}
+}
+
+// notHeld is the loss that the backend told us of, in answer to a request sent then.
+func notHeld(sent reading, err error) LostError {
+	lost := LostError{Reason: ReasonExpired, Until: sent.mono}
+	var broken *driver.BrokenError
+	if errors.As(err, &broken) {
+		// It stays closed for ClosedFor after it handled our request, which was later than we sent it.
+		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.mono.Add(broken.ClosedFor)
+	}
+	return lost
+}
+
+// stop ends the taking of new tenures, and returns those that are left.
+func (r *renewer) stop() []*tenure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+	left := make([]*tenure, 0, len(r.byToken))
+	for _, t := range r.byToken {
+		left = append(left, t)
+	}
+	return left
+}
+
+// byDue is the heap: container/heap's five methods.
+type byDue []*tenure
+
+func (h byDue) Len() int           { return len(h) }
+func (h byDue) Less(i, j int) bool { return h[i].due.at.Before(h[j].due.at) }
+func (h byDue) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].due.index, h[j].due.index = i+1, j+1
+}
+
+func (h *byDue) Push(x any) {
+	t := x.(*tenure) //nolint:forcetypeassert // container/heap's signature; only schedule calls it
+	*h = append(*h, t)
+	t.due.index = len(*h)
+}
+
+func (h *byDue) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	t.due.index = 0
+	return t
+}

@@ -1,0 +1,60 @@
+package pawl
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// RWMutex is a lock that one writer or any number of readers have at a time. It is fair: a reader that comes
+// after a waiting writer waits behind it, so writers do not starve, nor do readers.
+type RWMutex struct{ lock }
+
+// RWMutex names a read/write lock. See [Client.Mutex] for names.
+func (c *Client) RWMutex(name string, options ...Option) *RWMutex {
+	return &RWMutex{c.lock(name, options)}
+}
+
+// Lock waits until it is granted for writing. See [Mutex.Lock] for ctx and errors.
+func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return m.Writer().Lock(ctx) }
+
+// TryLock makes one attempt to get it for writing: ErrHeld if others hold it or wait for it.
+func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.Writer().TryLock(ctx) }
+
+// RLock waits until it is granted for reading, beside other readers.
+func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
+	return m.acquire(ctx, 1, driver.All, waiting)
+}
+
+// TryRLock makes one attempt to get it for reading.
+func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
+	return m.acquire(ctx, 1, driver.All, trying)
+}
+
+// Steal takes it for writing from whoever holds it. See [Mutex.Steal].
+func (m *RWMutex) Steal(ctx context.Context) (*Lease, error) { return m.Writer().Steal(ctx) }
+
+// Do runs f as the writer. See [Mutex.Do].
+func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	return m.Writer().Do(ctx, f)
+}
+
+// TryDo runs f as the writer, without waiting. See [Mutex.TryDo].
+func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) error {
+	return m.Writer().TryDo(ctx, f)
+}
+
+// RDo runs f as a reader. See [Mutex.Do].
+func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
+	lease, err := m.RLock(ctx)
+	return do(ctx, lease, err, f)
+}
+
+// TryRDo runs f as a reader, without waiting. See [Mutex.TryDo].
+func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) error {
+	lease, err := m.TryRLock(ctx)
+	return do(ctx, lease, err, f)
+}
+
+// Writer is the writing side as a lock of its own.
+func (m *RWMutex) Writer() *Mutex { return &Mutex{m.lock} }

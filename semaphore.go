@@ -1,0 +1,64 @@
+package pawl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Semaphore is a lock of n permits. A claim takes one or more at once, and gets them when they are free and
+// nobody waits ahead of it: a claim for many is not passed by claims for few.
+//
+// n is what this caller allows: it is not stored. Each claim counts what all others hold against its own n,
+// so n can be changed by a rolling deployment.
+type Semaphore struct {
+	lock
+	n int
+}
+
+// Semaphore names a semaphore of n permits, n from 1 to 2147483646. See [Client.Mutex] for names.
+func (c *Client) Semaphore(name string, n int, options ...Option) *Semaphore {
+	return &Semaphore{c.lock(name, options), n}
+}
+
+// Acquire waits until k permits are granted as one lease. k is 1 to n. See [Mutex.Lock] for ctx and errors.
+func (s *Semaphore) Acquire(ctx context.Context, k int) (*Lease, error) {
+	return s.permits(ctx, k, waiting)
+}
+
+// TryAcquire makes one attempt to get k permits: ErrHeld if they are not free, or others wait.
+func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
+	return s.permits(ctx, k, trying)
+}
+
+// Do runs f with one permit. See [Mutex.Do].
+func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	lease, err := s.Acquire(ctx, 1)
+	return do(ctx, lease, err, f)
+}
+
+// TryDo runs f with one permit, without waiting. See [Mutex.TryDo].
+func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) error {
+	lease, err := s.TryAcquire(ctx, 1)
+	return do(ctx, lease, err, f)
+}
+
+func (s *Semaphore) permits(ctx context.Context, k int, m mode) (*Lease, error) {
+	if err := validatePermits(k, s.n); err != nil {
+		return nil, err
+	}
+	return s.acquire(ctx, k, s.n, m)
+}
+
+// validatePermits refuses what the SPI would take for another kind of lock, or for a claim that can never be
+// granted.
+func validatePermits(k, n int) error {
+	switch {
+	case n < 1 || n >= driver.All:
+		return &InvalidError{What: "semaphore", Problem: fmt.Sprintf("has %d permits", n), Allowed: fmt.Sprintf("1 to %d", driver.All-1)}
+	case k < 1 || k > n:
+		return &InvalidError{What: "permits", Problem: fmt.Sprintf("are %d of %d", k, n), Allowed: fmt.Sprintf("1 to %d", n)}
+	}
+	return nil
+}

@@ -1,0 +1,286 @@
+package pawl_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What docs/design.md says about the repository itself, as tests: who imports whom, what is documented, how
+// long a file may be, and that the README's example is code that compiles.
+
+const modulePath = "github.com/pawl-go/pawl"
+
+// corePackages are those that import nothing but the standard library, x/sys and each other, and what else
+// each of them may import.
+var corePackages = map[string][]string{
+	modulePath:                 nil,
+	modulePath + "/driver":     nil,
+	modulePath + "/locktable":  nil,
+	modulePath + "/memlock":    nil,
+	modulePath + "/drivertest": {"pgregory.net/rapid"},
+}
+
+var systems = []string{"linux", "darwin", "windows"}
+
+func TestImports(t *testing.T) {
+	for _, system := range systems {
+		t.Run(system, func(t *testing.T) {
+			t.Parallel()
+			packages := goList(t, system)
+			for path, allowed := range corePackages {
+				p := packages[path]
+				if p == nil {
+					t.Errorf("there is no %s", path)
+					continue
+				}
+				for _, i := range p.Imports {
+					checkCoreImport(t, packages, path, i, allowed)
+				}
+			}
+			for path, p := range packages {
+				if p.DepOnly || within(path, modulePath+"/drivertest") {
+					continue
+				}
+				for _, i := range p.Imports {
+					ours := within(i, modulePath) && !within(i, modulePath+"/drivertest")
+					if i == "testing" || !ours && slices.Contains(packages[i].Deps, "testing") {
+						t.Errorf("%s imports %s, and so takes testing into users' programs", path, i)
+					}
+				}
+			}
+		})
+	}
+}
+
+// checkCoreImport checks one import of a core package, or of an internal package that a core package uses.
+func checkCoreImport(t *testing.T, packages map[string]*listed, path, i string, allowed []string) {
+	t.Helper()
+	_, isCore := corePackages[i]
+	switch {
+	case isCore, packages[i].Standard, within(i, "golang.org/x/sys"), slices.Contains(allowed, i):
+	case within(i, modulePath+"/internal"):
+		for _, j := range packages[i].Imports {
+			checkCoreImport(t, packages, i, j, nil)
+		}
+	default:
+		t.Errorf("%s must not import %s", path, i)
+	}
+}
+
+func TestEveryPackageHasADocComment(t *testing.T) {
+	for _, p := range goList(t, "") {
+		if !p.DepOnly && len(p.GoFiles) > 0 && p.Doc == "" {
+			t.Errorf("%s has none", p.ImportPath)
+		}
+	}
+}
+
+func TestEveryExportedNameHasADocComment(t *testing.T) {
+	for _, p := range goList(t, "") {
+		if p.DepOnly || p.Name == "main" || within(p.ImportPath, modulePath+"/internal") {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go")) // those for other systems, too
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				undocumented(t, file)
+			}
+		}
+	}
+}
+
+func undocumented(t *testing.T, file string) {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, file, nil, parser.ParseComments)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	missing := func(at token.Pos, what string) { t.Errorf("%s: %s has none", set.Position(at), what) }
+	for _, decl := range f.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			name, exported := d.Name.Name, d.Name.IsExported()
+			if d.Recv != nil {
+				recv := receiver(d.Recv.List[0].Type)
+				exported = exported && ast.IsExported(recv) && name != "Error" && name != "String" // which say it all
+				name = recv + "." + name
+			}
+			if exported && d.Doc == nil {
+				missing(d.Pos(), name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					if s.Name.IsExported() && s.Doc == nil && s.Comment == nil && (d.Doc == nil || d.Lparen.IsValid()) {
+						missing(s.Pos(), s.Name.Name)
+					}
+				case *ast.ValueSpec: // one comment may be for the whole block
+					if s.Names[0].IsExported() && s.Doc == nil && s.Comment == nil && d.Doc == nil {
+						missing(s.Pos(), s.Names[0].Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+func receiver(t ast.Expr) string {
+	switch t := t.(type) {
+	case *ast.StarExpr:
+		return receiver(t.X)
+	case *ast.IndexExpr:
+		return receiver(t.X)
+	case *ast.Ident:
+		return t.Name
+	}
+	return ""
+}
+
+func TestNoFileIsLong(t *testing.T) {
+	const most = 500
+	for file, text := range sources(t, ".go", ".sh", ".lua", ".sql") {
+		if bytes.Contains(text[:min(len(text), 1000)], []byte("DO NOT EDIT.\n")) {
+			continue
+		}
+		if lines := bytes.Count(text, []byte("\n")); lines > most {
+			t.Errorf("%s has %d lines, over %d: is there a second idea in it?", file, lines, most)
+		}
+	}
+}
+
+// The README shows the body of Example, and before it the imports that are not obvious.
+func TestREADMEShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```go\n(import \\(\n(.*?)\\)\n\n)?(.*?)```").FindSubmatch(readme)
+	if block == nil {
+		t.Fatal("README.md has no block of Go")
+	}
+
+	set := token.NewFileSet()
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := parser.ParseFile(set, "example_test.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var imports []string
+	for _, spec := range f.Imports {
+		imports = append(imports, spec.Path.Value)
+	}
+	for _, path := range regexp.MustCompile(`"[^"]+"`).FindAllString(string(block[2]), -1) {
+		if !slices.Contains(imports, path) {
+			t.Errorf("README.md imports %s, example_test.go does not", path)
+		}
+	}
+	for _, decl := range f.Decls {
+		if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "Example" {
+			body := string(source[set.Position(d.Body.Lbrace).Offset+1 : set.Position(d.Body.Rbrace).Offset])
+			body, _, _ = strings.Cut(body, "\n\t// Output:")
+			body = strings.TrimSpace(strings.ReplaceAll(body, "\n\t", "\n"))
+			if shown := strings.TrimSpace(string(block[3])); shown != body {
+				t.Errorf("README.md shows\n\n%s\n\nbut the body of Example is\n\n%s", shown, body)
+			}
+			return
+		}
+	}
+	t.Error("example_test.go has no func Example")
+}
+
+func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
+	for file, text := range sources(t, ".md") {
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			to := string(m[1])
+			if strings.Contains(to, "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), to)); err != nil {
+				t.Errorf("%s links to %s: %v", file, to, err)
+			}
+		}
+	}
+}
+
+// sources reads the files of the repository that have one of the extensions.
+func sources(t *testing.T, extensions ...string) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && path != ".") {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() && slices.Contains(extensions, filepath.Ext(path)) {
+			found[path], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Fatalf("no file with the extension %v", extensions)
+	}
+	return found
+}
+
+type listed struct {
+	ImportPath, Name, Dir, Doc string
+	GoFiles, Imports, Deps     []string
+	Standard, DepOnly          bool
+}
+
+// goList asks the go command for the packages of this module and all that they import, on one system; "" is
+// this one.
+func goList(t *testing.T, system string) map[string]*listed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
+		"-json=ImportPath,Name,Dir,Doc,GoFiles,Imports,Deps,Standard,DepOnly", "./...")
+	cmd.Env = os.Environ()
+	if system != "" {
+		cmd.Env = append(cmd.Env, "GOOS="+system, "CGO_ENABLED=0")
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(fmt.Errorf("go list: %w\n%s", err, &stderr))
+	}
+	packages := map[string]*listed{}
+	for in := json.NewDecoder(bytes.NewReader(out)); in.More(); {
+		p := &listed{}
+		if err := in.Decode(p); err != nil {
+			t.Fatal(err)
+		}
+		packages[p.ImportPath] = p
+	}
+	return packages
+}
+
+// within reports whether a package is the given one or below it.
+func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
