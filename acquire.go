@@ -35,12 +35,12 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	}
 	defer c.end()
 
-	began := c.now()
+	began := time.Now()
 	lease, err := c.obtain(ctx, cl, m)
 	if err != nil {
 		return nil, err
 	}
-	c.observer.acquired(lease, began.since(c.now()))
+	c.observer.acquired(lease, lease.begun.Sub(began))
 	return lease, nil
 }
 
@@ -65,30 +65,19 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 	}
 
 	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL)}
-	t, err := a.run()
+	t, now, err := a.run()
+	if err == nil && !c.renewer.add(t, now) {
+		// Close has begun, and has not seen this tenure: nobody else would end it.
+		c.undo(cl)
+		err = ErrClosed
+	}
 	if err != nil {
 		if w != nil {
 			c.gates.leave(w)
 		}
 		return nil, err
 	}
-	now := c.now()
 	lease := t.grant(ctx, now)
-	if lease == nil { // between the check and here the term ran out: a process that was paused just now
-		c.undo(cl)
-		if w != nil {
-			c.gates.leave(w)
-		}
-		return nil, &LostError{Name: cl.Name, Fence: t.next, Reason: ReasonExpired, Until: now.mono}
-	}
-	if !c.renewer.add(t, now) {
-		// Close has begun, and has not seen this tenure: nobody would end it.
-		c.undo(cl)
-		if w != nil {
-			c.gates.leave(w)
-		}
-		return nil, ErrClosed
-	}
 	c.gates.granted(w, t, now)
 	return lease, nil
 }
@@ -131,7 +120,9 @@ type attempts struct {
 
 // run asks until there is an answer that ends it. Whenever it ends without a grant, and one might be on its
 // way, the claim is undone.
-func (a *attempts) run() (*tenure, error) {
+//
+// The reading that comes with a tenure is of the instant in which it was found to have time left.
+func (a *attempts) run() (*tenure, reading, error) {
 	c, cl := a.c, a.claim
 	if cl.Queue {
 		// Listen before asking: the signal may come before the reply that says "queued".
@@ -143,19 +134,19 @@ func (a *attempts) run() (*tenure, error) {
 			cl.Fences = c.gates.run(cl)
 		}
 		sent := c.now()
-		grant, err := a.ask()
+		grant, err := a.ask(sent)
 		if err == nil {
-			tm := newTerm(sent, grant.TTL, a.margin)
-			if tm.left(c.now()) > tm.lasts/4 {
-				return newTenure(c, cl, sent, tm, grant.Fence, grant.Run), nil
+			now, tm := c.now(), newTerm(sent, grant.TTL, a.margin)
+			if tm.fresh(now) {
+				return newTenure(c, cl, sent, tm, grant.Fence, grant.Run), now, nil
 			}
 			err = errTooLate // the term was used up by the reply; asking again makes it whole
 		}
-		if over := a.judge(sent, err); over != nil {
-			return nil, over
+		if err := a.judge(sent, err); err != nil {
+			return nil, reading{}, err
 		}
-		if t, err := a.wait(); t != nil || err != nil {
-			return t, err
+		if t, now, err := a.wait(); t != nil || err != nil {
+			return t, now, err
 		}
 	}
 }
@@ -163,9 +154,9 @@ func (a *attempts) run() (*tenure, error) {
 var errTooLate = errors.New("the answer took longer than the lease lasts")
 
 // ask makes one attempt, bounded in time.
-func (a *attempts) ask() (driver.Grant, error) {
-	ctx, cancel := a.c.attempt(a.ctx, a.claim.TTL)
-	defer cancel()
+func (a *attempts) ask(sent reading) (driver.Grant, error) {
+	ctx := a.c.attempt(a.ctx, a.claim.TTL, sent.mono)
+	defer ctx.cancel()
 	return a.c.driver.Acquire(ctx, a.claim.Claim)
 }
 
@@ -226,21 +217,22 @@ func (a *attempts) why() error {
 // wait waits for what makes asking again worth while: a signal, the moment when things change by themselves,
 // the keep-alive of our place, or the end of a pause after a failure. A signal that says "granted" is the
 // grant itself.
-func (a *attempts) wait() (*tenure, error) {
+func (a *attempts) wait() (*tenure, reading, error) {
 	c, cl := a.c, a.claim
 	timer := time.NewTimer(a.pause())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil, nil
+		return nil, reading{}, nil
 	case s := <-a.signals:
-		return a.signaled(s), nil
+		now := c.now()
+		return a.signaled(s, now), now, nil
 	case <-c.closing:
 		c.undo(cl)
-		return nil, ErrClosed
+		return nil, reading{}, ErrClosed
 	case <-a.ctx.Done():
 		c.undo(cl)
-		return nil, gaveUp(a.ctx, cl.Name, a.why())
+		return nil, reading{}, gaveUp(a.ctx, cl.Name, a.why())
 	}
 }
 
@@ -250,13 +242,13 @@ func (a *attempts) wait() (*tenure, error) {
 // WaitTTL from the sending of that attempt, at the least. If not enough of that is left, the answer is nil:
 // asking again makes it a full TTL. So it is when the signal is an old one: of a grant that came and went
 // while we were paused, before we queued again. The fence tells.
-func (a *attempts) signaled(s driver.Signal) *tenure {
+func (a *attempts) signaled(s driver.Signal, now reading) *tenure {
 	if s.Kind != driver.Granted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
 	}
 	ttl := a.claim.WaitTTL
 	tm := newTerm(a.placed, ttl, a.claim.marginOf(ttl))
-	if tm.left(a.c.now()) < ttl/3 {
+	if !tm.fresh(now) {
 		return nil
 	}
 	return newTenure(a.c, a.claim, a.placed, tm, s.Fence, s.Run)

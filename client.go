@@ -49,7 +49,7 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(d, s, now), nil
+	return start(d, s, newClock().now), nil
 }
 
 func start(d driver.Driver, s settings, clock func() reading) *Client {
@@ -66,9 +66,10 @@ func start(d driver.Driver, s settings, clock func() reading) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopRun = cancel
+	began := c.now()
 	go func() {
 		defer close(c.ran)
-		c.renewer.run(ctx)
+		c.renewer.run(ctx, began)
 	}()
 	return c
 }
@@ -83,13 +84,13 @@ func (c *Client) signal(s driver.Signal) {
 	}
 }
 
-// attempt bounds one request to the backend.
-func (c *Client) attempt(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
+// attempt bounds one request to the backend. The caller cancels it.
+func (c *Client) attempt(ctx context.Context, ttl time.Duration, now time.Time) *bounded {
 	d := c.settings.AttemptTimeout
 	if d == 0 {
 		d = attemptTimeout(ttl)
 	}
-	return context.WithTimeout(ctx, d)
+	return bound(ctx, now.Add(d))
 }
 
 // begin counts a claim in, and end counts it out: Close waits for those under way.

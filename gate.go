@@ -29,6 +29,7 @@ type gates struct {
 // A gate is the local queue of one name. It exists while somebody waits or a tenure may be passed on.
 type gate struct {
 	queue []*waiter
+	room  [1]*waiter        // the queue's first array: mostly there is only one
 	last  *driver.HeldError // what the head was told last
 	// The exclusive tenure that may be passed on, until the window closes.
 	tenure *tenure
@@ -166,6 +167,7 @@ func (g *gates) at(name string) *gate {
 	q := g.gates[name]
 	if q == nil {
 		q = &gate{}
+		q.queue = q.room[:0]
 		g.gates[name] = q
 	}
 	return q
@@ -184,9 +186,9 @@ func (g *gates) pass(t *tenure) bool {
 		return false
 	}
 	if w := q.first(); w != nil && g.passable(q, w) {
-		if l := t.grant(w.values, t.c.now()); l != nil {
+		if now := t.c.now(); t.passable(now) {
 			g.unqueue(q, w)
-			w.state, w.lease = passed, l
+			w.state, w.lease = passed, t.grant(w.values, now)
 			close(w.turn)
 			return true
 		}
@@ -214,7 +216,7 @@ func (g *gates) close(t *tenure) {
 // passable reports whether the tenure of q could be passed to w. The caller holds the mutex.
 func (g *gates) passable(q *gate, w *waiter) bool {
 	return q.tenure != nil && w.state == local && q.tenure.claim.alike(w.claim) &&
-		q.tenure.c.now().mono.Before(q.closes)
+		time.Now().Before(q.closes)
 }
 
 // advance lets those ask whose turn it is. The caller holds the mutex, and calls it after each change.
@@ -244,7 +246,7 @@ func (g *gates) wakeAtClose(q *gate) {
 		return
 	}
 	t := q.tenure
-	q.timer = time.AfterFunc(q.closes.Sub(t.c.now().mono), func() {
+	q.timer = time.AfterFunc(time.Until(q.closes), func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if q.tenure == t { // else it went back in the meantime, and this timer came too late to be stopped

@@ -17,7 +17,7 @@ import (
 type Lease struct {
 	t      *tenure
 	fence  uint64
-	values context.Context // the values of the acquire call's context, for traces; not its end
+	values context.Context // of the acquire call: its values are wanted, for traces, but not its end
 	begun  time.Time
 
 	once   sync.Once // of Release
@@ -53,16 +53,25 @@ func newTenure(c *Client, cl *claim, since reading, tm term, fence uint64, run i
 	return &tenure{c: c, claim: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
-// grant makes the next lease of the tenure: nil if it was lost, is nearly over, or its fences are used up.
+// grant makes the next lease of the tenure. For the first one the caller has looked at the term.
 func (t *tenure) grant(values context.Context, now reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone != nil || t.next == t.end || t.term.left(now) <= t.term.lasts/4 {
-		return nil
-	}
-	t.lease = &Lease{t: t, fence: t.next, values: context.WithoutCancel(values), begun: now.mono}
+	l := &Lease{t: t, fence: t.next, values: values, begun: now.mono}
 	t.next++
-	return t.lease
+	if t.gone != nil { // already: Close, or a break, was quicker
+		l.over = t.gone
+		return l
+	}
+	t.lease = l
+	return l
+}
+
+// passable reports whether the tenure, whose last lease was released, is good for another one.
+func (t *tenure) passable(now reading) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.gone == nil && t.next < t.end && t.term.fresh(now)
 }
 
 // Name is what is locked.
@@ -94,7 +103,7 @@ func (l *Lease) Context() context.Context {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(l.values, fenceKey{}, l.fence))
+		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(l.values), fenceKey{}, l.fence))
 		if l.over != nil {
 			l.cancel(l.over)
 		}

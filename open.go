@@ -25,5 +25,5 @@ func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(d, s, now), nil
+	return start(d, s, newClock().now), nil
 }

@@ -33,7 +33,7 @@ func (l *Lease) release(ctx context.Context) error {
 		c.insist(t.last(), t.claim.TTL)
 		return lost
 	}
-	held := c.now().mono.Sub(l.begun)
+	held := time.Since(l.begun)
 	if c.gates.pass(t) {
 		c.observer.released(l, held, nil)
 		return nil
@@ -41,7 +41,7 @@ func (l *Lease) release(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	err := t.giveBack(context.WithoutCancel(ctx), l.fence)
+	err := t.giveBack(ctx, l.fence)
 	c.observer.released(l, held, err)
 	return err
 }
@@ -50,12 +50,12 @@ func (l *Lease) release(ctx context.Context) error {
 func (t *tenure) giveBack(ctx context.Context, fence uint64) error {
 	c := t.c
 	c.renewer.remove(t)
-	ctx, cancel := c.attempt(ctx, t.claim.TTL)
-	defer cancel()
-	c.renewer.settle(ctx, t) // so that no renewal reaches the backend after the release
+	sent := time.Now()
+	attempt := c.attempt(context.WithoutCancel(ctx), t.claim.TTL, sent)
+	defer attempt.cancel()
+	c.renewer.settle(attempt, t) // so that no renewal reaches the backend after the release
 
-	sent := c.now()
-	err := c.driver.Release(ctx, t.last())
+	err := c.driver.Release(attempt, t.last())
 	switch {
 	case err == nil:
 		return nil
@@ -89,9 +89,9 @@ func (c *Client) insist(l driver.Lease, ttl time.Duration) {
 	c.spawn(func() {
 		began := c.now()
 		for n := 0; began.since(c.now()) <= ttl; n++ {
-			ctx, cancel := c.attempt(context.Background(), ttl)
+			ctx := c.attempt(context.Background(), ttl, time.Now())
 			err := c.driver.Release(ctx, l)
-			cancel()
+			ctx.cancel()
 			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, ErrClosed) {
 				return
 			}

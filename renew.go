@@ -41,10 +41,9 @@ type renewal struct {
 }
 
 const (
-	batchSize   = 256 // leases in one request: a backend holds its lock for a few ms at most
-	batchesOut  = 4   // requests under way at once
-	heartbeat   = time.Second
-	sleepNotice = 50 * time.Millisecond // the clocks part by more than this only when the machine slept
+	batchSize  = 256         // leases in one request: a backend holds its lock for a few ms at most
+	batchesOut = 4           // requests under way at once
+	heartbeat  = time.Second // how soon it is noticed that the machine slept
 )
 
 func newRenewer(c *Client) *renewer {
@@ -137,14 +136,13 @@ func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
 	}
 }
 
-// run is the goroutine. It ends when ctx does.
-func (r *renewer) run(ctx context.Context) {
+// run is the goroutine. It ends when ctx does. last is a reading from before the first lease.
+func (r *renewer) run(ctx context.Context, last reading) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	last := r.c.now()
 	for {
 		now := r.c.now()
-		slept := last.since(now) > now.mono.Sub(last.mono)+sleepNotice
+		slept := now.slept > last.slept
 		last = now
 		batch, over, next := r.due(now, slept)
 		for _, t := range over {
@@ -233,9 +231,9 @@ func (r *renewer) renew(batch []*tenure) {
 		leases[i] = t.wire(sent)
 		shortest = min(shortest, leases[i].TTL)
 	}
-	ctx, cancel := c.attempt(context.Background(), shortest)
+	ctx := c.attempt(context.Background(), shortest, sent.mono)
 	answers, err := c.driver.Renew(ctx, leases)
-	cancel()
+	ctx.cancel()
 	if err == nil && len(answers) != len(batch) {
 		err = errors.New("the driver did not answer for every lease")
 	}
@@ -285,17 +283,17 @@ func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err 
 	r.mu.Unlock()
 
 	if errors.Is(err, driver.ErrNotHeld) {
-		t.lose(notHeld(sent, err))
+		t.lose(notHeld(sent.mono, err))
 	}
 }
 
 // notHeld is the loss that the backend told us of, in answer to a request sent then.
-func notHeld(sent reading, err error) LostError {
-	lost := LostError{Reason: ReasonExpired, Until: sent.mono}
+func notHeld(sent time.Time, err error) LostError {
+	lost := LostError{Reason: ReasonExpired, Until: sent}
 	var broken *driver.BrokenError
 	if errors.As(err, &broken) {
 		// It stays closed for ClosedFor after it handled our request, which was later than we sent it.
-		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.mono.Add(broken.ClosedFor)
+		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
 	}
 	return lost
 }

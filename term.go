@@ -7,16 +7,13 @@ import (
 
 // A reading is one look at the clocks that decide how long a lease may be trusted.
 type reading struct {
-	mono time.Time     // the monotonic clock, which NTP does not move but which stands still while the machine sleeps; and the wall clock
-	boot time.Duration // time since boot, sleep included
+	mono  time.Time     // the monotonic clock: NTP does not move it, but it stands still while the machine sleeps
+	slept time.Duration // how long the machine has slept until then, see clock.go
 }
 
-// since is the time from r to now, sleep included. The monotonic clock is trusted unless both of the others
-// saw more time pass: the boot clock alone would betray a test in testing/synctest, whose other clocks are
-// virtual, and the wall clock alone may have been set.
+// since is the time from r to now, sleep included.
 func (r reading) since(now reading) time.Duration {
-	wall := now.mono.Round(0).Sub(r.mono.Round(0))
-	return max(now.mono.Sub(r.mono), min(now.boot-r.boot, wall))
+	return now.mono.Sub(r.mono) + now.slept - r.slept
 }
 
 // A term is how long a holder may trust its lease. It is counted from before the request was sent that
@@ -34,6 +31,10 @@ func newTerm(sent reading, ttl, margin time.Duration) term {
 
 // left is how much of the term is to come; at zero it is over.
 func (t term) left(now reading) time.Duration { return t.lasts - t.from.since(now) }
+
+// fresh reports whether enough of the term is left to begin work in it, or to pass it on: a quarter. With
+// less, asking again is worth its while.
+func (t term) fresh(now reading) bool { return t.lasts > 0 && t.left(now) > t.lasts/4 }
 
 // leaseLeft is how long the backend keeps the lease, at the least. It outlasts the term by the margin.
 func (t term) leaseLeft(now reading) time.Duration { return t.ttl - t.from.since(now) }

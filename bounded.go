@@ -1,0 +1,76 @@
+package pawl
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A bounded context is context.WithDeadline without the timer, until somebody asks for Done: each request to
+// a backend is bounded, and one that is answered from memory or cache would spend more on the timer than on
+// the lock.
+type bounded struct {
+	context.Context // the parent
+	deadline        time.Time
+
+	mu    sync.Mutex // protects inner and over
+	inner context.Context
+	stop  context.CancelFunc
+	over  bool
+}
+
+func bound(parent context.Context, deadline time.Time) *bounded {
+	b := &bounded{Context: parent, deadline: deadline}
+	if earlier, ok := parent.Deadline(); ok && earlier.Before(b.deadline) {
+		b.deadline = earlier
+	}
+	return b
+}
+
+func (b *bounded) cancel() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	if b.stop != nil {
+		b.stop()
+	}
+}
+
+func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, true }
+
+func (b *bounded) Done() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.real().Done()
+}
+
+func (b *bounded) Err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.inner == nil && !b.over && time.Now().Before(b.deadline) {
+		return b.Context.Err()
+	}
+	return b.real().Err()
+}
+
+// Value asks the real context once there is one, so that the context package finds its own inside it.
+func (b *bounded) Value(key any) any {
+	b.mu.Lock()
+	inner := b.inner
+	b.mu.Unlock()
+	if inner != nil {
+		return inner.Value(key)
+	}
+	return b.Context.Value(key)
+}
+
+// real makes the context with the timer. The caller holds the mutex.
+func (b *bounded) real() context.Context {
+	if b.inner == nil {
+		b.inner, b.stop = context.WithDeadline(b.Context, b.deadline)
+		if b.over {
+			b.stop()
+		}
+	}
+	return b.inner
+}

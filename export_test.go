@@ -1,0 +1,38 @@
+package pawl
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// NewAsleep is New with a clock that a test puts to sleep: the time that slept answers has passed on the boot
+// clock, and not on the monotonic one.
+func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client {
+	s, err := o.settle()
+	if err != nil {
+		panic(err)
+	}
+	return start(d, s, func() reading { return reading{mono: time.Now(), slept: slept()} })
+}
+
+// Gates is how many names have a local queue.
+func (c *Client) Gates() int {
+	c.gates.mu.Lock()
+	defer c.gates.mu.Unlock()
+	return len(c.gates.gates)
+}
+
+// Leases is how many tenures are being renewed.
+func (c *Client) Leases() int {
+	c.renewer.mu.Lock()
+	defer c.renewer.mu.Unlock()
+	return len(c.renewer.byToken)
+}
+
+// Inboxes is how many claims listen for signals.
+func (c *Client) Inboxes() int {
+	c.inbox.mu.Lock()
+	defer c.inbox.mu.Unlock()
+	return len(c.inbox.waiters)
+}

@@ -1,0 +1,203 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// faulty is a driver between a client and its backend that a test can make fail. Its hooks are called before an
+// operation is sent (the request is lost if it returns an error), and after it (then the reply is lost).
+type faulty struct {
+	*locktable.Driver
+
+	mu        sync.Mutex
+	before    func(op string) error
+	after     func(op string) error
+	calls     map[string]int
+	renewed   [][]driver.Lease
+	latency   time.Duration
+	hear      func(driver.Signal) // what the client listens with
+	noSignals bool
+	noPush    bool
+}
+
+var errNet = errors.New("network down")
+
+func (f *faulty) step(ctx context.Context, op string, do func() error) error {
+	f.mu.Lock()
+	if f.calls == nil {
+		f.calls = map[string]int{}
+	}
+	f.calls[op]++
+	before, after, latency := f.before, f.after, f.latency
+	f.mu.Unlock()
+	if latency > 0 {
+		if err := sleep(ctx, latency/2); err != nil {
+			return err
+		}
+	}
+	if before != nil {
+		if err := before(op); err != nil {
+			return err
+		}
+	}
+	err := do()
+	if latency > 0 {
+		if err := sleep(ctx, latency/2); err != nil {
+			return err // the reply is lost
+		}
+	}
+	if after != nil {
+		if lost := after(op); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *faulty) set(before, after func(op string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.after = before, after
+}
+
+func (f *faulty) count(op string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[op]
+}
+
+func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+	err = f.step(ctx, "acquire", func() error { g, err = f.Driver.Acquire(ctx, c); return err })
+	return g, err
+}
+
+func (f *faulty) Renew(ctx context.Context, l []driver.Lease) (a []error, err error) {
+	f.mu.Lock()
+	f.renewed = append(f.renewed, l)
+	f.mu.Unlock()
+	err = f.step(ctx, "renew", func() error { a, err = f.Driver.Renew(ctx, l); return err })
+	return a, err
+}
+
+func (f *faulty) Release(ctx context.Context, l driver.Lease) error {
+	return f.step(ctx, "release", func() error { return f.Driver.Release(ctx, l) })
+}
+
+func (f *faulty) Listen(h func(driver.Signal)) func() {
+	f.hear = h
+	return f.Driver.Listen(func(s driver.Signal) {
+		f.mu.Lock()
+		quiet := f.noSignals
+		f.mu.Unlock()
+		if !quiet {
+			h(s)
+		}
+	})
+}
+
+func (f *faulty) Properties() driver.Properties {
+	p := f.Driver.Properties()
+	p.Push = p.Push && !f.noPush
+	return p
+}
+
+// down makes every operation fail until the returned function is called.
+func (f *faulty) down() (up func()) {
+	f.set(func(string) error { return errNet }, nil)
+	return func() { f.set(nil, nil) }
+}
+
+// A world is one backend in virtual time, with as many clients as a test wants. Time moves only when all
+// goroutines wait.
+type world struct {
+	t      *testing.T
+	memory *memlock.Memory
+}
+
+// inWorld runs a test in a bubble of virtual time. Goroutines that are left at the end fail it.
+func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f(t, &world{t: t, memory: memlock.NewMemory(nil)})
+	})
+}
+
+// client is one more process on the backend.
+func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
+	w.t.Helper()
+	f := &faulty{Driver: w.memory.Driver()}
+	c, err := pawl.New(f, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c, f
+}
+
+// holders is how many hold a name, and waiters how many wait, as another client sees it.
+func (w *world) entry(name string) driver.Entry {
+	w.t.Helper()
+	d := w.memory.Driver()
+	defer d.Close()
+	e, err := d.Entry(context.Background(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// free fails the test unless nothing is left of a name: no holder, no waiter.
+func (w *world) free(name string) {
+	w.t.Helper()
+	synctest.Wait()
+	if e := w.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
+		w.t.Errorf("%q is not free: %+v", name, e)
+	}
+}
+
+func must(t *testing.T) func(l *pawl.Lease, err error) *pawl.Lease {
+	return func(l *pawl.Lease, err error) *pawl.Lease {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isError(t *testing.T, err error, targets ...error) {
+	t.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			t.Fatalf("error is %v, want one that Is %v", err, target)
+		}
+	}
+}

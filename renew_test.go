@@ -1,0 +1,280 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestLeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		ctx, cancel := context.WithTimeout(background, 2*time.Minute) // four TTLs, with a waiter queued
+		defer cancel()
+		_, err := b.Mutex("x").Lock(ctx)
+		isError(t, err, pawl.ErrHeld)
+		noError(t, lease.Err())
+		if n := f.count("renew"); n < 12 || n > 15 {
+			t.Errorf("%d renewals in four TTLs, want about three in each", n)
+		}
+		if left := time.Until(lease.Deadline()); left < 15*time.Second || left > 27*time.Second {
+			t.Errorf("deadline is in %v", left)
+		}
+	})
+}
+
+func TestHolderIsToldBeforeTheBackendCanGrantAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		began := time.Now()
+		time.Sleep(35 * time.Second)
+		f.down()
+		go func() {
+			<-lease.Done()
+			var lost *pawl.LostError
+			if !errors.As(context.Cause(lease.Context()), &lost) || lost.Reason != pawl.ReasonUnreachable || !errors.Is(lost, errNet) {
+				t.Errorf("cause %v", context.Cause(lease.Context()))
+			}
+			if len(w.entry("x").Holders) != 1 {
+				t.Error("told when the backend had already let go")
+			}
+			if !lost.Until.After(time.Now()) {
+				t.Errorf("no time is left to stop: %v", time.Until(lost.Until))
+			}
+		}()
+		next := must(t)(b.Mutex("x").Lock(background))
+		isError(t, lease.Err(), pawl.ErrLost)
+		if took := time.Since(began); took < 55*time.Second || took > 65*time.Second {
+			t.Errorf("taken over after %v", took)
+		}
+		noError(t, next.Err())
+	})
+}
+
+func TestFailedRenewalsAreRepeatedUntilTheTermEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		up := f.down()
+		time.Sleep(25 * time.Second) // the term is 27 s
+		noError(t, lease.Err())
+		up()
+		time.Sleep(time.Minute)
+		noError(t, lease.Err())
+		if n := f.count("renew"); n > 40 {
+			t.Errorf("%d renewals: an outage must not make a storm", n)
+		}
+	})
+}
+
+func TestRenewalWithoutAnAnswerExtendsNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		deadline := lease.Deadline()
+		f.set(nil, func(string) error { return errNet }) // it is done, but we do not hear of it
+		time.Sleep(20 * time.Second)
+		if f.count("renew") == 0 || !lease.Deadline().Equal(deadline) {
+			t.Errorf("deadline moved by %v", lease.Deadline().Sub(deadline))
+		}
+		time.Sleep(7 * time.Second)
+		isError(t, lease.Err(), pawl.ErrLost)
+		f.set(nil, nil)
+		isError(t, lease.Release(background), pawl.ErrLost)
+		w.free("x") // although the backend had renewed it
+	})
+}
+
+func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
+	for name, push := range map[string]bool{"by a signal": true, "by its next renewal": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, f := w.client(nil)
+				f.noSignals = !push
+				b, _ := w.client(&pawl.Options{ID: "breaker"})
+				lease := must(t)(a.Mutex("x").Lock(background))
+				noError(t, b.Break(background, "x", lease.Fence(), time.Minute))
+				broken := time.Now()
+				isError(t, b.Break(background, "x", lease.Fence(), time.Minute), pawl.ErrNotHeld)
+				<-lease.Done()
+				took := time.Since(broken)
+				if push && took > 0 || took > 10*time.Second {
+					t.Errorf("told after %v", took)
+				}
+				var lost *pawl.LostError
+				if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonBroken || lost.By.Client != "breaker" {
+					t.Fatalf("told %v", lease.Err())
+				}
+				if until := lost.Until.Sub(broken); until > time.Minute+time.Microsecond || until < time.Minute-time.Microsecond {
+					t.Errorf("told that it has %v, and it has a minute", until)
+				}
+				must(t)(b.Mutex("x").Lock(background))
+				if took := time.Since(broken); took < time.Minute {
+					t.Errorf("the next one was in after %v", took)
+				}
+			})
+		})
+	}
+}
+
+func TestLostIsSaidOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var said atomic.Int32
+		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{Lost: func(*pawl.Lease, *pawl.LostError) { said.Add(1) }}})
+		lease := must(t)(c.Mutex("x").Lock(background))
+		f.down()
+		time.Sleep(27*time.Second - time.Nanosecond)
+		noError(t, lease.Err())
+		time.Sleep(time.Nanosecond) // the timer and Err find it in the same instant
+		first := lease.Err()
+		isError(t, first, pawl.ErrLost)
+		time.Sleep(time.Minute)
+		if lease.Err() != first { //nolint:errorlint // the very same
+			t.Error("a second loss was said")
+		}
+		synctest.Wait()
+		if said.Load() != 1 {
+			t.Errorf("said %d times", said.Load())
+		}
+	})
+}
+
+func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var slept atomic.Int64
+		f := &faulty{Driver: w.memory.Driver()}
+		c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
+		defer c.Close(background)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		f.down()
+		slept.Store(int64(time.Minute)) // no time passes but on the boot clock
+		isError(t, lease.Err(), pawl.ErrLost)
+
+		f.set(nil, nil)
+		watched := must(t)(c.Mutex("y").Lock(background))
+		f.down()
+		slept.Store(int64(2 * time.Minute))
+		began := time.Now()
+		<-watched.Done() // nobody asks Err
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v to notice", took)
+		}
+	})
+}
+
+func TestMaxHoldEndsALeaseThatIsHeldTooLong(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x", pawl.WithMaxHold(2*time.Minute)).Lock(background))
+		began := time.Now()
+		next := make(chan *pawl.Lease, 1)
+		go func() { l, _ := b.Mutex("x").Lock(background); next <- l }()
+		<-lease.Done()
+		var lost *pawl.LostError
+		if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
+			t.Errorf("told %v", lease.Err())
+		}
+		if took := time.Since(began); took < 110*time.Second || took > 2*time.Minute {
+			t.Errorf("lost after %v", took)
+		}
+		<-next
+		if took := time.Since(began); took < 2*time.Minute-time.Millisecond || took > 2*time.Minute+10*time.Millisecond {
+			t.Errorf("the next one was in after %v", took)
+		}
+		if n := f.count("renew"); n > 20 {
+			t.Errorf("%d renewals", n)
+		}
+	})
+}
+
+func TestShortLeasesWork(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		lease := must(t)(c.Mutex("x", pawl.WithTTL(10*time.Millisecond)).Lock(background))
+		time.Sleep(time.Second)
+		noError(t, lease.Err())
+		if n := f.count("renew"); n > 1000 {
+			t.Errorf("%d renewals in 100 TTLs", n)
+		}
+		noError(t, lease.Release(background))
+	})
+}
+
+func TestRenewalsGoOutInBatches(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		leases := make([]*pawl.Lease, 1000)
+		for i := range leases {
+			leases[i] = must(t)(c.Mutex(fmt.Sprint("x", i)).Lock(background))
+		}
+		time.Sleep(2 * time.Minute)
+		for _, l := range leases {
+			noError(t, l.Err())
+		}
+		if n := f.count("renew"); n > 12*30 {
+			t.Errorf("%d requests renewed 1000 leases for four TTLs", n)
+		}
+		if c.Leases() != 1000 {
+			t.Errorf("%d leases", c.Leases())
+		}
+	})
+}
+
+func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		f.noSignals = true
+		b, _ := w.client(nil)
+		gone := must(t)(a.Mutex("gone").Lock(background))
+		stays := must(t)(a.Mutex("stays").Lock(background))
+		noError(t, b.Break(background, "gone", gone.Fence(), 0))
+		time.Sleep(time.Minute)
+		isError(t, gone.Err(), pawl.ErrLost)
+		noError(t, stays.Err())
+	})
+}
+
+func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		f := &forgetful{faulty: &faulty{Driver: w.memory.Driver()}}
+		c, err := pawl.New(f, nil)
+		noError(t, err)
+		defer c.Close(background)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		time.Sleep(20 * time.Second)
+		noError(t, lease.Err())
+		time.Sleep(20 * time.Second)
+		isError(t, lease.Err(), pawl.ErrLost) // for nobody can know that it was renewed
+	})
+}
+
+type forgetful struct{ *faulty }
+
+func (f *forgetful) Renew(context.Context, []driver.Lease) ([]error, error) { return nil, nil }
+
+func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		f.noSignals = true
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		noError(t, b.Break(background, "x", lease.Fence(), 0))
+		synctest.Wait()
+		noError(t, lease.Err())
+		f.hear(driver.Signal{Kind: driver.Look})
+		synctest.Wait()
+		isError(t, lease.Err(), pawl.ErrLost)
+	})
+}
