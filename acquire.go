@@ -35,13 +35,15 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	}
 	defer c.end()
 
+	if c.observer == nil {
+		return c.obtain(ctx, cl, m)
+	}
 	began := time.Now()
 	lease, err := c.obtain(ctx, cl, m)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.observer.acquired(lease, lease.begun.Sub(began))
 	}
-	c.observer.acquired(lease, lease.begun.Sub(began))
-	return lease, nil
+	return lease, err
 }
 
 // obtain gets a lease: from the backend, or passed on inside the process.
@@ -108,10 +110,9 @@ type attempts struct {
 	w      *waiter // nil for a try
 	margin time.Duration
 
-	signals chan driver.Signal
-	held    *driver.HeldError // the last answer "held", nil before the first
-	placed  reading           // when the attempt was sent that was answered so
-	polls   int               // how many looks in a row found nothing new, where there is no push
+	held   *driver.HeldError // the last answer "held", nil before the first
+	placed reading           // when the attempt was sent that was answered so
+	polls  int               // how many looks in a row found nothing new, where there is no push
 
 	failing reading // since when the backend fails, if failures > 0
 	fails   int
@@ -126,7 +127,7 @@ func (a *attempts) run() (*tenure, reading, error) {
 	c, cl := a.c, a.claim
 	if cl.Queue {
 		// Listen before asking: the signal may come before the reply that says "queued".
-		a.signals = c.inbox.add(cl.Token)
+		c.inbox.add(cl.Token, &a.w.mail)
 		defer c.inbox.remove(cl.Token)
 	}
 	for first := true; ; first = false {
@@ -195,8 +196,7 @@ func (a *attempts) judge(sent reading, err error) error {
 	}
 	a.fails++
 	a.failure = err
-	var e *driver.Error
-	if a.w == nil || errors.As(err, &e) && e.Permanent || a.failing.since(c.now()) >= c.settings.RideOut {
+	if a.w == nil || permanent(err) || a.failing.since(c.now()) >= c.settings.RideOut {
 		c.undo(cl)
 		return err
 	}
@@ -224,9 +224,9 @@ func (a *attempts) wait() (*tenure, reading, error) {
 	select {
 	case <-timer.C:
 		return nil, reading{}, nil
-	case s := <-a.signals:
+	case <-c.inbox.arrival(&a.w.mail):
 		now := c.now()
-		return a.signaled(s, now), now, nil
+		return a.signaled(c.inbox.take(&a.w.mail), now), now, nil
 	case <-c.closing:
 		c.undo(cl)
 		return nil, reading{}, ErrClosed

@@ -56,7 +56,7 @@ func start(d driver.Driver, s settings, clock func() reading) *Client {
 	c := &Client{
 		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock,
 		gates:   gates{batch: s.LocalBatch, gates: map[string]*gate{}},
-		inbox:   inbox{waiters: map[driver.Token]chan driver.Signal{}},
+		inbox:   inbox{boxes: map[driver.Token]*mail{}},
 		closing: make(chan struct{}), done: make(chan struct{}), abandoned: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {},
 	}

@@ -130,3 +130,9 @@ func unavailable(backend, op, name string, err error) error {
 	}
 	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "is the server up, and the network between?"}
 }
+
+// permanent reports whether the backend said that asking again will not help.
+func permanent(err error) bool {
+	var e *driver.Error
+	return errors.As(err, &e) && e.Permanent
+}

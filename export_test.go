@@ -34,5 +34,5 @@ func (c *Client) Leases() int {
 func (c *Client) Inboxes() int {
 	c.inbox.mu.Lock()
 	defer c.inbox.mu.Unlock()
-	return len(c.inbox.waiters)
+	return len(c.inbox.boxes)
 }

@@ -47,6 +47,7 @@ type waiter struct {
 	lease *Lease // when it was passed on
 
 	turn chan struct{} // closed when the state leaves local
+	mail mail          // signals for this claim
 }
 
 type waiterState int

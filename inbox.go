@@ -6,53 +6,76 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// inbox hands the backend's signals to whom they concern. Nothing here blocks: it is called from inside the
-// driver.
+// inbox hands the backend's signals to the claims that wait for them. Nothing here blocks: it is called from
+// inside the driver.
 type inbox struct {
-	mu      sync.Mutex
-	waiters map[driver.Token]chan driver.Signal // each holds one signal
+	mu    sync.Mutex // protects the map, and each mail in it
+	boxes map[driver.Token]*mail
 }
 
-func (b *inbox) add(t driver.Token) chan driver.Signal {
-	ch := make(chan driver.Signal, 1)
+// mail is the last signal of one claim. The channel is made by who waits, which most claims never do.
+type mail struct {
+	signal  driver.Signal
+	full    bool
+	arrived chan struct{} // holds one, if signal is there
+}
+
+// add makes signals for t go to m. It comes before the first request, for a signal may be quicker than the
+// reply.
+func (b *inbox) add(t driver.Token, m *mail) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waiters[t] = ch
-	return ch
+	b.boxes[t] = m
 }
 
 func (b *inbox) remove(t driver.Token) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.waiters, t)
+	delete(b.boxes, t)
 }
 
-// put leaves a signal for a waiter. "Granted" displaces what lies there; anything else only says "look", and
-// whatever lies there says that already.
+// arrival is readable when there is a signal to take.
+func (b *inbox) arrival(m *mail) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if m.arrived == nil {
+		m.arrived = make(chan struct{}, 1)
+		if m.full {
+			m.arrived <- struct{}{}
+		}
+	}
+	return m.arrived
+}
+
+// take empties m, after arrival has said that there is something in it.
+func (b *inbox) take(m *mail) driver.Signal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m.full = false
+	return m.signal
+}
+
+// put leaves a signal for whom it concerns: one token, or with a zero token everybody.
 func (b *inbox) put(s driver.Signal) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.Token.IsZero() {
-		for _, ch := range b.waiters {
-			leave(ch, s)
+		for _, m := range b.boxes {
+			m.put(s)
 		}
-		return
-	}
-	if ch := b.waiters[s.Token]; ch != nil {
-		leave(ch, s)
+	} else if m := b.boxes[s.Token]; m != nil {
+		m.put(s)
 	}
 }
 
-// leave is called with the mutex held: nobody else sends on ch, so there is room after taking out.
-func leave(ch chan driver.Signal, s driver.Signal) {
-	if s.Kind == driver.Granted {
-		select {
-		case <-ch:
-		default:
-		}
+// put replaces what is there only by "granted": anything else says "look", as whatever is there does too.
+func (m *mail) put(s driver.Signal) {
+	if m.full && s.Kind != driver.Granted {
+		return
 	}
-	select {
-	case ch <- s:
-	default:
+	m.signal = s
+	if !m.full && m.arrived != nil {
+		m.arrived <- struct{}{} // there is room: what was in it was read before m was emptied
 	}
+	m.full = true
 }

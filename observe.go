@@ -10,7 +10,7 @@ type Observer struct {
 	Waiting func(held *HeldError)
 	// Acquired: a lease was granted after waiting that long.
 	Acquired func(l *Lease, waited time.Duration)
-	// Released: a lease was released after that long. A non-nil err says that the backend could not be told;
+	// Released: a lease was released after it was held that long. A non-nil err says that the backend could not be told;
 	// the client goes on trying until the lease would have expired.
 	Released func(l *Lease, held time.Duration, err error)
 	// Lost: a lease ended without a release.
@@ -32,9 +32,9 @@ func (o *Observer) acquired(l *Lease, waited time.Duration) {
 	}
 }
 
-func (o *Observer) released(l *Lease, held time.Duration, err error) {
+func (o *Observer) released(l *Lease, err error) {
 	if o != nil && o.Released != nil {
-		o.Released(l, held, err)
+		o.Released(l, time.Since(l.begun), err)
 	}
 }
 

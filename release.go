@@ -33,16 +33,15 @@ func (l *Lease) release(ctx context.Context) error {
 		c.insist(t.last(), t.claim.TTL)
 		return lost
 	}
-	held := time.Since(l.begun)
 	if c.gates.pass(t) {
-		c.observer.released(l, held, nil)
+		c.observer.released(l, nil)
 		return nil
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	err := t.giveBack(ctx, l.fence)
-	c.observer.released(l, held, err)
+	c.observer.released(l, err)
 	return err
 }
 
@@ -92,7 +91,7 @@ func (c *Client) insist(l driver.Lease, ttl time.Duration) {
 			ctx := c.attempt(context.Background(), ttl, time.Now())
 			err := c.driver.Release(ctx, l)
 			ctx.cancel()
-			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, ErrClosed) {
+			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, ErrClosed) || permanent(err) {
 				return
 			}
 			c.observer.trouble("release", l.Name, 1, unavailable(c.backend, "release", l.Name, err))
