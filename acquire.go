@@ -164,8 +164,7 @@ func (a *attempts) ask(sent reading) (driver.Grant, error) {
 // judge decides what an attempt that was not granted means: nil to go on, or the error to end with.
 func (a *attempts) judge(sent reading, err error) error {
 	c, cl := a.c, a.claim
-	var held *driver.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*driver.HeldError](err); ok {
 		if a.w == nil {
 			return held
 		}

@@ -133,6 +133,6 @@ func unavailable(backend, op, name string, err error) error {
 
 // permanent reports whether the backend said that asking again will not help.
 func permanent(err error) bool {
-	var e *driver.Error
-	return errors.As(err, &e) && e.Permanent
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok && e.Permanent
 }

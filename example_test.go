@@ -63,8 +63,7 @@ func ExampleMutex_TryLock() {
 	defer lease.Release(ctx)
 
 	_, err := m.TryLock(ctx)
-	var held *pawl.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*pawl.HeldError](err); ok {
 		fmt.Println("held by run", held.Holders[0].Owner.Labels["run"])
 	}
 	// Output: held by run 7

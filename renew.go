@@ -290,8 +290,7 @@ func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err 
 // notHeld is the loss that the backend told us of, in answer to a request sent then.
 func notHeld(sent time.Time, err error) LostError {
 	lost := LostError{Reason: ReasonExpired, Until: sent}
-	var broken *driver.BrokenError
-	if errors.As(err, &broken) {
+	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
 		// It stays closed for ClosedFor after it handled our request, which was later than we sent it.
 		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
 	}

@@ -37,11 +37,10 @@ func Open(ctx context.Context, rawURL string) (Driver, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// A *url.Error repeats the whole URL, and with it the password: only its cause is shown.
-		var ue *url.Error
-		if errors.As(err, &ue) {
+		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err
 		}
-		if strings.Contains(rawURL, "@") { // the cause may quote a part of it, too
+		if strings.Contains(err.Error(), `"`) { // the cause may quote a part of it: what it took for the port, say
 			err = errors.New("it cannot be parsed")
 		}
 		return nil, invalid("URL", err.Error(), "scheme://...")
