@@ -140,7 +140,7 @@ func TestLostIsSaidOnce(t *testing.T) {
 		first := lease.Err()
 		isError(t, first, pawl.ErrLost)
 		time.Sleep(time.Minute)
-		if lease.Err() != first { //nolint:errorlint // the very same
+		if lease.Err() != first {
 			t.Error("a second loss was said")
 		}
 		synctest.Wait()

@@ -1,0 +1,83 @@
+# Everything that is run on this repository has a target here; `make` alone lists them.
+# CI runs .ci/run, which runs these targets and nothing else.
+
+MODULE    := github.com/pawl-go/pawl
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+TOOL      := go tool -modfile=internal/tools/go.mod
+
+PKG      ?= ./...
+BENCH    ?= .
+COUNT    ?= 1
+FUZZTIME ?= 10s
+
+# What `make test` needs on the machine, as COMMAND:DEBIAN-PACKAGE. It is installed where it is missing.
+# Memory and SQLite need no server. A backend whose tests start one adds it here, as in
+# redis-server:redis-server, and its harness finds the command in PATH.
+NEEDS := $(firstword $(shell go env CC)):gcc
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo '  variables: PKG=./driver  BENCH=Renew  COUNT=10  FUZZTIME=1m'
+
+.PHONY: needs
+needs: ## install what the tests need and the machine lacks
+	@missing=; for need in $(NEEDS); do \
+		command -v "$${need%%:*}" >/dev/null || missing="$$missing $${need#*:}"; \
+	done; \
+	[ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ]; then as=; else as=sudo; fi; \
+	if ! command -v apt-get >/dev/null || { [ -n "$$as" ] && ! command -v sudo >/dev/null; }; then \
+		echo "make: missing for the tests:$$missing. Install it with your package manager, then try again." >&2; \
+		exit 1; \
+	fi; \
+	set -x; $$as apt-get update -qq && $$as apt-get install -y -qq $$missing libc6-dev
+
+.PHONY: test
+test: needs ## run all tests, with the race detector; what cannot be tested fails, nothing is skipped
+	CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 go test -race -shuffle=on -count=$(COUNT) $(PKG)
+
+.PHONY: cover
+cover: ## run the tests and say how much of the code they reach, whoever's tests they are
+	@mkdir -p bin
+	PAWL_TEST_REQUIRE=1 go test -coverpkg=$(MODULE)/... -coverprofile=bin/cover.out $(PKG)
+	@go tool cover -func=bin/cover.out | awk '/^total:/ { print $$NF " in all; go tool cover -html=bin/cover.out shows the lines" }'
+
+.PHONY: bench
+bench: ## run the benchmarks; docs/benchmarks.md has the numbers and what each means
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) $(PKG)
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME
+	@set -e; for pkg in $$(go list $(PKG)); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "== $$pkg $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+.PHONY: build
+build: ## build the command, to bin/pawl
+	go build -trimpath -o bin/ ./cmd/pawl
+
+.PHONY: cross
+cross: ## compile everything, tests too, for each platform
+	@set -e; for p in $(PLATFORMS); do \
+		echo "== $$p"; export CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		go build ./...; go vet ./...; \
+	done
+
+.PHONY: lint
+lint: ## run gofmt, go vet, golangci-lint and the go.mod check
+	@files=$$(gofmt -s -l .) || exit 1; \
+	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
+	go vet ./...
+	$(TOOL) golangci-lint run $(PKG)
+	go mod tidy -diff
+
+.PHONY: tidy
+tidy: ## make go.mod and go.sum right, the tools' too
+	go mod tidy
+	go -C internal/tools mod tidy
