@@ -110,7 +110,7 @@ type Claim struct {
 	WaitTTL time.Duration // how long a place in the queue lasts without a repeat; needed with Queue
 
 	Queue bool // when it cannot be granted: take, or keep, a place in the queue
-	Force bool // break whoever holds the name, pass whoever waits, and be granted, in one step
+	Force bool // break whoever holds the name, open it, pass whoever waits, and be granted, in one step
 
 	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 is not at all
 	Fences    int           // how many fences to reserve in a row, for an exclusive claim; 0 means 1

@@ -27,8 +27,10 @@ type HeldError struct {
 	// of a grant that ended before the claim queued again.
 	Fence uint64
 
-	// RetryAfter is when things change by themselves: the first holder that stands in the way expires, or the
-	// name opens again. 0 means that this cannot be known.
+	// RetryAfter is when things change by themselves; nobody who asks before that is granted, unless somebody acts.
+	// The name opens again; or, if it is not closed, the first holder expires, its lock-delay included; or, if the
+	// claim would fit beside the holders, the first in the queue does not keep its place. 0 means that this cannot
+	// be known.
 	RetryAfter time.Duration
 }
 

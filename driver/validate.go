@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"math"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -14,7 +15,7 @@ const (
 	MaxTTL    = 30 * 24 * time.Hour // also the longest lock-delay and linger
 	MaxFences = 1 << 16             // fences in one run
 	MaxLabels = 16                  // labels of one claim
-	MaxLabel  = 256                 // bytes in a label's key, and in its value
+	MaxLabel  = 256                 // bytes in a label's key, in its value, in a client's id, and in a host
 )
 
 // ValidateName refuses a name that some backend could not keep byte for byte, or that could not be shown:
@@ -90,8 +91,16 @@ func ValidateDelay(what string, d time.Duration) error {
 	return nil
 }
 
-// Validate refuses an owner with more, or longer, labels than every backend can keep.
+// Validate refuses an owner that some backend could not keep, or not give back as it was.
 func (o *Owner) Validate() error {
+	switch {
+	case len(o.Client) > MaxLabel || !utf8.ValidString(o.Client):
+		return invalid("client", fmt.Sprintf("%.40q has %d bytes", o.Client, len(o.Client)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
+	case len(o.Host) > MaxLabel || !utf8.ValidString(o.Host):
+		return invalid("host", fmt.Sprintf("%.40q has %d bytes", o.Host, len(o.Host)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
+	case o.PID < 0 || o.PID > math.MaxInt32:
+		return invalid("pid", fmt.Sprintf("is %d", o.PID), fmt.Sprintf("0 to %d", math.MaxInt32))
+	}
 	if len(o.Labels) > MaxLabels {
 		return invalid("labels", fmt.Sprintf("are %d", len(o.Labels)), fmt.Sprintf("at most %d", MaxLabels))
 	}

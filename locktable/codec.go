@@ -77,6 +77,9 @@ func appendOwner(b []byte, o driver.Owner) []byte {
 	b = appendString(b, o.Host)
 	b = binary.AppendVarint(b, int64(o.PID))
 	b = binary.AppendUvarint(b, uint64(len(o.Labels)))
+	if len(o.Labels) == 0 {
+		return b // mostly, and then nothing is allocated
+	}
 	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
 		b = appendString(appendString(b, k), o.Labels[k])
 	}
@@ -91,6 +94,9 @@ func Decode(b []byte) (*Entry, error) {
 	}
 	e := &Entry{Fence: r.uint("fence", 0, maxFence), Closed: r.instant("closed")}
 	for range r.count("holders", maxPeople) {
+		if r.problem != "" {
+			break // before much is made of a large count
+		}
 		h := Holder{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fence: r.uint("fence", 1, maxFence)}
 		h.Run = int(r.int("run", 1, driver.MaxFences))
 		h.Weight, h.Limit = r.weight()
@@ -98,6 +104,9 @@ func Decode(b []byte) (*Entry, error) {
 		e.Holders = append(e.Holders, h)
 	}
 	for range r.count("waiters", maxPeople) {
+		if r.problem != "" {
+			break
+		}
 		w := Waiter{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Run: int(r.int("run", 1, driver.MaxFences))}
 		w.Weight, w.Limit = r.weight()
 		w.Since, w.Expires = r.instant("since"), r.instant("expiry")
@@ -105,6 +114,9 @@ func Decode(b []byte) (*Entry, error) {
 		e.Queue = append(e.Queue, w)
 	}
 	for range r.count("broken", maxPeople) {
+		if r.problem != "" {
+			break
+		}
 		e.Broken = append(e.Broken, Broken{Token: r.token(), By: r.owner(), Until: r.instant("until")})
 	}
 	if len(r.rest) > 0 {
@@ -119,12 +131,20 @@ func Decode(b []byte) (*Entry, error) {
 	return e, nil
 }
 
-// problem checks the rules between fields: what would let one client free another's lease, or let a fence fall.
+// problem checks the rules between fields: what would let one client free another's lease, let two hold what
+// only one may, or let a fence fall.
 func (e *Entry) problem() string {
 	seen := map[driver.Token]bool{}
+	held, last := int64(0), uint64(0)
 	for _, h := range e.Holders {
-		if last := h.Fence + uint64(h.Run) - 1; last > e.Fence {
+		if h.Fence <= last {
+			return fmt.Sprintf("a holder's fence %d does not come after %d", h.Fence, last)
+		}
+		if last = h.Fence + uint64(h.Run) - 1; last > e.Fence {
 			return fmt.Sprintf("a holder's fence %d is above the last fence %d", last, e.Fence)
+		}
+		if held += int64(h.Weight); held > int64(h.Limit) {
+			return fmt.Sprintf("%d are held, and a holder's limit is %d", held, h.Limit)
 		}
 		if !h.Token.IsZero() && seen[h.Token] {
 			return "a token stands in it twice"
@@ -175,13 +195,19 @@ func (r *reader) token() (t driver.Token) {
 	return t
 }
 
-func (r *reader) uint(what string, low, high uint64) uint64 {
+// varint reads a number in its shortest form, for each entry has one encoding only.
+func (r *reader) varint() uint64 {
 	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.fail("it ends in the middle of a number")
+	if n <= 0 || n > 1 && r.rest[n-1] == 0 {
+		r.fail("it ends in the middle of a number, or a number is too long")
 		return 0
 	}
 	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) uint(what string, low, high uint64) uint64 {
+	v := r.varint()
 	if v < low || v > high {
 		r.fail("%s is %d", what, v)
 		return 0
@@ -190,12 +216,8 @@ func (r *reader) uint(what string, low, high uint64) uint64 {
 }
 
 func (r *reader) int(what string, low, high int64) int64 {
-	v, n := binary.Varint(r.rest)
-	if n <= 0 {
-		r.fail("it ends in the middle of a number")
-		return 0
-	}
-	r.rest = r.rest[n:]
+	u := r.varint()
+	v := int64(u>>1) ^ -int64(u&1) // zigzag, as binary.AppendVarint writes it
 	if v < low || v > high {
 		r.fail("%s is %d", what, v)
 		return 0
@@ -236,9 +258,13 @@ func (r *reader) owner() driver.Owner {
 	o := driver.Owner{Client: r.string(), Host: r.string(), PID: int(r.int("pid", 0, 1<<31-1))}
 	if n := r.count("labels", driver.MaxLabels); n > 0 {
 		o.Labels = make(map[string]string, n)
-		for range n {
+		last := ""
+		for i := range n {
 			k := r.string()
-			o.Labels[k] = r.string()
+			if i > 0 && k <= last {
+				r.fail("label %.40q does not come after %.40q", k, last)
+			}
+			last, o.Labels[k] = k, r.string()
 		}
 	}
 	return o

@@ -34,6 +34,7 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 //
 //   - fences of holders are distinct and at most Fence, and Fence never falls
 //   - a token stands at most once among the holders and the queue
+//   - the weights of the holders, up to and with each of them, are at most that holder's limit
 //   - after settle no holder and no waiter is expired, and the head of the queue does not fit
 type Entry struct {
 	Fence   uint64   // the last one ever granted, the last of a run included
@@ -91,7 +92,7 @@ type Signal struct {
 // settle removes what has expired, then grants to the head of the queue while it fits. Every method begins
 // with it, so no janitor is needed and nothing depends on one: whoever comes next does the work.
 func (e *Entry) settle(now Instant) {
-	e.Changed, e.Signals = false, e.Signals[:0]
+	e.Changed, e.Signals = false, nil // a new list, for the old one may be on its way
 	e.expire(now)
 	e.promote(now)
 }
@@ -185,7 +186,10 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		for len(e.Holders) > 0 {
 			e.take(0, c.Owner)
 		}
-		return e.admit(now, c, inbox), nil
+		e.Closed = 0 // from here on it would be untrue to tell anybody that nobody is granted the name
+		grant := e.admit(now, c, inbox)
+		e.promote(now) // beside a forced claim that is not exclusive, the head of the queue may fit
+		return grant, nil
 	}
 
 	// Nobody may be ahead. Our own place cannot be at the head of the queue and fit: settle would have seen it.
@@ -215,18 +219,23 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 	return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}
 }
 
-// held says who is in the way, and when that changes by itself: when the first holder expires (its
-// lock-delay included), or the name opens.
+// held says who is in the way, and when that changes by itself. While the name is closed nothing changes before
+// it opens. Otherwise the first holder expires (its lock-delay included); or, if only the queue is in the way of
+// a claim that would fit, the place of the head is not kept.
 func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
 	err := &driver.HeldError{Name: c.Name, Position: position, Fence: e.Fence, Holders: e.people(now)}
 	if e.Closed > now {
 		err.ClosedFor = now.Until(e.Closed)
 		err.RetryAfter = err.ClosedFor
+		return err
 	}
 	for i, h := range e.Holders {
 		if d := now.Until(h.Expires.After(h.LockDelay)); i == 0 || d < err.RetryAfter {
-			err.RetryAfter = max(d, err.ClosedFor)
+			err.RetryAfter = d
 		}
+	}
+	if len(e.Queue) > 0 && e.fits(now, c.Weight, c.Limit) {
+		err.RetryAfter = min(err.RetryAfter, now.Until(e.Queue[0].Expires))
 	}
 	return err
 }
@@ -249,9 +258,9 @@ func (e *Entry) extend(h *Holder, until Instant) {
 
 // gone says why a token holds nothing, as far as it is known.
 func (e *Entry) gone(now Instant, token driver.Token) error {
-	for _, b := range e.Broken {
+	for _, b := range slices.Backward(e.Broken) { // the last one counts, should a token have been broken twice
 		if b.Token == token && !token.IsZero() {
-			return &driver.BrokenError{By: b.By, ClosedFor: max(0, now.Until(e.Closed))}
+			return &driver.BrokenError{By: shown(b.By), ClosedFor: max(0, now.Until(e.Closed))}
 		}
 	}
 	return driver.ErrNotHeld
@@ -262,7 +271,7 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 func (e *Entry) Release(now Instant, token driver.Token, linger time.Duration) error {
 	e.settle(now)
 	if h := e.holder(token); h != nil {
-		if until := h.Since.After(linger); until > now {
+		if until := min(h.Since, now).After(linger); until > now { // now may be earlier, if the clock ran back
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
 		} else {
@@ -293,11 +302,18 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	return nil
 }
 
+// maxBroken bounds what is remembered of those who were broken, for a client in a loop could break for ever.
+// Who is forgotten hears ErrNotHeld, but not by whom.
+const maxBroken = 256
+
 // take removes a holder against its will, and leaves word for it.
 func (e *Entry) take(i int, by driver.Owner) {
 	h := e.Holders[i]
 	e.Holders = slices.Delete(e.Holders, i, i+1)
 	if !h.Token.IsZero() {
+		if len(e.Broken) >= maxBroken {
+			e.Broken = slices.Delete(e.Broken, 0, 1)
+		}
 		e.Broken = append(e.Broken, Broken{Token: h.Token, By: by, Until: h.Expires})
 		e.signal(h.Inbox, driver.Signal{Kind: driver.Lost, Token: h.Token})
 	}
@@ -322,28 +338,4 @@ func (e *Entry) holder(token driver.Token) *Holder {
 
 func (e *Entry) signal(inbox string, s driver.Signal) {
 	e.Signals = append(e.Signals, Signal{Inbox: inbox, Signal: s})
-}
-
-// People is the entry as it may be shown: settled, and without tokens.
-func (e *Entry) People(now Instant, name string) driver.Entry {
-	seen := Entry{Fence: e.Fence, Closed: e.Closed, Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
-	seen.expire(now)
-	out := driver.Entry{Name: name, Fence: seen.Fence, Holders: seen.people(now), ClosedFor: max(0, now.Until(seen.Closed))}
-	for _, w := range seen.Queue {
-		out.Waiters = append(out.Waiters, driver.Waiter{
-			Weight: w.Weight, Limit: w.Limit, Owner: w.Owner, Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
-		})
-	}
-	return out
-}
-
-func (e *Entry) people(now Instant) []driver.Holder {
-	out := make([]driver.Holder, len(e.Holders))
-	for i, h := range e.Holders {
-		out[i] = driver.Holder{
-			Fence: h.Fence, Weight: h.Weight, Limit: h.Limit, Owner: h.Owner,
-			Since: h.Since.Time(), ExpiresIn: now.Until(h.Expires), Lingering: h.Token.IsZero(),
-		}
-	}
-	return out
 }

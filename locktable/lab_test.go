@@ -20,7 +20,6 @@ type lab struct {
 	e   *locktable.Entry
 	now locktable.Instant
 	top uint64 // the highest fence that was ever granted
-	lax bool   // the entry came from a decoder, not from us: nothing is known of its past
 }
 
 // tb is what testing.T, testing.F and rapid.T have in common.
@@ -81,10 +80,7 @@ func whose(t driver.Token) string {
 
 // sleep moves the clock, also backwards. Nothing happens by itself.
 func (l *lab) sleep(d time.Duration) {
-	l.now = l.now.After(d)
-	if d < 0 {
-		l.now = locktable.At(l.now.Time().Add(0)) // the clock of a backend has whole microseconds
-	}
+	l.now += locktable.Instant(d / time.Microsecond)
 }
 
 func (l *lab) acquire(c *driver.Claim) (driver.Grant, *driver.HeldError) {
@@ -135,7 +131,7 @@ func (l *lab) breaks(fence uint64, delay time.Duration, by string) error {
 
 func (l *lab) holder(token driver.Token) *locktable.Holder {
 	for i, h := range l.e.Holders {
-		if h.Token == token {
+		if h.Token == token && !token.IsZero() {
 			return &l.e.Holders[i]
 		}
 	}

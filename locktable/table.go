@@ -1,9 +1,11 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +30,8 @@ type Table interface {
 	// Read returns the entry as stored, and the backend's time. It need not see steps under way.
 	Read(ctx context.Context, name string) (*Entry, Instant, error)
 
-	// Scan yields the stored entries whose names start with prefix, in byte order of the names.
+	// Scan yields the stored entries whose names start with prefix, in byte order of the names. An error that
+	// concerns one row comes with its name.
 	Scan(ctx context.Context, prefix string) iter.Seq2[Row, error]
 
 	Properties() driver.Properties
@@ -62,37 +65,61 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	var grant driver.Grant
-	var held *driver.HeldError
-	err := d.update(ctx, "acquire", c.Name, func(e *Entry, now Instant) {
-		grant, held = e.Acquire(now, &c, d.inbox)
+	c.Owner = shown(c.Owner) // the table keeps it, and the caller may go on with its map
+	a := struct {            // one allocation for all that outlives this frame
+		claim driver.Claim
+		name  [1]string
+		grant driver.Grant
+		held  *driver.HeldError
+	}{claim: c, name: [1]string{c.Name}}
+	err := d.run(ctx, "acquire", c.Name, a.name[:], func(_ int, e *Entry, now Instant) {
+		a.grant, a.held = e.Acquire(now, &a.claim, d.inbox)
 	})
 	switch {
 	case err != nil:
 		return driver.Grant{}, err
-	case held != nil:
-		return driver.Grant{}, held
+	case a.held != nil:
+		return driver.Grant{}, a.held
 	}
-	return grant, nil
+	return a.grant, nil
 }
 
 // Renew implements driver.Driver.
 func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
-	names := make([]string, len(leases))
+	name, names := "", make([]string, len(leases))
 	for i, l := range leases {
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
 			return nil, err
 		}
 		names[i] = l.Name
 	}
+	if len(names) == 1 {
+		name = names[0]
+	}
 	answers := make([]error, len(leases))
-	err := d.run(ctx, "renew", "", names, func(i int, e *Entry, now Instant) {
+	err := d.run(ctx, "renew", name, names, func(i int, e *Entry, now Instant) {
 		answers[i] = e.Renew(now, leases[i].Token, leases[i].TTL)
 	})
+	if _, corrupt := errors.AsType[*CorruptError](err); corrupt && len(leases) > 1 {
+		return d.renewHalves(ctx, leases), nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	return answers, nil
+}
+
+// renewHalves narrows the trouble down to the entries that are damaged, so that they cost nobody else a lease.
+func (d *Driver) renewHalves(ctx context.Context, leases []driver.Lease) []error {
+	var answers []error
+	for half := range slices.Chunk(leases, (len(leases)+1)/2) {
+		some, err := d.Renew(ctx, half)
+		if err != nil {
+			some = slices.Repeat([]error{err}, len(half))
+		}
+		answers = append(answers, some...)
+	}
+	return answers
 }
 
 // Release implements driver.Driver.
@@ -100,14 +127,18 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("linger", l.Linger)); err != nil {
 		return err
 	}
-	var answer error
-	err := d.update(ctx, "release", l.Name, func(e *Entry, now Instant) {
-		answer = e.Release(now, l.Token, l.Linger)
+	r := struct {
+		lease  driver.Lease
+		name   [1]string
+		answer error
+	}{lease: l, name: [1]string{l.Name}}
+	err := d.run(ctx, "release", l.Name, r.name[:], func(_ int, e *Entry, now Instant) {
+		r.answer = e.Release(now, r.lease.Token, r.lease.Linger)
 	})
 	if err != nil {
 		return err
 	}
-	return answer
+	return r.answer
 }
 
 // Break implements driver.Breaker.
@@ -116,8 +147,9 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	if err != nil {
 		return err
 	}
+	by = shown(by)
 	var answer error
-	err = d.update(ctx, "break", name, func(e *Entry, now Instant) {
+	err = d.run(ctx, "break", name, []string{name}, func(_ int, e *Entry, now Instant) {
 		answer = e.Break(now, fence, delay, by)
 	})
 	if err != nil {
@@ -136,7 +168,7 @@ func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
 	}
 	e, now, err := d.table.Read(ctx, name)
 	if err != nil {
-		return driver.Entry{}, d.trouble("read", name, err)
+		return driver.Entry{}, d.trouble(ctx, "read", name, err)
 	}
 	return e.People(now, name), nil
 }
@@ -150,7 +182,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 		}
 		for row, err := range d.table.Scan(ctx, prefix) {
 			if err != nil {
-				yield(driver.Entry{}, d.trouble("list", prefix, err))
+				yield(driver.Entry{}, d.trouble(ctx, "list", cmp.Or(row.Name, prefix), err))
 				return
 			}
 			if !strings.HasPrefix(row.Name, prefix) {
@@ -209,17 +241,12 @@ func (d *Driver) Close() error {
 	return d.table.Close()
 }
 
-// update is run for a single name.
-func (d *Driver) update(ctx context.Context, op, name string, f func(e *Entry, now Instant)) error {
-	return d.run(ctx, op, name, []string{name}, func(_ int, e *Entry, now Instant) { f(e, now) })
-}
-
 func (d *Driver) run(ctx context.Context, op, name string, names []string, f func(i int, e *Entry, now Instant)) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
 	if err := d.table.Update(ctx, names, f); err != nil {
-		return d.trouble(op, name, err)
+		return d.trouble(ctx, op, name, err)
 	}
 	return nil
 }
@@ -232,20 +259,19 @@ func (d *Driver) ready(ctx context.Context) error {
 }
 
 // trouble gives an error of the table its operation and its name. What is already typed, and the end of the
-// caller's own ctx, pass as they are.
-func (d *Driver) trouble(op, name string, err error) error {
+// caller's own ctx, pass as they are. The end of a ctx that is not the caller's is trouble like any other.
+func (d *Driver) trouble(ctx context.Context, op, name string, err error) error {
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrClosed) {
+	if errors.Is(err, driver.ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
-	var e *driver.Error
-	if errors.As(err, &e) {
-		said := *e
-		said.Op, said.Name = op, name
-		return &said
+	said := driver.Error{Backend: d.table.Properties().Backend, Err: err}
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		said = *e
 	}
-	var corrupt *CorruptError
-	return &driver.Error{Backend: d.table.Properties().Backend, Op: op, Name: name, Permanent: errors.As(err, &corrupt), Err: err}
+	_, corrupt := errors.AsType[*CorruptError](err)
+	said.Op, said.Name, said.Permanent = op, name, said.Permanent || corrupt
+	return &said
 }

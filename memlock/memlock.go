@@ -93,19 +93,16 @@ func (c *client) Close() error {
 }
 
 // Update implements locktable.Table.
-func (m *Memory) Update(ctx context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (m *Memory) Update(_ context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	for i, name := range names {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		m.deliver(m.step(name, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) }))
+		m.deliver(m.step(i, name, f))
 	}
 	return nil
 }
 
 // step runs f on one entry and returns the signals it leaves. They are delivered when the shard is free
 // again, for who hears one comes back at once.
-func (m *Memory) step(name string, f func(e *locktable.Entry, now locktable.Instant)) []locktable.Signal {
+func (m *Memory) step(i int, name string, f func(i int, e *locktable.Entry, now locktable.Instant)) []locktable.Signal {
 	s := m.shard(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +112,7 @@ func (m *Memory) step(name string, f func(e *locktable.Entry, now locktable.Inst
 		s.entries[name] = e
 	}
 	now := locktable.At(m.now())
-	f(e, now)
+	f(i, e, now)
 	if e.Idle(now) {
 		s.floor = max(s.floor, e.Fence)
 		delete(s.entries, name)

@@ -1,0 +1,105 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestMessages(t *testing.T) {
+	anna := driver.Owner{Client: "c1", Host: "web-3", PID: 4711, Labels: map[string]string{"job": "42"}}
+	holder := driver.Holder{Fence: 17, Owner: anna, ExpiresIn: 12345678 * time.Microsecond}
+	for want, err := range map[string]error{
+		`pawl: "job" is held by web-3:4711 job=42 (fence 17, 12.35s left)`: &driver.HeldError{
+			Name: "job", Holders: []driver.Holder{holder},
+		},
+		`pawl: "job" is held by web-3:4711 job=42 (fence 17, 12.35s left) and 2 more; place 3 in the queue`: &driver.HeldError{
+			Name: "job", Holders: []driver.Holder{holder, {}, {}}, Position: 3,
+		},
+		`pawl: "j\x1b[2J" is held by somebody (fence 0, 0s left)`: &driver.HeldError{
+			Name: "j\x1b[2J", Holders: []driver.Holder{{}},
+		},
+		`pawl: "job" is closed for another 5s, because its last holder did not release it`: &driver.HeldError{
+			Name: "job", ClosedFor: 5 * time.Second,
+		},
+		`pawl: "job" is waited for by others; place 2 in the queue`:                    &driver.HeldError{Name: "job", Position: 2},
+		`pawl: broken by web-3:4711 job=42`:                                            &driver.BrokenError{By: anna},
+		`pawl: broken by somebody`:                                                     &driver.BrokenError{},
+		`pawl: invalid TTL: is 1ms; allowed: 10ms to 720h (30 days)`:                   driver.ValidateTTL("TTL", time.Millisecond),
+		`pawl: invalid name: is empty; allowed: 1 to 255 bytes`:                        driver.ValidateName(""),
+		`pawl: invalid name: "a\x00" has a control character at byte 1; allowed: none`: driver.ValidateName("a\x00"),
+		`pawl: invalid name: "\xff" is not UTF-8 at byte 0; allowed: valid UTF-8`:      driver.ValidateName("\xff"),
+		`pawl: sqlite /tmp/x.db: acquire "job": EOF`: &driver.Error{
+			Backend: "sqlite /tmp/x.db", Op: "acquire", Name: "job", Err: io.EOF,
+		},
+		`pawl: redis: renew: EOF (is it running?)`: &driver.Error{Backend: "redis", Op: "renew", Hint: "is it running?", Err: io.EOF},
+		`pawl: held by another`:                    driver.ErrHeld,
+		`pawl: not held by this token`:             driver.ErrNotHeld,
+		`pawl: invalid`:                            driver.ErrInvalid,
+		`pawl: closed`:                             driver.ErrClosed,
+		`pawl: backend unavailable`:                driver.ErrUnavailable,
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("message is %v\nwant       %s", err, want)
+		}
+	}
+}
+
+func TestMessagesRoundWhatIsLeft(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		26*time.Hour + 400*time.Millisecond: "26h0m0s", 61500 * time.Millisecond: "1m2s", 1234567 * time.Microsecond: "1.23s",
+		123456789 * time.Nanosecond: "123.46ms", 5 * time.Microsecond: "10µs", 0: "0s",
+	} {
+		err := &driver.HeldError{Name: "x", Holders: []driver.Holder{{ExpiresIn: left}}}
+		if s := fmt.Sprintf(`pawl: "x" is held by somebody (fence 0, %s left)`, want); err.Error() != s {
+			t.Errorf("%v left: message is %v", left, err)
+		}
+	}
+}
+
+// What can be branched on is told apart: each error Is the sentinels listed, wrapped or not, and no other.
+func TestEachErrorIsItsOwnSentinel(t *testing.T) {
+	all := []error{
+		driver.ErrHeld, driver.ErrNotHeld, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,
+		context.Canceled, context.DeadlineExceeded, io.EOF,
+	}
+	for _, c := range []struct {
+		err error
+		is  []error
+	}{
+		{&driver.HeldError{}, []error{driver.ErrHeld}},
+		{&driver.BrokenError{}, []error{driver.ErrNotHeld}},
+		{&driver.InvalidError{}, []error{driver.ErrInvalid}},
+		{&driver.Error{Err: io.EOF}, []error{driver.ErrUnavailable, io.EOF}},
+		{&driver.Error{Err: fmt.Errorf("dial: %w", io.EOF)}, []error{driver.ErrUnavailable, io.EOF}},
+		{driver.ErrClosed, []error{driver.ErrClosed}},
+	} {
+		for _, target := range all {
+			want := slices.Contains(c.is, target)
+			if got := errors.Is(c.err, target); got != want {
+				t.Errorf("%T: Is %v = %v", c.err, target, got)
+			}
+			if got := errors.Is(fmt.Errorf("while working: %w", c.err), target); got != want {
+				t.Errorf("%T, wrapped: Is %v = %v", c.err, target, got)
+			}
+		}
+	}
+}
+
+func TestTheStructIsReachableBehindTheSentinel(t *testing.T) {
+	wrapped := fmt.Errorf("outer: %w", &driver.HeldError{Name: "job", Position: 2})
+	var held *driver.HeldError
+	if !errors.As(wrapped, &held) || held.Position != 2 {
+		t.Errorf("HeldError is not reachable: %v", held)
+	}
+	var trouble *driver.Error
+	if !errors.As(fmt.Errorf("outer: %w", &driver.Error{Op: "renew", Err: io.EOF}), &trouble) || trouble.Op != "renew" {
+		t.Errorf("Error is not reachable: %v", trouble)
+	}
+}

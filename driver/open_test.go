@@ -1,0 +1,101 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// newScheme is one that nobody registered: what a test registers stays registered in the process, also when
+// the test is run again.
+func newScheme() string { return fmt.Sprintf("test-%d", schemes.Add(1)) }
+
+var schemes atomic.Int64
+
+func TestOpenHandsTheURLToTheBackendOfItsScheme(t *testing.T) {
+	var got *url.URL
+	scheme := newScheme()
+	driver.Register(scheme, func(_ context.Context, u *url.URL) (driver.Driver, error) {
+		got = u
+		return nil, io.EOF
+	})
+	_, err := driver.Open(t.Context(), scheme+"://user:pw@host:1/db?x=y")
+	if !errors.Is(err, io.EOF) {
+		t.Fatalf("error %v, want the backend's own", err)
+	}
+	if pw, _ := got.User.Password(); pw != "pw" || got.Host != "host:1" || got.Query().Get("x") != "y" {
+		t.Errorf("the backend got %v", got.Redacted())
+	}
+}
+
+func TestOpenRefusesWhatNobodyRegistered(t *testing.T) {
+	known := newScheme()
+	driver.Register(known, nil)
+	for raw, says := range map[string]string{
+		"":                   "has no scheme",
+		"/var/lib/pawl.db":   "has no scheme",
+		"localhost":          "has no scheme",
+		"nosuch://localhost": `the scheme "nosuch", which no imported backend registered`,
+	} {
+		_, err := driver.Open(t.Context(), raw)
+		refuses(t, err, "URL")
+		if s := fmt.Sprint(err); !strings.Contains(s, says) || !strings.Contains(s, known) {
+			t.Errorf("%q: message is %s", raw, s)
+		}
+	}
+}
+
+func TestSchemesAreNotCaseSensitive(t *testing.T) {
+	scheme := newScheme()
+	driver.Register(scheme, func(context.Context, *url.URL) (driver.Driver, error) { return nil, io.EOF })
+	if _, err := driver.Open(t.Context(), strings.ToUpper(scheme)+"://x"); !errors.Is(err, io.EOF) {
+		t.Errorf("error %v, want the backend's own", err)
+	}
+}
+
+// However wrong the URL is, and wherever the password ends up in it, no message repeats it.
+func TestOpenNeverShowsAPassword(t *testing.T) {
+	for _, raw := range []string{
+		"nosuch://user:hunter2@host/db",
+		"nosuch:user:hunter2@host",
+		"://user:hunter2@host",
+		"redis://user:hunter2@host:port/0",
+		"redis://user:hunter2%zz@host",
+		"redis://user:%zzhunter2@host",
+		"redis://user:hunter2@host\x7f",
+		"redis://user:hunter2@ho st",
+		"redis://user:hunter2@[::1",
+		"redis://:hunter2",             // somebody forgot the host
+		"redis://localhost:hunter2",    // or took the port for the password
+		"redis://:hunter2%40host:6379", // or escaped too much
+		"postgres://host/db?password=hunter2&x=%zz\n",
+		"root:hunter2@tcp(localhost:3306)/db", // as go-sql-driver has it
+		"host=x password=hunter2",             // as libpq has it
+		"host=x password=a:hunter2",
+		"%zzhunter2:",
+	} {
+		_, err := driver.Open(t.Context(), raw)
+		refuses(t, err, "URL")
+		if s := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(s, "hunter2") {
+			t.Errorf("%q: message is %s", raw, s)
+		}
+	}
+}
+
+func TestRegisteringASchemeTwicePanics(t *testing.T) {
+	scheme := newScheme()
+	driver.Register(scheme, nil)
+	defer func() {
+		if s := fmt.Sprint(recover()); !strings.Contains(s, scheme) {
+			t.Errorf("panic says %s", s)
+		}
+	}()
+	driver.Register(scheme, nil)
+}

@@ -1,0 +1,195 @@
+package driver_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// valid is a claim that nothing is wrong with; each test spoils one thing.
+func valid() driver.Claim {
+	return driver.Claim{
+		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "c", Host: "h", PID: 1},
+		Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second,
+	}
+}
+
+// refuses wants an InvalidError about what; "" wants none.
+func refuses(t *testing.T, err error, what string) {
+	t.Helper()
+	var invalid *driver.InvalidError
+	switch {
+	case what == "" && err != nil:
+		t.Errorf("refused: %v", err)
+	case what != "" && !errors.As(err, &invalid):
+		t.Errorf("answered with %v, want an InvalidError about the %s", err, what)
+	case what != "" && (invalid.What != what || invalid.Problem == "" || invalid.Allowed == "" || !errors.Is(err, driver.ErrInvalid)):
+		t.Errorf("answered with %+v, want the %s, the problem, and what is allowed", *invalid, what)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, allowed := range map[string]bool{
+		"":                            false,
+		"a":                           true,
+		strings.Repeat("x", 255):      true,
+		strings.Repeat("x", 256):      false,
+		strings.Repeat("é", 127):      true, // 254 bytes
+		strings.Repeat("é", 128):      false,
+		" with spaces, {braces}'\"\\": true,
+		"naïve/Καφές/名前/🔒":            true,
+		"a\u00a0b":                    true,
+		"\ufffd":                      true, // the character itself is no mistake
+		"a\x00b":                      false,
+		"line\n":                      false,
+		"tab\t":                       false,
+		"\x1b[31m":                    false,
+		"\x1f":                        false,
+		"del\x7f":                     false,
+		"\u0080":                      false,
+		"c1\u009b31m":                 false,
+		"\u009f":                      false,
+		"latin1\xe9":                  false,
+		"\xff":                        false,
+		"cut short \xe2\x82":          false,
+		"surrogate \xed\xa0\x80":      false,
+		"overlong \xc0\x80":           false,
+	} {
+		want := "name"
+		if allowed {
+			want = ""
+		}
+		t.Run(fmt.Sprintf("%.20q", name), func(t *testing.T) { refuses(t, driver.ValidateName(name), want) })
+	}
+}
+
+func TestEveryControlCharacterIsRefusedAndNothingElse(t *testing.T) {
+	for r := range rune(0x300) {
+		control := r < 0x20 || r >= 0x7f && r < 0xa0
+		if err := driver.ValidateName("a" + string(r)); (err != nil) != control {
+			t.Errorf("name with %U: %v", r, err)
+		}
+	}
+}
+
+func TestARefusedNameIsQuotedInTheMessage(t *testing.T) {
+	err := driver.ValidateName("evil\x1b[2J")
+	if s := err.Error(); strings.ContainsRune(s, '\x1b') || !strings.Contains(s, `"evil\x1b[2J"`) {
+		t.Errorf("message is %q", s)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(c *driver.Claim)
+		what  string
+	}{
+		"valid":                      {func(*driver.Claim) {}, ""},
+		"no name":                    {func(c *driver.Claim) { c.Name = "" }, "name"},
+		"no token":                   {func(c *driver.Claim) { c.Token = driver.Token{} }, "token"},
+		"no limit":                   {func(c *driver.Claim) { c.Weight, c.Limit = 1, 0 }, "limit"},
+		"negative limit":             {func(c *driver.Claim) { c.Weight, c.Limit = 1, -1 }, "limit"},
+		"no weight":                  {func(c *driver.Claim) { c.Weight, c.Limit = 0, 4 }, "weight"},
+		"negative weight":            {func(c *driver.Claim) { c.Weight, c.Limit = -1, 4 }, "weight"},
+		"reader":                     {func(c *driver.Claim) { c.Weight = 1 }, ""},
+		"two of all":                 {func(c *driver.Claim) { c.Weight = 2 }, "weight"},
+		"all but one of all":         {func(c *driver.Claim) { c.Weight = driver.All - 1 }, "weight"},
+		"one of one":                 {func(c *driver.Claim) { c.Weight, c.Limit = 1, 1 }, ""},
+		"three of four":              {func(c *driver.Claim) { c.Weight, c.Limit = 3, 4 }, ""},
+		"four of four":               {func(c *driver.Claim) { c.Weight, c.Limit = 4, 4 }, ""},
+		"five of four":               {func(c *driver.Claim) { c.Weight, c.Limit = 5, 4 }, "weight"},
+		"all of four":                {func(c *driver.Claim) { c.Limit = 4 }, "weight"},
+		"the largest semaphore":      {func(c *driver.Claim) { c.Weight, c.Limit = driver.All-1, driver.All-1 }, ""},
+		"no fences said":             {func(c *driver.Claim) { c.Fences = 0 }, ""},
+		"negative fences":            {func(c *driver.Claim) { c.Fences = -1 }, "fences"},
+		"the longest run":            {func(c *driver.Claim) { c.Fences = driver.MaxFences }, ""},
+		"a longer run":               {func(c *driver.Claim) { c.Fences = driver.MaxFences + 1 }, "fences"},
+		"no TTL":                     {func(c *driver.Claim) { c.TTL = 0 }, "TTL"},
+		"negative lock-delay":        {func(c *driver.Claim) { c.LockDelay = -1 }, "lock-delay"},
+		"the longest lock-delay":     {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL }, ""},
+		"a longer lock-delay":        {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL + 1 }, "lock-delay"},
+		"queue without a wait TTL":   {func(c *driver.Claim) { c.Queue = true }, "wait TTL"},
+		"queue with a short one":     {func(c *driver.Claim) { c.Queue, c.WaitTTL = true, driver.MinTTL-1 }, "wait TTL"},
+		"queue with a wait TTL":      {func(c *driver.Claim) { c.Queue, c.WaitTTL = true, driver.MinTTL }, ""},
+		"try with no wait TTL":       {func(c *driver.Claim) { c.WaitTTL = -5 }, ""},
+		"too many labels":            {func(c *driver.Claim) { c.Owner.Labels = labels(17) }, "labels"},
+		"an owner of the other side": {func(c *driver.Claim) { c.Owner.PID = -1 }, "pid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := valid()
+			c.spoil(&claim)
+			refuses(t, claim.Validate(), c.what)
+		})
+	}
+}
+
+func labels(n int) map[string]string {
+	m := map[string]string{}
+	for i := range n {
+		m[fmt.Sprint("key", i)] = "value"
+	}
+	return m
+}
+
+func TestTTLs(t *testing.T) {
+	for d, allowed := range map[time.Duration]bool{
+		-time.Second: false, 0: false, 1: false, 9990 * time.Microsecond: false, 10*time.Millisecond - 1: false,
+		10 * time.Millisecond: true, time.Second: true, 30 * 24 * time.Hour: true,
+		30*24*time.Hour + 1: false, 1<<63 - 1: false, -1 << 63: false,
+	} {
+		want := "TTL"
+		if allowed {
+			want = ""
+		}
+		t.Run(d.String(), func(t *testing.T) { refuses(t, driver.ValidateTTL("TTL", d), want) })
+	}
+}
+
+func TestDelays(t *testing.T) {
+	for d, allowed := range map[time.Duration]bool{
+		-1: false, -1 << 63: false, 0: true, 1: true, 30 * 24 * time.Hour: true, 30*24*time.Hour + 1: false, 1<<63 - 1: false,
+	} {
+		want := "linger"
+		if allowed {
+			want = ""
+		}
+		t.Run(d.String(), func(t *testing.T) { refuses(t, driver.ValidateDelay("linger", d), want) })
+	}
+}
+
+// An owner that one backend stores and another cannot read would make a name unusable for everybody.
+func TestOwners(t *testing.T) {
+	large := math.MaxInt32 // and one more is negative where an int has 32 bits: refused as well
+	long := func(n int) string { return strings.Repeat("x", n) }
+	one := func(k, v string) driver.Owner { return driver.Owner{Labels: map[string]string{k: v}} }
+	for name, c := range map[string]struct {
+		owner driver.Owner
+		what  string
+	}{
+		"nobody":                  {driver.Owner{}, ""},
+		"sixteen labels":          {driver.Owner{Labels: labels(16)}, ""},
+		"seventeen labels":        {driver.Owner{Labels: labels(17)}, "labels"},
+		"empty value":             {one("k", ""), ""},
+		"empty key":               {one("", "v"), "label"},
+		"longest label":           {one(long(256), long(256)), ""},
+		"longer key":              {one(long(257), ""), "label"},
+		"longer value":            {one("k", long(257)), "label"},
+		"key that is not UTF-8":   {one("\xff", ""), "label"},
+		"value that is not UTF-8": {one("k", "\xff"), "label"},
+		"control characters":      {one("k\x1b", "v\n"), ""}, // stored as they are, shown quoted
+		"longest host":            {driver.Owner{Host: long(256), Client: long(256)}, ""},
+		"longer host":             {driver.Owner{Host: long(257)}, "host"},
+		"longer client":           {driver.Owner{Client: long(257)}, "client"},
+		"host that is not UTF-8":  {driver.Owner{Host: "\xff"}, "host"},
+		"negative pid":            {driver.Owner{PID: -1}, "pid"},
+		"largest pid":             {driver.Owner{PID: large}, ""},
+		"larger pid":              {driver.Owner{PID: large + 1}, "pid"},
+	} {
+		t.Run(name, func(t *testing.T) { refuses(t, c.owner.Validate(), c.what) })
+	}
+}

@@ -1,0 +1,93 @@
+package locktable_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// BenchmarkEntryCycle is a lock's whole life on an entry that stays in memory: acquire, renew, release.
+func BenchmarkEntryCycle(b *testing.B) {
+	e, now, c := &locktable.Entry{}, start, mutex("a")
+	b.ReportAllocs()
+	for b.Loop() {
+		now++
+		if _, held := e.Acquire(now, c, "inbox"); held != nil {
+			b.Fatal(held)
+		}
+		if err := e.Renew(now, c.Token, c.TTL); err != nil {
+			b.Fatal(err)
+		}
+		if err := e.Release(now, c.Token, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkEntryHandOver passes a mutex around among clients that wait for it.
+func BenchmarkEntryHandOver(b *testing.B) {
+	e, now := &locktable.Entry{}, start
+	var waiting []*driver.Claim
+	for i := range 10 {
+		waiting = append(waiting, mutex(fmt.Sprint("client", i)))
+		e.Acquire(now, waiting[i], "inbox")
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		now++
+		c := waiting[i%len(waiting)]
+		if err := e.Release(now, c.Token, 0); err != nil || len(e.Signals) != 1 {
+			b.Fatal(err)
+		}
+		e.Acquire(now, c, "inbox")
+		e.Queue[len(e.Queue)-1].Expires, e.Holders[0].Expires = now.After(wait), now.After(ttl) // all stay alive
+		for j := range e.Queue {
+			e.Queue[j].Expires = now.After(wait)
+		}
+	}
+}
+
+// crowd is an entry with a holder, who has labels, and n waiters.
+func crowd(n int) *locktable.Entry {
+	l := &locktable.Entry{}
+	for i := range n + 1 {
+		c := mutex(fmt.Sprint("client", i))
+		c.Owner = driver.Owner{Client: "d41d8cd98f00b204", Host: "web-3.example.com", PID: 4711}
+		if i == 0 {
+			c.Owner.Labels = map[string]string{"job": "42", "team": "billing"}
+		}
+		l.Acquire(start, c, "1f3870be274f6c49")
+	}
+	return l
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for _, n := range []int{0, 10, 1000} {
+		e := crowd(n)
+		b.Run(fmt.Sprint("waiters=", n), func(b *testing.B) {
+			var buf []byte
+			b.ReportAllocs()
+			for b.Loop() {
+				buf = e.Append(buf[:0])
+			}
+			b.SetBytes(int64(len(buf)))
+		})
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, n := range []int{0, 10, 1000} {
+		stored := crowd(n).Append(nil)
+		b.Run(fmt.Sprint("waiters=", n), func(b *testing.B) {
+			b.SetBytes(int64(len(stored)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := locktable.Decode(stored); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

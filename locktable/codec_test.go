@@ -1,0 +1,166 @@
+package locktable_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// full is an entry with everything in it, and with values that are easy to find in its stored form.
+func full() *locktable.Entry {
+	return &locktable.Entry{
+		Fence: 300, Closed: 7,
+		Holders: []locktable.Holder{{
+			Token: tokenOf("hold"), Inbox: "in", Owner: driver.Owner{Client: "c", Host: "h", PID: 5, Labels: map[string]string{"b": "2", "a": "1"}},
+			Fence: 201, Run: 100, Weight: driver.All, Limit: driver.All, Since: 1, Expires: 2, LockDelay: 3,
+		}},
+		Queue: []locktable.Waiter{{
+			Token: tokenOf("wait"), Inbox: "out", Run: 1, Weight: 2, Limit: 4, Since: -1, Expires: 9, WaitTTL: 8, LockDelay: 6,
+		}},
+		Broken: []locktable.Broken{{Token: tokenOf("gone"), By: driver.Owner{Client: "boss"}, Until: 11}},
+	}
+}
+
+// The stored form is read by other versions and by other languages: whoever changes it must mean to.
+func TestTheStoredFormIsThis(t *testing.T) {
+	const golden = "\xa1\xac\x02\x0e" + // version, fence, closed
+		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
+		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" + // fence, run, weight, limit, since, expires, delay
+		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x10\x0c" + // a waiter
+		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" // word for somebody
+	if got := string(full().Append(nil)); got != golden {
+		t.Errorf("stored as %q\nwant      %q", got, golden)
+	}
+	e, err := locktable.Decode([]byte(golden))
+	if err != nil || !reflect.DeepEqual(e, full()) {
+		t.Errorf("read as %+v, %v", e, err)
+	}
+	if got := string((&locktable.Entry{}).Append(nil)); got != "\xa1\x00\x00\x00\x00\x00" {
+		t.Errorf("an empty entry is stored as %q", got)
+	}
+}
+
+const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // the rest of a token
+
+func TestAppendAppends(t *testing.T) {
+	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before\xa1\x00\x00\x00\x00\x00" {
+		t.Errorf("appended to %q", got)
+	}
+}
+
+func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
+	labels := map[string]string{}
+	for i := range driver.MaxLabels {
+		labels[strings.Repeat("k", driver.MaxLabel-i)] = strings.Repeat("v", driver.MaxLabel)
+	}
+	o := driver.Owner{Client: strings.Repeat("c", driver.MaxLabel), Host: strings.Repeat("h", driver.MaxLabel), PID: math.MaxInt32, Labels: labels}
+	l := newLab(t) // the lab checks that whatever can be claimed can be stored
+	l.now = 1<<53 - 1 - 2*locktable.Instant(driver.MaxTTL/1000)
+	l.granted(with(mutex("a"), func(c *driver.Claim) {
+		c.Owner, c.TTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
+	}))
+	l.refused(with(permits("b", driver.All-1, driver.All-1), func(c *driver.Claim) {
+		c.Owner, c.WaitTTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
+	}))
+	if err := l.e.Break(l.now, l.e.Fence, driver.MaxTTL, o); err != nil {
+		t.Fatal(err)
+	}
+	l.refused(mutex("c"))
+}
+
+func corrupt(t tb, b []byte) string {
+	t.Helper()
+	e, err := locktable.Decode(b)
+	var c *locktable.CorruptError
+	if !errors.As(err, &c) || e != nil || c.Problem == "" {
+		t.Fatalf("%.80q is read as %+v, %v: want a CorruptError", b, e, err)
+	}
+	return c.Error()
+}
+
+func TestAnEntryThatIsCutShortIsRefused(t *testing.T) {
+	stored := full().Append(nil)
+	for n := range stored {
+		corrupt(t, stored[:n])
+	}
+	corrupt(t, nil)
+	corrupt(t, append(stored, 0))
+}
+
+func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
+	holder := func(f func(h *locktable.Holder)) func(e *locktable.Entry) {
+		return func(e *locktable.Entry) { f(&e.Holders[0]) }
+	}
+	second := func(h locktable.Holder) func(e *locktable.Entry) {
+		return func(e *locktable.Entry) {
+			e.Holders[0].Weight, e.Holders[0].Limit, e.Holders[0].Fence, e.Holders[0].Run = 1, 2, 10, 1
+			e.Holders = append(e.Holders, h)
+		}
+	}
+	for says, spoil := range map[string]func(e *locktable.Entry){
+		"a token stands in it twice":            second(locktable.Holder{Token: tokenOf("hold"), Fence: 11, Run: 1, Weight: 1, Limit: 2}),
+		"fence 10 does not come after 10":       second(locktable.Holder{Fence: 10, Run: 1, Weight: 1, Limit: 2}),
+		"fence 9 does not come after 10":        second(locktable.Holder{Fence: 9, Run: 1, Weight: 1, Limit: 2}),
+		"3 are held, and a holder's limit is 2": second(locktable.Holder{Fence: 11, Run: 1, Weight: 2, Limit: 2}),
+		"weight is 3 of 2":                      second(locktable.Holder{Fence: 11, Run: 1, Weight: 3, Limit: 2}),
+		"fence 300 is above the last fence 299": func(e *locktable.Entry) { e.Fence = 299 },
+		"a waiter's token is zero":              func(e *locktable.Entry) { e.Queue[0].Token = driver.Token{} },
+		"or stands in it twice":                 func(e *locktable.Entry) { e.Queue[0].Token = tokenOf("hold") },
+		"fence is 4611686018427387905":          func(e *locktable.Entry) { e.Fence = 1<<62 + 1 },
+		"closed is 9007199254740992":            func(e *locktable.Entry) { e.Closed = 1 << 53 },
+		"expiry is 9007199254740992":            holder(func(h *locktable.Holder) { h.Expires = 1 << 53 }),
+		"fence is 0":                            holder(func(h *locktable.Holder) { h.Fence = 0 }),
+		"run is 0":                              holder(func(h *locktable.Holder) { h.Run = 0 }),
+		"run is 65537":                          holder(func(h *locktable.Holder) { h.Run = 65537 }),
+		"weight is 0":                           holder(func(h *locktable.Holder) { h.Weight = 0 }),
+		"weight is -1":                          holder(func(h *locktable.Holder) { h.Weight = -1 }),
+		"limit is -2":                           holder(func(h *locktable.Holder) { h.Limit = -2 }),
+		"lock-delay is -1":                      holder(func(h *locktable.Holder) { h.LockDelay = -1 }),
+		"pid is -1":                             holder(func(h *locktable.Holder) { h.Owner.PID = -1 }),
+	} {
+		e := full()
+		spoil(e)
+		if s := corrupt(t, e.Append(nil)); !strings.Contains(s, says) {
+			t.Errorf("refused as %s\nwant %s", s, says)
+		}
+	}
+}
+
+// There is one encoding per entry, so that entries can be compared as bytes.
+func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
+	stored := string(full().Append(nil))
+	for from, to := range map[string]string{
+		"\xa1\xac\x02":         "\xa1\xac\x82\x00", // the fence in three bytes
+		"\x0e":                 "\x8e\x00",         // closed in two
+		"\x01a\x011\x01b\x012": "\x01b\x012\x01a\x011",
+		"\x01b\x012":           "\x01a\x012",
+		"\xa1":                 "\xa2",
+	} {
+		corrupt(t, []byte(strings.Replace(stored, from, to, 1)))
+	}
+}
+
+// A few bytes that promise a million holders cost nothing, and a large row that is damaged costs little more
+// than its own size.
+func TestADamagedCountCostsNoMemory(t *testing.T) {
+	const count = "\xff\xff\x3f" // 1<<20 - 1
+	noise := bytes.Repeat([]byte{0xff}, 1<<20)
+	for _, head := range []string{"\xa1\x01\x00" + count, "\xa1\x01\x00\x00" + count, "\xa1\x01\x00\x00\x00" + count} {
+		for _, b := range [][]byte{[]byte(head), append([]byte(head), noise...)} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			corrupt(t, b)
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 2<<20 {
+				t.Errorf("%d bytes that start with %q cost %d bytes", len(b), head, n)
+			}
+		}
+	}
+}

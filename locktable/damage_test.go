@@ -1,0 +1,133 @@
+package locktable_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A row that cannot be read is never taken for a free name.
+func TestADamagedEntryIsPermanentTroubleAndNeverGranted(t *testing.T) {
+	s := newShelf()
+	d := s.client("1")
+	damaged := []byte("\xa1 damaged")
+	s.rows["job"] = slices.Clone(damaged)
+	for op, err := range everything(t.Context(), d) {
+		var e *driver.Error
+		if !errors.As(err, &e) || !e.Permanent || e.Op != op || e.Name != "job" || !errors.As(err, new(*locktable.CorruptError)) {
+			t.Errorf("%s is answered %#v", op, err)
+		}
+	}
+	if _, err := d.Acquire(t.Context(), *forced(mutex("a"))); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("by force: %v", err)
+	}
+	equal(t, "row", string(s.rows["job"]), string(damaged))
+}
+
+// A table may say the trouble in its own words: it is permanent all the same.
+func TestADamagedEntryIsPermanentTroubleHoweverItIsSaid(t *testing.T) {
+	s := newShelf()
+	d := s.client("1")
+	for _, s.err = range []error{
+		fmt.Errorf("row 5: %w", &locktable.CorruptError{Problem: "x"}),
+		&driver.Error{Backend: "shelf", Err: &locktable.CorruptError{Problem: "x"}},
+	} {
+		_, err := d.Acquire(t.Context(), *mutex("a"))
+		if e := (*driver.Error)(nil); !errors.As(err, &e) || !e.Permanent {
+			t.Errorf("answered %#v", err)
+		}
+	}
+}
+
+func TestADamagedEntryCostsNoOtherLeaseItsRenewal(t *testing.T) {
+	s := newShelf()
+	d, ctx := s.client("1"), t.Context()
+	var leases []driver.Lease
+	for i := range 64 {
+		c := with(mutex("a"), func(c *driver.Claim) { c.Name = fmt.Sprint("job", i) })
+		if _, err := d.Acquire(ctx, *c); err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, driver.Lease{Name: c.Name, Token: c.Token, TTL: ttl})
+	}
+	damaged := []int{0, 37}
+	for _, i := range damaged {
+		s.rows[leases[i].Name] = []byte("?")
+	}
+	s.now, s.updates = s.now.After(ttl/2), 0
+	answers, err := d.Renew(ctx, leases)
+	if err != nil || len(answers) != len(leases) {
+		t.Fatalf("renewals are answered %v, %v", answers, err)
+	}
+	for i, err := range answers {
+		var e *driver.Error
+		switch {
+		case !slices.Contains(damaged, i) && err != nil:
+			t.Errorf("renewal of %s: %v", leases[i].Name, err)
+		case slices.Contains(damaged, i) && (!errors.As(err, &e) || !e.Permanent || e.Name != leases[i].Name):
+			t.Errorf("renewal of %s, which is damaged: %v", leases[i].Name, err)
+		}
+		if seen, err := d.Entry(ctx, leases[i].Name); err == nil && seen.Holders[0].ExpiresIn != ttl {
+			t.Errorf("%s expires in %v", seen.Name, seen.Holders[0].ExpiresIn)
+		}
+	}
+	if s.updates > 30 {
+		t.Errorf("it took %d batches", s.updates)
+	}
+}
+
+func TestListing(t *testing.T) {
+	s := newShelf()
+	d, ctx := s.client("1"), t.Context()
+	fence := map[string]uint64{}
+	for _, name := range []string{"b/held", "b/closed", "b/released", "c/held", "b/lingering"} {
+		g, err := d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fence[name] = g.Fence
+	}
+	if err := errors.Join(
+		d.Release(ctx, driver.Lease{Name: "b/released", Token: tokenOf("a")}),
+		d.Release(ctx, driver.Lease{Name: "b/lingering", Token: tokenOf("a"), Linger: sec}),
+		d.Break(ctx, "b/closed", fence["b/closed"], sec, driver.Owner{}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	list := func(prefix string) (names []string) {
+		for e, err := range d.List(ctx, prefix) {
+			if err != nil {
+				names = append(names, err.Error())
+				continue
+			}
+			names = append(names, e.Name)
+		}
+		return names
+	}
+	for prefix, want := range map[string][]string{
+		"":     {"b/closed", "b/held", "b/lingering", "c/held"}, // and not who is only remembered for its fence
+		"b/":   {"b/closed", "b/held", "b/lingering"},
+		"c":    {"c/held"},
+		"held": nil,
+	} {
+		if got := list(prefix); !slices.Equal(got, want) {
+			t.Errorf("list of %q is %q, want %q", prefix, got, want)
+		}
+	}
+	for range d.List(ctx, "") {
+		break // and the table is left in peace
+	}
+	s.now = s.now.After(ttl)
+	if got := list(""); got != nil {
+		t.Errorf("when all is over, the list is %q", got)
+	}
+	s.rows["b/damaged"] = []byte("?")
+	want := `pawl: shelf: list "b/damaged": the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa1`
+	if got := list("b/"); len(got) == 0 || got[len(got)-1] != want {
+		t.Errorf("with a damaged entry, the list ends with %q", got)
+	}
+}

@@ -1,0 +1,251 @@
+package locktable_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A model says the rules of docs/design.md, section 4, a second time, as plainly as can be and with no eye to
+// speed: a diary of everything that was ever claimed, from which nothing is deleted, read from its first page
+// for every answer. It shares no code with the entry.
+type model struct {
+	diary []*story // in the order of arrival
+	fence uint64
+	shut  []locktable.Instant // until when the name was closed, once for each reason
+	sent  []string            // by the op at hand
+}
+
+// A story is what became of one claim.
+type story struct {
+	driver.Claim
+	stage    string // "waits", "holds", "lingers", "over"
+	place    locktable.Instant
+	since    locktable.Instant
+	until    locktable.Instant
+	fence    uint64
+	run      int
+	brokenBy string
+	word     bool // brokenBy is still remembered
+	broken   int  // the how-manieth break this was
+}
+
+// in are the stories at a stage; those that hold come in the order of their fences.
+func (m *model) in(stages ...string) (out []*story) {
+	for _, s := range m.diary {
+		if slices.Contains(stages, s.stage) {
+			out = append(out, s)
+		}
+	}
+	if stages[0] == "holds" {
+		slices.SortStableFunc(out, func(a, b *story) int { return cmp.Compare(a.fence, b.fence) })
+	}
+	return out
+}
+
+// of is the story of a token at a stage.
+func (m *model) of(token driver.Token, stage string) *story {
+	for _, s := range m.in(stage) {
+		if s.Token == token {
+			return s
+		}
+	}
+	return nil
+}
+
+func (m *model) shutUntil(now locktable.Instant) time.Duration {
+	return max(0, now.Until(slices.Max(append(m.shut, now))))
+}
+
+func (m *model) room(now locktable.Instant, c driver.Claim) bool {
+	sum := int64(c.Weight)
+	for _, s := range m.in("holds", "lingers") {
+		sum += int64(s.Weight)
+	}
+	return sum <= int64(c.Limit) && m.shutUntil(now) == 0
+}
+
+// tick lets go what is over, and then lets the queue in.
+func (m *model) tick(now locktable.Instant) {
+	for _, s := range m.diary {
+		if (s.stage == "holds" || s.stage == "lingers") && s.until <= now {
+			if s.stage == "holds" && s.LockDelay > 0 {
+				m.shut = append(m.shut, s.until.After(s.LockDelay))
+			}
+			s.stage = "over"
+		}
+		if s.stage == "waits" && s.place <= now {
+			s.stage = "over"
+		}
+		if s.word && s.until <= now {
+			s.word = false
+		}
+	}
+	m.shut = slices.DeleteFunc(m.shut, func(i locktable.Instant) bool { return i <= now })
+	m.letIn(now)
+}
+
+func (m *model) letIn(now locktable.Instant) {
+	for _, s := range m.in("waits") {
+		if !m.room(now, s.Claim) {
+			return
+		}
+		m.grant(now, s, s.WaitTTL)
+		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence %d, run %d", driver.Granted, s.Owner.Client, s.fence, s.run))
+	}
+}
+
+func (m *model) grant(now locktable.Instant, s *story, lasts time.Duration) {
+	s.stage, s.since, s.until, s.run = "holds", now, now.After(lasts), 1
+	if s.Weight == driver.All && s.Fences > 1 {
+		s.run = s.Fences
+	}
+	s.fence = max(m.fence+1, uint64(now))
+	m.fence = s.fence + uint64(s.run) - 1
+}
+
+func (m *model) breakIt(s *story, by string) {
+	if s.stage == "holds" {
+		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.Lost, s.Owner.Client))
+		s.brokenBy, s.word, s.broken = by, true, len(m.diary)+1
+		for _, o := range m.diary {
+			s.broken = max(s.broken, o.broken+1)
+		}
+	}
+	s.stage = "over"
+}
+
+func (m *model) do(now locktable.Instant, o op) string {
+	if o.what == "sleep" || o.what == "forget" {
+		return ""
+	}
+	m.sent = nil
+	m.tick(now)
+	answer := map[string]func(locktable.Instant, op) string{
+		"acquire": m.acquire, "renew": m.renew, "release": m.release, "break": m.breakFence,
+	}[o.what](now, o)
+	m.letIn(now)
+	return answer + strings.Join(m.sent, "")
+}
+
+func (m *model) acquire(now locktable.Instant, o op) string {
+	c := o.claim
+	if s := m.of(c.Token, "holds"); s != nil {
+		s.until = max(s.until, now.After(c.TTL))
+		return answerOf(driver.Grant{Fence: s.fence, Run: s.run, TTL: c.TTL}, nil)
+	}
+	waiting := m.of(c.Token, "waits")
+	if c.Force && waiting != nil {
+		waiting.stage = "over"
+	}
+	if c.Force {
+		for _, s := range m.in("holds", "lingers") {
+			m.breakIt(s, c.Owner.Client)
+		}
+		m.shut = nil
+	}
+	if c.Force || len(m.in("waits")) == 0 && m.room(now, c) {
+		s := &story{Claim: c}
+		m.diary = append(m.diary, s)
+		m.grant(now, s, c.TTL)
+		return answerOf(driver.Grant{Fence: s.fence, Run: s.run, TTL: c.TTL}, nil)
+	}
+	if c.Queue && waiting == nil {
+		waiting = &story{Claim: c, stage: "waits"}
+		m.diary = append(m.diary, waiting)
+	}
+	if c.Queue {
+		waiting.place, waiting.WaitTTL, waiting.Fences = max(waiting.place, now.After(c.WaitTTL)), c.WaitTTL, c.Fences
+	}
+	held := &driver.HeldError{
+		Position: 1 + slices.Index(m.in("waits"), waiting), Fence: m.fence, ClosedFor: m.shutUntil(now),
+	}
+	for _, s := range m.in("holds", "lingers") {
+		held.Holders = append(held.Holders, driver.Holder{
+			Owner: s.Owner, Fence: s.fence, Weight: s.Weight, Limit: s.Limit, ExpiresIn: now.Until(s.until),
+			Lingering: s.stage == "lingers",
+		})
+	}
+	return answerOf(driver.Grant{}, held)
+}
+
+func (m *model) gone(now locktable.Instant, token driver.Token) string {
+	var last *story
+	for _, s := range m.diary {
+		if s.Token == token && s.word && (last == nil || s.broken > last.broken) {
+			last = s
+		}
+	}
+	if last == nil {
+		return said(driver.ErrNotHeld)
+	}
+	return said(&driver.BrokenError{By: driver.Owner{Client: last.brokenBy}, ClosedFor: m.shutUntil(now)})
+}
+
+func (m *model) renew(now locktable.Instant, o op) string {
+	if s := m.of(o.claim.Token, "holds"); s != nil {
+		s.until = max(s.until, now.After(o.d))
+		return said(nil)
+	}
+	return m.gone(now, o.claim.Token)
+}
+
+func (m *model) release(now locktable.Instant, o op) string {
+	if s := m.of(o.claim.Token, "waits"); s != nil {
+		s.stage = "over"
+		return said(nil)
+	}
+	s := m.of(o.claim.Token, "holds")
+	if s == nil {
+		return m.gone(now, o.claim.Token)
+	}
+	s.stage, s.until = "lingers", s.since.After(o.d)
+	if now < s.since { // the clock ran back, and "after the grant" is later than it should be
+		s.until = now.After(o.d)
+	}
+	if s.until <= now {
+		s.stage = "over"
+	}
+	return said(nil)
+}
+
+func (m *model) breakFence(now locktable.Instant, o op) string {
+	for _, s := range m.in("holds", "lingers") {
+		for i := range s.run {
+			if s.fence+uint64(i) == o.fence {
+				m.breakIt(s, "boss")
+				if o.d > 0 {
+					m.shut = append(m.shut, now.After(o.d))
+				}
+				return said(nil)
+			}
+		}
+	}
+	return said(driver.ErrNotHeld)
+}
+
+// The answers and the signals are the model's, whatever happens.
+func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, m, choose := newLab(t), &model{}, drawing(t)
+		var story []string
+		for range steps(t) {
+			o := l.next(choose, true)
+			if o.what == "forget" {
+				continue // the model forgets nothing
+			}
+			story = append(story, o.String())
+			if got, want := l.do(o), m.do(l.now, o); got != want {
+				t.Fatalf("%s\nthe entry says: %s\nthe model says: %s", strings.Join(story, "\n"), got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package locktable_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// An op is one thing that happens to a name. Properties draw ops with rapid, fuzzers read them from bytes, and
+// the model and the entry are both given them.
+type op struct {
+	what  string // "acquire", "renew", "release", "break", "sleep", "forget"
+	claim driver.Claim
+	d     time.Duration // what renew, release and break are asked for; how long to sleep
+	fence uint64
+}
+
+func (o op) String() string {
+	switch c := o.claim; o.what {
+	case "acquire":
+		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d",
+			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.WaitTTL, c.Force, c.LockDelay, c.Fences)
+	case "break":
+		return fmt.Sprintf("break %d, delay %v", o.fence, o.d)
+	case "sleep", "forget":
+		return fmt.Sprintf("%s %v", o.what, o.d)
+	default:
+		return fmt.Sprintf("%s %s %v", o.what, whose(c.Token), o.d)
+	}
+}
+
+// chooser picks one of n things; all randomness comes from one of these.
+type chooser func(what string, n int) int
+
+func pick[T any](choose chooser, what string, of ...T) T { return of[choose(what, len(of))] }
+
+// Few clients and few durations, so that things meet: at the same instant, and one step beside it.
+var (
+	clients   = []string{"a", "b", "c", "d", "e"}
+	durations = []time.Duration{10 * ms, 10*ms + 1, 15 * ms, 20 * ms, 50 * ms, sec}
+	delays    = []time.Duration{0, 0, 0, 1, 5 * ms, 10 * ms, 30 * ms, sec}
+	lengths   = []int{0, 1, 2, 1000, driver.MaxFences}
+	actions   = []string{"sleep", "acquire", "acquire", "acquire", "acquire", "renew", "release", "release", "break", "sleep", "sleep", "forget"}
+)
+
+// next draws an op that fits the state of the lab: the fence to break is often one that is held, and a sleep
+// often ends at the instant of something.
+func (l *lab) next(choose chooser, backwards bool) op {
+	o := op{what: pick(choose, "what", actions...)}
+	switch o.what {
+	case "acquire":
+		o.claim = claimOf(choose)
+		l.sameAsBefore(&o.claim)
+	case "renew":
+		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "for", durations...)
+	case "release":
+		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "linger", delays...)
+	case "break":
+		o.d, o.fence = pick(choose, "delay", delays...), l.e.Fence
+		if n := len(l.e.Holders); n > 0 {
+			h := l.e.Holders[choose("holder", n)]
+			o.fence = h.Fence + uint64(choose("which of its run", h.Run+2)) - 1
+		}
+	case "sleep":
+		o.d = l.nap(choose, backwards)
+	}
+	return o
+}
+
+// sameAsBefore makes a token that holds or waits ask for what it asked before: a token is for one claim.
+func (l *lab) sameAsBefore(c *driver.Claim) {
+	for _, h := range l.e.Holders {
+		if h.Token == c.Token {
+			c.Weight, c.Limit = h.Weight, h.Limit
+		}
+	}
+	for _, w := range l.e.Queue {
+		if w.Token == c.Token {
+			c.Weight, c.Limit = w.Weight, w.Limit
+		}
+	}
+}
+
+func claimOf(choose chooser) driver.Claim {
+	kind := pick(choose, "kind", [2]int{driver.All, driver.All}, [2]int{1, driver.All}, [2]int{1, 1}, [2]int{1, 2},
+		[2]int{2, 2}, [2]int{1, 3}, [2]int{2, 3}, [2]int{3, 5})
+	c := driver.Claim{
+		Name: "job", Token: tokenOf(pick(choose, "who", clients...)), Weight: kind[0], Limit: kind[1],
+		TTL: pick(choose, "TTL", durations...), Queue: choose("queue", 4) > 0, Force: choose("force", 16) == 15,
+		LockDelay: pick(choose, "lock-delay", delays...), Fences: pick(choose, "fences", lengths...),
+	}
+	if c.Owner.Client = whose(c.Token); c.Queue {
+		c.WaitTTL = pick(choose, "wait TTL", durations...)
+	}
+	return c
+}
+
+// nap is how long to sleep: a while, or until something happens, or until just before.
+func (l *lab) nap(choose chooser, backwards bool) time.Duration {
+	var at []locktable.Instant
+	for _, h := range l.e.Holders {
+		at = append(at, h.Expires, h.Expires.After(h.LockDelay))
+	}
+	for _, w := range l.e.Queue {
+		at = append(at, w.Expires)
+	}
+	for _, b := range l.e.Broken {
+		at = append(at, b.Until)
+	}
+	at = append(at, l.e.Closed, locktable.Instant(l.e.Fence)+1)
+	switch n := choose("nap", 6); {
+	case n == 5 && backwards:
+		return -pick(choose, "back", µs, 5*ms, sec, time.Hour)
+	case n >= 3:
+		return pick(choose, "for", µs, 2*ms, 5*ms, 10*ms, 30*ms, sec)
+	default:
+		until := at[choose("until", len(at))] - locktable.Instant(choose("less", 2))
+		return max(0, min(l.now.Until(until), driver.MaxTTL)) // a damaged entry may look far ahead
+	}
+}
+
+// do runs the op on the entry and returns all that can be seen of it: the answer and the signals, in words.
+func (l *lab) do(o op) string {
+	l.t.Helper()
+	var answer string
+	switch c := o.claim; o.what {
+	case "acquire":
+		grant, held := l.acquire(&c)
+		answer = answerOf(grant, held)
+	case "renew":
+		answer = said(l.renew(whose(c.Token), o.d))
+	case "release":
+		answer = said(l.release(whose(c.Token), o.d))
+	case "break":
+		answer = said(l.breaks(o.fence, o.d, "boss"))
+	case "sleep":
+		l.sleep(o.d)
+		return ""
+	case "forget":
+		if l.e.Idle(l.now) {
+			l.e = &locktable.Entry{}
+		}
+		return ""
+	}
+	for _, s := range l.e.Signals {
+		answer += fmt.Sprintf("; signal %d to %s, fence %d, run %d", s.Kind, s.Inbox, s.Fence, s.Run)
+	}
+	return answer
+}
+
+func answerOf(g driver.Grant, held *driver.HeldError) string {
+	if held == nil {
+		return fmt.Sprintf("granted %d, run %d, for %v", g.Fence, g.Run, g.TTL)
+	}
+	s := fmt.Sprintf("refused at place %d, closed for %v, after fence %d", held.Position, held.ClosedFor, held.Fence)
+	for _, h := range held.Holders {
+		s += fmt.Sprintf(", held by %s (fence %d, %d of %d, %v, lingering %v)", h.Owner.Client, h.Fence, h.Weight, h.Limit, h.ExpiresIn, h.Lingering)
+	}
+	return s
+}
+
+func said(err error) string {
+	if b, ok := errors.AsType[*driver.BrokenError](err); ok {
+		return fmt.Sprintf("broken by %s, closed for %v", b.By.Client, b.ClosedFor)
+	}
+	return fmt.Sprint(err)
+}

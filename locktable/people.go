@@ -1,0 +1,38 @@
+package locktable
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// shown is an owner to give away: whoever gets it may change its labels, and the entry stays as it is.
+func shown(o driver.Owner) driver.Owner {
+	o.Labels = maps.Clone(o.Labels)
+	return o
+}
+
+// People is the entry as it may be shown: without tokens, and without what has expired.
+func (e *Entry) People(now Instant, name string) driver.Entry {
+	seen := Entry{Fence: e.Fence, Closed: e.Closed, Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
+	seen.expire(now)
+	out := driver.Entry{Name: name, Fence: seen.Fence, Holders: seen.people(now), ClosedFor: max(0, now.Until(seen.Closed))}
+	for _, w := range seen.Queue {
+		out.Waiters = append(out.Waiters, driver.Waiter{
+			Weight: w.Weight, Limit: w.Limit, Owner: shown(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
+		})
+	}
+	return out
+}
+
+func (e *Entry) people(now Instant) []driver.Holder {
+	out := make([]driver.Holder, len(e.Holders))
+	for i, h := range e.Holders {
+		out[i] = driver.Holder{
+			Fence: h.Fence, Weight: h.Weight, Limit: h.Limit, Owner: shown(h.Owner),
+			Since: h.Since.Time(), ExpiresIn: now.Until(h.Expires), Lingering: h.Token.IsZero(),
+		}
+	}
+	return out
+}

@@ -1,0 +1,221 @@
+package locktable_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Unless told otherwise by flags, the properties try more than rapid's 100 examples, for each costs microseconds,
+// and a failure is said with its seed and leaves no file.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	told := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { told[f.Name] = true })
+	for name, value := range map[string]string{"rapid.checks": "150", "rapid.nofailfile": "true"} {
+		if !told[name] {
+			_ = flag.Set(name, value)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// drawing makes a chooser of rapid's randomness.
+func drawing(t *rapid.T) chooser {
+	return func(what string, n int) int { return rapid.IntRange(0, n-1).Draw(t, what) }
+}
+
+// steps is how many ops there are in one example.
+func steps(t *rapid.T) int { return rapid.IntRange(1, 80).Draw(t, "steps") }
+
+// The lab checks the laws at every step, so there is nothing to see in the first two properties but what
+// happens. They are two because what is promised differs: a clock that runs back is survived as long as the
+// entry is remembered, and an entry may be forgotten as long as the clock does not run back.
+
+func TestLawsHoldWhateverHappensAlthoughTheClockRunsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, choose := newLab(t), drawing(t)
+		for range steps(t) {
+			if o := l.next(choose, true); o.what != "forget" {
+				l.do(o)
+			}
+		}
+	})
+}
+
+func TestLawsHoldWhateverHappensAlthoughIdleEntriesAreForgotten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, choose := newLab(t), drawing(t)
+		for range steps(t) {
+			l.do(l.next(choose, false))
+		}
+	})
+}
+
+// As they are stored after every step, entries behave as they do in memory.
+func TestAStoredEntryBehavesAsTheOneInMemory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		inMemory, stored, choose := newLab(t), newLab(t), drawing(t)
+		for range steps(t) {
+			o := inMemory.next(choose, false)
+			if want, got := inMemory.do(o), stored.do(o); got != want {
+				t.Fatalf("%v\nin memory: %s\nstored:    %s", o, want, got)
+			}
+			back, err := locktable.Decode(stored.e.Append(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored.e = back
+		}
+	})
+}
+
+// Asking again at once, with the same token, gives the same answer and changes nothing for the others.
+func TestAskingAgainAfterALostReplyIsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, choose := newLab(t), drawing(t)
+		for range steps(t) {
+			o := l.next(choose, false)
+			if l.do(o); o.what != "acquire" {
+				continue
+			}
+			c := o.claim
+			before := string(l.e.Append(nil))
+			first := answerOf(l.e.Acquire(l.now, &c, c.Owner.Client))
+			again := answerOf(l.acquire(&c))
+			if first != again || string(l.e.Append(nil)) != before || len(l.e.Signals) > 0 {
+				t.Fatalf("%v\nis answered %s\nand then    %s", o, first, again)
+			}
+		}
+	})
+}
+
+// Whatever went before, when everybody is dead but one who keeps asking, it is granted as soon as the last
+// lease and its lock-delay, and each place in the queue and what it may be granted, have ended.
+func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, choose := newLab(t), drawing(t)
+		for range steps(t) {
+			l.do(l.next(choose, false))
+		}
+		c := claimOf(choose)
+		c.Token, c.Owner.Client, c.Force, c.Queue, c.WaitTTL = tokenOf("last"), "last", false, true, time.Hour
+		_, held := l.acquire(&c)
+		// The dead in the queue hold the name one after the other at the worst, each for its WaitTTL.
+		deadline := max(l.now, l.e.Closed)
+		for _, h := range l.e.Holders {
+			deadline = max(deadline, h.Expires.After(h.LockDelay))
+		}
+		for _, w := range l.e.Queue {
+			if w.Token != c.Token && w.Expires > l.now {
+				deadline = deadline.After(w.WaitTTL).After(w.LockDelay)
+			}
+		}
+		for held != nil {
+			if l.now > deadline {
+				t.Fatalf("still refused %v after the deadline: %v", deadline.Until(l.now), held)
+			}
+			l.sleep(held.RetryAfter) // asking only when it makes sense is often enough
+			_, held = l.acquire(&c)
+		}
+	})
+}
+
+// The head of the queue has nobody to wait for but the holders: dead, they cost TTL and lock-delay, no more.
+func TestTheHeadIsGrantedAtTheInstantTheLastHolderIsOver(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, choose := newLab(t), drawing(t)
+		var over locktable.Instant
+		for i := range rapid.IntRange(1, 4).Draw(t, "holders") {
+			c := reader(clients[i])
+			c.TTL, c.LockDelay = pick(choose, "TTL", durations...), pick(choose, "lock-delay", delays...)
+			l.granted(c)
+			over = max(over, l.now.After(c.TTL).After(c.LockDelay))
+			l.sleep(pick(choose, "gap", 0, µs, ms))
+		}
+		head := mutex("head")
+		for {
+			_, held := l.acquire(head)
+			if held == nil {
+				break
+			}
+			l.sleep(min(held.RetryAfter, wait/2)) // its keep-alive
+		}
+		if l.now != over {
+			t.Fatalf("granted %v after the last holder was over", over.Until(l.now))
+		}
+	})
+}
+
+// A client that died in the queue delays the next by its WaitTTL at the most, once it would be its turn.
+func TestADeadWaiterCostsTheNextItsWaitTTL(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, choose := newLab(t), drawing(t)
+		l.granted(mutex("a"))
+		dead := with(mutex("dead"), func(c *driver.Claim) { c.WaitTTL = pick(choose, "wait TTL", durations...) })
+		l.refused(dead)
+		l.refused(mutex("b"))
+		l.sleep(time.Duration(rapid.IntRange(0, int(2*dead.WaitTTL/µs)).Draw(t, "held for")) * µs)
+		l.ok(l.release("a", 0))
+		free := l.now
+		for {
+			_, held := l.acquire(mutex("b"))
+			if held == nil {
+				break
+			}
+			l.sleep(held.RetryAfter)
+		}
+		if cost := free.Until(l.now); cost > dead.WaitTTL+µs {
+			t.Fatalf("cost %v, and the place was for %v", cost, dead.WaitTTL)
+		}
+	})
+}
+
+// Among those who queue, stay, and do not force, the order of grants is the order of arrival.
+func TestGrantsComeInTheOrderOfArrival(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, choose := newLab(t), drawing(t)
+		var arrived, served []string
+		for i := range rapid.IntRange(1, 30).Draw(t, "clients") {
+			who := string(rune('A' + i))
+			c := claimOf(choose)
+			c.Token, c.Owner.Client, c.Force, c.Queue, c.TTL, c.WaitTTL = tokenOf(who), who, false, true, time.Hour, time.Hour
+			arrived = append(arrived, who)
+			l.acquire(&c)
+			for n := len(l.e.Holders); n > 0 && choose("release", 3) == 0; n = len(l.e.Holders) {
+				l.ok(l.release(whose(l.e.Holders[choose("who", n)].Token), 0))
+			}
+			served = append(served, newcomers(l, served)...)
+		}
+		for len(l.e.Holders) > 0 {
+			l.ok(l.release(whose(l.e.Holders[0].Token), 0))
+			served = append(served, newcomers(l, served)...)
+		}
+		// A client may be granted and released between two looks, so only the order is compared.
+		last := -1
+		for _, who := range served {
+			i := slices.Index(arrived, who)
+			if i < last {
+				t.Fatalf("arrived as %v, served as %v", arrived, served)
+			}
+			last = i
+		}
+		l.state("|")
+	})
+}
+
+func newcomers(l *lab, served []string) (out []string) {
+	for _, h := range l.e.Holders {
+		if who := whose(h.Token); !slices.Contains(served, who) {
+			out = append(out, who)
+		}
+	}
+	return out
+}

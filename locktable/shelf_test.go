@@ -1,0 +1,102 @@
+package locktable_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// shelf is the plainest table of bytes, with a fault for each test to set.
+type shelf struct {
+	mu      sync.Mutex
+	rows    map[string][]byte
+	now     locktable.Instant
+	drivers map[string]*locktable.Driver
+
+	err     error // every call fails with it
+	twice   bool  // the first run of a step is thrown away, as when a compare-and-swap fails
+	updates int   // calls of Update
+	closes  int
+}
+
+func newShelf() *shelf {
+	return &shelf{rows: map[string][]byte{}, now: start, drivers: map[string]*locktable.Driver{}}
+}
+
+func (s *shelf) client(inbox string) *locktable.Driver {
+	s.drivers[inbox] = locktable.New(s, inbox)
+	return s.drivers[inbox]
+}
+
+func (s *shelf) load(name string) (*locktable.Entry, error) {
+	if s.rows[name] == nil {
+		return &locktable.Entry{}, nil
+	}
+	return locktable.Decode(s.rows[name])
+}
+
+func (s *shelf) Update(ctx context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	var signals []locktable.Signal
+	defer func() {
+		for _, signal := range signals {
+			s.drivers[signal.Inbox].Deliver(signal.Signal)
+		}
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.updates++
+	for i, name := range names {
+		if s.err != nil {
+			return s.err
+		}
+		if s.twice {
+			lost, err := s.load(name)
+			if err != nil {
+				return err
+			}
+			f(i, lost, s.now)
+			s.now++
+		}
+		e, err := s.load(name)
+		if err != nil {
+			return err
+		}
+		if f(i, e, s.now); e.Changed {
+			s.rows[name] = e.Append(nil)
+		}
+		signals = append(signals, e.Signals...)
+	}
+	return ctx.Err()
+}
+
+func (s *shelf) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, err := s.load(name)
+	return e, s.now, errors.Join(s.err, err)
+}
+
+func (s *shelf) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+	return func(yield func(locktable.Row, error) bool) {
+		for _, name := range slices.Sorted(maps.Keys(s.rows)) { // all of them: a table may be generous
+			e, now, err := s.Read(ctx, name)
+			if !yield(locktable.Row{Name: name, Entry: e, Now: now}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *shelf) Properties() driver.Properties { return driver.Properties{Backend: "shelf"} }
+
+func (s *shelf) Close() error {
+	s.closes++
+	return io.ErrClosedPipe
+}
