@@ -39,7 +39,8 @@ type Driver interface {
 	// WaitTTL. A place that was not kept is lost, and the repeat joins at the end.
 	//
 	// Whoever passes a name on (by Release, or by finding an expired holder) grants it to the head of the
-	// queue on the spot. Such a grant lasts the waiter's WaitTTL; its next Acquire or Renew makes it a TTL.
+	// queue on the spot. Such a grant lasts as long as the place would have; the next Acquire or Renew makes it
+	// a TTL.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew makes leases last their TTL from now: it compares the token, then extends; it never creates a
@@ -199,6 +200,6 @@ type SignalKind int
 
 const (
 	Look    SignalKind = iota // something changed, or may have: ask again
-	Granted                   // the waiting token was granted, for its WaitTTL
+	Granted                   // the waiting token was granted, for as long as its place would have lasted
 	Lost                      // the token no longer holds its lease: check
 )

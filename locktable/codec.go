@@ -50,7 +50,7 @@ func (e *Entry) Append(b []byte) []byte {
 		b = append(b, w.Token[:]...)
 		b = appendString(b, w.Inbox)
 		b = appendOwner(b, w.Owner)
-		b = appendInts(b, int64(w.Run), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.WaitTTL), int64(w.LockDelay))
+		b = appendInts(b, int64(w.Run), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Broken)))
 	for _, x := range e.Broken {
@@ -110,7 +110,7 @@ func Decode(b []byte) (*Entry, error) {
 		w := Waiter{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Run: int(r.int("run", 1, driver.MaxFences))}
 		w.Weight, w.Limit = r.weight()
 		w.Since, w.Expires = r.instant("since"), r.instant("expiry")
-		w.WaitTTL, w.LockDelay = r.duration("wait TTL"), r.duration("lock-delay")
+		w.LockDelay = r.duration("lock-delay")
 		e.Queue = append(e.Queue, w)
 	}
 	for range r.count("broken", maxPeople) {

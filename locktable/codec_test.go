@@ -22,7 +22,7 @@ func full() *locktable.Entry {
 			Fence: 201, Run: 100, Weight: driver.All, Limit: driver.All, Since: 1, Expires: 2, LockDelay: 3,
 		}},
 		Queue: []locktable.Waiter{{
-			Token: tokenOf("wait"), Inbox: "out", Run: 1, Weight: 2, Limit: 4, Since: -1, Expires: 9, WaitTTL: 8, LockDelay: 6,
+			Token: tokenOf("wait"), Inbox: "out", Run: 1, Weight: 2, Limit: 4, Since: -1, Expires: 9, LockDelay: 6,
 		}},
 		Broken: []locktable.Broken{{Token: tokenOf("gone"), By: driver.Owner{Client: "boss"}, Until: 11}},
 	}
@@ -33,7 +33,7 @@ func TestTheStoredFormIsThis(t *testing.T) {
 	const golden = "\xa1\xac\x02\x0e" + // version, fence, closed
 		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
 		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" + // fence, run, weight, limit, since, expires, delay
-		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x10\x0c" + // a waiter
+		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c" + // a waiter
 		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" // word for somebody
 	if got := string(full().Append(nil)); got != golden {
 		t.Errorf("stored as %q\nwant      %q", got, golden)

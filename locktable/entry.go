@@ -72,7 +72,6 @@ type Waiter struct {
 	Limit     int
 	Since     Instant
 	Expires   Instant // of the place, unless the waiter asks again before
-	WaitTTL   time.Duration
 	LockDelay time.Duration
 }
 
@@ -124,7 +123,8 @@ func (e *Entry) expire(now Instant) {
 // promote grants to the head of the queue, and to the next, until one does not fit. Nobody passes it: that
 // is the whole of fairness.
 //
-// The grant lasts the waiter's WaitTTL, because the waiter does not know of it yet. It may trust it from the
+// The grant lasts as long as the place would have, because the waiter does not know of it yet: if it is dead, it
+// costs the others its WaitTTL and no more. If it lives, it may trust the grant for its WaitTTL from the
 // sending of its last attempt: that attempt was handled later than it was sent, and this grant is later still.
 func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
@@ -132,7 +132,7 @@ func (e *Entry) promote(now Instant) {
 		e.Queue = slices.Delete(e.Queue, 0, 1)
 		h := e.grant(now, Holder{
 			Token: w.Token, Inbox: w.Inbox, Owner: w.Owner, Run: w.Run, Weight: w.Weight, Limit: w.Limit,
-			Expires: now.After(w.WaitTTL), LockDelay: w.LockDelay,
+			Expires: w.Expires, LockDelay: w.LockDelay,
 		})
 		e.signal(w.Inbox, driver.Signal{Kind: driver.Granted, Token: w.Token, Fence: h.Fence, Run: h.Run})
 	}
@@ -205,7 +205,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 			})
 		}
 		w := &e.Queue[place]
-		w.Run, w.WaitTTL, w.Expires = max(c.Fences, 1), c.WaitTTL, max(w.Expires, now.After(c.WaitTTL))
+		w.Run, w.Expires = max(c.Fences, 1), max(w.Expires, now.After(c.WaitTTL))
 		e.Changed = true
 	}
 	return driver.Grant{}, e.held(now, c, place+1)

@@ -98,13 +98,13 @@ func (m *model) letIn(now locktable.Instant) {
 		if !m.room(now, s.Claim) {
 			return
 		}
-		m.grant(now, s, s.WaitTTL)
+		m.grant(now, s, s.place)
 		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence %d, run %d", driver.Granted, s.Owner.Client, s.fence, s.run))
 	}
 }
 
-func (m *model) grant(now locktable.Instant, s *story, lasts time.Duration) {
-	s.stage, s.since, s.until, s.run = "holds", now, now.After(lasts), 1
+func (m *model) grant(now locktable.Instant, s *story, until locktable.Instant) {
+	s.stage, s.since, s.until, s.run = "holds", now, until, 1
 	if s.Weight == driver.All && s.Fences > 1 {
 		s.run = s.Fences
 	}
@@ -155,7 +155,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	if c.Force || len(m.in("waits")) == 0 && m.room(now, c) {
 		s := &story{Claim: c}
 		m.diary = append(m.diary, s)
-		m.grant(now, s, c.TTL)
+		m.grant(now, s, now.After(c.TTL))
 		return answerOf(driver.Grant{Fence: s.fence, Run: s.run, TTL: c.TTL}, nil)
 	}
 	if c.Queue && waiting == nil {
@@ -163,7 +163,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		m.diary = append(m.diary, waiting)
 	}
 	if c.Queue {
-		waiting.place, waiting.WaitTTL, waiting.Fences = max(waiting.place, now.After(c.WaitTTL)), c.WaitTTL, c.Fences
+		waiting.place, waiting.Fences = max(waiting.place, now.After(c.WaitTTL)), c.Fences
 	}
 	held := &driver.HeldError{
 		Position: 1 + slices.Index(m.in("waits"), waiting), Fence: m.fence, ClosedFor: m.shutUntil(now),
