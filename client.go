@@ -20,7 +20,7 @@ type Client struct {
 	now      func() reading
 
 	gates   gates
-	inbox   inbox
+	inbox   *inbox
 	renewer *renewer
 
 	mu      sync.Mutex
@@ -56,7 +56,7 @@ func start(d driver.Driver, s settings, clock func() reading) *Client {
 	c := &Client{
 		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock,
 		gates:   gates{batch: s.LocalBatch, gates: map[string]*gate{}},
-		inbox:   inbox{boxes: map[driver.Token]*mail{}},
+		inbox:   &inbox{boxes: map[driver.Token]*mail{}},
 		closing: make(chan struct{}), done: make(chan struct{}), abandoned: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {},
 	}

@@ -26,6 +26,7 @@ type faulty struct {
 	renewed   [][]driver.Lease
 	latency   time.Duration
 	hear      func(driver.Signal) // what the client listens with
+	claimed   func(driver.Token)  // called with the token of each claim
 	noSignals bool
 	noPush    bool
 }
@@ -88,6 +89,9 @@ func (f *faulty) count(op string) int {
 }
 
 func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
+	if f.claimed != nil {
+		f.claimed(c.Token)
+	}
 	err = f.step(ctx, "acquire", func() error { g, err = f.Driver.Acquire(ctx, c); return err })
 	return g, err
 }

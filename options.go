@@ -3,6 +3,7 @@ package pawl
 import (
 	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -67,6 +68,7 @@ func (o *Options) settle() (settings, error) {
 		s.LocalBatch = 10 * time.Millisecond
 	}
 	host, _ := os.Hostname() // for people only; an owner without a host is still told by its pid and id
+	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabel)], "")
 	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: maps.Clone(s.Labels)}
 
 	if err := driver.ValidateTTL("TTL", s.TTL); err != nil {
