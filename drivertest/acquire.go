@@ -1,0 +1,185 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func testAcquire(s *suite) {
+	s.test("GrantsAFreeName", func(k *kit) {
+		c := k.mutex()
+		g := k.a.gets(c)
+		k.b.heldBy(g.Fence)
+		k.a.keeps(c)
+	})
+
+	s.test("TheSecondIsToldNoAndWhoHoldsIt", func(k *kit) {
+		who := driver.Owner{Client: "first", Host: "web-1", PID: 4711, Labels: map[string]string{"job": "42"}}
+		g := k.a.gets(k.mutex(owner(who)))
+		held := k.b.refused(k.mutex())
+		if len(held.Holders) != 1 || held.Position != 0 || held.ClosedFor != 0 {
+			k.Fatalf("%+v; want one holder, no place and not closed", held)
+		}
+		h := held.Holders[0]
+		if h.Fence != g.Fence || h.Weight != driver.All || h.Limit != driver.All || h.Lingering {
+			k.Errorf("holder = %+v; want the fence %d, all of all", h, g.Fence)
+		}
+		if !sameOwner(h.Owner, who) {
+			k.Errorf("holder's owner = %+v, want %+v", h.Owner, who)
+		}
+		if h.ExpiresIn <= long/2 {
+			k.Errorf("holder expires in %v, want %v", h.ExpiresIn, long)
+		}
+	})
+
+	s.test("ARefusalSaysWhichFenceWasGrantedLast", func(k *kit) {
+		// So a waiter can tell a grant that it hears of late from the one that it waits for.
+		c := k.permits(1, 2)
+		first := k.a.gets(c)
+		if held := k.b.refused(k.mutex()); held.Fence != first.Fence {
+			k.Errorf("HeldError.Fence = %d, want %d", held.Fence, first.Fence)
+		}
+		second := k.a.gets(k.permits(1, 2))
+		k.a.releases(c)
+		if held := k.b.waits(k.mutex(queue(long)), 1); held.Fence != second.Fence {
+			k.Errorf("HeldError.Fence = %d, want %d", held.Fence, second.Fence)
+		}
+	})
+
+	s.test("RepeatedAfterALostReplyAnswersWithTheSameGrant", func(k *kit) {
+		c := k.mutex(fences(4))
+		first := k.a.gets(c)
+		for _, d := range []*client{k.a, k.b} { // the token is the identity, not the connection
+			if again := d.gets(c); again.Fence != first.Fence || again.Run != first.Run {
+				k.Fatalf("the repeat got %+v, the first %+v", again, first)
+			}
+		}
+		k.b.heldBy(first.Fence)
+		k.b.releases(c)
+		k.b.sees(0, 0)
+	})
+
+	s.test("RepeatedByOneOfSeveralHoldersTakesNothingMore", func(k *kit) {
+		c, other := k.permits(1, 2), k.permits(1, 2)
+		first := k.a.gets(c)
+		if again := k.a.gets(c); again.Fence != first.Fence {
+			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
+		}
+		k.b.gets(other)
+		if again := k.a.gets(c); again.Fence != first.Fence { // also when there is no room for another
+			k.Fatalf("the repeat got the fence %d, the first %d", again.Fence, first.Fence)
+		}
+		k.b.sees(2, 0)
+	})
+
+	s.test("RepeatedRunsForAFullTTLFromTheRepeat", func(k *kit) {
+		c := k.mutex(ttl(2 * k.u))
+		k.a.gets(c)
+		k.pass(k.u)
+		k.a.gets(c)
+		k.pass(k.u + k.u/4)
+		k.b.refused(k.mutex())
+		k.past(k.u)
+		k.b.gets(k.mutex())
+	})
+
+	s.test("TheSameOwnerIsNotLetInTwice", func(k *kit) {
+		who := driver.Owner{Client: "one", Host: "web-1", PID: 1}
+		k.a.gets(k.mutex(owner(who)))
+		k.a.refused(k.mutex(owner(who)))
+	})
+
+	s.test("EachAcquisitionHasAnIdentityOfItsOwn", func(k *kit) {
+		first, second := k.permits(1, 3), k.permits(1, 3)
+		f1, f2 := k.a.gets(first), k.a.gets(second)
+		if f2.Fence <= f1.Fence {
+			k.Errorf("fences %d, then %d; want them to rise", f1.Fence, f2.Fence)
+		}
+		k.a.releases(first)
+		k.a.cannotRelease(first)
+		k.a.keeps(second)
+		k.b.heldBy(f2.Fence)
+	})
+
+	s.test("TokensAreComparedWhole", func(k *kit) {
+		c := k.mutex()
+		g := k.a.gets(c)
+		for i := range c.Token {
+			other := c
+			other.Token[i] ^= 1
+			k.b.lost(other)
+			k.b.cannotRelease(other)
+			k.b.refused(other)
+		}
+		k.a.heldBy(g.Fence)
+	})
+
+	s.test("TokensAreBytesAndNotText", func(k *kit) {
+		for i, special := range []driver.Token{
+			{15: 1}, {0: 1}, {0: '0'}, {0: '\'', 1: '"', 2: '\\'}, {0: '%', 1: '_', 2: '*'}, {0: '\r', 1: '\n'},
+			{0: 0xff, 1: 0xfe, 2: 0xc3, 3: 0x28, 15: 0x80},
+		} {
+			c := k.mutex(on(k.nth(i)))
+			copy(special[4:12], c.Token[:]) // still nobody else's
+			c.Token = special
+			g := k.a.gets(c)
+			if again := k.b.gets(c); again.Fence != g.Fence {
+				k.Errorf("token %d: the repeat got the fence %d, the first %d", i, again.Fence, g.Fence)
+			}
+			k.b.keeps(c)
+			k.b.releases(c)
+			k.b.cannotRelease(c)
+		}
+	})
+
+	s.test("ATryLeavesNothingBehind", func(k *kit) {
+		c := k.mutex()
+		g := k.a.gets(c)
+		k.b.refused(k.mutex())
+		e := k.b.sees(1, 0)
+		if e.Fence != g.Fence {
+			k.Errorf("the last fence is %d, want %d: a try that fails takes none", e.Fence, g.Fence)
+		}
+		k.a.releases(c)
+		k.a.sees(0, 0)
+	})
+
+	s.test("AContendedTryDoesNotLengthenTheHoldersTime", func(k *kit) {
+		k.a.gets(k.mutex(ttl(2 * k.u)))
+		k.pass(k.u)
+		k.b.refused(k.mutex())
+		k.b.refused(k.mutex(queue(k.u / 2)))
+		k.past(k.u)
+		k.b.gets(k.mutex())
+	})
+
+	s.test("OtherNamesAreIndependent", func(k *kit) {
+		first := k.mutex()
+		k.a.gets(first)
+		second := k.mutex(on(k.name + "/other"))
+		k.b.gets(second)
+		k.a.releases(first)
+		k.b.keeps(second)
+	})
+
+	s.test("OneTokenMayClaimSeveralNames", func(k *kit) {
+		first := k.mutex()
+		second := first
+		second.Name += "/other"
+		k.a.gets(first)
+		k.a.gets(second)
+		k.a.releases(first)
+		k.a.keeps(second)
+		k.a.releases(second)
+	})
+
+	s.test("RefusesWithinAMomentAndNeverWaits", func(k *kit) {
+		k.a.gets(k.mutex())
+		start := time.Now()
+		k.b.refused(k.mutex(queue(long)))
+		if took := time.Since(start); took > 10*time.Second { // far below every TTL here, far above any reply
+			k.Errorf("took %v", took)
+		}
+	})
+}

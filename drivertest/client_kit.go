@@ -1,0 +1,87 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/pawl-go/pawl"
+)
+
+// locks makes a pawl.Client over a driver of its own.
+func (k *kit) locks(o *pawl.Options) *pawl.Client {
+	k.Helper()
+	if o == nil {
+		o = &pawl.Options{}
+	}
+	c, err := pawl.New(k.s.Open(k.T), o)
+	if err != nil {
+		k.Fatalf("pawl.New: %v", err)
+	}
+	k.Cleanup(func() {
+		// k.ctx is over by now, and this must not take for ever on a backend that is broken.
+		ctx, cancel := context.WithTimeout(context.Background(), 5*k.s.Patience)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			k.Errorf("Close: %v", err)
+		}
+	})
+	return c
+}
+
+// ends closes a client: what its waiters left behind in the background is then done.
+func (k *kit) ends(c *pawl.Client) {
+	k.Helper()
+	if err := c.Close(k.ctx); err != nil {
+		k.Fatalf("Close: %v", err)
+	}
+}
+
+// locksIt locks the kit's name.
+func (k *kit) locksIt(c *pawl.Client) *pawl.Lease {
+	k.Helper()
+	lease, err := c.Mutex(k.name).Lock(k.ctx)
+	if err != nil {
+		k.Fatalf("Lock: %v", err)
+	}
+	return lease
+}
+
+func (k *kit) releasesIt(l *pawl.Lease) {
+	k.Helper()
+	if err := l.Release(k.ctx); err != nil {
+		k.Fatalf("Release: %v", err)
+	}
+}
+
+// hears waits until the lease is lost, and wants this to be why.
+func (k *kit) hears(l *pawl.Lease, why pawl.Reason) *pawl.LostError {
+	k.Helper()
+	select {
+	case <-l.Done():
+	case <-k.ctx.Done():
+		k.Fatal("the holder never heard that its lease was lost")
+	}
+	var lost *pawl.LostError
+	if err := l.Err(); !errors.As(err, &lost) || lost.Reason != why {
+		k.Fatalf("Err: %v; want it lost, %v", err, why)
+	}
+	return lost
+}
+
+// throng runs f rounds times in each of n goroutines, spread over the clients.
+func (k *kit) throng(n, rounds int, clients []*pawl.Client, f func(*pawl.Client) error) {
+	k.Helper()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			for range rounds {
+				if err := f(clients[i%len(clients)]); err != nil {
+					k.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,70 @@
+package drivertest
+
+import (
+	"errors"
+
+	"github.com/pawl-go/pawl"
+)
+
+// testClientLoss: how a holder loses its lease, and what it hears.
+func testClientLoss(s *suite) {
+	if s.breaks {
+		s.test("ABreakReachesTheHolderAndLetsTheNextIn", func(k *kit) {
+			first := k.locksIt(k.locks(nil))
+			waiter := k.waiter(nil)
+			op := k.locks(&pawl.Options{ID: "op"})
+			if err := op.Break(k.ctx, k.name, first.Fence(), 0); err != nil {
+				k.Fatal(err)
+			}
+			if lost := k.hears(first, pawl.ReasonBroken); lost.By.Client != "op" {
+				k.Errorf("lost to %+v, want op", lost.By)
+			}
+			second := waiter.gets()
+			if err := first.Release(k.ctx); !errors.Is(err, pawl.ErrLost) {
+				k.Errorf("Release of a lost lease: %v; want ErrLost", err)
+			}
+			k.a.heldBy(second.Fence())
+			k.releasesIt(second)
+			k.a.sees(0, 0)
+		})
+	}
+
+	s.test("ATheftReachesTheHolder", func(k *kit) {
+		first := k.locksIt(k.locks(nil))
+		second, err := k.locks(&pawl.Options{ID: "thief"}).Mutex(k.name).Steal(k.ctx)
+		if err != nil {
+			k.Fatal(err)
+		}
+		if lost := k.hears(first, pawl.ReasonBroken); lost.By.Client != "thief" {
+			k.Errorf("lost to %+v, want thief", lost.By)
+		}
+		if second.Fence() <= first.Fence() {
+			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())
+		}
+		k.releasesIt(second)
+		k.a.sees(0, 0)
+	})
+
+	if s.Clock != nil {
+		return
+	}
+	// Here the backend's time is the client's, and passes by itself.
+
+	s.test("ALeaseIsKeptOverManyTTLsThoughOthersWait", func(k *kit) {
+		first := k.locksIt(k.locks(&pawl.Options{TTL: 3 * k.u}))
+		waiter := k.waiter(nil)
+		k.sleep(10 * k.u)
+		if err := first.Err(); err != nil {
+			k.Fatalf("Err: %v; want it kept", err)
+		}
+		k.b.heldBy(first.Fence())
+		k.releasesIt(first)
+		waiter.gets()
+	})
+
+	s.test("ADeadHoldersNameGoesToTheWaiterWithoutAnyEvent", func(k *kit) {
+		k.a.gets(k.mutex(ttl(2 * k.u))) // by a process that is never heard of again
+		waiter := k.waiter(nil)
+		waiter.gets()
+	})
+}

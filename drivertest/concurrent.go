@@ -1,0 +1,118 @@
+package drivertest
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testConcurrent: many goroutines on both clients, with nothing but the backend between them. The race
+// detector does not help here, for a backend is no happens-before; the counts do.
+func testConcurrent(s *suite) {
+	const workers, rounds = 8, 10
+
+	s.test("TheQueueAdmitsOneAtATimeInTheOrderOfFences", func(k *kit) {
+		section := section{limit: driver.All}
+		k.crowd(workers, rounds, func(w *worker) error {
+			return w.enter(&section, k.mutex(queue(long)))
+		})
+		section.wants(k, workers*rounds)
+		k.a.sees(0, 0)
+	})
+
+	s.test("TriesAdmitOneAtATime", func(k *kit) {
+		section := section{limit: driver.All}
+		k.crowd(workers, rounds, func(w *worker) error {
+			return w.enter(&section, k.mutex())
+		})
+		section.wants(k, workers*rounds)
+		k.a.sees(0, 0)
+	})
+
+	s.test("ASemaphoreAdmitsNoMoreThanItsPermits", func(k *kit) {
+		section := section{limit: 3}
+		k.crowd(workers, rounds, func(w *worker) error {
+			return w.enter(&section, k.permits(1, 3, queue(long)))
+		})
+		section.wants(k, workers*rounds)
+		k.a.sees(0, 0)
+	})
+
+	s.test("WritersAreAlone", func(k *kit) {
+		section := section{limit: driver.All}
+		var turn atomic.Int64
+		k.crowd(workers, rounds, func(w *worker) error {
+			if turn.Add(1)%4 == 0 {
+				return w.enter(&section, k.mutex(queue(long)))
+			}
+			return w.enter(&section, k.reader(queue(long)))
+		})
+		section.wants(k, workers*rounds)
+		k.a.sees(0, 0)
+	})
+
+	s.test("NothingIsRenewedNorLeftAfterARelease", func(k *kit) {
+		for range 20 {
+			c := k.mutex()
+			k.a.gets(c)
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					if _, err := k.b.Renew(k.ctx, []driver.Lease{lease(c), lease(c)}); err != nil {
+						k.Errorf("Renew: %v", err)
+					}
+				})
+			}
+			if err := k.a.Release(k.ctx, lease(c)); err != nil {
+				k.Errorf("Release: %v", err)
+			}
+			all.Wait()
+			k.a.sees(0, 0)
+		}
+	})
+
+	s.test("TheSameTokenAskedAtOnceIsOneGrant", func(k *kit) {
+		for i := range 10 {
+			c := k.permits(1, 5, on(k.nth(i)), queue(long))
+			got := make([]driver.Grant, 6)
+			var all sync.WaitGroup
+			for j := range got {
+				all.Go(func() {
+					g, err := []*client{k.a, k.b}[j%2].Acquire(k.ctx, c)
+					if err != nil {
+						k.Errorf("Acquire: %v", err)
+					}
+					got[j] = g
+				})
+			}
+			all.Wait()
+			for _, g := range got {
+				if g.Fence != got[0].Fence {
+					k.Fatalf("fences %d and %d for one token", got[0].Fence, g.Fence)
+				}
+			}
+			if e := k.a.entry(c.Name); len(e.Holders) != 1 {
+				k.Fatalf("%+v; want one holder", e)
+			}
+		}
+	})
+
+	s.test("CancellingRacesPassingOnAndNobodyIsSkipped", func(k *kit) {
+		for i := range 100 {
+			name := k.nth(i)
+			holder, gone, next := k.mutex(on(name)), k.mutex(on(name), queue(long)), k.mutex(on(name), queue(long))
+			k.a.gets(holder)
+			k.b.waits(gone, 1)
+			k.b.waits(next, 2)
+			var all sync.WaitGroup
+			all.Go(func() { _ = k.a.Release(k.ctx, lease(holder)) })
+			all.Go(func() { _ = k.b.Release(k.ctx, lease(gone)) })
+			all.Wait()
+			k.b.gets(next)
+			if e := k.a.entry(name); len(e.Holders) != 1 || len(e.Waiters) != 0 {
+				k.Fatalf("%+v; want only the next", e)
+			}
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testCtx: the ctx of a call bounds the call, and neither before it nor after it anything else.
+func testCtx(s *suite) {
+	s.test("ThatIsOverReturnsItsErrorAndChangesNothing", func(k *kit) {
+		cancelled, cancel := context.WithCancel(k.ctx)
+		cancel()
+		tooLate, cancel := context.WithDeadline(k.ctx, time.Now().Add(-time.Second))
+		defer cancel()
+
+		held := k.mutex(on(k.name + "/held"))
+		g := k.a.gets(held)
+		for ctx, want := range map[context.Context]error{cancelled: context.Canceled, tooLate: context.DeadlineExceeded} {
+			wants := func(what string, err error) {
+				k.Helper()
+				if !errors.Is(err, want) || errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNotHeld) {
+					k.Errorf("%s: %v; want %v", what, err, want)
+				}
+			}
+			_, err := k.a.Acquire(ctx, k.mutex())
+			wants("Acquire of a free name", err)
+			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), queue(long)))
+			wants("Acquire of a held name", err)
+			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), force))
+			wants("Acquire by force", err)
+			_, err = k.a.Renew(ctx, []driver.Lease{lease(held), {Name: held.Name, Token: held.Token, TTL: 9 * long}})
+			wants("Renew", err)
+			wants("Release", k.a.Release(ctx, lease(held)))
+			wants("Release of nothing", k.a.Release(ctx, lease(k.mutex())))
+			_, err = k.a.Entry(ctx, k.name)
+			wants("Entry", err)
+			if s.breaks {
+				wants("Break", k.b.Driver.(driver.Breaker).Break(ctx, held.Name, g.Fence, long, driver.Owner{}))
+			}
+			if s.lists {
+				wants("List", k.listErr(ctx))
+			}
+		}
+
+		k.b.sees(0, 0)
+		e := k.b.entry(held.Name)
+		if len(e.Holders) != 1 || len(e.Waiters) != 0 || e.ClosedFor != 0 || e.Holders[0].Fence != g.Fence || e.Holders[0].ExpiresIn > 2*long {
+			k.Errorf("%+v; want what it was before", e)
+		}
+		k.a.keeps(held)
+		k.b.gets(k.mutex())
+	})
+
+	s.test("ThatEndsAfterTheCallDoesNotEndTheLease", func(k *kit) {
+		ctx, cancel := context.WithTimeout(k.ctx, time.Minute) // shorter than the TTL
+		c := k.mutex(ttl(2 * long))
+		if _, err := k.a.Acquire(ctx, c); err != nil {
+			k.Fatal(err)
+		}
+		cancel()
+		for range 50 { // what the end of a ctx starts runs beside us
+			runtime.Gosched()
+			k.a.keeps(c)
+		}
+		k.b.refused(k.mutex())
+	})
+
+	s.test("ThatEndsAfterTheCallDoesNotLoseThePlace", func(k *kit) {
+		holder, waiter := k.mutex(), k.mutex(queue(long))
+		k.a.gets(holder)
+		ctx, cancel := context.WithCancel(k.ctx)
+		var held *driver.HeldError
+		if _, err := k.b.Acquire(ctx, waiter); !errors.As(err, &held) {
+			k.Fatal(err)
+		}
+		cancel()
+		for range 50 {
+			runtime.Gosched()
+			k.a.sees(1, 1)
+		}
+		k.a.releases(holder)
+		k.a.sees(1, 0)
+		k.b.gets(waiter)
+	})
+
+	s.test("ThatEndsInFlightLeavesAnOutcomeThatReleaseSettles", func(k *kit) {
+		for range 20 {
+			c := k.mutex(queue(long))
+			ctx, cancel := context.WithCancel(k.ctx)
+			done := make(chan error, 1)
+			go func() {
+				_, err := k.a.Acquire(ctx, c)
+				done <- err
+			}()
+			cancel()
+			if err := <-done; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, driver.ErrUnavailable) {
+				k.Fatalf("Acquire: %v; want it granted, or the ctx's error", err)
+			}
+			if err := k.b.Release(k.ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+				k.Fatalf("Release: %v", err)
+			}
+			k.a.sees(0, 0)
+		}
+	})
+}
+
+// listErr is the error with which a listing ends.
+func (k *kit) listErr(ctx context.Context) (last error) {
+	k.Helper()
+	for _, err := range k.b.Driver.(driver.Lister).List(ctx, k.name) {
+		if last != nil {
+			k.Errorf("List went on after the error %v", last)
+		}
+		last = err
+	}
+	return last
+}

@@ -1,0 +1,28 @@
+// Package drivertest is what every backend of Pawl must pass. The comments in
+// [github.com/pawl-go/pawl/driver] are the contract, and the subtests here are its sentences.
+//
+// Who writes a backend writes a harness and one line:
+//
+//	func TestConformance(t *testing.T) {
+//		drivertest.Run(t, drivertest.Harness{
+//			Open: func(t testing.TB) driver.Driver {
+//				d, err := mylock.Open(t.Context(), server.URL)
+//				if err != nil {
+//					t.Fatal(err)
+//				}
+//				return d
+//			},
+//		})
+//	}
+//
+// That is all for a backend with a server and a clock of its own: the suite lets real time pass, in short
+// pieces and in parallel (go test -parallel 16 helps). A backend whose clock can be injected says so with
+// [Harness.Clock]; then no time is waited for, the instants of expiry themselves are looked at, and time
+// passes in the random comparison with memlock, too.
+//
+// The suite needs no empty backend: it uses names of its own in each run. Abilities are found as the root
+// package finds them, by type assertion; what a driver cannot do is not tested, and the log says so.
+//
+// A suite that cannot fail proves nothing: broken_test.go runs it on drivers with one fault each, and wants
+// the subtest that names the fault to fail.
+package drivertest

@@ -1,0 +1,160 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func testExpiry(s *suite) {
+	s.test("ALeaseEndsByItself", func(k *kit) {
+		old := k.mutex(ttl(k.u))
+		first := k.a.gets(old)
+		k.past(k.u)
+		if next := k.b.gets(k.mutex()); next.Fence <= first.Fence {
+			k.Errorf("fences %d, then %d; want them to rise", first.Fence, next.Fence)
+		}
+		k.a.lost(old)
+	})
+
+	s.test("ALeaseIsKeptUntilThen", func(k *kit) {
+		c := k.mutex(ttl(2 * k.u))
+		k.a.gets(c)
+		k.pass(k.u + k.u/4)
+		k.b.refused(k.mutex())
+		k.a.keeps(c)
+	})
+
+	s.exact("ALeaseIsOverAtTheVeryInstant", func(k *kit) {
+		c := k.mutex(ttl(k.u))
+		k.a.gets(c)
+		k.past(k.u - instant)
+		k.b.refused(k.mutex())
+		k.past(instant)
+		k.b.gets(k.mutex())
+	})
+
+	s.exact("ARenewalAtTheVeryInstantIsTooLate", func(k *kit) {
+		c := k.mutex(ttl(k.u))
+		k.a.gets(c)
+		k.past(k.u - instant)
+		k.a.keeps(c)
+		k.past(k.u)
+		k.a.lost(c)
+	})
+
+	s.exact("AReleaseAtTheVeryInstantIsTooLate", func(k *kit) {
+		c := k.mutex(ttl(k.u))
+		k.a.gets(c)
+		k.past(k.u)
+		k.a.cannotRelease(c)
+	})
+
+	s.exact("AClaimRepeatedAtTheVeryInstantIsANewGrant", func(k *kit) {
+		c := k.mutex(ttl(k.u))
+		first := k.a.gets(c)
+		k.past(k.u)
+		if again := k.a.gets(c); again.Fence <= first.Fence {
+			k.Errorf("fences %d, then %d; want a new grant", first.Fence, again.Fence)
+		}
+	})
+
+	s.test("WhatHasExpiredIsNotShown", func(k *kit) {
+		k.a.gets(k.permits(1, 2, ttl(k.u)))
+		g := k.a.gets(k.permits(1, 2))
+		k.a.waits(k.permits(1, 2, queue(k.u)), 1)
+		k.past(k.u)
+		k.b.heldBy(g.Fence)
+		k.b.sees(1, 0)
+	})
+
+	s.test("AnExpiredHolderIsNotNamedAsInTheWay", func(k *kit) {
+		k.a.gets(k.permits(1, 2, ttl(k.u)))
+		g := k.a.gets(k.permits(1, 2))
+		k.past(k.u)
+		held := k.b.refused(k.mutex())
+		if len(held.Holders) != 1 || held.Holders[0].Fence != g.Fence {
+			k.Errorf("%+v; want only the holder with the fence %d", held.Holders, g.Fence)
+		}
+	})
+
+	s.test("EachPermitHasATimeOfItsOwn", func(k *kit) {
+		dead, alive := k.permits(1, 2, ttl(2*k.u)), k.permits(1, 2, ttl(2*k.u))
+		k.a.gets(dead)
+		k.b.gets(alive)
+		k.pass(k.u)
+		k.b.keeps(alive)
+		k.past(k.u)
+		k.a.lost(dead)
+		k.a.gets(k.permits(1, 2))
+		k.b.keeps(alive)
+	})
+
+	s.test("AShorterLeaseOrPlaceDoesNotEndALongerOne", func(k *kit) {
+		// What is stored of a name lasts as long as the longest that is in it, whoever wrote last.
+		c := k.permits(1, 3)
+		g := k.a.gets(c)
+		short := k.permits(1, 3, ttl(k.u))
+		k.b.gets(short)
+		k.b.keeps(short)
+		k.b.waits(k.mutex(queue(k.u/2)), 1)
+		k.past(2 * k.u)
+		k.b.heldBy(g.Fence)
+		k.a.keeps(c)
+	})
+
+	s.test("RetryAfterIsWhenTheHolderExpires", func(k *kit) {
+		k.a.gets(k.mutex(ttl(k.u)))
+		k.retries(k.mutex(), k.u)
+	})
+
+	s.test("RetryAfterCountsTheLockDelay", func(k *kit) {
+		k.a.gets(k.mutex(ttl(k.u), lockDelay(k.u)))
+		k.retries(k.mutex(), 2*k.u)
+	})
+
+	s.test("RetryAfterIsWhenTheNameOpens", func(k *kit) {
+		k.a.gets(k.mutex(ttl(k.u), lockDelay(k.u)))
+		k.past(k.u)
+		k.retries(k.mutex(), k.u)
+	})
+
+	s.test("RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace", func(k *kit) {
+		k.a.gets(k.permits(1, 3))
+		k.a.waits(k.permits(3, 3, queue(k.u)), 1)
+		k.retries(k.permits(1, 3), k.u)
+	})
+
+	s.test("RetryAfterIsWhenTheFirstOfSeveralHoldersExpires", func(k *kit) {
+		k.a.gets(k.permits(1, 2))
+		k.a.gets(k.permits(1, 2, ttl(k.u)))
+		k.retries(k.permits(1, 2), k.u)
+	})
+
+	s.test("ManyOtherNamesDoNotHoldItUp", func(k *kit) {
+		for i := range 100 {
+			k.a.gets(k.mutex(on(k.nth(i)), ttl(k.u)))
+		}
+		k.a.gets(k.mutex(ttl(k.u)))
+		k.past(k.u)
+		k.b.gets(k.mutex())
+	})
+
+	s.test("TheLongestTTLIsKept", func(k *kit) {
+		k.a.gets(k.mutex(ttl(driver.MaxTTL)))
+		if left := k.one(k.b.refused(k.mutex()).Holders).ExpiresIn; left < driver.MaxTTL-long || left > driver.MaxTTL+long {
+			k.Errorf("expires in %v, want %v", left, driver.MaxTTL)
+		}
+	})
+}
+
+// retries wants the claim to be refused until about d from now, and to be granted then, and to be told so.
+func (k *kit) retries(c driver.Claim, d time.Duration) {
+	k.Helper()
+	held := k.b.refused(c)
+	if held.RetryAfter <= 0 || held.RetryAfter > d+k.u/2 || k.s.Clock != nil && held.RetryAfter != d {
+		k.Fatalf("RetryAfter = %v, want %v", held.RetryAfter, d)
+	}
+	k.past(held.RetryAfter)
+	k.b.gets(c)
+}

@@ -1,0 +1,201 @@
+package drivertest_test
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// acquires makes a fault of a function that stands in for Acquire.
+func acquires(acquire func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return acquirer{d, acquire} }
+}
+
+// claims makes a fault of a function that changes what is claimed.
+func claims(change func(d *faulty, c *driver.Claim)) func(*faulty) driver.Driver {
+	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if c.Validate() == nil {
+			change(d, &c)
+		}
+		return d.Acquire(ctx, c)
+	})
+}
+
+var acquireFaults = []fault{{
+	name:  "a repeated token gets a second grant",
+	wants: []string{"Acquire/RepeatedByOneOfSeveralHoldersTakesNothingMore", "Concurrent/TheSameTokenAskedAtOnceIsOneGrant", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: claims(func(d *faulty, c *driver.Claim) {
+		if c.Weight != driver.All { // a mutex would be held by itself, which is another fault
+			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
+				for i := range e.Holders {
+					if e.Holders[i].Token == c.Token {
+						e.Holders[i].Token = driver.NewToken()
+					}
+				}
+			})
+		}
+	}),
+}, {
+	name:  "a repeated token is held up by itself",
+	wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant", "Promotion/RepeatedAsksAnswerWithTheSameGrant"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if d.held(c.Name, c.Token) != nil {
+			c.Token, c.Queue = driver.NewToken(), false
+		}
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "a repeat does not make it last",
+	wants: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireMakesItATTL"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if c.Validate() == nil {
+			if h := d.held(c.Name, c.Token); h != nil && h.Expires > locktable.At(d.table.server.clock.Now()) {
+				c.TTL = max(time.Duration(h.Expires-locktable.At(d.table.server.clock.Now()))*time.Microsecond, driver.MinTTL)
+			}
+		}
+		g, err := d.Acquire(ctx, c)
+		g.TTL = max(g.TTL, time.Hour*24*30)
+		if err != nil {
+			g = driver.Grant{}
+		}
+		return g, err
+	}),
+}, {
+	name:  "an owner gets in twice",
+	wants: []string{"Acquire/TheSameOwnerIsNotLetInTwice"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		for _, h := range d.look(c.Name).Holders {
+			if h.Owner.Client == c.Owner.Client && h.Owner.Client != "" && !h.Token.IsZero() {
+				return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}, nil
+			}
+		}
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "tokens are compared by half",
+	wants: []string{"Acquire/TokensAreComparedWhole"},
+	driver: func(d *faulty) driver.Driver {
+		return releaser{d, func(ctx context.Context, d *faulty, l driver.Lease) error {
+			for _, h := range d.look(l.Name).Holders {
+				if [8]byte(h.Token[:8]) == [8]byte(l.Token[:8]) && !h.Token.IsZero() {
+					l.Token = h.Token
+				}
+			}
+			return d.Release(ctx, l)
+		}}
+	},
+}, {
+	name:  "a try lengthens the holder's time",
+	wants: []string{"Acquire/AContendedTryDoesNotLengthenTheHoldersTime"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if err != nil && c.Validate() == nil {
+			d.edit(c.Name, func(e *locktable.Entry, now locktable.Instant) {
+				for i := range e.Holders {
+					e.Holders[i].Expires = max(e.Holders[i].Expires, now.After(c.TTL))
+				}
+			})
+		}
+		return g, err
+	}),
+}, {
+	name:  "a refusal does not say by whom",
+	wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
+	driver: refusals(func(held *driver.HeldError) {
+		held.Holders = nil
+	}),
+}, {
+	name:  "a refusal does not say until when",
+	wants: []string{"Expiry/RetryAfterIsWhenTheHolderExpires", "Queue/AWaiterNeedsNoOtherEventThanTheExpiry"},
+	driver: refusals(func(held *driver.HeldError) {
+		held.RetryAfter = 0
+	}),
+}, {
+	name:  "a refusal forgets the lock-delay",
+	wants: []string{"Expiry/RetryAfterCountsTheLockDelay", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: refusals(func(held *driver.HeldError) {
+		if len(held.Holders) > 0 && held.ClosedFor == 0 {
+			held.RetryAfter = min(held.RetryAfter, held.Holders[0].ExpiresIn)
+		}
+	}),
+}, {
+	name:  "a refusal looks at the last holder",
+	wants: []string{"Expiry/RetryAfterIsWhenTheFirstOfSeveralHoldersExpires"},
+	driver: refusals(func(held *driver.HeldError) {
+		if len(held.Holders) > 0 {
+			held.RetryAfter = max(held.RetryAfter, held.Holders[0].ExpiresIn)
+		}
+	}),
+}, {
+	name:  "a refusal does not look at the queue",
+	wants: []string{"Expiry/RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace"},
+	driver: refusals(func(held *driver.HeldError) {
+		if len(held.Holders) > 0 && held.ClosedFor == 0 && held.RetryAfter < held.Holders[0].ExpiresIn {
+			held.RetryAfter = held.Holders[0].ExpiresIn
+		}
+	}),
+}, {
+	name:  "a refusal does not say the last fence",
+	wants: []string{"Acquire/ARefusalSaysWhichFenceWasGrantedLast"},
+	driver: refusals(func(held *driver.HeldError) {
+		held.Fence = 0
+	}),
+}, {
+	name:  "the caller's limit is ignored",
+	wants: []string{"Semaphore/EachCallerIsHeldToItsOwnLimit"},
+	driver: claims(func(d *faulty, c *driver.Claim) {
+		if hs := d.look(c.Name).Holders; len(hs) > 0 && c.Limit != driver.All {
+			c.Limit = max(hs[0].Limit, c.Weight)
+		}
+	}),
+}, {
+	name:  "weights are counted as one",
+	wants: []string{"Semaphore/WeightsAreAddedUp"},
+	driver: claims(func(_ *faulty, c *driver.Claim) {
+		if c.Limit != driver.All {
+			c.Weight = 1
+		}
+	}),
+}, {
+	name:  "weights overflow",
+	wants: []string{"Semaphore/TheLargestWeightsDoNotOverflow"},
+	driver: claims(func(d *faulty, c *driver.Claim) {
+		sum := int32(c.Weight)
+		for _, h := range d.look(c.Name).Holders {
+			sum += int32(h.Weight)
+		}
+		if sum < 0 {
+			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
+		}
+	}),
+}, {
+	name:  "a name is checked and taken in two steps",
+	wants: []string{"Concurrent/TriesAdmitOneAtATime"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if len(d.look(c.Name).Holders) > 0 || c.Queue || c.Limit != driver.All {
+			return d.Acquire(ctx, c)
+		}
+		for range 10 {
+			runtime.Gosched()
+		}
+		var others []locktable.Holder
+		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { others, e.Holders = e.Holders, nil })
+		g, err := d.Acquire(ctx, c)
+		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = append(others, e.Holders...) })
+		return g, err
+	}),
+}}
+
+// refusals makes a fault of a function that changes what a claim is told that is not granted.
+func refusals(change func(*driver.HeldError)) func(*faulty) driver.Driver {
+	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if held, ok := err.(*driver.HeldError); ok {
+			change(held)
+		}
+		return g, err
+	})
+}

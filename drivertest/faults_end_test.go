@@ -1,0 +1,112 @@
+package drivertest_test
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// immortal is a driver whose Close is not as it should be.
+type immortal struct {
+	*faulty
+	end func(d *faulty) error
+}
+
+func (i immortal) Close() error { return i.end(i.faulty) }
+
+// quack is a driver whose findings are empty, and who goes on finding after Close.
+type quack struct{ *faulty }
+
+func (quack) Diagnose(context.Context) ([]driver.Finding, error) {
+	return []driver.Finding{{Severity: "info", Subject: "nothing"}}, nil
+}
+
+var endFaults = []fault{{
+	name:   "a finding says nothing",
+	wants:  []string{"Properties/ADoctorsFindingsSayWhatIsWrongAndWhatToDo"},
+	driver: func(d *faulty) driver.Driver { return quack{d} },
+}, {
+	name:  "a ctx that is over leaves a grant or a place",
+	wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(context.WithoutCancel(ctx), c)
+		if ctx.Err() != nil {
+			return driver.Grant{}, ctx.Err()
+		}
+		return g, err
+	}),
+}, {
+	name:  "a ctx that is over is not looked at",
+	wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		return d.Release(context.WithoutCancel(ctx), l)
+	}),
+}, {
+	name:  "the end of the ctx ends the lease",
+	wants: []string{"Ctx/ThatEndsAfterTheCallDoesNotEndTheLease"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if _, bounded := ctx.Deadline(); bounded && err == nil {
+			context.AfterFunc(ctx, func() { _ = d.Release(context.Background(), driver.Lease{Name: c.Name, Token: c.Token}) })
+		}
+		return g, err
+	}),
+}, {
+	name:  "a closed driver goes on",
+	wants: []string{"Close/ThenEverythingIsAnsweredWithErrClosed"},
+	driver: func(d *faulty) driver.Driver {
+		return immortal{d, func(*faulty) error { return nil }}
+	},
+}, {
+	name:  "a second Close is an error",
+	wants: []string{"Close/ASecondTimeDoesNothing"},
+	driver: func(d *faulty) driver.Driver {
+		closed := false
+		return immortal{d, func(d *faulty) error {
+			if closed {
+				return driver.ErrClosed
+			}
+			closed = true
+			return d.Close()
+		}}
+	},
+}, {
+	name:  "Close releases what the client holds",
+	wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
+	driver: func(d *faulty) driver.Driver {
+		return immortal{d, func(d *faulty) error {
+			var names []string
+			for e := range d.List(context.Background(), "") {
+				names = append(names, e.Name)
+			}
+			for _, name := range names {
+				for _, h := range d.look(name).Holders {
+					if h.Inbox == d.Inbox() {
+						_ = d.Release(context.Background(), driver.Lease{Name: name, Token: h.Token})
+					}
+				}
+			}
+			return d.Close()
+		}}
+	},
+}, {
+	name:  "Close ends the places of the client",
+	wants: []string{"Close/DoesNotReleaseLeasesNorPlaces"},
+	driver: func(d *faulty) driver.Driver {
+		return immortal{d, func(d *faulty) error {
+			for e := range d.List(context.Background(), "") {
+				d.edit(e.Name, func(e *locktable.Entry, _ locktable.Instant) {
+					var rest []locktable.Waiter
+					for _, w := range e.Queue {
+						if w.Inbox != d.Inbox() {
+							rest = append(rest, w)
+						}
+					}
+					e.Queue = rest
+				})
+			}
+			return d.Close()
+		}}
+	},
+}}

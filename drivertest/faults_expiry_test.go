@@ -1,0 +1,155 @@
+package drivertest_test
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+var expiryFaults = []fault{{
+	name:  "a lease ends one step late",
+	wants: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Expiry/ARenewalAtTheVeryInstantIsTooLate", "Place/IsLostAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		for i := range e.Holders {
+			if e.Holders[i].Expires == now {
+				e.Holders[i].Expires++
+			}
+		}
+		for i := range e.Queue {
+			if e.Queue[i].Expires == now {
+				e.Queue[i].Expires++
+			}
+		}
+		f(now)
+	},
+}, {
+	name:  "a name opens one step late",
+	wants: []string{"LockDelay/OpensAtTheVeryInstant", "Break/OpensAtTheVeryInstant"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		if e.Closed == now {
+			e.Closed++
+		}
+		f(now)
+	},
+}, {
+	name:  "a lease ends one step early",
+	wants: []string{"Expiry/ALeaseIsOverAtTheVeryInstant", "Random/OperationsAreAnsweredAsByMemlock"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		for i := range e.Holders {
+			if e.Holders[i].Expires == now+1 {
+				e.Holders[i].Expires = now
+			}
+		}
+		f(now)
+	},
+}, {
+	name:  "an expired holder is counted",
+	wants: []string{"Expiry/ALeaseEndsByItself", "Semaphore/ADeadHoldersPermitIsFreeAfterItsExpiry"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		for i := range e.Holders {
+			e.Holders[i].Expires = max(e.Holders[i].Expires, now+1)
+		}
+		f(now)
+	},
+}, {
+	name:  "a record lives as long as the longest lease in it",
+	wants: []string{"Expiry/EachPermitHasATimeOfItsOwn", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		f(now)
+		for i := range e.Holders {
+			for j := range e.Holders {
+				e.Holders[i].Expires = max(e.Holders[i].Expires, e.Holders[j].Expires)
+			}
+		}
+	},
+}, {
+	name:  "a dead waiter stays",
+	wants: []string{"Place/NotKeptIsLostAndTheRepeatJoinsAtTheEnd", "Place/ADeadHeadLetsTheNextIn", "Place/NotKeptHoldsUpATryNoLonger"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		for i := range e.Queue {
+			e.Queue[i].Expires = max(e.Queue[i].Expires, now+1)
+		}
+		f(now)
+	},
+}, {
+	name:  "a promoted grant lasts a TTL at once",
+	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsWaitTTL", "Promotion/MissedIsPassedOnToTheNext"},
+	step:  promotions(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.After(time.Hour) }),
+}, {
+	name:  "a promoted grant lasts a WaitTTL from the passing on",
+	wants: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		waitTTLs := map[driver.Token]time.Duration{}
+		for _, w := range e.Queue {
+			waitTTLs[w.Token] = w.Since.Until(w.Expires) // of those who asked once
+		}
+		f(now)
+		for _, s := range e.Signals {
+			for i := range e.Holders {
+				if e.Holders[i].Token == s.Token && s.Kind == driver.Granted {
+					e.Holders[i].Expires = now.After(waitTTLs[s.Token])
+				}
+			}
+		}
+	},
+}, {
+	name:  "a promoted grant forgets who waited",
+	wants: []string{"Promotion/KeepsTheClaimsWeightAndOwner"},
+	step:  promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Owner = driver.Owner{} }),
+}, {
+	name:   "a lock-delay is ignored",
+	wants:  []string{"LockDelay/KeepsTheNameClosedAfterAnExpiry", "LockDelay/OpensAtTheVeryInstant"},
+	driver: claims(func(_ *faulty, c *driver.Claim) { c.LockDelay = 0 }),
+}, {
+	name:  "a lock-delay counts from when the expiry is found",
+	wants: []string{"LockDelay/CountsFromTheExpiryWheneverItIsFound"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		for i := range e.Holders {
+			if e.Holders[i].LockDelay > 0 && e.Holders[i].Expires < now {
+				e.Holders[i].Expires = now
+			}
+		}
+		f(now)
+	},
+}, {
+	name:  "a promoted claim loses its lock-delay",
+	wants: []string{"LockDelay/IsKeptByAPromotedClaim"},
+	step:  promotions(func(h *locktable.Holder, _ locktable.Instant) { h.LockDelay = 0 }),
+}, {
+	name:  "a waiter that dies closes the name",
+	wants: []string{"LockDelay/IsNotForThoseWhoWaitedInVain"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		for _, w := range e.Queue {
+			if w.Expires <= now && w.LockDelay > 0 {
+				e.Closed = max(e.Closed, w.Expires.After(w.LockDelay))
+			}
+		}
+		f(now)
+	},
+}, {
+	name:  "a shorter lock-delay replaces a longer one",
+	wants: []string{"LockDelay/TheLongerOfTwoCounts"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		for _, h := range e.Holders {
+			if h.Expires <= now && h.LockDelay > 0 {
+				e.Closed = 0
+			}
+		}
+		f(now)
+	},
+}}
+
+// promotions makes a fault of a function that changes a lease that was just passed on to a waiter.
+func promotions(change func(h *locktable.Holder, now locktable.Instant)) func(*server, *locktable.Entry, locktable.Instant, apply) {
+	return func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		f(now)
+		for _, s := range e.Signals {
+			for i := range e.Holders {
+				if s.Kind == driver.Granted && e.Holders[i].Token == s.Token {
+					change(&e.Holders[i], now)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package drivertest_test
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+var fenceFaults = []fault{{
+	name:  "a release resets the fence",
+	wants: []string{"Fence/RisesAcrossReleases", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		err := d.Release(ctx, l)
+		d.resetFence(l.Name)
+		return err
+	}),
+}, {
+	name:  "an expiry resets the fence",
+	wants: []string{"Fence/RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		for _, h := range e.Holders {
+			if h.Expires <= now {
+				e.Fence = 0
+			}
+		}
+		f(now)
+	},
+}, {
+	name:  "a break resets the fence",
+	wants: []string{"Fence/RisesAcrossBreaks"},
+	driver: breaks(func(d *faulty, name string, _ *uint64) {
+		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Fence = 0 })
+	}),
+}, {
+	name:  "force keeps the fence",
+	wants: []string{"Fence/RisesAcrossForce", "Force/TakesTheNameInOneStep"},
+	driver: claims(func(d *faulty, c *driver.Claim) {
+		if c.Force {
+			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Fence = 0 })
+		}
+	}),
+}, {
+	name:  "two holders get the same fence",
+	wants: []string{"Fence/RisesAmongHoldersSideBySide", "Fence/ConcurrentGrantsHaveDistinctFences", "Acquire/EachAcquisitionHasAnIdentityOfItsOwn"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if hs := d.look(c.Name).Holders; err == nil && len(hs) > 1 && g.Fence == hs[1].Fence {
+			g.Fence = hs[0].Fence
+		}
+		return g, err
+	}),
+}, {
+	name:  "a promoted waiter gets the fence before",
+	wants: []string{"Fence/RisesAlongTheQueue", "Queue/ServesInTheOrderOfArrival"},
+	step:  promotions(func(h *locktable.Holder, _ locktable.Instant) { h.Fence-- }),
+}, {
+	name:  "the fence is the time and nothing else",
+	wants: []string{"Fence/RisesWhenTheClockRunsBack", "Fence/RisesAcrossReleases"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		e.Fence = 0
+		f(now)
+	},
+}, {
+	name:  "the fence is a counter that is lost with the data",
+	wants: []string{"Fence/RisesAcrossLostData", "Fence/IsTheTimeInMicrosecondsAtLeast"},
+	step: func(s *server, _ *locktable.Entry, now locktable.Instant, f apply) {
+		f(now - locktable.At(s.wiped)) // all instants move alike, so nothing else is wrong
+	},
+}, {
+	name:  "a run is not reserved",
+	wants: []string{"Fence/ARunIsReservedForAnExclusiveClaim", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		f(now)
+		if n := len(e.Holders); n > 0 && e.Holders[n-1].Run > 1 {
+			e.Fence = e.Holders[n-1].Fence
+		}
+	},
+}, {
+	name:  "readers and permits get runs",
+	wants: []string{"Fence/ARunIsForExclusiveClaimsOnly"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if err == nil {
+			g.Run = max(g.Run, c.Fences)
+		}
+		return g, err
+	}),
+}, {
+	name:  "a run is forgotten by a repeat",
+	wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		again := d.held(c.Name, c.Token) != nil
+		g, err := d.Acquire(ctx, c)
+		if err == nil && again {
+			g.Run = 1
+		}
+		return g, err
+	}),
+}}
+
+// resetFence forgets the last fence of a name that nobody holds.
+func (d *faulty) resetFence(name string) {
+	d.edit(name, func(e *locktable.Entry, _ locktable.Instant) {
+		if len(e.Holders) == 0 {
+			e.Fence = 0
+		}
+	})
+}

@@ -1,0 +1,193 @@
+package drivertest_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// breaks makes a fault of a function that does something before a break, and may change its fence.
+func breaks(change func(d *faulty, name string, fence *uint64)) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver {
+		return breaker{d, func(ctx context.Context, d *faulty, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+			if driver.ValidateName(name) == nil && driver.ValidateDelay("", delay) == nil && ctx.Err() == nil {
+				change(d, name, &fence)
+			}
+			return d.Break(ctx, name, fence, delay, by)
+		}}
+	}
+}
+
+// forced makes a fault of what happens in a forced claim's step.
+func forced(step func(e *locktable.Entry, acquire func())) func(*faulty) driver.Driver {
+	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (g driver.Grant, err error) {
+		if c.Validate() != nil || ctx.Err() != nil || !c.Force || d.held(c.Name, c.Token) != nil {
+			return d.Acquire(ctx, c)
+		}
+		e := d.look(c.Name)
+		step(e, func() { g, err = d.Acquire(ctx, c) })
+		d.edit(c.Name, func(stored *locktable.Entry, _ locktable.Instant) {
+			if e.Changed {
+				stored.Holders = append(e.Holders, stored.Holders...)
+			}
+			if e.Broken == nil {
+				stored.Broken = nil
+			}
+		})
+		return g, err
+	})
+}
+
+var forceFaults = []fault{{
+	name:  "force breaks only the first holder",
+	wants: []string{"Force/BreaksEveryReaderAndPermit"},
+	driver: forced(func(e *locktable.Entry, acquire func()) {
+		acquire()
+		e.Broken = []locktable.Broken{{}}
+		if e.Changed = len(e.Holders) > 1; e.Changed {
+			e.Holders = e.Holders[1:]
+		}
+	}),
+}, {
+	name:  "force waits for its turn",
+	wants: []string{"Force/TakesTheNameInOneStep", "Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
+	driver: claims(func(_ *faulty, c *driver.Claim) {
+		c.Force = false
+	}),
+}, {
+	name:  "force empties the queue",
+	wants: []string{"Force/PassesWhoeverWaitsAndLeavesThemTheirPlaces"},
+	driver: claims(func(d *faulty, c *driver.Claim) {
+		if c.Force {
+			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Queue = nil })
+		}
+	}),
+}, {
+	name:  "force repeated breaks itself",
+	wants: []string{"Force/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
+	driver: claims(func(d *faulty, c *driver.Claim) {
+		if c.Force {
+			_ = d.Release(context.Background(), driver.Lease{Name: c.Name, Token: c.Token})
+		}
+	}),
+}, {
+	name:  "force does not say by whom",
+	wants: []string{"Force/TellsTheOldHolderByWhom"},
+	driver: forced(func(e *locktable.Entry, acquire func()) {
+		acquire()
+		e.Changed, e.Broken = false, nil
+	}),
+}, {
+	name:  "force leaves the name closed",
+	wants: []string{"Force/TakesANameThatIsClosed"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		closed := d.look(c.Name).Closed
+		g, err := d.Acquire(ctx, c)
+		if c.Force && err == nil {
+			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = closed })
+		}
+		return g, err
+	}),
+}, {
+	name:  "a break ignores the fence",
+	wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/OfAnOldFenceLeavesTheNewHolder"},
+	driver: breaks(func(d *faulty, name string, fence *uint64) {
+		if hs := d.look(name).Holders; len(hs) > 0 {
+			*fence = hs[0].Fence
+		}
+	}),
+}, {
+	name:  "a break knows the first fence of a run only",
+	wants: []string{"Break/MatchesEveryFenceOfARun"},
+	driver: breaks(func(d *faulty, name string, fence *uint64) {
+		for _, h := range d.look(name).Holders {
+			if *fence > h.Fence {
+				*fence = 0
+			}
+		}
+	}),
+}, {
+	name:  "a break matches one fence too many",
+	wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/MatchesEveryFenceOfARun"},
+	driver: breaks(func(d *faulty, name string, fence *uint64) {
+		for _, h := range d.look(name).Holders {
+			if *fence == h.Fence+uint64(h.Run) {
+				*fence = h.Fence
+			}
+		}
+	}),
+}, {
+	name:  "a break takes everybody's lease",
+	wants: []string{"Break/OfOneHolderLeavesTheOthers"},
+	driver: breaks(func(d *faulty, name string, fence *uint64) {
+		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) {
+			for _, h := range e.Holders {
+				if h.Fence == *fence {
+					e.Holders = []locktable.Holder{h}
+				}
+			}
+		})
+	}),
+}, {
+	name:  "a break does not close the name",
+	wants: []string{"Break/KeepsTheNameClosedForTheDelay", "Break/OpensAtTheVeryInstant", "List/YieldsWhatIsClosed"},
+	driver: broke(func(e *locktable.Entry, _ driver.Owner) {
+		e.Closed = 0
+	}),
+}, {
+	name:  "a break does not say by whom",
+	wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
+	driver: broke(func(e *locktable.Entry, _ driver.Owner) {
+		e.Broken = nil
+	}),
+}, {
+	name:  "no holder is told by whom",
+	wants: []string{"ClientLoss/ABreakReachesTheHolderAndLetsTheNextIn", "ClientLoss/ATheftReachesTheHolder"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		f(now)
+		e.Broken = nil // in the step itself, for a holder that hears of it asks at once
+	},
+}, {
+	name:  "a broken holder is told once only",
+	wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
+	driver: renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
+		answers, err := d.Renew(ctx, leases)
+		for _, l := range leases {
+			if err == nil {
+				d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Broken = nil })
+			}
+		}
+		return answers, err
+	}),
+}, {
+	name:  "a later break opens the name",
+	wants: []string{"Break/ALaterBreakNeverOpensTheNameEarlier"},
+	driver: breaks(func(d *faulty, name string, _ *uint64) {
+		d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = 0 })
+	}),
+}, {
+	name:  "a broken holder's release opens the name",
+	wants: []string{"Break/TheBrokenHoldersLateReleaseDoesNotOpenTheName"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		err := d.Release(ctx, l)
+		if ctx.Err() == nil && err != nil && driver.ValidateName(l.Name) == nil {
+			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = 0 })
+		}
+		return err
+	}),
+}}
+
+// broke makes a fault of a function that changes the entry after a break.
+func broke(change func(e *locktable.Entry, by driver.Owner)) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver {
+		return breaker{d, func(ctx context.Context, d *faulty, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+			err := d.Break(ctx, name, fence, delay, by)
+			if err == nil {
+				d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { change(e, by) })
+			}
+			return err
+		}}
+	}
+}

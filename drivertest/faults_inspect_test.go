@@ -1,0 +1,186 @@
+package drivertest_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// reader is a driver whose reading is not as it should be.
+type reader struct {
+	*faulty
+	entry func(e *driver.Entry, stored *locktable.Entry)
+	list  func(ctx context.Context, d *faulty, prefix string) iter.Seq2[driver.Entry, error]
+}
+
+func (r reader) Entry(ctx context.Context, name string) (driver.Entry, error) {
+	e, err := r.Driver.Entry(ctx, name)
+	if err == nil && r.entry != nil {
+		r.entry(&e, r.look(name))
+	}
+	return e, err
+}
+
+func (r reader) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	if r.list == nil {
+		return r.Driver.List(ctx, prefix)
+	}
+	return r.list(ctx, r.faulty, prefix)
+}
+
+func entries(change func(e *driver.Entry, stored *locktable.Entry)) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return reader{faulty: d, entry: change} }
+}
+
+// lists makes a fault of a function that changes all that is listed.
+func lists(change func(all []driver.Entry, prefix string) []driver.Entry) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver {
+		return reader{faulty: d, list: func(ctx context.Context, d *faulty, prefix string) iter.Seq2[driver.Entry, error] {
+			return func(yield func(driver.Entry, error) bool) {
+				var all []driver.Entry
+				for e, err := range d.List(ctx, "") {
+					if err != nil {
+						yield(e, err)
+						return
+					}
+					all = append(all, e)
+				}
+				for _, e := range change(all, prefix) {
+					if !yield(e, nil) {
+						return
+					}
+				}
+			}
+		}}
+	}
+}
+
+var inspectFaults = []fault{{
+	name:  "expired holders are shown",
+	wants: []string{"Expiry/WhatHasExpiredIsNotShown"},
+	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+		if len(stored.Holders) > len(e.Holders) {
+			e.Holders = stored.People(stored.Holders[0].Since, e.Name).Holders
+		}
+	}),
+}, {
+	name:  "labels are lost",
+	wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed"},
+	driver: entries(func(e *driver.Entry, _ *locktable.Entry) {
+		for i := range e.Waiters {
+			e.Waiters[i].Owner.Labels = nil
+		}
+	}),
+}, {
+	name:  "since is the last renewal",
+	wants: []string{"Inspect/SinceIsTheGrantAndNotTheRenewal"},
+	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+		for i := range e.Holders {
+			e.Holders[i].Since = stored.Holders[i].Expires.Time().Add(-time.Hour)
+		}
+	}),
+}, {
+	name:  "the time left stands still",
+	wants: []string{"Inspect/TheTimeLeftRunsDown"},
+	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+		for i := range e.Holders {
+			e.Holders[i].ExpiresIn = stored.Holders[i].Since.Until(stored.Holders[i].Expires)
+		}
+	}),
+}, {
+	name:  "an unknown name is an error",
+	wants: []string{"Inspect/AnUnknownNameIsAnEmptyEntry"},
+	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+		if stored.Fence == 0 {
+			e.Name, e.Fence = "", 1
+		}
+	}),
+}, {
+	name:  "labels are shared with the caller",
+	wants: []string{"Inspect/IsTheCallersOwnCopy"},
+	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+		for i := range e.Holders {
+			e.Holders[i].Owner = stored.Holders[i].Owner
+		}
+	}),
+}, {
+	name:  "the queue is shown backwards",
+	wants: []string{"Inspect/ShowsHoldersAndWaitersAsTheyClaimed", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: entries(func(e *driver.Entry, _ *locktable.Entry) {
+		slices.Reverse(e.Waiters)
+	}),
+}, {
+	name:  "the prefix is a LIKE pattern",
+	wants: []string{"List/TakesThePrefixLiterally"},
+	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+		parts := strings.FieldsFunc(prefix, func(r rune) bool { return r == '%' || r == '_' })
+		return slices.DeleteFunc(all, func(e driver.Entry) bool { return len(parts) > 0 && !strings.HasPrefix(e.Name, parts[0]) })
+	}),
+}, {
+	name:  "the prefix is a glob",
+	wants: []string{"List/TakesThePrefixLiterally"},
+	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+		return slices.DeleteFunc(all, func(e driver.Entry) bool {
+			ok, _ := path.Match(strings.ReplaceAll(prefix, "/", "\x00")+"*", strings.ReplaceAll(e.Name, "/", "\x00"))
+			return !ok
+		})
+	}),
+}, {
+	name:  "the prefix is folded",
+	wants: []string{"List/TakesThePrefixLiterally"},
+	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+		return slices.DeleteFunc(all, func(e driver.Entry) bool {
+			return !strings.HasPrefix(strings.ToLower(e.Name), strings.ToLower(prefix))
+		})
+	}),
+}, {
+	name:  "a listing ends before U+10FFFF",
+	wants: []string{"List/APrefixEndsWhereTheNextBegins"},
+	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+		return slices.DeleteFunc(all, func(e driver.Entry) bool {
+			return !strings.HasPrefix(e.Name, prefix) || e.Name >= prefix+"\U0010ffff"
+		})
+	}),
+}, {
+	name:  "a listing is not in order",
+	wants: []string{"List/YieldsWhatIsHeldWaitedForOrClosedInByteOrder", "Names/AreListedAsTheyAre"},
+	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+		all = slices.DeleteFunc(all, func(e driver.Entry) bool { return !strings.HasPrefix(e.Name, prefix) })
+		slices.SortFunc(all, func(a, b driver.Entry) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
+		return all
+	}),
+}, {
+	name:  "a listing stops after a page",
+	wants: []string{"List/ManyNamesComeOnceEach"},
+	driver: lists(func(all []driver.Entry, prefix string) []driver.Entry {
+		all = slices.DeleteFunc(all, func(e driver.Entry) bool { return !strings.HasPrefix(e.Name, prefix) })
+		return all[:min(len(all), 100)]
+	}),
+}, {
+	name:  "a token stands in an error",
+	wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		err := d.Release(ctx, l)
+		if errors.Is(err, driver.ErrNotHeld) {
+			err = fmt.Errorf("%w: token %s", err, hex.EncodeToString(l.Token[:]))
+		}
+		return err
+	}),
+}, {
+	name:  "a token stands in an entry",
+	wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
+	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
+		for i := range e.Waiters {
+			e.Waiters[i].Owner.Host = string(stored.Queue[i].Token[:])
+		}
+	}),
+}}

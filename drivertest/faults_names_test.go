@@ -1,0 +1,123 @@
+package drivertest_test
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// renamed is a driver that keeps something else than the name.
+type renamed struct {
+	*faulty
+	to func(string) string
+}
+
+func (r renamed) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if driver.ValidateName(c.Name) == nil {
+		c.Name = r.to(c.Name)
+	}
+	return r.Driver.Acquire(ctx, c)
+}
+
+func (r renamed) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	leases = append([]driver.Lease(nil), leases...)
+	for i := range leases {
+		if driver.ValidateName(leases[i].Name) == nil {
+			leases[i].Name = r.to(leases[i].Name)
+		}
+	}
+	return r.Driver.Renew(ctx, leases)
+}
+
+func (r renamed) Release(ctx context.Context, l driver.Lease) error {
+	if driver.ValidateName(l.Name) == nil {
+		l.Name = r.to(l.Name)
+	}
+	return r.Driver.Release(ctx, l)
+}
+
+func (r renamed) Entry(ctx context.Context, name string) (driver.Entry, error) {
+	if driver.ValidateName(name) != nil {
+		return r.Driver.Entry(ctx, name)
+	}
+	e, err := r.Driver.Entry(ctx, r.to(name))
+	e.Name = name
+	return e, err
+}
+
+func (r renamed) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	if driver.ValidateName(name) == nil {
+		name = r.to(name)
+	}
+	return r.Driver.Break(ctx, name, fence, delay, by)
+}
+
+func names(to func(string) string) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return renamed{d, to} }
+}
+
+var nameFaults = []fault{{
+	name:   "case is folded",
+	wants:  []string{"Names/AreComparedByteForByte"},
+	driver: names(strings.ToLower),
+}, {
+	name:  "trailing spaces are dropped",
+	wants: []string{"Names/AreComparedByteForByte"},
+	driver: names(func(s string) string {
+		return strings.TrimRight(s, " ") + strings.Repeat(" ", min(1, len(s)-len(strings.TrimLeft(s, " "))))
+	}),
+}, {
+	name:   "names are normalised",
+	wants:  []string{"Names/AreComparedByteForByte"},
+	driver: names(func(s string) string { return strings.ReplaceAll(s, "e\u0301", "\u00e9") }),
+}, {
+	name:  "the hash tag is the name",
+	wants: []string{"Names/AreComparedByteForByte"},
+	driver: names(func(s string) string {
+		if _, after, ok := strings.Cut(s, "{"); ok {
+			if tag, _, ok := strings.Cut(after, "}"); ok && tag != "" {
+				return tag
+			}
+		}
+		return s
+	}),
+}, {
+	name:   "names are cut off",
+	wants:  []string{"Names/MayHave255Bytes"},
+	driver: names(func(s string) string { return strings.ToValidUTF8(s[:min(len(s), 250)], "") }),
+}, {
+	name:   "names are paths",
+	wants:  []string{"Names/AreComparedByteForByte"},
+	driver: names(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
+}, {
+	name:  "bad names are mended",
+	wants: []string{"Invalid/NamesAreRefused"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if driver.ValidateName(c.Name) != nil {
+			c.Name = "mended" + string(c.Token[:1])
+			if c.Name = strings.ToValidUTF8(c.Name, "x"); driver.ValidateName(c.Name) != nil {
+				c.Name = "mended"
+			}
+			c.Force = true
+		}
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "bad claims are mended",
+	wants: []string{"Invalid/ClaimsAreRefusedAndLeaveNothing", "Invalid/ClaimsAreRefusedAlikeWhileTheNameIsHeld"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		c.TTL = min(max(c.TTL, driver.MinTTL), driver.MaxTTL)
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "a bad claim is refused as held",
+	wants: []string{"Invalid/ClaimsAreRefusedAlikeWhileTheNameIsHeld"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if c.Validate() != nil && len(d.look(c.Name).Holders) > 0 {
+			return driver.Grant{}, &driver.HeldError{Name: c.Name}
+		}
+		return d.Acquire(ctx, c)
+	}),
+}}

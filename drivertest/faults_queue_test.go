@@ -1,0 +1,154 @@
+package drivertest_test
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// passing makes a fault of the claims that do not see those who wait.
+func passing(who func(d *faulty, c driver.Claim) bool) func(*faulty) driver.Driver {
+	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (g driver.Grant, err error) {
+		if c.Validate() != nil || ctx.Err() != nil || !who(d, c) {
+			return d.Acquire(ctx, c)
+		}
+		d.withoutQueue(c.Name, func() { g, err = d.Acquire(ctx, c) })
+		return g, err
+	})
+}
+
+// queued makes a fault of a function that changes the queue before a claim is looked at.
+func queued(change func(e *locktable.Entry, c driver.Claim, place int)) func(*faulty) driver.Driver {
+	return claims(func(d *faulty, c *driver.Claim) {
+		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
+			place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == c.Token })
+			change(e, *c, place)
+		})
+	})
+}
+
+var queueFaults = []fault{{
+	name:  "readers pass a waiting writer",
+	wants: []string{"ReadWrite/NoReaderPassesAWaitingWriter", "ReadWrite/EachWaitingWriterWaitsForItself", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: passing(func(_ *faulty, c driver.Claim) bool {
+		return c.Weight == 1 && c.Limit == driver.All
+	}),
+}, {
+	name:   "a try passes those who wait",
+	wants:  []string{"Queue/ATryFailsWhileAnyoneWaits"},
+	driver: passing(func(_ *faulty, c driver.Claim) bool { return !c.Queue && !c.Force }),
+}, {
+	name:  "small claims pass large ones",
+	wants: []string{"Queue/NobodyPassesAWaiterWhoNeedsMore"},
+	driver: passing(func(d *faulty, c driver.Claim) bool {
+		q := d.look(c.Name).Queue
+		return len(q) > 0 && c.Weight < q[0].Weight && c.Limit != driver.All
+	}),
+}, {
+	name:  "a dead holder's name goes to who asks first",
+	wants: []string{"Queue/ADeadHoldersNameGoesToTheHeadAndNotToWhoAsksFirst"},
+	driver: passing(func(d *faulty, c driver.Claim) bool {
+		now := locktable.At(d.table.server.clock.Now())
+		return slices.ContainsFunc(d.look(c.Name).Holders, func(h locktable.Holder) bool { return h.Expires <= now })
+	}),
+}, {
+	name:  "who would wait is let in",
+	wants: []string{"Queue/PlacesCountFromOneAndMoveUp", "Concurrent/TheQueueAdmitsOneAtATimeInTheOrderOfFences", "Client/AMutexIsHeldByOneGoroutineOfAllClients"},
+	driver: queued(func(e *locktable.Entry, c driver.Claim, _ int) {
+		if c.Queue {
+			e.Holders = nil
+		}
+	}),
+}, {
+	name:  "the queue is forgotten",
+	wants: []string{"Queue/ServesInTheOrderOfArrival", "Release/PassesTheNameToTheHeadOfTheQueueAtOnce"},
+	driver: queued(func(e *locktable.Entry, _ driver.Claim, _ int) {
+		e.Queue = nil
+	}),
+}, {
+	name:  "the last one in is served first",
+	wants: []string{"Queue/ServesInTheOrderOfArrival", "Queue/AskingAgainNeitherMovesNorAddsAPlace"},
+	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
+		if place > 0 {
+			w := e.Queue[place]
+			e.Queue = slices.Insert(slices.Delete(e.Queue, place, place+1), 0, w)
+		}
+	}),
+}, {
+	name:  "a repeat goes to the end",
+	wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace", "Place/EachRepeatKeepsItForAnotherWaitTTL"},
+	driver: queued(func(e *locktable.Entry, _ driver.Claim, place int) {
+		if place >= 0 {
+			e.Queue = slices.Delete(e.Queue, place, place+1)
+		}
+	}),
+}, {
+	name:  "a repeat takes a second place",
+	wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace"},
+	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
+		if place >= 0 && c.Queue {
+			e.Queue = slices.Insert(e.Queue, place, e.Queue[place])
+			e.Queue[place].Token = driver.NewToken()
+		}
+	}),
+}, {
+	name:  "a repeat does not keep the place",
+	wants: []string{"Place/EachRepeatKeepsItForAnotherWaitTTL"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		kept := map[driver.Token]locktable.Instant{}
+		for _, w := range e.Queue {
+			if w.Expires > now {
+				kept[w.Token] = w.Expires
+			}
+		}
+		f(now)
+		for i, w := range e.Queue {
+			if until, was := kept[w.Token]; was {
+				e.Queue[i].Expires = until
+			}
+		}
+	},
+}, {
+	name:  "a repeat with a try loses the place",
+	wants: []string{"Place/ARepeatWithATryDoesNotLoseIt"},
+	driver: queued(func(e *locktable.Entry, c driver.Claim, place int) {
+		if place >= 0 && !c.Queue {
+			e.Queue = slices.Delete(e.Queue, place, place+1)
+		}
+	}),
+}, {
+	name:  "a try takes a place",
+	wants: []string{"Queue/ATryNeverQueues", "Acquire/ATryLeavesNothingBehind"},
+	driver: claims(func(_ *faulty, c *driver.Claim) {
+		if !c.Queue {
+			c.Queue, c.WaitTTL = true, c.TTL
+		}
+	}),
+}, {
+	name:  "places count from zero",
+	wants: []string{"Queue/PlacesCountFromOneAndMoveUp"},
+	driver: refusals(func(held *driver.HeldError) {
+		held.Position = max(held.Position-1, 0)
+	}),
+}, {
+	name:  "one at a time is let in",
+	wants: []string{"Queue/AllWhoFitAreLetInAtOnce", "ReadWrite/AfterTheWriterAllReadersUpToTheNextWriterEnter"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		var behind []locktable.Waiter
+		if len(e.Queue) > 1 {
+			behind, e.Queue = slices.Clone(e.Queue[1:]), e.Queue[:1:1]
+		}
+		f(now)
+		e.Queue = append(e.Queue, behind...)
+	},
+}, {
+	name:  "a waiter's limit is the holder's",
+	wants: []string{"Semaphore/AWaiterIsHeldToItsOwnLimit"},
+	driver: claims(func(d *faulty, c *driver.Claim) {
+		if hs := d.look(c.Name).Holders; c.Queue && len(hs) > 0 && c.Limit != driver.All && hs[0].Limit != driver.All {
+			c.Limit = max(hs[0].Limit, c.Weight)
+		}
+	}),
+}}

@@ -1,0 +1,163 @@
+package drivertest_test
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// releases makes a fault of a function that stands in for Release.
+func releases(release func(ctx context.Context, d *faulty, l driver.Lease) error) func(*faulty) driver.Driver {
+	return func(d *faulty) driver.Driver { return releaser{d, release} }
+}
+
+var releaseFaults = []fault{{
+	name:  "a release frees by name",
+	wants: []string{"Release/StaleReleaseDoesNotFreeTheNewHolder", "Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Force/TheOldHolderCanTouchNothing"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		if hs := d.look(l.Name).Holders; len(hs) > 0 {
+			l.Token = hs[0].Token
+		}
+		return d.Release(ctx, l)
+	}),
+}, {
+	name:  "a release is only noted",
+	wants: []string{"Release/LetsTheNextIn", "Client/AReleaseLetsTheNextInWithAHigherFence", "Client/CloseReleasesAndLeaves"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		if d.held(l.Name, l.Token) != nil {
+			return ctx.Err()
+		}
+		return d.Release(ctx, l)
+	}),
+}, {
+	name:  "a release frees all the permits",
+	wants: []string{"Release/FreesItsOwnPermitOnly", "Linger/IsForOnePermitOnly"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		err := d.Release(ctx, l)
+		if err == nil {
+			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
+		}
+		return err
+	}),
+}, {
+	name:  "a second release says that it was held",
+	wants: []string{"Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Release/OfAnExpiredLeaseSaysNotHeld", "Release/OfAnUnknownNameSaysNotHeldAndCreatesNothing"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		if err := d.Release(ctx, l); err != driver.ErrNotHeld {
+			return err
+		}
+		return nil
+	}),
+}, {
+	name:  "a waiter cannot leave",
+	wants: []string{"Release/LeavesTheQueue", "Release/CancellingAHundredWaitersLeavesNothing", "Client/ACancelledWaitLeavesNothing"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		if slices.ContainsFunc(d.look(l.Name).Queue, func(w locktable.Waiter) bool { return w.Token == l.Token }) {
+			return ctx.Err()
+		}
+		return d.Release(ctx, l)
+	}),
+}, {
+	name:  "a release passes the name to nobody",
+	wants: []string{"Release/PassesTheNameToTheHeadOfTheQueueAtOnce", "Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) (err error) {
+		if d.held(l.Name, l.Token) == nil {
+			return d.Release(ctx, l)
+		}
+		d.withoutQueue(l.Name, func() { err = d.Release(ctx, l) })
+		return err
+	}),
+}, {
+	name:  "a cancelled waiter loses the turn of the next",
+	wants: []string{"Release/GivesBackAGrantThatItsWaiterNeverHeardOf"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		// A grant that its waiter has not asked for yet is taken for a place in the queue.
+		if h := d.held(l.Name, l.Token); h != nil && h.Inbox == d.Inbox() && len(d.look(l.Name).Queue) > 0 {
+			return ctx.Err()
+		}
+		return d.Release(ctx, l)
+	}),
+}, {
+	name:  "the zero token releases what lingers",
+	wants: []string{"Release/TheZeroTokenReleasesNothing"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		if l.Token.IsZero() && d.held(l.Name, l.Token) != nil {
+			return nil
+		}
+		return d.Release(ctx, l)
+	}),
+}, {
+	name:  "linger is ignored",
+	wants: []string{"Linger/KeepsTheNameHeldAfterARelease", "Linger/IsShownInTheEntry"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		if driver.ValidateDelay("", l.Linger) == nil {
+			l.Linger = 0
+		}
+		return d.Release(ctx, l)
+	}),
+}, {
+	name:  "linger counts from the release",
+	wants: []string{"Linger/CountsFromTheGrant", "Linger/ShorterThanTheLeaseWasHeldIsNothing"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		if h := d.held(l.Name, l.Token); h != nil && l.Linger > 0 && driver.ValidateDelay("", l.Linger) == nil {
+			l.Linger += h.Since.Until(locktable.At(d.table.server.clock.Now()))
+		}
+		return d.Release(ctx, l)
+	}),
+}, {
+	name:  "linger is cut off at the TTL",
+	wants: []string{"Linger/MayOutlastTheTTL"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		if h := d.held(l.Name, l.Token); h != nil && l.Linger > 0 {
+			l.Linger = min(l.Linger, h.Since.Until(h.Expires))
+		}
+		return d.Release(ctx, l)
+	}),
+}, {
+	name:  "what lingers still has its token",
+	wants: []string{"Linger/TheTokenHoldsNothingAnyMore"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		h := d.held(l.Name, l.Token)
+		err := d.Release(ctx, l)
+		if h != nil {
+			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) {
+				for i := range e.Holders {
+					if e.Holders[i].Fence == h.Fence {
+						e.Holders[i].Token = l.Token
+					}
+				}
+			})
+		}
+		return err
+	}),
+}, {
+	name:  "a lock-delay follows what lingered",
+	wants: []string{"Linger/EndsWithoutALockDelay"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		h := d.held(l.Name, l.Token)
+		err := d.Release(ctx, l)
+		if h != nil {
+			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) {
+				for i := range e.Holders {
+					if e.Holders[i].Fence == h.Fence {
+						e.Holders[i].LockDelay = h.LockDelay
+					}
+				}
+			})
+		}
+		return err
+	}),
+}, {
+	name:  "a lock-delay follows a release",
+	wants: []string{"LockDelay/IsNotForARelease"},
+	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+		h := d.held(l.Name, l.Token)
+		err := d.Release(ctx, l)
+		if h != nil && h.LockDelay > 0 {
+			d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) { e.Closed = now.After(h.LockDelay) })
+		}
+		return err
+	}),
+}}

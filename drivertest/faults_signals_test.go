@@ -1,0 +1,79 @@
+package drivertest_test
+
+import (
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// unless makes a fault of the signals that never come.
+func unless(drop func(locktable.Signal) bool) func(*server, locktable.Signal) []locktable.Signal {
+	return func(_ *server, s locktable.Signal) []locktable.Signal {
+		if drop(s) {
+			return nil
+		}
+		return []locktable.Signal{s}
+	}
+}
+
+var signalFaults = []fault{{
+	name:   "signals never come",
+	wants:  []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence", "Signals/ABrokenHolderHearsThatItLost"},
+	signal: unless(func(locktable.Signal) bool { return true }),
+}, {
+	name:   "a loss is not signalled",
+	wants:  []string{"Signals/AForcedOutHolderHearsThatItLost", "Signals/ABrokenHolderHearsThatItLost", "Signals/APromotedHolderHearsThatItLost"},
+	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.Lost }),
+}, {
+	name:   "a grant is not signalled",
+	wants:  []string{"Signals/AWaiterHearsWhenTheOneAheadLeaves", "Signals/AWaiterHearsWhenSomebodyFindsTheHolderExpired", "Signals/AWaiterHearsWhenTheHolderIsBroken"},
+	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.Granted }),
+}, {
+	name:  "a signal is for the wrong token",
+	wants: []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},
+	signal: func(_ *server, s locktable.Signal) []locktable.Signal {
+		s.Token[0] ^= 1
+		return []locktable.Signal{s}
+	},
+}, {
+	name:  "a signal has no fence",
+	wants: []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},
+	signal: func(_ *server, s locktable.Signal) []locktable.Signal {
+		s.Fence = 0
+		return []locktable.Signal{s}
+	},
+}, {
+	name:  "only the first of several is signalled",
+	wants: []string{"Signals/EachOfSeveralPromotedWaitersHearsOfItsOwnGrant"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		f(now)
+		if len(e.Signals) > 1 {
+			e.Signals = e.Signals[:1]
+		}
+	},
+}, {
+	name:  "everybody hears every signal",
+	wants: []string{"Signals/NobodyHearsOfTokensThatAnotherClientClaimed"},
+	signal: func(s *server, sig locktable.Signal) []locktable.Signal {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var all []locktable.Signal
+		for inbox := range s.clients {
+			all = append(all, locktable.Signal{Inbox: inbox, Signal: sig.Signal})
+		}
+		return all
+	},
+}, {
+	name:  "a stopped listener still hears",
+	wants: []string{"Signals/EveryListenerHearsAndAStoppedOneNoMore"},
+	driver: func(d *faulty) driver.Driver {
+		return deafless{d}
+	},
+}}
+
+// deafless never stops a listener.
+type deafless struct{ *faulty }
+
+func (d deafless) Listen(f func(driver.Signal)) func() {
+	d.Driver.Listen(f)
+	return func() {}
+}

@@ -1,0 +1,196 @@
+package drivertest_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// server is a backend that can be broken: memlock's entries, with signals of its own in between.
+type server struct {
+	fault *fault
+	clock *memlock.Clock
+
+	mu      sync.Mutex // protects what follows
+	memory  *memlock.Memory
+	clients map[string]*locktable.Driver // by inbox
+	wiped   time.Time                    // when the data was lost last
+	last    int
+}
+
+// A fault is what is wrong with a driver. All of its functions may be nil, for a healthy one.
+type fault struct {
+	name  string
+	wants []string // the subtests that name it, and must fail
+
+	driver func(d *faulty) driver.Driver                                       // wraps a client
+	step   func(s *server, e *locktable.Entry, now locktable.Instant, f apply) // wraps each atomic step
+	signal func(s *server, sig locktable.Signal) []locktable.Signal            // what is sent instead of sig
+}
+
+// apply is what the algorithm does in an atomic step.
+type apply func(now locktable.Instant)
+
+func newServer(f *fault) *server {
+	s := &server{fault: f, clock: memlock.NewClock(time.Now()), clients: map[string]*locktable.Driver{}}
+	s.wipe()
+	return s
+}
+
+func (s *server) harness() drivertest.Harness {
+	return drivertest.Harness{
+		Open:  func(testing.TB) driver.Driver { return s.open() },
+		Clock: s.clock,
+		Wipe:  func(testing.TB) { s.wipe() },
+	}
+}
+
+func (s *server) wipe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory = memlock.NewMemory(&memlock.Options{Now: s.clock.Now})
+	s.wiped = s.clock.Now()
+}
+
+func (s *server) open() driver.Driver {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	t := &table{Memory: s.memory, server: s, inbox: strconv.Itoa(s.last)}
+	d := &faulty{Driver: locktable.New(t, t.inbox), table: t}
+	s.clients[t.inbox] = d.Driver
+	if s.fault.driver != nil {
+		return s.fault.driver(d)
+	}
+	return d
+}
+
+func (s *server) deliver(signals []locktable.Signal) {
+	for _, sig := range signals {
+		s.mu.Lock()
+		d := s.clients[sig.Inbox]
+		s.mu.Unlock()
+		if d != nil {
+			d.Deliver(sig.Signal)
+		}
+	}
+}
+
+// table is what one client's driver works on.
+type table struct {
+	*memlock.Memory
+	server *server
+	inbox  string
+}
+
+// Update runs each step inside the fault, and takes the signals out of the entry, for those of memlock's own
+// clients would go nowhere.
+func (t *table) Update(ctx context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	var signals []locktable.Signal
+	s := t.server
+	err := t.Memory.Update(ctx, names, func(i int, e *locktable.Entry, now locktable.Instant) {
+		step := func(now locktable.Instant) { f(i, e, now) }
+		if s.fault.step != nil {
+			s.fault.step(s, e, now, step)
+		} else {
+			step(now)
+		}
+		for _, sig := range e.Signals {
+			if s.fault.signal != nil {
+				signals = append(signals, s.fault.signal(s, sig)...)
+			} else {
+				signals = append(signals, sig)
+			}
+		}
+		e.Signals = nil
+	})
+	s.deliver(signals)
+	return err
+}
+
+func (t *table) Close() error {
+	t.server.mu.Lock()
+	defer t.server.mu.Unlock()
+	delete(t.server.clients, t.inbox)
+	return nil
+}
+
+// faulty is a client. Faults embed it and do one thing wrong.
+type faulty struct {
+	*locktable.Driver
+	table *table
+}
+
+// edit changes an entry behind the algorithm's back.
+func (d *faulty) edit(name string, f func(e *locktable.Entry, now locktable.Instant)) {
+	_ = d.table.Memory.Update(context.Background(), []string{name}, func(_ int, e *locktable.Entry, now locktable.Instant) {
+		f(e, now)
+	})
+}
+
+// look reads an entry as it is stored.
+func (d *faulty) look(name string) *locktable.Entry {
+	e, _, _ := d.table.Read(context.Background(), name)
+	return e
+}
+
+// held finds the lease of a token.
+func (d *faulty) held(name string, t driver.Token) *locktable.Holder {
+	for _, h := range d.look(name).Holders {
+		if h.Token == t {
+			return &h
+		}
+	}
+	return nil
+}
+
+// withoutQueue does something as if nobody waited, and puts those who did back in front.
+func (d *faulty) withoutQueue(name string, do func()) {
+	var hidden []locktable.Waiter
+	d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { hidden, e.Queue = e.Queue, nil })
+	do()
+	d.edit(name, func(e *locktable.Entry, _ locktable.Instant) { e.Queue = append(hidden, e.Queue...) })
+}
+
+// The wrappers that most faults are: one method that is not as it should be.
+type (
+	acquirer struct {
+		*faulty
+		acquire func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)
+	}
+	renewer struct {
+		*faulty
+		renew func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error)
+	}
+	releaser struct {
+		*faulty
+		release func(ctx context.Context, d *faulty, l driver.Lease) error
+	}
+	breaker struct {
+		*faulty
+		breakIt func(ctx context.Context, d *faulty, name string, fence uint64, delay time.Duration, by driver.Owner) error
+	}
+)
+
+func (a acquirer) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return a.acquire(ctx, a.faulty, c)
+}
+
+func (r renewer) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	return r.renew(ctx, r.faulty, leases)
+}
+
+func (r releaser) Release(ctx context.Context, l driver.Lease) error {
+	return r.release(ctx, r.faulty, l)
+}
+
+func (b breaker) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	return b.breakIt(ctx, b.faulty, name, fence, delay, by)
+}

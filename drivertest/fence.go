@@ -1,0 +1,206 @@
+package drivertest
+
+import (
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func testFence(s *suite) {
+	// rises wants g to come after all that was granted before; last is the last fence of that run.
+	rises := func(k *kit, last *uint64, g driver.Grant) {
+		k.Helper()
+		if g.Fence <= *last {
+			k.Fatalf("fence %d after %d; want it to rise strictly", g.Fence, *last)
+		}
+		*last = g.Fence + uint64(g.Run) - 1
+	}
+
+	s.test("RisesAcrossReleases", func(k *kit) {
+		var last uint64
+		for i := range 10 {
+			c := k.mutex()
+			rises(k, &last, []*client{k.a, k.b}[i%2].gets(c))
+			k.a.releases(c)
+		}
+	})
+
+	s.test("RisesAcrossExpiries", func(k *kit) {
+		var last uint64
+		for i := range 3 {
+			rises(k, &last, []*client{k.a, k.b}[i%2].gets(k.mutex(ttl(k.u/2))))
+			k.past(k.u / 2)
+		}
+	})
+
+	s.test("RisesAcrossForce", func(k *kit) {
+		var last uint64
+		for i := range 10 {
+			rises(k, &last, []*client{k.a, k.b}[i%2].gets(k.mutex(force)))
+		}
+	})
+
+	if s.breaks {
+		s.test("RisesAcrossBreaks", func(k *kit) {
+			var last uint64
+			for range 10 {
+				rises(k, &last, k.a.gets(k.mutex()))
+				k.b.mustBreak(last, 0, driver.Owner{Client: "op"})
+			}
+		})
+	}
+
+	s.test("RisesAmongHoldersSideBySide", func(k *kit) {
+		var last uint64
+		for i := range 10 {
+			rises(k, &last, []*client{k.a, k.b}[i%2].gets(k.permits(1, 10)))
+		}
+	})
+
+	s.test("RisesAlongTheQueue", func(k *kit) {
+		holder := k.mutex(fences(3))
+		var last uint64
+		rises(k, &last, k.a.gets(holder))
+		for i := range 5 {
+			next := k.mutex(queue(long), fences(i))
+			k.b.waits(next, 1)
+			k.a.releases(holder)
+			rises(k, &last, k.b.gets(next))
+			holder = next
+		}
+	})
+
+	s.test("RisesAfterTheNameWasIdle", func(k *kit) {
+		// Whatever the backend forgets of a name that nobody uses, the next fence is greater.
+		c := k.mutex(fences(100))
+		var last uint64
+		rises(k, &last, k.a.gets(c))
+		k.a.releases(c)
+		idle := k.u
+		if k.s.Clock != nil {
+			idle = 400 * 24 * long
+		}
+		k.past(idle)
+		_, _ = k.b.Entry(k.ctx, k.name)
+		rises(k, &last, k.b.gets(k.mutex()))
+	})
+
+	s.test("RisesAfterARunThatWasReleasedAtOnce", func(k *kit) {
+		// The clock has not passed the run yet, so the name cannot have been forgotten.
+		var last uint64
+		for range 3 {
+			c := k.mutex(fences(driver.MaxFences))
+			rises(k, &last, k.a.gets(c))
+			k.a.releases(c)
+			if e := k.b.entry(k.name); k.s.Clock != nil && e.Fence < last {
+				k.Fatalf("Entry.Fence = %d, want %d, the last of the run", e.Fence, last)
+			}
+		}
+	})
+
+	s.exact("IsTheTimeInMicrosecondsAtLeast", func(k *kit) {
+		for range 3 {
+			c := k.mutex()
+			if g := k.a.gets(c); g.Fence < uint64(k.s.Clock.Now().UnixMicro()) {
+				k.Fatalf("fence %d at %d", g.Fence, k.s.Clock.Now().UnixMicro())
+			}
+			k.a.releases(c)
+			k.past(k.u)
+		}
+	})
+
+	s.exact("RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun", func(k *kit) {
+		// A run may reach into the future: 65 536 fences are 66 ms, and a lease may be shorter.
+		var last uint64
+		short := max(k.a.Properties().MinTTL, driver.MinTTL)
+		for range 3 {
+			rises(k, &last, k.a.gets(k.mutex(ttl(short), fences(driver.MaxFences))))
+			k.past(short)
+			k.b.sees(0, 0)
+		}
+	})
+
+	s.exact("RisesWhenTheClockRunsBack", func(k *kit) {
+		defer k.past(long)
+		var last uint64
+		rises(k, &last, k.a.gets(k.permits(1, 9, ttl(3*long))))
+		k.past(-long)
+		rises(k, &last, k.b.gets(k.permits(1, 9, ttl(3*long))))
+		rises(k, &last, k.b.gets(k.mutex(force)))
+	})
+
+	s.test("RisesWhenAllClientsWereClosed", func(k *kit) {
+		var last uint64
+		for range 3 {
+			rises(k, &last, k.a.gets(k.mutex(force, fences(9))))
+			k.closes(k.a)
+			k.closes(k.b)
+			k.a, k.b = k.open(), k.open()
+		}
+	})
+
+	if s.Wipe != nil {
+		s.test("RisesAcrossLostData", func(k *kit) {
+			var last uint64
+			for range 3 {
+				rises(k, &last, k.a.gets(k.mutex(fences(5))))
+				k.pass(instant * 10) // a server needs longer than that to come back
+				k.s.Wipe(k.T)
+				k.a, k.b = k.open(), k.open()
+				k.a.sees(0, 0)
+			}
+		})
+	}
+
+	s.test("ARunIsReservedForAnExclusiveClaim", func(k *kit) {
+		var last uint64
+		for _, n := range []int{0, 1, 8, 1000, driver.MaxFences, 1} {
+			c := k.mutex(fences(n))
+			g := k.a.gets(c)
+			if g.Run > max(n, 1) {
+				k.Fatalf("a run of %d for %d", g.Run, n)
+			}
+			rises(k, &last, g)
+			if e := k.b.entry(k.name); e.Fence != last {
+				k.Fatalf("Entry.Fence = %d, want %d, the last of the run", e.Fence, last)
+			}
+			k.a.releases(c)
+		}
+	})
+
+	s.test("ARunIsForExclusiveClaimsOnly", func(k *kit) {
+		for _, c := range []driver.Claim{k.reader(fences(8)), k.permits(1, 3, fences(8)), k.permits(3, 100, fences(8))} {
+			if g := k.a.gets(c); g.Run != 1 {
+				k.Fatalf("%d of %d got a run of %d, want 1", c.Weight, c.Limit, g.Run)
+			}
+		}
+	})
+
+	s.test("ConcurrentGrantsHaveDistinctFences", func(k *kit) {
+		const n = 32
+		fences := make(chan uint64, n)
+		claims := make([]driver.Claim, n)
+		for i := range claims {
+			claims[i] = k.permits(1, n)
+		}
+		var all sync.WaitGroup
+		for i, c := range claims {
+			all.Go(func() {
+				g, err := []*client{k.a, k.b}[i%2].Acquire(k.ctx, c)
+				if err != nil {
+					k.Errorf("Acquire: %v", err)
+				}
+				fences <- g.Fence
+			})
+		}
+		all.Wait()
+		close(fences)
+		seen := map[uint64]bool{}
+		for f := range fences {
+			if seen[f] {
+				k.Fatalf("the fence %d was granted twice", f)
+			}
+			seen[f] = true
+		}
+	})
+}

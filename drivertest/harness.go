@@ -1,0 +1,113 @@
+package drivertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Harness tells the suite how to use one backend. Only Open is needed.
+type Harness struct {
+	// Open opens one more client of the backend under test. Clients share nothing but the backend, as if each
+	// were in a process of its own. It fails t itself if it cannot. The suite closes what it opened.
+	Open func(t testing.TB) driver.Driver
+
+	// Clock is the backend's clock, if it can be moved: a *memlock.Clock does. It stands still by itself. nil
+	// means that the backend has a clock of its own: then the suite waits, in real time.
+	Clock Clock
+
+	// Unit is a short time: most leases that have to expire last one or two of it, and what happens within a
+	// quarter of it counts as at once. Default: 10 s with a Clock, 500 ms without. It is raised to twice
+	// Properties().MinTTL.
+	Unit time.Duration
+
+	// Patience is how long a signal may take before it counts as missing, and a twelfth of what a subtest may
+	// take beside the time that it lets pass. Default 5 s.
+	Patience time.Duration
+
+	// Wipe loses all that the backend stored, as a server does that is killed without persistence. Clients
+	// opened before are not used after it. nil means that this cannot be tested here. It must not disturb
+	// other subtests: without a Clock they run at the same time, and Wipe has to empty a backend of its own,
+	// which the Opens of the same t see.
+	Wipe func(t testing.TB)
+}
+
+// Clock is a clock that stands still until it is told to move.
+type Clock interface {
+	Now() time.Time
+	Advance(d time.Duration)
+}
+
+// long is for leases that shall not expire while a test looks at them.
+const long = time.Hour
+
+// Run runs the whole suite, as subtests of t.
+func Run(t *testing.T, h Harness) {
+	d := h.Open(t)
+	properties := d.Properties()
+	_, breaks := d.(driver.Breaker)
+	_, lists := d.(driver.Lister)
+	_, signals := d.(driver.Signaler)
+	_, diagnoses := d.(driver.Doctor)
+	if err := d.Close(); err != nil {
+		t.Fatalf("Close of a client that did nothing: %v", err)
+	}
+	if h.Unit == 0 {
+		h.Unit = 500 * time.Millisecond
+		if h.Clock != nil {
+			h.Unit = 10 * time.Second
+		}
+	}
+	h.Unit = max(h.Unit, 2*properties.MinTTL)
+	if h.Patience == 0 {
+		h.Patience = 5 * time.Second
+	}
+
+	for _, topic := range []struct {
+		name string
+		can  bool
+		run  func(*suite)
+	}{
+		{"Properties", true, testProperties},
+		{"Acquire", true, testAcquire},
+		{"Renew", true, testRenew},
+		{"Release", true, testRelease},
+		{"Expiry", true, testExpiry},
+		{"Queue", true, testQueue},
+		{"Place", true, testPlace},
+		{"Promotion", true, testPromotion},
+		{"ReadWrite", true, testReadWrite},
+		{"Semaphore", true, testSemaphore},
+		{"Fence", true, testFence},
+		{"Force", true, testForce},
+		{"Break", breaks, testBreaking},
+		{"LockDelay", true, testLockDelay},
+		{"Linger", true, testLinger},
+		{"Names", true, testNames},
+		{"Invalid", true, testInvalid},
+		{"Inspect", true, testInspect},
+		{"List", lists, testList},
+		{"Secret", true, testSecret},
+		{"Signals", signals && properties.Push, testSignals},
+		{"Ctx", true, testCtx},
+		{"Close", true, testClose},
+		{"Concurrent", true, testConcurrent},
+		{"Random", true, testRandom},
+		{"Client", true, testClient},
+		{"ClientLoss", true, testClientLoss},
+	} {
+		if !topic.can {
+			t.Logf("not run: %s, for the driver has no such ability", topic.name)
+			continue
+		}
+		t.Run(topic.name, func(t *testing.T) {
+			s := &suite{
+				T: t, Harness: h, properties: properties,
+				breaks: breaks, lists: lists, signals: signals && properties.Push, diagnoses: diagnoses,
+			}
+			s.parallel(t)
+			topic.run(s)
+		})
+	}
+}

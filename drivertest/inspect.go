@@ -1,0 +1,135 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func testInspect(s *suite) {
+	s.test("AnUnknownNameIsAnEmptyEntry", func(k *kit) {
+		e := k.a.sees(0, 0)
+		if e.Name != k.name || e.Fence != 0 || e.ClosedFor != 0 {
+			k.Errorf("%+v; want only the name", e)
+		}
+	})
+
+	s.test("ReadingCreatesNothing", func(k *kit) {
+		k.a.entry(k.name)
+		if s.lists {
+			if got := k.list(k.name); len(got) != 0 {
+				k.Errorf("List = %q; want nothing", got)
+			}
+		}
+		k.b.gets(k.mutex())
+	})
+
+	s.test("ShowsHoldersAndWaitersAsTheyClaimed", func(k *kit) {
+		first := driver.Owner{Client: "c1", Host: "web-1", PID: 1, Labels: map[string]string{"job": "42", "empty": "", "\u00fc {'": "caf\u00e9 \"\\"}}
+		second := driver.Owner{Client: "c2", Host: "web-2", PID: 2}
+		third := driver.Owner{Client: "c3"}
+		before := time.Now()
+		g1 := k.a.gets(k.permits(2, 5, owner(first), ttl(2*long)))
+		g2 := k.b.gets(k.reader(owner(second)))
+		k.a.waits(k.permits(4, 5, owner(third), queue(long)), 1)
+		k.b.waits(k.mutex(owner(first), queue(2*long)), 2)
+
+		e := k.b.sees(2, 2)
+		if e.Name != k.name || e.Fence != g2.Fence || e.ClosedFor != 0 {
+			k.Errorf("%+v; want the name, the last fence %d, not closed", e, g2.Fence)
+		}
+		k.sameHolder(e.Holders[0], driver.Holder{Fence: g1.Fence, Weight: 2, Limit: 5, Owner: first, ExpiresIn: 2 * long})
+		k.sameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Weight: 1, Limit: driver.All, Owner: second, ExpiresIn: long})
+		k.sameWaiter(e.Waiters[0], driver.Waiter{Weight: 4, Limit: 5, Owner: third, ExpiresIn: long})
+		k.sameWaiter(e.Waiters[1], driver.Waiter{Weight: driver.All, Limit: driver.All, Owner: first, ExpiresIn: 2 * long})
+
+		now := before
+		if k.s.Clock != nil {
+			now = k.s.Clock.Now()
+		}
+		// A server's clock may be wrong, and is shown as it is; a year is another century's mistake of units.
+		for _, since := range []time.Time{e.Holders[0].Since, e.Holders[1].Since, e.Waiters[0].Since, e.Waiters[1].Since} {
+			if d := since.Sub(now).Abs(); d > 365*24*time.Hour || k.s.Clock != nil && d >= time.Microsecond {
+				k.Errorf("since %v, want %v", since, now)
+			}
+		}
+	})
+
+	s.test("SinceIsTheGrantAndNotTheRenewal", func(k *kit) {
+		c := k.mutex()
+		k.a.gets(c)
+		since := k.b.sees(1, 0).Holders[0].Since
+		k.pass(k.u / 4)
+		k.a.keeps(c)
+		k.a.gets(c)
+		if again := k.b.sees(1, 0).Holders[0].Since; !again.Equal(since) {
+			k.Errorf("since %v, after a renewal %v", since, again)
+		}
+	})
+
+	s.test("SinceOfAWaiterIsItsArrival", func(k *kit) {
+		k.a.gets(k.mutex())
+		c := k.mutex(queue(long))
+		k.b.waits(c, 1)
+		since := k.a.sees(1, 1).Waiters[0].Since
+		k.pass(k.u / 4)
+		k.b.waits(c, 1)
+		if again := k.a.sees(1, 1).Waiters[0].Since; !again.Equal(since) {
+			k.Errorf("since %v, after a repeat %v", since, again)
+		}
+	})
+
+	s.test("TheTimeLeftRunsDown", func(k *kit) {
+		k.a.gets(k.mutex(ttl(4 * k.u)))
+		first := k.b.sees(1, 0).Holders[0].ExpiresIn
+		k.pass(k.u)
+		second := k.b.sees(1, 0).Holders[0].ExpiresIn
+		if ran := first - second; ran < k.u/2 || second <= 0 || first > 5*k.u {
+			k.Errorf("%v left, and %v later %v", first, k.u, second)
+		}
+	})
+
+	s.test("IsTheCallersOwnCopy", func(k *kit) {
+		mine := map[string]string{"job": "42"}
+		k.a.gets(k.mutex(owner(driver.Owner{Client: "c", Labels: mine})))
+		k.a.waits(k.mutex(queue(long), owner(driver.Owner{Client: "c", Labels: mine})), 1)
+		mine["job"] = "changed by the claimer"
+		e := k.b.sees(1, 1)
+		for _, o := range []driver.Owner{e.Holders[0].Owner, e.Waiters[0].Owner} {
+			if o.Labels != nil {
+				o.Labels["job"] = "changed by the reader"
+			}
+		}
+		e = k.b.sees(1, 1)
+		for _, o := range []driver.Owner{e.Holders[0].Owner, e.Waiters[0].Owner} {
+			if got := o.Labels["job"]; got != "42" {
+				k.Errorf("the label is %q, want 42", got)
+			}
+		}
+	})
+}
+
+// sameHolder compares all but Since; the time left may have run down a little.
+func (k *kit) sameHolder(got, want driver.Holder) {
+	k.Helper()
+	if got.Fence != want.Fence || got.Weight != want.Weight || got.Limit != want.Limit || got.Lingering != want.Lingering ||
+		!sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
+		k.Errorf("holder = %+v\nwant     %+v", got, want)
+	}
+}
+
+// sameWaiter does the same of a waiter.
+func (k *kit) sameWaiter(got, want driver.Waiter) {
+	k.Helper()
+	if got.Weight != want.Weight || got.Limit != want.Limit || !sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
+		k.Errorf("waiter = %+v\nwant     %+v", got, want)
+	}
+}
+
+// about compares times left: exactly where the clock stands still, roughly where it ran meanwhile.
+func (k *kit) about(got, want time.Duration) bool {
+	if k.s.Clock != nil {
+		return got == want
+	}
+	return got > want-want/4 && got < want+want/4
+}

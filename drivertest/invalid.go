@@ -1,0 +1,180 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// badNames cannot be kept byte for byte by every backend, or cannot be shown.
+var badNames = map[string]string{
+	"Empty":          "",
+	"Of256Bytes":     strings.Repeat("x", driver.MaxName+1),
+	"Of256BytesUTF8": strings.Repeat("x", driver.MaxName-1) + "\u00e9",
+	"NUL":            "a\x00b",
+	"TrailingNUL":    "a\x00",
+	"CRLF":           "a\r\nb",
+	"Newline":        "a\n",
+	"Tab":            "a\tb",
+	"Escape":         "\x1b[2J",
+	"Delete":         "a\x7f",
+	"C1Control":      "a\u0085b",
+	"InvalidUTF8":    "a\xffb",
+	"Overlong":       "a\xc0\x80",
+	"Surrogate":      "\xed\xa0\x80",
+	"CutShort":       "caf\xc3",
+}
+
+// badClaims change one thing of a good claim.
+var badClaims = map[string]option{
+	"ZeroToken":           func(c *driver.Claim) { c.Token = driver.Token{} },
+	"ZeroTTL":             ttl(0),
+	"NegativeTTL":         ttl(-time.Second),
+	"TTLTooShort":         ttl(driver.MinTTL - 1),
+	"TTLTooLong":          ttl(driver.MaxTTL + 1),
+	"OverflowingTTL":      ttl(1<<63 - 1),
+	"MostNegativeTTL":     ttl(-1 << 63),
+	"QueueWithoutWaitTTL": queue(0),
+	"NegativeWaitTTL":     queue(-time.Second),
+	"WaitTTLTooLong":      queue(driver.MaxTTL + 1),
+	"NegativeLockDelay":   lockDelay(-1),
+	"LockDelayTooLong":    lockDelay(driver.MaxTTL + 1),
+	"ZeroWeight":          func(c *driver.Claim) { c.Weight = 0 },
+	"NegativeWeight":      func(c *driver.Claim) { c.Weight = -1 },
+	"ZeroLimit":           func(c *driver.Claim) { c.Weight, c.Limit = 1, 0 },
+	"NegativeLimit":       func(c *driver.Claim) { c.Weight, c.Limit = 1, -1 },
+	"WeightAboveLimit":    func(c *driver.Claim) { c.Weight, c.Limit = 4, 3 },
+	"SomeOfAll":           func(c *driver.Claim) { c.Weight, c.Limit = 2, driver.All },
+	"NegativeFences":      fences(-1),
+	"TooManyFences":       fences(driver.MaxFences + 1),
+	"TooManyLabels":       labels(driver.MaxLabels+1, "v"),
+	"LabelTooLong":        labels(1, strings.Repeat("x", driver.MaxLabel+1)),
+	"LabelNotUTF8":        labels(1, "\xff"),
+	"LabelWithoutKey":     owner(driver.Owner{Labels: map[string]string{"": "v"}}),
+	"NegativePID":         owner(driver.Owner{PID: -1}),
+	"HostTooLong":         owner(driver.Owner{Host: strings.Repeat("h", 1<<17)}),
+	"ClientTooLong":       owner(driver.Owner{Client: strings.Repeat("c", 1<<17)}),
+	"HostNotUTF8":         owner(driver.Owner{Host: "\xff"}),
+}
+
+func labels(n int, value string) option {
+	return func(c *driver.Claim) {
+		c.Owner.Labels = map[string]string{}
+		for i := range n {
+			c.Owner.Labels["key"+strconv.Itoa(i)] = value
+		}
+	}
+}
+
+// testInvalid: what cannot be kept is refused alike by every backend, before anything is sent.
+func testInvalid(s *suite) {
+	s.test("NamesAreRefused", func(k *kit) {
+		calls := map[string]func(d *client, name string) error{
+			"Acquire": func(d *client, name string) error {
+				_, err := d.Acquire(k.ctx, k.mutex(on(name)))
+				return err
+			},
+			"Renew": func(d *client, name string) error {
+				_, err := d.Renew(k.ctx, []driver.Lease{lease(k.mutex()), lease(k.mutex(on(name)))})
+				return err
+			},
+			"Release": func(d *client, name string) error { return d.Release(k.ctx, lease(k.mutex(on(name)))) },
+			"Entry": func(d *client, name string) error {
+				_, err := d.Entry(k.ctx, name)
+				return err
+			},
+		}
+		if s.breaks {
+			calls["Break"] = func(d *client, name string) error {
+				return d.Driver.(driver.Breaker).Break(k.ctx, name, 1, 0, driver.Owner{})
+			}
+		}
+		for what, name := range badNames {
+			for method, call := range calls {
+				k.refusedAsInvalid(method+" of the name "+what, call(k.a, name))
+			}
+		}
+	})
+
+	s.test("ClaimsAreRefusedAndLeaveNothing", func(k *kit) {
+		for what, bad := range badClaims {
+			_, err := k.a.Acquire(k.ctx, k.mutex(bad))
+			k.refusedAsInvalid(what, err)
+		}
+		k.b.sees(0, 0)
+		k.a.gets(k.mutex())
+	})
+
+	s.test("ClaimsAreRefusedAlikeWhileTheNameIsHeld", func(k *kit) {
+		g := k.a.gets(k.mutex())
+		for what, bad := range badClaims {
+			_, err := k.b.Acquire(k.ctx, k.mutex(force, queue(long), bad))
+			k.refusedAsInvalid(what, err)
+		}
+		k.a.heldBy(g.Fence)
+		k.a.sees(1, 0)
+	})
+
+	s.test("RenewalsAndReleasesAreRefusedAndChangeNothing", func(k *kit) {
+		c := k.mutex()
+		k.a.gets(c)
+		for _, d := range []time.Duration{0, -1, driver.MinTTL - 1, driver.MaxTTL + 1, 1<<63 - 1} {
+			_, err := k.a.Renew(k.ctx, []driver.Lease{lease(c), {Name: c.Name, Token: c.Token, TTL: d}})
+			k.refusedAsInvalid("Renew for "+d.String(), err)
+		}
+		for _, d := range []time.Duration{-1, driver.MaxTTL + 1, 1<<63 - 1} {
+			k.refusedAsInvalid("Linger of "+d.String(), k.a.Release(k.ctx, driver.Lease{Name: c.Name, Token: c.Token, Linger: d}))
+		}
+		k.a.keeps(c)
+	})
+
+	if s.breaks {
+		s.test("BreaksAreRefusedAndChangeNothing", func(k *kit) {
+			c := k.mutex()
+			g := k.a.gets(c)
+			for _, d := range []time.Duration{-1, driver.MaxTTL + 1} {
+				k.refusedAsInvalid("Break with a delay of "+d.String(), k.b.breaks(g.Fence, d, driver.Owner{}))
+			}
+			k.refusedAsInvalid("Break by nobody", k.b.breaks(g.Fence, 0, driver.Owner{Labels: map[string]string{"": ""}}))
+			k.a.keeps(c)
+		})
+	}
+
+	s.test("TheLargestOfEverythingIsFine", func(k *kit) {
+		big := driver.Owner{Client: "c", Host: strings.Repeat("h", 255), PID: 1<<31 - 1, Labels: map[string]string{}}
+		for i := range driver.MaxLabels {
+			key := strconv.Itoa(i) + strings.Repeat("k", driver.MaxLabel)
+			big.Labels[key[:driver.MaxLabel]] = strings.Repeat("v", driver.MaxLabel)
+		}
+		k.a.gets(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL)))
+		k.b.waits(k.mutex(owner(big), fences(driver.MaxFences), ttl(driver.MaxTTL), lockDelay(driver.MaxTTL), queue(driver.MaxTTL)), 1)
+		e := k.a.sees(1, 1)
+		if !sameOwner(e.Holders[0].Owner, big) || !sameOwner(e.Waiters[0].Owner, big) {
+			k.Error("the owner did not come back as it was")
+		}
+	})
+}
+
+// refusedAsInvalid wants err to say what was wrong with the input. It lets the test go on to the next input.
+func (k *kit) refusedAsInvalid(what string, err error) {
+	k.Helper()
+	var invalid *driver.InvalidError
+	switch {
+	case err == nil:
+		k.Errorf("%s was accepted", what)
+	case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		k.Errorf("%s reached the backend: %v", what, err)
+	case !errors.Is(err, driver.ErrInvalid) || !errors.As(err, &invalid):
+		k.Errorf("%s: %v (%T); want a *driver.InvalidError", what, err, err)
+	}
+}
+
+// sameOwner compares owners; no labels and empty labels are the same.
+func sameOwner(a, b driver.Owner) bool {
+	return a.Client == b.Client && a.Host == b.Host && a.PID == b.PID && maps.Equal(a.Labels, b.Labels)
+}

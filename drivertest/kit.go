@@ -1,0 +1,214 @@
+package drivertest
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// option changes a claim that a test makes.
+type option func(*driver.Claim)
+
+func ttl(d time.Duration) option       { return func(c *driver.Claim) { c.TTL = d } }
+func lockDelay(d time.Duration) option { return func(c *driver.Claim) { c.LockDelay = d } }
+func fences(n int) option              { return func(c *driver.Claim) { c.Fences = n } }
+func on(name string) option            { return func(c *driver.Claim) { c.Name = name } }
+func owner(o driver.Owner) option      { return func(c *driver.Claim) { c.Owner = o } }
+func force(c *driver.Claim)            { c.Force = true }
+
+// queue makes the claim wait in the queue, where its place lasts d without a repeat.
+func queue(d time.Duration) option {
+	return func(c *driver.Claim) { c.Queue, c.WaitTTL = true, d }
+}
+
+// permits claims weight out of limit on the kit's name, with a token of its own, for long.
+func (k *kit) permits(weight, limit int, options ...option) driver.Claim {
+	c := driver.Claim{
+		Name: k.name, Token: driver.NewToken(), Owner: driver.Owner{Client: "drivertest", Host: "here", PID: 1},
+		Weight: weight, Limit: limit, TTL: long,
+	}
+	for _, o := range options {
+		o(&c)
+	}
+	k.remember(c)
+	return c
+}
+
+// mutex claims all; a writer is the same.
+func (k *kit) mutex(options ...option) driver.Claim {
+	return k.permits(driver.All, driver.All, options...)
+}
+
+// reader claims one of all.
+func (k *kit) reader(options ...option) driver.Claim {
+	return k.permits(1, driver.All, options...)
+}
+
+func lease(c driver.Claim) driver.Lease {
+	return driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+}
+
+// client is a driver with the sentences that tests are made of. They end the test when they are not true,
+// so they are for the test's own goroutine.
+type client struct {
+	driver.Driver
+	k *kit
+}
+
+// gets wants the claim granted.
+func (d *client) gets(c driver.Claim) driver.Grant {
+	d.k.Helper()
+	g, err := d.Acquire(d.k.ctx, c)
+	if err != nil {
+		d.k.Fatalf("Acquire: %v; want it granted", err)
+	}
+	if g.Fence == 0 || g.Run < 1 || g.TTL < c.TTL {
+		d.k.Fatalf("Acquire = %+v; want a fence, a run of at least 1, and a TTL of at least %v", g, c.TTL)
+	}
+	return g
+}
+
+// refused wants the claim refused because of others.
+func (d *client) refused(c driver.Claim) *driver.HeldError {
+	d.k.Helper()
+	g, err := d.Acquire(d.k.ctx, c)
+	var held *driver.HeldError
+	switch {
+	case err == nil:
+		d.k.Fatalf("Acquire = %+v; want it refused", g)
+	case !errors.Is(err, driver.ErrHeld) || !errors.As(err, &held):
+		d.k.Fatalf("Acquire: %v (%T); want a *driver.HeldError", err, err)
+	case g != driver.Grant{}:
+		d.k.Fatalf("Acquire = %+v with the error %v; want no grant with it", g, err)
+	case held.Name != c.Name:
+		d.k.Fatalf("HeldError.Name = %q, want %q", held.Name, c.Name)
+	}
+	return held
+}
+
+// waits wants the claim refused and at this place in the queue.
+func (d *client) waits(c driver.Claim, place int) *driver.HeldError {
+	d.k.Helper()
+	held := d.refused(c)
+	if held.Position != place {
+		d.k.Fatalf("place %d in the queue, want %d", held.Position, place)
+	}
+	return held
+}
+
+// releases wants the claim to have been held, or waiting, until now.
+func (d *client) releases(c driver.Claim) {
+	d.k.Helper()
+	if err := d.Release(d.k.ctx, lease(c)); err != nil {
+		d.k.Fatalf("Release: %v; want nil", err)
+	}
+}
+
+// lingers releases the claim and keeps its name held until that long after the grant.
+func (d *client) lingers(c driver.Claim, linger time.Duration) {
+	d.k.Helper()
+	if err := d.Release(d.k.ctx, driver.Lease{Name: c.Name, Token: c.Token, Linger: linger}); err != nil {
+		d.k.Fatalf("Release with Linger: %v; want nil", err)
+	}
+}
+
+// cannotRelease wants the claim neither to hold nor to wait.
+func (d *client) cannotRelease(c driver.Claim) {
+	d.k.Helper()
+	if err := d.Release(d.k.ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
+		d.k.Fatalf("Release: %v; want ErrNotHeld", err)
+	}
+}
+
+// renew renews one lease, and returns its answer.
+func (d *client) renew(c driver.Claim, for_ time.Duration) error {
+	d.k.Helper()
+	answers := d.renewAll(driver.Lease{Name: c.Name, Token: c.Token, TTL: for_})
+	return answers[0]
+}
+
+// renewAll renews a batch, and wants an answer for each.
+func (d *client) renewAll(leases ...driver.Lease) []error {
+	d.k.Helper()
+	answers, err := d.Renew(d.k.ctx, leases)
+	if err != nil {
+		d.k.Fatalf("Renew: %v; want an answer per lease", err)
+	}
+	if len(answers) != len(leases) {
+		d.k.Fatalf("Renew gave %d answers to %d leases", len(answers), len(leases))
+	}
+	return answers
+}
+
+// keeps wants the claim to be held, and makes it last its TTL from now.
+func (d *client) keeps(c driver.Claim) {
+	d.k.Helper()
+	if err := d.renew(c, c.TTL); err != nil {
+		d.k.Fatalf("Renew: %v; want it held", err)
+	}
+}
+
+// lost wants the claim to hold nothing.
+func (d *client) lost(c driver.Claim) {
+	d.k.Helper()
+	if err := d.renew(c, c.TTL); !errors.Is(err, driver.ErrNotHeld) {
+		d.k.Fatalf("Renew: %v; want ErrNotHeld", err)
+	}
+}
+
+// entry reads one name.
+func (d *client) entry(name string) driver.Entry {
+	d.k.Helper()
+	e, err := d.Entry(d.k.ctx, name)
+	if err != nil {
+		d.k.Fatalf("Entry(%q): %v", name, err)
+	}
+	return e
+}
+
+// sees wants so many holders and waiters of the kit's name.
+func (d *client) sees(holders, waiters int) driver.Entry {
+	d.k.Helper()
+	e := d.entry(d.k.name)
+	if len(e.Holders) != holders || len(e.Waiters) != waiters {
+		d.k.Fatalf("Entry has %d holders and %d waiters, want %d and %d: %+v", len(e.Holders), len(e.Waiters), holders, waiters, e)
+	}
+	return e
+}
+
+// one wants a single holder.
+func (k *kit) one(holders []driver.Holder) driver.Holder {
+	k.Helper()
+	if len(holders) != 1 {
+		k.Fatalf("%d holders, want one: %+v", len(holders), holders)
+	}
+	return holders[0]
+}
+
+// heldBy wants the kit's name to be held with exactly these fences, in the order of the grants.
+func (d *client) heldBy(want ...uint64) {
+	d.k.Helper()
+	var got []uint64
+	for _, h := range d.entry(d.k.name).Holders {
+		got = append(got, h.Fence)
+	}
+	if !slices.Equal(got, want) {
+		d.k.Fatalf("held with fences %d, want %d", got, want)
+	}
+}
+
+// breaks takes the lease with this fence of the kit's name.
+func (d *client) breaks(fence uint64, delay time.Duration, by driver.Owner) error {
+	d.k.Helper()
+	return d.Driver.(driver.Breaker).Break(d.k.ctx, d.k.name, fence, delay, by)
+}
+
+// mustBreak wants the lease with this fence taken.
+func (d *client) mustBreak(fence uint64, delay time.Duration, by driver.Owner) {
+	d.k.Helper()
+	if err := d.breaks(fence, delay, by); err != nil {
+		d.k.Fatalf("Break: %v; want nil", err)
+	}
+}

@@ -1,0 +1,174 @@
+package drivertest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func testList(s *suite) {
+	s.test("YieldsWhatIsHeldWaitedForOrClosedInByteOrder", func(k *kit) {
+		for _, suffix := range []string{"/b", "/a", "/Z", "/\u00e9", "/a/1", "/~", "/a b", "/A"} {
+			k.a.gets(k.mutex(on(k.name + suffix)))
+		}
+		done := k.mutex(on(k.name + "/released"))
+		k.a.gets(done)
+		k.a.releases(done) // its fence may be remembered: that is not news
+		k.b.entry(k.name + "/read")
+		k.lists(k.name, "/A", "/Z", "/a", "/a b", "/a/1", "/b", "/~", "/\u00e9")
+	})
+
+	if s.breaks {
+		s.test("YieldsWhatIsClosed", func(k *kit) {
+			g := k.a.gets(k.mutex())
+			k.b.mustBreak(g.Fence, long, driver.Owner{})
+			k.lists(k.name, "")
+		})
+	}
+
+	s.test("YieldsWhatLingers", func(k *kit) {
+		c := k.mutex()
+		k.a.gets(c)
+		k.a.lingers(c, long)
+		k.lists(k.name, "")
+	})
+
+	s.test("LeavesOutWhatHasExpired", func(k *kit) {
+		k.a.gets(k.mutex(on(k.name+"/dead"), ttl(k.u)))
+		k.a.gets(k.mutex(on(k.name + "/alive")))
+		k.past(k.u)
+		k.lists(k.name, "/alive")
+	})
+
+	s.test("TakesThePrefixLiterally", func(k *kit) {
+		suffixes := []string{
+			"%1", "_1", "*1", "?1", "[a]1", "\\1", "'1", "{a}1", "^1", "$1", "a1", "A1", ".1", "\u00e91", "e\u03011", "\"1", "\\%1", "\U0001f5121",
+		}
+		for _, suffix := range suffixes {
+			k.a.gets(k.mutex(on(k.name + suffix)))
+		}
+		for _, suffix := range suffixes {
+			prefix := strings.TrimSuffix(suffix, "1")
+			var want []string
+			for _, s := range suffixes {
+				if rest, ok := strings.CutPrefix(s, prefix); ok {
+					want = append(want, rest)
+				}
+			}
+			slices.Sort(want)
+			k.lists(k.name+prefix, want...)
+		}
+	})
+
+	s.test("APrefixEndsWhereTheNextBegins", func(k *kit) {
+		// Ranges over an index end at the prefix with its last byte raised: 0xff and the last code points are
+		// where that goes wrong.
+		for _, suffix := range []string{"a", "a\U0010ffff", "a\U0010ffffz", "b", "a\u007e", "a\u00ff"} {
+			k.a.gets(k.mutex(on(k.name + suffix)))
+		}
+		k.lists(k.name+"a", "", "~", "\u00ff", "\U0010ffff", "\U0010ffffz")
+		k.lists(k.name+"a\U0010ffff", "", "z")
+		k.lists(k.name+"b", "")
+		k.lists(k.name + "c")
+	})
+
+	s.test("AWholeNameIsAPrefixOfItself", func(k *kit) {
+		k.a.gets(k.mutex())
+		k.a.gets(k.mutex(on(k.name + "0")))
+		k.lists(k.name, "", "0")
+		k.lists(k.name+"0", "")
+	})
+
+	s.test("AnEmptyPrefixIsEverything", func(k *kit) {
+		k.a.gets(k.mutex())
+		if !slices.Contains(k.list(""), k.name) {
+			k.Errorf("List(\"\") has no %q", k.name)
+		}
+	})
+
+	s.test("MayBeLeftEarly", func(k *kit) {
+		for i := range 5 {
+			k.a.gets(k.mutex(on(k.nth(i))))
+		}
+		seen := 0
+		for _, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
+			if err != nil {
+				k.Fatal(err)
+			}
+			if seen++; seen == 2 {
+				break
+			}
+		}
+		k.b.gets(k.mutex(on(k.nth(0)), force)) // nothing is locked by a listing that was left
+	})
+
+	s.test("MayBeUsedWhileItRuns", func(k *kit) {
+		var claims []driver.Claim
+		for i := range 5 {
+			c := k.mutex(on(k.nth(i)))
+			k.a.gets(c)
+			claims = append(claims, c)
+		}
+		for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
+			if err != nil {
+				k.Fatal(err)
+			}
+			for _, c := range claims {
+				if c.Name == e.Name {
+					k.b.releases(c)
+				}
+			}
+		}
+		k.lists(k.name)
+	})
+
+	s.test("HasTheSameAsEntry", func(k *kit) {
+		k.a.gets(k.mutex(owner(driver.Owner{Client: "c", Labels: map[string]string{"a": "b"}})))
+		k.b.waits(k.mutex(queue(long)), 1)
+		want := k.b.sees(1, 1)
+		for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
+			if err != nil {
+				k.Fatal(err)
+			}
+			if e.Fence != want.Fence || len(e.Holders) != 1 || len(e.Waiters) != 1 || !sameOwner(e.Holders[0].Owner, want.Holders[0].Owner) {
+				k.Errorf("List = %+v\nEntry = %+v", e, want)
+			}
+		}
+	})
+
+	s.test("ManyNamesComeOnceEach", func(k *kit) {
+		const n = 250 // more than a page of most backends
+		var want []string
+		for i := range n {
+			k.a.gets(k.mutex(on(k.nth(i))))
+			want = append(want, strings.TrimPrefix(k.nth(i), k.name))
+		}
+		k.lists(k.name, want...)
+	})
+}
+
+// list reads the names that start with prefix.
+func (k *kit) list(prefix string) []string {
+	k.Helper()
+	var got []string
+	for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, prefix) {
+		if err != nil {
+			k.Fatalf("List(%q): %v", prefix, err)
+		}
+		got = append(got, e.Name)
+	}
+	return got
+}
+
+// lists wants exactly the names of prefix and these suffixes, in this order.
+func (k *kit) lists(prefix string, suffixes ...string) {
+	k.Helper()
+	var want []string
+	for _, s := range suffixes {
+		want = append(want, prefix+s)
+	}
+	if got := k.list(prefix); !slices.Equal(got, want) {
+		k.Fatalf("List(%+q):\n%swant:\n%s", prefix, quoted(got), quoted(want))
+	}
+}

@@ -1,0 +1,113 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"pgregory.net/rapid"
+)
+
+// compare wants both to show the same of every name. It runs before the first operation and after each.
+func (r *random) compare(t *rapid.T) {
+	for _, name := range r.names {
+		got, err := r.client(t).Entry(r.k.ctx, name)
+		want, _ := r.oracle.Entry(r.k.ctx, name)
+		if err != nil {
+			t.Fatalf("Entry: %v", err)
+		}
+		if g, w := r.describe(got), r.describe(want); g != w {
+			t.Fatalf("Entry of %q is\n%s\nwant\n%s", name, g, w)
+		}
+		for i := range want.Holders {
+			r.ordered(t, name, pair{got.Holders[i].Fence, want.Holders[i].Fence})
+		}
+	}
+}
+
+// describe is what both must agree on. The last fence of a name that nobody holds may be forgotten.
+func (r *random) describe(e driver.Entry) string {
+	s := fmt.Sprintf("  closed for %s", r.time(e.ClosedFor))
+	for _, h := range e.Holders {
+		s += fmt.Sprintf("\n  held by %s, %d of %d, for %s, lingering %v", h.Owner.Client, h.Weight, h.Limit, r.time(h.ExpiresIn), h.Lingering)
+	}
+	for _, w := range e.Waiters {
+		s += fmt.Sprintf("\n  waited for by %s, %d of %d, for %s", w.Owner.Client, w.Weight, w.Limit, r.time(w.ExpiresIn))
+	}
+	return s
+}
+
+// time is exact where the clock stands still, and else only says whether there is any, and in which range:
+// everything there is a multiple of an hour.
+func (r *random) time(d time.Duration) string {
+	if r.k.s.Clock == nil {
+		d = d.Round(r.unit)
+	}
+	return d.String()
+}
+
+// same wants two answers to be of the same kind, and refusals to have the same reasons.
+func (r *random) same(t *rapid.T, what string, got, want error) {
+	t.Helper()
+	g, w := r.kind(got), r.kind(want)
+	t.Logf("%s: %s", what, g)
+	if g != w {
+		t.Fatalf("%s: %s (%v)\nmemlock: %s (%v)", what, g, got, w, want)
+	}
+	var gotHeld, wantHeld *driver.HeldError
+	if !errors.As(got, &gotHeld) || !errors.As(want, &wantHeld) {
+		return
+	}
+	r.ordered(t, gotHeld.Name, pair{gotHeld.Fence, wantHeld.Fence})
+	if d := gotHeld.RetryAfter; d != wantHeld.RetryAfter && d != 0 && r.k.s.Clock != nil {
+		t.Fatalf("%s: RetryAfter = %v, memlock: %v", what, d, wantHeld.RetryAfter)
+	}
+}
+
+func (r *random) kind(err error) string {
+	var held *driver.HeldError
+	var broken *driver.BrokenError
+	switch {
+	case err == nil:
+		return "done"
+	case errors.As(err, &held):
+		return fmt.Sprintf("held by %d, place %d, closed for %s", len(held.Holders), held.Position, r.time(held.ClosedFor))
+	case errors.As(err, &broken):
+		return fmt.Sprintf("broken by %s, closed for %s", broken.By.Client, r.time(broken.ClosedFor))
+	case errors.Is(err, driver.ErrNotHeld):
+		return "not held"
+	default:
+		return err.Error()
+	}
+}
+
+// ordered wants the fences of a name to be equal, or at least to have the same order on both sides.
+func (r *random) ordered(t *rapid.T, name string, p pair) {
+	t.Helper()
+	if r.exact && p.got != p.want {
+		t.Fatalf("fence %d, want %d", p.got, p.want)
+	}
+	known := r.fences[name]
+	at, found := slices.BinarySearchFunc(known, p.want, func(k pair, want uint64) int {
+		switch {
+		case k.want < want:
+			return -1
+		case k.want > want:
+			return 1
+		}
+		return 0
+	})
+	switch {
+	case found && known[at].got != p.got:
+		t.Fatalf("fence %d, and %d before for the same grant", p.got, known[at].got)
+	case found:
+		return
+	case at > 0 && known[at-1].got >= p.got:
+		t.Fatalf("fence %d does not come after %d", p.got, known[at-1].got)
+	case at < len(known) && known[at].got <= p.got:
+		t.Fatalf("fence %d does not come before %d", p.got, known[at].got)
+	}
+	r.fences[name] = slices.Insert(known, at, p)
+}

@@ -1,0 +1,103 @@
+package drivertest
+
+import "github.com/pawl-go/pawl/driver"
+
+// A name that was passed on to a waiter who does not know it yet.
+func testPromotion(s *suite) {
+	// promoted makes holder release, so that waiter has the name.
+	promoted := func(k *kit, waiter driver.Claim) {
+		k.Helper()
+		holder := k.mutex()
+		k.a.gets(holder)
+		k.b.waits(waiter, 1)
+		k.a.releases(holder)
+		k.a.sees(1, 0)
+	}
+
+	s.test("LastsAsLongAsThePlace", func(k *kit) {
+		waiter := k.mutex(queue(2 * k.u))
+		promoted(k, waiter)
+		k.pass(k.u + k.u/4)
+		k.a.refused(k.mutex())
+		k.past(k.u)
+		k.a.gets(k.mutex())
+		k.b.lost(waiter)
+	})
+
+	s.exact("IsOverAtTheVeryInstant", func(k *kit) {
+		waiter := k.mutex(queue(k.u))
+		promoted(k, waiter)
+		k.past(k.u - instant)
+		k.a.refused(k.mutex())
+		k.past(instant)
+		k.a.gets(k.mutex())
+		k.b.lost(waiter)
+	})
+
+	// So a waiter that died costs the others its WaitTTL, whenever its turn came. One that lives trusts the grant
+	// for its WaitTTL from the sending of its last ask, which is no longer.
+	s.test("LastsNoLongerThanThePlaceWouldHave", func(k *kit) {
+		holder, waiter := k.mutex(), k.mutex(queue(2*k.u))
+		k.a.gets(holder)
+		k.b.waits(waiter, 1)
+		k.pass(k.u)
+		k.a.releases(holder)
+		k.a.refused(k.mutex())
+		k.past(k.u + k.u/4)
+		k.a.gets(k.mutex())
+		k.b.lost(waiter)
+	})
+
+	s.test("TheNextAcquireMakesItATTL", func(k *kit) {
+		waiter := k.mutex(queue(k.u), ttl(4*k.u))
+		promoted(k, waiter)
+		k.b.gets(waiter)
+		k.pass(2 * k.u)
+		k.a.refused(k.mutex())
+		k.past(2 * k.u)
+		k.a.gets(k.mutex())
+	})
+
+	s.test("TheNextRenewalMakesItATTL", func(k *kit) {
+		waiter := k.mutex(queue(k.u), ttl(4*k.u))
+		promoted(k, waiter)
+		k.b.keeps(waiter)
+		k.pass(2 * k.u)
+		k.a.refused(k.mutex())
+		k.past(2 * k.u)
+		k.a.gets(k.mutex())
+	})
+
+	s.test("RepeatedAsksAnswerWithTheSameGrant", func(k *kit) {
+		waiter := k.mutex(queue(long), fences(4))
+		promoted(k, waiter)
+		first := k.b.gets(waiter)
+		if again := k.a.gets(waiter); again.Fence != first.Fence || again.Run != first.Run {
+			k.Errorf("the repeat got %+v, the first %+v", again, first)
+		}
+		k.a.heldBy(first.Fence)
+	})
+
+	s.test("KeepsTheClaimsWeightAndOwner", func(k *kit) {
+		who := driver.Owner{Client: "waiter", Host: "web-2", PID: 7, Labels: map[string]string{"a": "b"}}
+		promoted(k, k.permits(2, 3, queue(long), owner(who)))
+		h := k.one(k.a.entry(k.name).Holders)
+		if h.Weight != 2 || h.Limit != 3 || !sameOwner(h.Owner, who) {
+			k.Errorf("%+v; want 2 of 3 by %+v", h, who)
+		}
+		k.a.gets(k.permits(1, 3))
+	})
+
+	s.test("MissedIsPassedOnToTheNext", func(k *kit) {
+		holder, dead, alive := k.mutex(), k.mutex(queue(k.u)), k.mutex(queue(long))
+		k.a.gets(holder)
+		k.a.waits(dead, 1)
+		k.b.waits(alive, 2)
+		k.a.releases(holder)
+		k.past(k.u)
+		k.a.refused(k.mutex()) // whoever comes next passes it on
+		g := k.b.gets(alive)
+		k.a.heldBy(g.Fence)
+		k.a.lost(dead)
+	})
+}

@@ -1,0 +1,55 @@
+package drivertest
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func testProperties(s *suite) {
+	s.test("SayWhoseClockDecides", func(k *kit) {
+		p := k.a.Properties()
+		if p.Backend == "" || p.FenceSurvives == "" {
+			k.Errorf("%+v; want a Backend and FenceSurvives", p)
+		}
+		if !slices.Contains([]string{"process", "host", "server"}, p.Clock) {
+			k.Errorf("Clock = %q; want process, host or server", p.Clock)
+		}
+	})
+	s.test("TheShortestTTLIsGranted", func(k *kit) {
+		shortest := max(k.a.Properties().MinTTL, driver.MinTTL)
+		k.a.gets(k.mutex(ttl(shortest)))
+	})
+	if s.diagnoses {
+		testDoctor(s)
+	}
+	s.test("PushNeedsASignaler", func(k *kit) {
+		if _, ok := k.a.Driver.(driver.Signaler); k.a.Properties().Push && !ok {
+			k.Errorf("Push is true, and %T has no Listen", k.a.Driver)
+		}
+	})
+}
+
+func testDoctor(s *suite) {
+	s.test("ADoctorsFindingsSayWhatIsWrongAndWhatToDo", func(k *kit) {
+		doctor := k.a.Driver.(driver.Doctor)
+		findings, err := doctor.Diagnose(k.ctx)
+		if err != nil {
+			k.Fatalf("Diagnose: %v", err)
+		}
+		severities := []string{"error", "warning", "info"} // the most serious first
+		rank := 0
+		for _, f := range findings {
+			at := slices.Index(severities, f.Severity)
+			if at < rank || f.Subject == "" || f.Detail == "" || f.Advice == "" {
+				k.Errorf("finding %+v after one of severity %q; want all fields, and the most serious first", f, severities[rank])
+			}
+			rank = max(rank, at)
+		}
+		k.closes(k.a)
+		if _, err := doctor.Diagnose(k.ctx); !errors.Is(err, driver.ErrClosed) {
+			k.Errorf("Diagnose after Close: %v; want ErrClosed", err)
+		}
+	})
+}

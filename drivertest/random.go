@@ -1,0 +1,214 @@
+package drivertest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+	"pgregory.net/rapid"
+)
+
+// testRandom feeds the same random operations to the backend under test and to memlock, and wants the same
+// answers. Where the clock is injected both have the same one, time passes, and fences are equal; where it is
+// not, everything lasts long, and fences have the same order.
+func testRandom(s *suite) {
+	s.test("OperationsAreAnsweredAsByMemlock", func(k *kit) {
+		rapid.Check(k.T, func(t *rapid.T) {
+			r := newRandom(k, t)
+			t.Repeat(map[string]func(*rapid.T){
+				"acquire": r.acquire,
+				"again":   r.acquire, // it is the most frequent in life
+				"renew":   r.renew,
+				"release": r.release,
+				"settle":  r.release, // as many endings as beginnings, or nothing is ever granted
+				"break":   r.breakOne,
+				"advance": r.advance,
+				"":        r.compare,
+			})
+		})
+	})
+
+	s.test("OperationsAreAnsweredAlikeByBothClients", func(k *kit) {
+		// What one client did, the other sees at once.
+		rapid.Check(k.T, func(t *rapid.T) {
+			name := k.serial()
+			c := k.mutex(on(name))
+			if rapid.Bool().Draw(t, "reader") {
+				c = k.reader(on(name))
+			}
+			held := false
+			for range rapid.IntRange(1, 12).Draw(t, "steps") {
+				d := k.either(t)
+				switch rapid.IntRange(0, 2).Draw(t, "operation") {
+				case 0:
+					_, err := d.Acquire(k.ctx, c)
+					t.Logf("acquire: %v", err)
+					if err != nil {
+						t.Fatalf("Acquire: %v; want it granted", err)
+					}
+					held = true
+				case 1:
+					err := d.Release(k.ctx, lease(c))
+					t.Logf("release: %v", err)
+					if (err == nil) != held {
+						t.Fatalf("Release: %v, and held was %v", err, held)
+					}
+					held = false
+				case 2:
+					answers, err := d.Renew(k.ctx, []driver.Lease{lease(c)})
+					t.Logf("renew: %v, %v", answers, err)
+					if err != nil || (answers[0] == nil) != held {
+						t.Fatalf("Renew: %v, %v, and held was %v", answers, err, held)
+					}
+				}
+			}
+		})
+	})
+}
+
+// either draws one of the clients. What is drawn is printed, and a client may have a password inside.
+func (k *kit) either(t *rapid.T) *client {
+	if rapid.Bool().Draw(t, "by the second client") {
+		return k.b
+	}
+	return k.a
+}
+
+func (k *kit) serial() string { return fmt.Sprintf("%s/%d", k.name, serial.Add(1)) }
+
+// random is one run: a few claims on a few names, and both drivers.
+type random struct {
+	k      *kit
+	oracle driver.Driver
+	unit   time.Duration
+	claims []driver.Claim
+	names  []string
+	last   []pair // of each claim: the grants that both answered with last
+	fences map[string][]pair
+	exact  bool // fences are equal, and not only in the same order
+}
+
+// pair is a fence on the backend under test, and the one of the same grant at the oracle.
+type pair struct{ got, want uint64 }
+
+func newRandom(k *kit, t *rapid.T) *random {
+	r := &random{k: k, unit: long, fences: map[string][]pair{}, exact: k.s.Clock != nil}
+	o := &memlock.Options{}
+	if k.s.Clock != nil {
+		r.unit, o.Now = k.u, k.s.Clock.Now
+	} else {
+		o.Now = memlock.NewClock(time.Now()).Now // stands still, for nothing ends meanwhile on the other side either
+	}
+	r.oracle = memlock.New(o)
+
+	for range rapid.IntRange(1, 2).Draw(t, "names") {
+		r.names = append(r.names, k.serial())
+	}
+	limits := []int{1, 2, 3, driver.All}
+	for i := range rapid.IntRange(2, 6).Draw(t, "claims") {
+		limit := rapid.SampledFrom(limits).Draw(t, "limit")
+		var weight int
+		if limit == driver.All {
+			weight = rapid.SampledFrom([]int{1, driver.All}).Draw(t, "weight")
+		} else {
+			weight = rapid.IntRange(1, limit).Draw(t, "weight")
+		}
+		c := k.permits(weight, limit, on(rapid.SampledFrom(r.names).Draw(t, "name")))
+		c.Owner.Client = fmt.Sprintf("claim %d", i)
+		c.TTL, c.WaitTTL = r.span(t, "TTL", 1), r.span(t, "wait TTL", 1)
+		c.LockDelay = r.span(t, "lock-delay", 0)
+		c.Fences = rapid.SampledFrom([]int{0, 1, 7}).Draw(t, "fences")
+		r.claims = append(r.claims, c)
+	}
+	r.last = make([]pair, len(r.claims))
+	return r
+}
+
+// span draws a time. They are few, and multiples of each other, so that ends often meet.
+func (r *random) span(t *rapid.T, what string, least int) time.Duration {
+	return time.Duration(rapid.IntRange(least, 4).Draw(t, what)) * r.unit
+}
+
+func (r *random) client(t *rapid.T) *client {
+	return r.k.either(t)
+}
+
+func (r *random) claim(t *rapid.T) int { return rapid.IntRange(0, len(r.claims)-1).Draw(t, "claim") }
+
+func (r *random) acquire(t *rapid.T) {
+	i := r.claim(t)
+	c := r.claims[i]
+	c.Queue = rapid.Bool().Draw(t, "queue")
+	c.Force = rapid.IntRange(0, 9).Draw(t, "force") == 0
+	got, gotErr := r.client(t).Acquire(r.k.ctx, c)
+	want, wantErr := r.oracle.Acquire(r.k.ctx, c)
+	r.same(t, "Acquire", gotErr, wantErr)
+	if gotErr != nil {
+		return
+	}
+	r.exact = r.exact && got.Run == want.Run // fewer than asked for are allowed
+	r.ordered(t, c.Name, pair{got.Fence, want.Fence})
+	r.last[i] = pair{got.Fence, want.Fence}
+}
+
+// renew renews a batch in which names, and leases, may stand several times.
+func (r *random) renew(t *rapid.T) {
+	var batch []driver.Lease
+	for range rapid.IntRange(0, 3).Draw(t, "batch") {
+		l := lease(r.claims[r.claim(t)])
+		if rapid.IntRange(0, 4).Draw(t, "of another name") == 0 {
+			l.Name = rapid.SampledFrom(r.names).Draw(t, "name")
+		}
+		l.TTL = r.span(t, "TTL", 1)
+		batch = append(batch, l)
+	}
+	got, err := r.client(t).Renew(r.k.ctx, batch)
+	want, _ := r.oracle.Renew(r.k.ctx, batch)
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("Renew: %d answers, %v; want %d", len(got), err, len(want))
+	}
+	for i := range want {
+		r.same(t, fmt.Sprintf("Renew, answer %d,", i), got[i], want[i])
+	}
+}
+
+func (r *random) release(t *rapid.T) {
+	l := lease(r.claims[r.claim(t)])
+	if rapid.IntRange(0, 3).Draw(t, "linger") == 0 {
+		l.Linger = r.span(t, "for", 0)
+	}
+	r.same(t, "Release", r.client(t).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
+}
+
+// breakOne breaks the last grant of a claim, or a fence beside it. Far from it the two may differ: with a
+// fence of its own order, the backend under test may have granted it to somebody.
+func (r *random) breakOne(t *rapid.T) {
+	breaker, ok := r.client(t).Driver.(driver.Breaker)
+	i := r.claim(t)
+	if !ok || r.last[i].got == 0 {
+		return
+	}
+	off := uint64(0)
+	if r.exact {
+		off = uint64(rapid.IntRange(0, 8).Draw(t, "off"))
+	}
+	delay := r.span(t, "delay", 0)
+	by := driver.Owner{Client: "op"}
+	name := r.claims[i].Name
+	r.same(t, "Break",
+		breaker.Break(r.k.ctx, name, r.last[i].got+off, delay, by),
+		r.oracle.(driver.Breaker).Break(r.k.ctx, name, r.last[i].want+off, delay, by))
+}
+
+// advance lets time pass where it can: to an end that somebody has, or just before it.
+func (r *random) advance(t *rapid.T) {
+	if r.k.s.Clock == nil {
+		return
+	}
+	d := r.span(t, "time", 0)
+	if d > 0 && rapid.IntRange(0, 3).Draw(t, "just before") == 0 {
+		d -= instant
+	}
+	r.k.s.Clock.Advance(d)
+}

@@ -1,0 +1,97 @@
+package drivertest
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testSecret: whoever knows a token can release its lease, so no output has one.
+func testSecret(s *suite) {
+	s.test("NoTokenStandsInAnyAnswer", func(k *kit) {
+		holder, waiter, other := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
+		var said []any
+		g := k.a.gets(holder)
+		said = append(said, g, k.b.waits(waiter, 1), k.b.refused(k.mutex()))
+		said = append(said, k.b.renew(other, long), k.b.Release(k.ctx, lease(other)), k.b.entry(k.name))
+		if s.lists {
+			for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
+				said = append(said, e, err)
+			}
+		}
+		if s.breaks {
+			said = append(said, k.b.breaks(g.Fence+uint64(g.Run), 0, driver.Owner{}))
+			k.b.mustBreak(g.Fence, long, driver.Owner{Client: "op"})
+			said = append(said, k.a.renew(holder, long), k.a.Release(k.ctx, lease(holder)), k.b.refused(k.mutex()))
+		}
+		bad := holder
+		bad.TTL = 0
+		_, err := k.a.Acquire(k.ctx, bad)
+		said = append(said, err, k.a.Properties())
+		for _, v := range said {
+			k.noToken(v, holder.Token, waiter.Token, other.Token)
+		}
+	})
+
+	s.test("NoTokenStandsInAnErrorOfAClosedClient", func(k *kit) {
+		c := k.mutex()
+		d := k.s.Open(k.T)
+		_, _ = d.Acquire(k.ctx, c)
+		if err := d.Close(); err != nil {
+			k.Fatal(err)
+		}
+		_, err := d.Acquire(k.ctx, c)
+		k.noToken(err, c.Token)
+		_, err = d.Renew(k.ctx, []driver.Lease{lease(c)})
+		k.noToken(err, c.Token)
+		k.noToken(d.Release(k.ctx, lease(c)), c.Token)
+	})
+}
+
+// noToken looks for the tokens in every way that v and its causes print.
+func (k *kit) noToken(v any, tokens ...driver.Token) {
+	k.Helper()
+	said := []string{}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		said = append(said, fmt.Sprintf(verb, v))
+	}
+	if b, err := json.Marshal(v); err == nil {
+		said = append(said, string(b))
+	}
+	if err, ok := v.(error); ok {
+		for ; err != nil; err = errors.Unwrap(err) {
+			said = append(said, err.Error(), fmt.Sprintf("%#v", err))
+		}
+	}
+	for _, t := range tokens {
+		for _, form := range spellings(t) {
+			for _, s := range said {
+				if strings.Contains(s, form) {
+					k.Fatalf("a token stands in the output of a %T: %s", v, s)
+				}
+			}
+		}
+	}
+}
+
+// spellings are the ways in which a token shows in text. Half of it is a secret, too.
+func spellings(t driver.Token) []string {
+	half := t[:len(t)/2]
+	var dec, list []string
+	for _, b := range half {
+		dec = append(dec, strconv.Itoa(int(b)))
+		list = append(list, fmt.Sprintf("%#x", b))
+	}
+	return []string{
+		string(half), hex.EncodeToString(half), strings.ToUpper(hex.EncodeToString(half)),
+		fmt.Sprintf("% x", half), strings.Join(dec, " "), strings.Join(dec, ", "), strings.Join(dec, ","), strings.Join(list, ", "),
+		base64.StdEncoding.EncodeToString(half)[:10], base64.URLEncoding.EncodeToString(half)[:10],
+		strings.Trim(strconv.Quote(string(half)), `"`),
+	}
+}

@@ -1,0 +1,169 @@
+package drivertest
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testSignals runs where Properties().Push says that signals arrive. Nothing may depend on one, and yet a
+// backend whose signals never come is slower than it says.
+func testSignals(s *suite) {
+	s.test("APromotedWaiterHearsThatItWasGrantedAndItsFence", func(k *kit) {
+		holder, waiter := k.mutex(), k.mutex(queue(long), fences(5))
+		heard := k.b.listen()
+		k.a.gets(holder)
+		k.b.waits(waiter, 1)
+		k.a.releases(holder)
+		sig := heard.next(driver.Granted, waiter)
+		g := k.b.gets(waiter)
+		if sig.Fence != g.Fence || sig.Run != g.Run {
+			k.Errorf("heard the fence %d and a run of %d; the grant is %+v", sig.Fence, sig.Run, g)
+		}
+	})
+
+	s.test("EachOfSeveralPromotedWaitersHearsOfItsOwnGrant", func(k *kit) {
+		holder := k.mutex()
+		k.a.gets(holder)
+		fromA, fromB := k.a.listen(), k.b.listen()
+		one, two := k.reader(queue(long)), k.reader(queue(long))
+		k.a.waits(one, 1)
+		k.b.waits(two, 2)
+		k.b.releases(holder)
+		f1, f2 := fromA.next(driver.Granted, one).Fence, fromB.next(driver.Granted, two).Fence
+		k.a.heldBy(f1, f2)
+	})
+
+	s.test("AWaiterHearsWhenTheOneAheadLeaves", func(k *kit) {
+		k.a.gets(k.permits(1, 3))
+		large, small := k.permits(3, 3, queue(long)), k.permits(1, 3, queue(long))
+		heard := k.b.listen()
+		k.a.waits(large, 1)
+		k.b.waits(small, 2)
+		k.a.releases(large)
+		heard.next(driver.Granted, small)
+	})
+
+	s.test("AWaiterHearsWhenSomebodyFindsTheHolderExpired", func(k *kit) {
+		k.a.gets(k.mutex(ttl(k.u)))
+		waiter := k.mutex(queue(8 * k.u))
+		heard := k.b.listen()
+		k.b.waits(waiter, 1)
+		k.past(k.u)
+		k.a.refused(k.mutex())
+		heard.next(driver.Granted, waiter)
+	})
+
+	s.test("AForcedOutHolderHearsThatItLost", func(k *kit) {
+		one, two := k.permits(1, 2), k.permits(1, 2)
+		fromA, fromB := k.a.listen(), k.b.listen()
+		k.a.gets(one)
+		k.b.gets(two)
+		k.b.gets(k.mutex(force))
+		fromA.next(driver.Lost, one)
+		fromB.next(driver.Lost, two)
+	})
+
+	s.test("APromotedHolderHearsThatItLost", func(k *kit) {
+		holder, waiter := k.mutex(), k.mutex(queue(long))
+		heard := k.b.listen()
+		k.a.gets(holder)
+		k.b.waits(waiter, 1)
+		k.a.releases(holder)
+		heard.next(driver.Granted, waiter)
+		k.a.gets(k.mutex(force))
+		heard.next(driver.Lost, waiter)
+	})
+
+	if s.breaks {
+		s.test("ABrokenHolderHearsThatItLost", func(k *kit) {
+			c := k.mutex()
+			heard := k.a.listen()
+			g := k.a.gets(c)
+			k.b.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
+			heard.next(driver.Lost, c)
+		})
+
+		s.test("AWaiterHearsWhenTheHolderIsBroken", func(k *kit) {
+			waiter := k.mutex(queue(long))
+			heard := k.b.listen()
+			g := k.a.gets(k.mutex())
+			k.b.waits(waiter, 1)
+			k.a.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
+			heard.next(driver.Granted, waiter)
+		})
+	}
+
+	s.test("EveryListenerHearsAndAStoppedOneNoMore", func(k *kit) {
+		first, second, stopped := k.b.listen(), k.b.listen(), k.b.listen()
+		holder, waiter := k.mutex(), k.mutex(queue(long))
+		k.a.gets(holder)
+		k.b.waits(waiter, 1)
+		stopped.stop()
+		stopped.stop() // twice is as good as once
+		k.a.releases(holder)
+		first.next(driver.Granted, waiter)
+		second.next(driver.Granted, waiter)
+		select {
+		case sig := <-stopped.heard:
+			k.Errorf("a stopped listener heard %+v", sig)
+		default:
+		}
+	})
+
+	s.test("NobodyHearsOfTokensThatAnotherClientClaimed", func(k *kit) {
+		theirs, mine := k.a.listen(), k.b.listen()
+		holder, waiter := k.mutex(), k.mutex(queue(long))
+		k.a.gets(holder)
+		k.b.waits(waiter, 1)
+		k.a.releases(holder)
+		mine.next(driver.Granted, waiter) // by then the other's would have come, too
+		for {
+			select {
+			case sig := <-theirs.heard:
+				if sig.Token == waiter.Token {
+					k.Fatalf("another client heard %+v", sig)
+				}
+				continue
+			default:
+			}
+			break
+		}
+	})
+}
+
+// listener collects the signals of one client.
+type listener struct {
+	k     *kit
+	heard chan driver.Signal
+	stop  func()
+}
+
+func (d *client) listen() *listener {
+	// A listener does not block. Nothing here sends more signals than fit.
+	l := &listener{k: d.k, heard: make(chan driver.Signal, 1024)}
+	l.stop = d.Driver.(driver.Signaler).Listen(func(s driver.Signal) {
+		select {
+		case l.heard <- s:
+		default:
+		}
+	})
+	d.k.Cleanup(l.stop)
+	return l
+}
+
+// next waits for the signal of this kind for this claim. Others may come before it: Look, and repeats.
+func (l *listener) next(kind driver.SignalKind, c driver.Claim) driver.Signal {
+	l.k.Helper()
+	missing := time.After(l.k.s.Patience)
+	for {
+		select {
+		case s := <-l.heard:
+			if s.Kind == kind && s.Token == c.Token {
+				return s
+			}
+		case <-missing:
+			l.k.Fatalf("no signal of kind %d for the token came within %v", kind, l.k.s.Patience)
+		}
+	}
+}
