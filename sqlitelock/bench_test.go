@@ -1,0 +1,143 @@
+package sqlitelock
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func cycle(tb testing.TB, d driver.Driver, name string) {
+	c := mutex(name)
+	mustAcquire(tb, d, c)
+	mustRelease(tb, d, c)
+}
+
+func perSecond(b *testing.B, cycles int) {
+	b.ReportMetric(float64(cycles)/b.Elapsed().Seconds(), "cycles/s")
+}
+
+// BenchmarkCycle acquires and releases a name, in one goroutine.
+func BenchmarkCycle(b *testing.B) {
+	d := open(b, file(b), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		cycle(b, d, "report:nightly")
+	}
+	perSecond(b, b.N)
+}
+
+// BenchmarkCycleOfManyNames does so with one of 100 000 names each time.
+func BenchmarkCycleOfManyNames(b *testing.B) {
+	d := open(b, file(b), nil)
+	for i := range 100_000 {
+		cycle(b, d, "job:"+strconv.Itoa(i))
+	}
+	i := 0
+	for b.Loop() {
+		cycle(b, d, "job:"+strconv.Itoa(i*7919%100_000))
+		i++
+	}
+	perSecond(b, b.N)
+}
+
+// BenchmarkWriters is goroutines with names of their own, through one driver and through two.
+func BenchmarkWriters(b *testing.B) {
+	for _, writers := range []int{2, 64} {
+		for _, drivers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%dOn%d", writers, drivers), func(b *testing.B) {
+				path := file(b)
+				var ds []*Driver
+				for range drivers {
+					ds = append(ds, open(b, path, nil))
+				}
+				b.ResetTimer()
+				var done sync.WaitGroup
+				for i := range writers {
+					done.Go(func() {
+						for range b.N {
+							cycle(b, ds[i%drivers], "job:"+strconv.Itoa(i))
+						}
+					})
+				}
+				done.Wait()
+				perSecond(b, writers*b.N)
+			})
+		}
+	}
+}
+
+// childHammers cycles as fast as it can, and says how often it did and what the longest took.
+func childHammers(d *Driver) {
+	name := "job:" + d.Inbox()
+	cycles, worst := 0, time.Duration(0)
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); cycles++ {
+		began := time.Now()
+		c := mutex(name)
+		if _, err := d.Acquire(ctx, c); err != nil {
+			panic(err)
+		}
+		if err := d.Release(ctx, lease(c)); err != nil {
+			panic(err)
+		}
+		worst = max(worst, time.Since(began))
+	}
+	fmt.Println(cycles, worst.Microseconds())
+}
+
+// BenchmarkProcesses lets processes with names of their own write as fast as they can, for three seconds.
+func BenchmarkProcesses(b *testing.B) {
+	for _, n := range []int{2, 8} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			path := file(b)
+			said := make(chan string)
+			for range n {
+				_, out := spawn(b, "hammer", path)
+				go func() {
+					out.Scan()
+					said <- out.Text()
+				}()
+			}
+			total, least, worst := 0, math.MaxInt, 0
+			for range n {
+				var cycles, took int
+				if _, err := fmt.Fscan(strings.NewReader(<-said), &cycles, &took); err != nil {
+					b.Fatal(err)
+				}
+				total, least, worst = total+cycles, min(least, cycles), max(worst, took)
+			}
+			b.ReportMetric(float64(total)/3, "cycles/s")
+			b.ReportMetric(float64(least)*float64(n)/float64(total), "least/fair")
+			b.ReportMetric(float64(worst), "worst-µs")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkLook is one look for signals that finds nothing.
+func BenchmarkLook(b *testing.B) {
+	d := open(b, file(b), nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		d.table.look(false)
+	}
+}
+
+func BenchmarkOpenAndClose(b *testing.B) {
+	path := file(b)
+	open(b, path, nil)
+	for b.Loop() {
+		d, err := Open(ctx, path, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package sqlitelock
+
+import (
+	"net"
+	"syscall"
+)
+
+// A doorbell tells another process of this host that there is a signal for it, so that it need not look all
+// the time: an empty datagram to an abstract socket, which has no file that could be left behind. It goes
+// astray between containers that share the folder but not the network; then looking has to do.
+//
+// Anybody on the host may ring. All that it does is to make us look.
+type doorbell struct{ conn *net.UnixConn }
+
+func doorbellName(inbox string) string { return "@pawl-" + inbox }
+
+// newDoorbell hangs up the bell of an inbox, or is nil where that cannot be done.
+func newDoorbell(inbox string) *doorbell {
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: doorbellName(inbox), Net: "unixgram"})
+	if err != nil {
+		return nil
+	}
+	return &doorbell{conn: conn}
+}
+
+// ring rings at another inbox, if somebody is in, and never waits: a bell that cannot take more rings already.
+func (b *doorbell) ring(inbox string) {
+	if b == nil {
+		return
+	}
+	raw, err := b.conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Write(func(fd uintptr) bool {
+		_ = syscall.Sendto(int(fd), nil, syscall.MSG_DONTWAIT, &syscall.SockaddrUnix{Name: doorbellName(inbox)})
+		return true
+	})
+}
+
+// listen calls f for each ring, until close.
+func (b *doorbell) listen(f func()) {
+	if b == nil {
+		return
+	}
+	var nothing [1]byte
+	for {
+		if _, _, err := b.conn.ReadFromUnix(nothing[:]); err != nil {
+			return
+		}
+		f()
+	}
+}
+
+func (b *doorbell) close() {
+	if b != nil {
+		_ = b.conn.Close()
+	}
+}

@@ -1,0 +1,96 @@
+package sqlitelock
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// backend is how errors name the file.
+func backend(path string) string { return "sqlite " + path }
+
+// code is SQLite's result code in err, without its extension; 0 if there is none.
+func code(err error) int { return extendedCode(err) & 0xff }
+
+func extendedCode(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code()
+	}
+	return 0
+}
+
+// isBusy reports whether another connection is in the way, for the moment.
+func isBusy(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
+		return true
+	}
+	return false
+}
+
+func isFull(err error) bool {
+	return code(err) == sqlite3.SQLITE_FULL || extendedCode(err) == sqlite3.SQLITE_IOERR_SHMSIZE
+}
+
+// isTransient reports whether an error of the operating system may pass by itself.
+func isTransient(err error) bool {
+	for _, passing := range []error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.EINTR, syscall.EAGAIN} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// trouble makes a driver.Error of what went wrong with the file, with advice. The end of the caller's ctx,
+// and what is typed already, pass as they are.
+func (t *table) trouble(op string, err error) error {
+	var typed *driver.Error
+	switch {
+	case err == nil, errors.Is(err, driver.ErrClosed), errors.As(err, &typed):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	hint, permanent := advice(err)
+	return &driver.Error{Backend: backend(t.path), Op: op, Hint: hint, Permanent: permanent, Err: err}
+}
+
+const busyHint = "another process keeps the write lock: a backup, a stopped process, or an sqlite3 shell with an open transaction?"
+
+func advice(err error) (hint string, permanent bool) {
+	var replaced *replacedError
+	var corrupt *locktable.CorruptError
+	var foreign *schemaError
+	switch {
+	case errors.As(err, &replaced):
+		return "whoever opens the path now locks another file: stop every program that uses it, then start them again", true
+	case errors.As(err, &corrupt):
+		return "nobody is granted this name until its row is repaired, or deleted while nobody holds it: DELETE FROM entries WHERE name = ...", true
+	case errors.As(err, &foreign):
+		return foreign.hint, true
+	case isFull(err):
+		return "the disk, or a quota, is full: leases end by themselves, new ones need some free space", false
+	case isBusy(err), errors.Is(err, errQueue):
+		return busyHint, false
+	}
+	switch code(err) {
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return "the file, its -wal, its -shm and their folder have to be writable: look at owner, mode and mount", true
+	case sqlite3.SQLITE_NOTADB:
+		return "it is no SQLite file: give another path", true
+	case sqlite3.SQLITE_CORRUPT:
+		return "the file is damaged: stop all that use it, move it away with its -wal and -shm, and start again; fences will rise all the same", true
+	case sqlite3.SQLITE_CANTOPEN:
+		return "look at the owner and mode of the file and its folder, and at the limit of open files", false
+	case sqlite3.SQLITE_IOERR:
+		return "the disk or its filesystem fails: see the system's log", false
+	}
+	return "", false
+}

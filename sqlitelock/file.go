@@ -1,0 +1,138 @@
+package sqlitelock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// making is held while a file is made. Closing any descriptor of a file drops all the POSIX locks that this
+// process has on it, SQLite's included, so nobody may open the file while the one that made it is not closed.
+// For the same reason nothing in this package ever opens an existing file but through SQLite.
+var making sync.Mutex
+
+// makeFile makes path an existing regular file, and returns its name without symbolic links: SQLite names the
+// companions after that.
+func makeFile(path string) (string, error) {
+	if strings.ContainsRune(path, 0) || path == "" {
+		return "", &driver.InvalidError{What: "path", Problem: "is " + quote(path), Allowed: "the name of a file"}
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fileError(path, "", err)
+	}
+	making.Lock()
+	defer making.Unlock()
+
+	if err := os.MkdirAll(filepath.Dir(abs), 0o700); err != nil {
+		return "", fileError(abs, "its folder cannot be made: choose another path, or make it yourself", err)
+	}
+	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case err == nil:
+		if err := f.Close(); err != nil {
+			return "", fileError(abs, "", err)
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return "", fileError(abs, "the file cannot be made: look at its folder's owner and mode, and whether the disk is full or mounted read-only", err)
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", fileError(abs, "", err)
+	}
+	info, err := os.Stat(real)
+	switch {
+	case err != nil:
+		return "", fileError(abs, "", err)
+	case info.IsDir():
+		return "", fileError(abs, "name a file in it", errors.New("it is a folder"))
+	case !info.Mode().IsRegular():
+		return "", fileError(abs, "name a regular file", fmt.Errorf("it is no file (%v)", info.Mode().Type()))
+	}
+	return real, nil
+}
+
+// writable tells why no file can be made in a folder, if so.
+func writable(folder string) error {
+	f, err := os.CreateTemp(folder, ".pawl-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// fileError is trouble before there is a connection. Mostly asking again will not help; a full disk and a
+// lack of descriptors may pass.
+func fileError(path, hint string, err error) error {
+	return &driver.Error{Backend: backend(path), Op: "open", Hint: hint, Permanent: !isTransient(err), Err: err}
+}
+
+// An identity remembers which files were opened: the database and its companions, for two processes exclude
+// each other only if they share all three.
+type identity struct {
+	mu      sync.Mutex
+	paths   [3]string
+	opened  [3]os.FileInfo
+	checked time.Time
+	log     int64 // the size of the log, when checked
+}
+
+// identityEvery is how often the files are looked at, which costs some microseconds.
+const identityEvery = 100 * time.Millisecond
+
+func identify(path string) (*identity, error) {
+	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, checked: time.Now()}
+	for i, p := range id.paths {
+		var err error
+		if id.opened[i], err = os.Stat(p); err != nil {
+			return nil, err
+		}
+	}
+	return id, nil
+}
+
+// check says whether the paths still lead to what was opened. What cannot be looked at is taken to be there.
+func (id *identity) check() error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	now := time.Now()
+	if now.Sub(id.checked) < identityEvery {
+		return nil
+	}
+	for i, p := range id.paths {
+		switch info, err := os.Stat(p); {
+		case errors.Is(err, fs.ErrNotExist):
+			return &replacedError{path: p, how: "deleted"}
+		case err == nil && !os.SameFile(info, id.opened[i]):
+			return &replacedError{path: p, how: "replaced"}
+		case err == nil && i == 1:
+			id.log = info.Size()
+		}
+	}
+	id.checked = now // only now: while it is not as it was, each call looks again
+	return nil
+}
+
+// logIsLong reports, once for each time it was looked at, whether the log is longer than it should be.
+func (id *identity) logIsLong() bool {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	long := id.log > longLog
+	id.log = 0
+	return long
+}
+
+// replacedError says that this process and the next to open the path would lock different files.
+type replacedError struct{ path, how string }
+
+func (e *replacedError) Error() string { return e.path + " was " + e.how + " while in use" }
+
+func quote(s string) string { return strconv.QuoteToGraphic(s) }

@@ -1,0 +1,309 @@
+package sqlitelock
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// refused opens what must not be opened, and returns the error.
+func refused(tb testing.TB, path string) *driver.Error {
+	tb.Helper()
+	d, err := Open(ctx, path, nil)
+	var e *driver.Error
+	switch {
+	case err == nil:
+		_ = d.Close()
+		tb.Fatalf("%s was opened", path)
+	case !errors.As(err, &e) || !errors.Is(err, driver.ErrUnavailable):
+		tb.Fatalf("not a *driver.Error: %v", err)
+	case e.Backend != "sqlite "+path || e.Op != "open":
+		tb.Fatalf("it does not say what and where: %v", err)
+	}
+	tb.Log(err)
+	return e
+}
+
+// raw runs SQL on a file, as another program would.
+func raw(tb testing.TB, path string, statements ...string) {
+	tb.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestFilesAreForTheirOwnerOnly(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such modes on Windows")
+	}
+	folder := filepath.Join(t.TempDir(), "a", "b")
+	path := filepath.Join(folder, "locks.db")
+	d := open(t, path, nil)
+	mustAcquire(t, d, mutex("job"))
+	for name, want := range map[string]fs.FileMode{
+		filepath.Dir(folder): 0o700, folder: 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600,
+	} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	if found, err := d.Diagnose(ctx); err != nil || len(found) != 0 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+}
+
+func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no such modes on Windows")
+	}
+	path := file(t)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o664); err != nil { //nolint:gosec // that others may read it is the point
+		t.Fatal(err)
+	}
+	d := open(t, path, nil)
+	mustAcquire(t, d, mutex("job"))
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o664 {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	found, err := d.Diagnose(ctx)
+	if err != nil || len(found) != 1 || found[0].Subject != "file mode" {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+}
+
+func TestNoCharacterOfThePathIsTakenForAnOption(t *testing.T) {
+	names := []string{"a?mode=memory", "b#c", "d%20e", "file:f", "g h", "ö", "i&vfs=none", "j;k", ":memory:"}
+	if runtime.GOOS == "windows" {
+		names = []string{"b#c", "d%20e", "g h", "ö", "i&vfs=none", "j;k"}
+	}
+	for _, name := range names {
+		path := filepath.Join(t.TempDir(), name)
+		mustAcquire(t, open(t, path, nil), mutex("job"))
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 3 {
+			t.Errorf("%q: %v, %v", name, left, err)
+		}
+	}
+	for _, path := range []string{"", "a\x00b"} {
+		if _, err := Open(ctx, path, nil); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+func TestARelativePathAndALinkLeadToTheSameFile(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	mustAcquire(t, open(t, "locks.db", nil), mutex("job"))
+	if err := os.Symlink("locks.db", "link.db"); err != nil {
+		t.Skip(err)
+	}
+	if _, err := open(t, filepath.Join(folder, "link.db"), nil).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsNoFileIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	if e := refused(t, folder); !e.Permanent {
+		t.Error("a folder may become a file?")
+	}
+	plain := filepath.Join(folder, "plain")
+	if err := os.WriteFile(plain, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := refused(t, filepath.Join(plain, "locks.db")); !e.Permanent {
+		t.Error("a folder cannot be made in a file")
+	}
+}
+
+func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
+	for name, statements := range map[string][]string{
+		"tables":         {"CREATE TABLE customers (id INTEGER)"},
+		"application id": {"PRAGMA application_id = 7"},
+		"user version":   {"PRAGMA user_version = 1"},
+		"in WAL mode":    {"PRAGMA journal_mode = WAL", "CREATE TABLE customers (id INTEGER)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			raw(t, path, statements...)
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := refused(t, path); !e.Permanent {
+				t.Error("it stays another application's")
+			}
+			after, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(before, after) {
+				t.Errorf("it was changed (%v)", err)
+			}
+			if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestANewerSchemaIsRefused(t *testing.T) {
+	path := file(t)
+	d, err := Open(ctx, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = d.Close()
+	raw(t, path, "PRAGMA user_version = 2")
+	if e := refused(t, path); !e.Permanent || !strings.Contains(e.Hint, "newer") {
+		t.Error(e)
+	}
+}
+
+func TestWhatIsNoDatabaseIsRefused(t *testing.T) {
+	path := file(t)
+	text := strings.Repeat("these are my notes, not a database\n", 100)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := refused(t, path); !e.Permanent {
+		t.Error("notes stay notes")
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != text {
+		t.Errorf("it was changed (%v)", err)
+	}
+}
+
+func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
+	path := file(t)
+	d, err := Open(ctx, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, d, mutex("job"))
+	_ = d.Close()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1024; i < len(b); i++ { // all but the page of the header and the schema
+		b[i] = 0x5A
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err = Open(ctx, path, nil)
+	if err == nil {
+		defer d.Close()
+		_, err = d.Acquire(ctx, mutex("job"))
+	}
+	var e *driver.Error
+	if !errors.As(err, &e) || !e.Permanent || e.Hint == "" {
+		t.Fatalf("a damaged file said %v", err)
+	}
+	t.Log(err)
+}
+
+func TestADamagedEntryIsAnErrorNotAFreeName(t *testing.T) {
+	for name, entry := range map[string]string{"bytes": "x'A100'", "text": "'free'", "number": "7", "empty": "x''"} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			d := open(t, path, nil)
+			mustAcquire(t, d, mutex("job"))
+			mustAcquire(t, d, mutex("other"))
+			raw(t, path, "UPDATE entries SET entry = "+entry+" WHERE name = CAST('job' AS BLOB)")
+
+			_, acquire := d.Acquire(ctx, mutex("job"))
+			_, entry := d.Entry(ctx, "job")
+			for _, err := range []error{acquire, entry} {
+				var e *driver.Error
+				var corrupt *locktable.CorruptError
+				if !errors.As(err, &e) || !errors.As(err, &corrupt) || !e.Permanent || e.Name != "job" {
+					t.Fatalf("a damaged entry said %v", err)
+				}
+			}
+			t.Log(acquire)
+			if _, err := d.Acquire(ctx, mutex("other")); !errors.Is(err, driver.ErrHeld) {
+				t.Fatalf("the others are well: %v", err)
+			}
+		})
+	}
+}
+
+func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not delete files that are in use")
+	}
+	for name, mischief := range map[string]func(path string) error{
+		"deleted":         os.Remove,
+		"moved":           func(path string) error { return os.Rename(path, path+".old") },
+		"its log deleted": func(path string) error { return os.Remove(path + "-wal") },
+		"replaced": func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			d := open(t, path, nil)
+			heard := listen(t, d)
+			c := mutex("job")
+			mustAcquire(t, d, c)
+			if err := mischief(path); err != nil {
+				t.Fatal(err)
+			}
+			if s := hear(t, heard); s.Kind != driver.Look || !s.Token.IsZero() {
+				t.Fatalf("heard %v", s)
+			}
+			time.Sleep(identityEvery)
+			_, err := d.Renew(ctx, []driver.Lease{lease(c)})
+			var e *driver.Error
+			if !errors.As(err, &e) || !e.Permanent || e.Hint == "" {
+				t.Fatalf("after it was %s: %v", name, err)
+			}
+			t.Log(err)
+		})
+	}
+}
+
+func TestAFileThatComesBackIsUsedAgain(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows does not move files that are in use")
+	}
+	path := file(t)
+	d := open(t, path, nil)
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(identityEvery)
+	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".old", path); err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, d, mutex("job"))
+}

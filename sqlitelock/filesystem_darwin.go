@@ -1,0 +1,18 @@
+package sqlitelock
+
+import (
+	"syscall"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// filesystem judges where the file is: the kernel knows which mounts are local.
+func filesystem(path string) *driver.Finding {
+	var s syscall.Statfs_t
+	if syscall.Statfs(path, &s) != nil || s.Flags&mntLocal != 0 {
+		return nil
+	}
+	return networked("a network filesystem")
+}
+
+const mntLocal = 0x1000 // MNT_LOCAL of sys/mount.h

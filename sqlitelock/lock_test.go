@@ -1,0 +1,202 @@
+package sqlitelock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What a driver must do is the business of drivertest. Here is what is particular to a file.
+
+func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
+	path := file(t)
+	a, b := open(t, path, nil), open(t, path, nil)
+	first, second := mutex("job"), mutex("job")
+	g := mustAcquire(t, a, first)
+	if _, err := b.Acquire(ctx, second); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("the second got %v", err)
+	}
+	mustRelease(t, a, first)
+	if h := mustAcquire(t, b, second); h.Fence <= g.Fence {
+		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
+	}
+}
+
+func TestLeasesOutliveTheDriver(t *testing.T) {
+	path := file(t)
+	a, err := Open(ctx, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mutex("job")
+	g := mustAcquire(t, a, c)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := open(t, path, nil).Entry(ctx, "job")
+	if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence {
+		t.Fatalf("after reopening: %+v, %v", e, err)
+	}
+}
+
+func TestTheClockOfTheFileDecidesExpiry(t *testing.T) {
+	c := clock()
+	path := file(t)
+	a, b := open(t, path, &Options{Now: c.Now}), open(t, path, &Options{Now: c.Now})
+	first := mutex("job")
+	mustAcquire(t, a, first)
+	c.Advance(first.TTL - time.Microsecond)
+	if _, err := b.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("a microsecond too early: %v", err)
+	}
+	c.Advance(time.Microsecond)
+	mustAcquire(t, b, mutex("job"))
+	if err := a.Release(ctx, lease(first)); !errors.Is(err, driver.ErrNotHeld) {
+		t.Fatalf("the expired holder released: %v", err)
+	}
+}
+
+func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
+	c := clock()
+	d := open(t, file(t), &Options{Now: c.Now})
+	first, second := mutex("job"), mutex("job")
+	g := mustAcquire(t, d, first)
+	mustRelease(t, d, first)
+	c.Advance(-time.Hour)
+	if h := mustAcquire(t, d, second); h.Fence <= g.Fence {
+		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
+	}
+}
+
+func TestNamesAreComparedByteForByte(t *testing.T) {
+	d := open(t, file(t), nil)
+	names := []string{"job", "Job", "JOB", "job ", " job", "jöb", "jo\u0308b", "j%b", "j_b", "'; DROP TABLE entries; --", strings.Repeat("x", 255)}
+	for _, n := range names {
+		mustAcquire(t, d, mutex(n))
+	}
+	var listed []string
+	for e, err := range d.List(ctx, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, e.Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(listed, names) {
+		t.Fatalf("listed %q", listed)
+	}
+}
+
+func TestListFindsAPrefixAcrossPages(t *testing.T) {
+	d := open(t, file(t), nil)
+	const n = 2*scanPage + 1
+	for i := range n {
+		mustAcquire(t, d, mutex("job:"+strings.Repeat("a", i%200)+string(rune(0x4E00+i))))
+	}
+	mustAcquire(t, d, mutex("joa"))
+	mustAcquire(t, d, mutex("job;"))
+	var got []string
+	for e, err := range d.List(ctx, "job:") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.Name)
+		mustAcquire(t, d, mutex("other:"+e.Name)) // who ranges may use the driver
+	}
+	if len(got) != n || !slices.IsSorted(got) {
+		t.Fatalf("%d of %d names, sorted: %v", len(got), n, slices.IsSorted(got))
+	}
+}
+
+func TestABatchIsRenewedAcrossTransactions(t *testing.T) {
+	d := open(t, file(t), nil)
+	var leases []driver.Lease
+	for i := range 2*batch + 1 {
+		c := mutex("job " + string(rune(0x4E00+i)))
+		mustAcquire(t, d, c)
+		leases = append(leases, lease(c))
+	}
+	leases[batch].Token = driver.NewToken()
+	answers, err := d.Renew(ctx, leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range answers {
+		if (i == batch) != errors.Is(err, driver.ErrNotHeld) {
+			t.Fatalf("lease %d: %v", i, err)
+		}
+	}
+}
+
+func TestOptionsThatCannotBeKeptAreRefused(t *testing.T) {
+	for _, o := range []*Options{{Retention: time.Second}, {Retention: -1}, {Poll: time.Microsecond}, {Poll: time.Minute}, {Poll: -1}} {
+		if _, err := Open(ctx, file(t), o); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func TestAfterCloseAllIsRefused(t *testing.T) {
+	d, err := Open(ctx, file(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, acquire := d.Acquire(ctx, mutex("job"))
+	_, diagnose := d.Diagnose(ctx)
+	for _, err := range []error{acquire, diagnose, d.Release(ctx, lease(mutex("job")))} {
+		if !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+}
+
+func TestCloseMayComeAtAnyTime(t *testing.T) {
+	path := file(t)
+	for range 20 {
+		d, err := Open(ctx, path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error)
+		for range 4 {
+			go func() {
+				for {
+					if _, err := d.Acquire(ctx, queued("job")); err != nil && !errors.Is(err, driver.ErrHeld) {
+						ended <- err
+						return
+					}
+				}
+			}()
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			if err := <-ended; !errors.Is(err, driver.ErrClosed) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestAnEndedContextEndsTheCall(t *testing.T) {
+	d := open(t, file(t), nil)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := d.Acquire(ended, mutex("job")); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if e, err := d.Entry(ctx, "job"); err != nil || len(e.Holders) != 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+}

@@ -1,0 +1,65 @@
+package sqlitelock
+
+import (
+	"errors"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestURLs(t *testing.T) {
+	for raw, want := range map[string]string{
+		"sqlite:/var/lib/locks.db":           "/var/lib/locks.db",
+		"sqlite:///var/lib/locks.db":         "/var/lib/locks.db",
+		"sqlite:locks.db":                    "locks.db",
+		"sqlite:./a/locks.db":                "./a/locks.db",
+		"sqlite:../locks.db":                 "../locks.db",
+		"sqlite:/a%3Fb%23c%25d":              "/a?b#c%d",
+		"sqlite:a%3Fb%23c%25d":               "a?b#c%d",
+		"sqlite:/locks.db?retention=1h":      "/locks.db",
+		"sqlite:l.db?poll=10ms&retention=2h": "l.db",
+	} {
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path, _, err := parseURL(u); err != nil || path != want {
+			t.Errorf("%s is %q, %v", raw, path, err)
+		}
+	}
+	u, _ := url.Parse("sqlite:l.db?poll=10ms&retention=2h")
+	if _, o, err := parseURL(u); err != nil || o.Poll != 10*time.Millisecond || o.Retention != 2*time.Hour {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
+	for _, raw := range []string{
+		"sqlite:", "sqlite://", "sqlite:///?poll=4ms&poll=5ms", "sqlite://locks.db", "sqlite://host/locks.db", "sqlite://user:secret@/locks.db",
+		"sqlite:/locks.db?mode=ro", "sqlite:/locks.db?Poll=4ms", "sqlite:/locks.db?poll=", "sqlite:/locks.db?poll=fast", "sqlite:/locks.db?poll=0",
+		"sqlite:/locks.db?poll=1h", "sqlite:/locks.db?retention=-1h", "sqlite:/locks.db#part", "sqlite:/locks.db?a;b",
+	} {
+		if d, err := driver.Open(ctx, raw); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: %v, %v", raw, d, err)
+		}
+	}
+}
+
+func TestAURLOpensTheFile(t *testing.T) {
+	path := file(t)
+	d, err := driver.Open(ctx, (&url.URL{Scheme: "sqlite", Path: filepath.ToSlash(path)}).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	mustAcquire(t, d, mutex("job"))
+	if _, err := open(t, path, nil).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	if d, err := driver.Open(ctx, "sqlite:"+filepath.ToSlash(t.TempDir())); err == nil || d != nil {
+		t.Fatalf("a folder gave %v, %v", d, err)
+	}
+}

@@ -1,0 +1,141 @@
+package sqlitelock
+
+import (
+	sqldriver "database/sql/driver"
+
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Read implements locktable.Table. It waits for no writer.
+func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+	var e *locktable.Entry
+	err := t.read(ctx, func() (err error) {
+		e, err = loadEntry(t.reader.selectEntry, name)
+		return err
+	})
+	return e, t.now(), err
+}
+
+// Scan implements locktable.Table. It reads a page at a time: whoever ranges over it may take its time, and a
+// read transaction that stays open keeps the log from beginning again.
+func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+	return func(yield func(locktable.Row, error) bool) {
+		from := prefix
+		for {
+			var page []stored
+			err := t.read(ctx, func() (err error) {
+				page, err = some(t.reader.selectSome, from, scanPage)
+				return err
+			})
+			if err != nil {
+				yield(locktable.Row{}, err)
+				return
+			}
+			now := t.now()
+			for _, s := range page {
+				if !strings.HasPrefix(s.name, prefix) {
+					return
+				}
+				if s.err != nil {
+					yield(locktable.Row{Name: s.name}, t.trouble("list", s.err))
+					return
+				}
+				if !yield(locktable.Row{Name: s.name, Entry: s.entry, Now: now}, nil) {
+					return
+				}
+			}
+			if len(page) < scanPage {
+				return
+			}
+			from = page[len(page)-1].name + "\x00" // nothing is between a name and this
+		}
+	}
+}
+
+const scanPage = 256
+
+// read runs f with the reader.
+func (t *table) read(ctx context.Context, f func() error) error {
+	if err := t.enter(ctx, t.reading); err != nil {
+		return t.trouble("read", err)
+	}
+	defer t.reading.free()
+	if err := t.files.check(); err != nil {
+		return t.trouble("read", err)
+	}
+	return t.trouble("read", t.retry(ctx, f))
+}
+
+// A reader is the connection that only looks.
+type reader struct {
+	*conn
+	selectEntry, selectSome    *stmt
+	selectSignals, dataVersion *stmt
+	journalMode, quickCheck    *stmt
+
+	version  any   // of the data, when signals were last looked for
+	lastSeen int64 // the last signal's id
+}
+
+func openReader(path string) (*reader, error) {
+	c, err := connect(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{conn: c}
+	if err := r.setUp(); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return r, nil
+}
+
+func (r *reader) setUp() error {
+	if err := r.script(settings + "PRAGMA query_only = ON;"); err != nil {
+		return err
+	}
+	last, err := r.value("SELECT coalesce(max(id), 0) FROM signals")
+	if err != nil {
+		return err
+	}
+	r.lastSeen, _ = last.(int64)
+	return r.prepareAll(map[**stmt]string{
+		&r.selectEntry:   selectEntry,
+		&r.selectSome:    selectSome,
+		&r.selectSignals: selectSignals,
+		&r.dataVersion:   "PRAGMA data_version",
+		&r.journalMode:   "PRAGMA journal_mode",
+		&r.quickCheck:    "PRAGMA quick_check(1)",
+	})
+}
+
+// stored is a row of the table of entries.
+type stored struct {
+	name  string
+	entry *locktable.Entry
+	err   error // if it cannot be decoded
+}
+
+const selectSome = "SELECT name, entry FROM entries WHERE name >= ? ORDER BY name LIMIT ?"
+
+// some reads up to n rows, from a name on.
+func some(s *stmt, from string, n int) ([]stored, error) {
+	if from == "" {
+		from = "\x00" // an empty blob would be bound as NULL, and no name begins with a control character
+	}
+	var out []stored
+	err := s.each(func(row []sqldriver.Value) {
+		name, _ := row[0].([]byte)
+		r := stored{name: string(name)}
+		if r.entry, r.err = decode(row[1]); r.err != nil {
+			r.err = fmt.Errorf("the row of %s: %w", quote(r.name), r.err)
+		}
+		out = append(out, r)
+	}, []byte(from), int64(n))
+	return out, err
+}

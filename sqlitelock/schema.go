@@ -1,0 +1,149 @@
+package sqlitelock
+
+import (
+	"errors"
+	"fmt"
+
+	sqldriver "database/sql/driver"
+)
+
+// What marks a file as ours: "Pawl" in the header's application id, and the version of the schema.
+const (
+	applicationID = 0x5061776C
+	schemaVersion = 1
+)
+
+// One row per name, in the order of its bytes; without a rowid there is one tree to search instead of two.
+//
+// A signal is for the driver that listens at inbox. AUTOINCREMENT, because readers remember the last id that
+// they saw, and ids must not start again when the table was emptied.
+//
+// The row of tidying is where the forgetting of old names stands.
+const schema = `
+CREATE TABLE entries (
+	name  BLOB PRIMARY KEY,
+	entry BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE signals (
+	id    INTEGER PRIMARY KEY AUTOINCREMENT,
+	inbox TEXT    NOT NULL,
+	token BLOB    NOT NULL,
+	kind  INTEGER NOT NULL,
+	fence INTEGER NOT NULL,
+	run   INTEGER NOT NULL,
+	at    INTEGER NOT NULL
+);
+
+CREATE TABLE tidying (
+	one    INTEGER PRIMARY KEY CHECK (one = 1),
+	cursor BLOB    NOT NULL,
+	rest   INTEGER NOT NULL
+) WITHOUT ROWID;
+
+INSERT INTO tidying VALUES (1, x'00', 0);
+`
+
+// settings of every connection. NORMAL syncs at checkpoints only: without it a power cut could leave a file
+// that nobody can open. A checkpoint for every 4000 pages, of a kilobyte each, makes that cheap.
+// A log of twice that size is not getting anywhere.
+const longLog = 8 << 20
+
+const settings = `
+PRAGMA busy_timeout = 0;
+PRAGMA synchronous = NORMAL;
+PRAGMA wal_autocheckpoint = 4000;
+PRAGMA trusted_schema = OFF;
+`
+
+// schemaError says that a file is not for us.
+type schemaError struct{ problem, hint string }
+
+func (e *schemaError) Error() string { return e.problem }
+
+// ensureSchema makes the tables in an empty file, and refuses a file that is not ours before anything was
+// written to it. It fails as busy when another process is at the same work: then it is to be called again.
+func ensureSchema(c *conn) error {
+	empty, err := checkSchema(c)
+	if err != nil {
+		return err
+	}
+	if empty {
+		// Of no effect once there are pages. An entry has some hundred bytes, and each write logs whole pages.
+		if err := c.script("PRAGMA page_size = 1024"); err != nil {
+			return err
+		}
+	}
+	mode, err := c.value("PRAGMA journal_mode = WAL")
+	if err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("the journal mode stays %v: this filesystem cannot share memory between processes", mode)
+	}
+	if !empty {
+		return nil
+	}
+
+	if err := c.script("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	empty, err = checkSchema(c) // another process may have been quicker
+	if err == nil && empty {
+		err = c.script(fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, applicationID, schemaVersion))
+	}
+	if err == nil {
+		err = c.script("COMMIT")
+	}
+	if err != nil {
+		_ = c.script("ROLLBACK") // fails if there is no transaction any more, which is what is wanted
+		return err
+	}
+	if empty {
+		_ = c.script(reserve)
+	}
+	return nil
+}
+
+// reserve gives a new file some free pages, so that checkpoints, and with them renewals and releases, go on
+// for a while when the disk is full. They are written before they are freed, or else they would only be promised.
+const reserve = `
+CREATE TABLE reserve AS SELECT zeroblob(65536) AS room;
+PRAGMA wal_checkpoint;
+DROP TABLE reserve;
+PRAGMA wal_checkpoint;
+`
+
+// checkSchema only reads.
+func checkSchema(c *conn) (empty bool, err error) {
+	s, err := c.prepare("SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)")
+	if err != nil {
+		return false, err
+	}
+	var app, version, tables int64
+	err = s.each(func(row []sqldriver.Value) {
+		app, _ = row[0].(int64)
+		version, _ = row[1].(int64)
+		tables, _ = row[2].(int64)
+	})
+	if err := errors.Join(err, c.finish(s)); err != nil {
+		return false, err
+	}
+	switch {
+	case app == 0 && version == 0 && tables == 0:
+		return true, nil
+	case app != applicationID:
+		return false, &schemaError{
+			problem: fmt.Sprintf("it is the database of another application (application id %#x, %d tables and indexes)", app, tables),
+			hint:    "give locks a file of their own",
+		}
+	case version > schemaVersion:
+		return false, &schemaError{
+			problem: fmt.Sprintf("its schema has version %d, and this program knows %d", version, schemaVersion),
+			hint:    "a newer Pawl made it: update this program, or give it a file of its own",
+		}
+	case version != schemaVersion || tables == 0:
+		return false, &schemaError{problem: "it lacks its tables", hint: "move it away, and start again"}
+	}
+	return false, nil
+}

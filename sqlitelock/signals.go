@@ -1,0 +1,102 @@
+package sqlitelock
+
+import (
+	sqldriver "database/sql/driver"
+
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Signals for other drivers are rows, written in the transaction that caused them. Each driver reads the rows
+// that are new since it last looked, keeps those for its own inbox, and removes none; what is older than
+// signalLife is dropped by whoever tidies. Who was stopped for longer has to see to its lease or its place anyway.
+const signalLife = 10 * time.Second
+
+const selectSignals = "SELECT id, inbox, token, kind, fence, run FROM signals WHERE id > ? ORDER BY id"
+
+// dropSignals looks at the oldest rows only, however many there are. Those from the future were written before the clock was set back.
+const dropSignals = `DELETE FROM signals WHERE id IN
+	(SELECT id FROM (SELECT id, at FROM signals ORDER BY id LIMIT 256) WHERE at < ? OR at > ?)`
+
+// send writes a signal for another driver.
+func (w *writer) send(s locktable.Signal, now locktable.Instant) error {
+	return w.insertSignal.exec(s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Run), int64(now))
+}
+
+// receive reads the signals for inbox that came in since the last call.
+func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
+	// data_version is a cheap question: it rises when any other connection changes the file. It is not
+	// kept until the rows are read, so after an error they are asked for again.
+	var version any
+	if err := r.dataVersion.each(func(row []sqldriver.Value) { version = row[0] }); err != nil || version == r.version {
+		return nil, err
+	}
+	last := r.lastSeen
+	err = r.selectSignals.each(func(row []sqldriver.Value) {
+		last, _ = row[0].(int64)
+		if to, _ := row[1].(string); to != inbox {
+			return
+		}
+		token, _ := row[2].([]byte)
+		kind, _ := row[3].(int64)
+		fence, _ := row[4].(int64)
+		run, _ := row[5].(int64)
+		s := driver.Signal{Kind: driver.SignalKind(kind), Fence: uint64(fence), Run: int(run)}
+		copy(s.Token[:], token)
+		own = append(own, s)
+	}, r.lastSeen)
+	if err != nil {
+		return nil, err
+	}
+	r.version, r.lastSeen = version, last
+	return own, nil
+}
+
+// poll looks for signals for as long as the driver is open: when the doorbell rings, and at the pace that the
+// watch sets.
+func (t *table) poll() {
+	timer := time.NewTimer(0)
+	timer.Stop()
+	defer timer.Stop()
+	whole := true
+	look := func(rung bool) {
+		was := whole
+		if whole = t.look(rung); was && !whole {
+			t.deliver(driver.Signal{Kind: driver.Look}) // everybody's next call says what is wrong
+		}
+	}
+	for {
+		select {
+		case <-t.closed:
+			return
+		case <-t.watch.hurry:
+		case <-t.watch.rings:
+			look(true)
+		case <-timer.C:
+			look(false)
+		}
+		timer.Stop()
+		if pause := t.watch.pace(t.now(), t.Poll); pause > 0 {
+			timer.Reset(pause)
+		}
+	}
+}
+
+// look delivers what came in, and reports whether the file is still the one that was opened. Other errors are
+// nobody's: the next look is soon, and who waits asks by itself.
+func (t *table) look(rung bool) (whole bool) {
+	if t.enter(context.Background(), t.reading) != nil {
+		return true
+	}
+	signals, _ := t.reader.receive(t.inbox)
+	whole = t.files.check() == nil
+	t.reading.free()
+	t.watch.heard(signals, rung)
+	for _, s := range signals {
+		t.deliver(s)
+	}
+	return whole
+}

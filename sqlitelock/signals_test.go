@@ -1,0 +1,210 @@
+package sqlitelock
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// deafen takes the doorbell away, as between containers that share no network: polling has to do.
+func deafen(d *Driver) *Driver {
+	w := d.table.watch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hears = false
+	d.table.bell.close()
+	return d
+}
+
+func mustQueue(tb testing.TB, d driver.Driver, c driver.Claim) {
+	tb.Helper()
+	var held *driver.HeldError
+	if _, err := d.Acquire(ctx, c); !errors.As(err, &held) || held.Position == 0 {
+		tb.Fatalf("not queued: %v", err)
+	}
+}
+
+func TestAWaiterInAnotherDriverHearsOfItsGrant(t *testing.T) {
+	for name, prepare := range map[string]func(*Driver) *Driver{
+		"by the doorbell": func(d *Driver) *Driver { return d },
+		"by polling":      deafen,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			a, b := prepare(open(t, path, nil)), prepare(open(t, path, nil))
+			heard, others := listen(t, b), listen(t, a)
+			for range 5 {
+				holder, waiter := mutex("job"), queued("job")
+				mustAcquire(t, a, holder)
+				mustQueue(t, b, waiter)
+				mustRelease(t, a, holder)
+				s := hear(t, heard)
+				if s.Kind != driver.Granted || s.Token != waiter.Token || s.Run != 1 {
+					t.Fatalf("heard %+v", s)
+				}
+				if g := mustAcquire(t, b, waiter); g.Fence != s.Fence {
+					t.Fatalf("the signal says fence %d, the grant %d", s.Fence, g.Fence)
+				}
+				mustRelease(t, b, waiter)
+			}
+			if len(others) > 0 {
+				t.Errorf("the other driver heard %+v", <-others)
+			}
+		})
+	}
+}
+
+func TestASignalForTheSameDriverIsThereWhenTheCallReturns(t *testing.T) {
+	d := open(t, file(t), nil)
+	heard := listen(t, d)
+	holder, waiter := mutex("job"), queued("job")
+	mustAcquire(t, d, holder)
+	mustQueue(t, d, waiter)
+	mustRelease(t, d, holder)
+	if len(heard) != 1 {
+		t.Fatal("not heard at once")
+	}
+	if s := <-heard; s.Token != waiter.Token {
+		t.Fatalf("heard %+v", s)
+	}
+	if n := ask(t, d, "SELECT count(*) FROM signals"); n != 0 {
+		t.Fatalf("%d rows for nobody", n)
+	}
+}
+
+func TestAHolderHearsThatItsLeaseWasBroken(t *testing.T) {
+	for name, prepare := range map[string]func(*Driver) *Driver{
+		"by the doorbell": func(d *Driver) *Driver { return d },
+		"by polling":      deafen,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			a, b := prepare(open(t, path, nil)), open(t, path, nil)
+			heard := listen(t, a)
+			c := mutex("job")
+			g := mustAcquire(t, a, c)
+			if err := b.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "desk"}); err != nil {
+				t.Fatal(err)
+			}
+			if s := hear(t, heard); s.Kind != driver.Lost || s.Token != c.Token {
+				t.Fatalf("heard %+v", s)
+			}
+		})
+	}
+}
+
+func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
+	const fast = 4 * time.Millisecond
+	c := clock()
+	path := file(t)
+	a, b := open(t, path, &Options{Now: c.Now}), deafen(open(t, path, &Options{Now: c.Now}))
+	pace := func() time.Duration {
+		w := b.table.watch
+		w.mu.Lock()
+		w.joined = time.Now().Add(-eagerFor) // it has waited for some time
+		w.pruned = time.Time{}
+		w.mu.Unlock()
+		return w.pace(b.table.now(), fast)
+	}
+	if p := pace(); p != 0 {
+		t.Fatalf("with nothing to wait for: %v", p)
+	}
+	holder, waiter := mutex("job"), queued("job")
+	mustAcquire(t, a, holder)
+	mustQueue(t, b, waiter)
+	if p := pace(); p != fast {
+		t.Fatalf("while it waits: %v", p)
+	}
+	if err := b.Release(ctx, lease(waiter)); err != nil {
+		t.Fatal(err)
+	}
+	if p := pace(); p != 0 {
+		t.Fatalf("after it left the queue: %v", p)
+	}
+	mustQueue(t, b, waiter)
+	c.Advance(waiter.WaitTTL)
+	if p := pace(); p != 0 {
+		t.Fatalf("after its place lapsed: %v", p)
+	}
+	mustQueue(t, b, waiter)
+	mustRelease(t, a, holder)
+	mustAcquire(t, b, waiter)
+	if p := pace(); p != slowPace {
+		t.Fatalf("while it holds: %v", p)
+	}
+	c.Advance(waiter.TTL)
+	if p := pace(); p != 0 {
+		t.Fatalf("after its lease ended: %v", p)
+	}
+}
+
+func TestWhoHearsTheDoorbellLooksSeldom(t *testing.T) {
+	w := newWatch()
+	w.hears = true
+	token := driver.NewToken()
+	w.apply([]place{{token: token, lapses: 100}}, 0)
+	if p := w.pace(1, 4*time.Millisecond); p != slowPace {
+		t.Fatalf("it hears: %v", p)
+	}
+	w.heard([]driver.Signal{{Token: driver.NewToken()}}, false)
+	if p := w.pace(1, 4*time.Millisecond); p != eagerPace {
+		t.Fatalf("a signal came without a ring: %v", p)
+	}
+	w.joined = w.joined.Add(-restless)
+	if p := w.pace(1, 4*time.Millisecond); p != 8*time.Millisecond {
+		t.Fatalf("after a second: %v", p)
+	}
+	w.heard(nil, true)
+	if p := w.pace(1, 4*time.Millisecond); p != slowPace {
+		t.Fatalf("it rang again: %v", p)
+	}
+	w.heard([]driver.Signal{{Token: token}}, true)
+	if p := w.pace(99, 4*time.Millisecond); p != slowPace {
+		t.Fatalf("it was granted, and may be broken: %v", p)
+	}
+	if p := w.pace(100, 4*time.Millisecond); p != 0 {
+		t.Fatalf("that ended: %v", p)
+	}
+}
+
+func TestKeepingAPlaceIsNotTakingOne(t *testing.T) {
+	w := newWatch()
+	token := driver.NewToken()
+	w.apply([]place{{token: token, lapses: 100}}, 0)
+	<-w.hurry
+	joined := w.joined
+	w.apply([]place{{token: token}, {token: token, lapses: 200}}, 0)
+	if w.joined != joined || len(w.hurry) > 0 {
+		t.Fatal("a keep-alive counts as new")
+	}
+	if w.places[token] != 200 {
+		t.Fatal("the place was not kept")
+	}
+}
+
+func TestOldSignalsAreDropped(t *testing.T) {
+	c := clock()
+	path := file(t)
+	a, b := open(t, path, &Options{Now: c.Now}), open(t, path, &Options{Now: c.Now})
+	for i := range 10 {
+		name := "job " + strconv.Itoa(i)
+		holder := mutex(name)
+		mustAcquire(t, a, holder)
+		mustQueue(t, b, queued(name))
+		mustRelease(t, a, holder)
+	}
+	rows := func() int64 { return ask(t, a, "SELECT count(*) FROM signals") }
+	a.table.tidyEvery = 1
+	mustAcquire(t, a, mutex("x"))
+	if n := rows(); n != 10 {
+		t.Fatalf("%d rows are left of ten new ones", n)
+	}
+	c.Advance(signalLife + time.Second)
+	mustAcquire(t, a, mutex("y"))
+	if n := rows(); n != 0 {
+		t.Fatalf("%d old rows are left", n)
+	}
+}

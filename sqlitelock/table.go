@@ -1,0 +1,136 @@
+package sqlitelock
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// table is the locktable.Table over one file: a connection that writes, a connection that reads, so that
+// looking is possible while writers queue, and a goroutine that looks for signals.
+type table struct {
+	path  string
+	inbox string
+	Options
+	files *identity
+
+	tidyEvery int // constants, but for tests
+	patience  time.Duration
+
+	writing gate // protects writer; shared by the drivers of the file
+	leave   func()
+	writer  *writer
+	reading gate // protects reader
+	reader  *reader
+
+	watch   *watch
+	bell    *doorbell // nil where there are none
+	deliver func(driver.Signal)
+
+	closing sync.Once
+	closed  chan struct{} // closed by Close
+	running sync.WaitGroup
+	err     error // of Close
+}
+
+func openTable(ctx context.Context, path string, o Options, inbox string) (*table, error) {
+	real, err := makeFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &table{
+		path: real, inbox: inbox, Options: o, tidyEvery: tidyEvery, patience: patience,
+		reading: newGate(), watch: newWatch(), closed: make(chan struct{}),
+	}
+	t.writing, t.leave = gateOf(real)
+	if err := t.connect(ctx); err != nil {
+		err = errors.Join(err, t.disconnect())
+		t.leave()
+		if cannot := code(err); cannot == sqlite3.SQLITE_CANTOPEN || cannot == sqlite3.SQLITE_READONLY {
+			if folder := writable(filepath.Dir(real)); folder != nil { // then this says it more clearly
+				return nil, fileError(real, "its folder has to be writable, for SQLite's -wal and -shm: look at owner, mode and mount", folder)
+			}
+		}
+		return nil, t.trouble("open", err)
+	}
+	return t, nil
+}
+
+// connect opens both connections. The first that opens the file after a crash recovers it, and keeps the
+// others busy for that long.
+func (t *table) connect(ctx context.Context) error {
+	return t.retry(ctx, func() (err error) {
+		if err = t.disconnect(); err != nil { // what a busy attempt left
+			return err
+		}
+		if t.writer, err = openWriter(t.path); err != nil {
+			return err
+		}
+		if t.reader, err = openReader(t.path); err != nil {
+			return err
+		}
+		t.files, err = identify(t.path)
+		return err
+	})
+}
+
+// start begins to look for signals, and hands them to deliver.
+func (t *table) start(deliver func(driver.Signal)) {
+	t.deliver = deliver
+	t.bell = newDoorbell(t.inbox)
+	t.watch.hears = t.bell != nil // until a signal comes without a ring
+	t.running.Go(func() { t.bell.listen(t.watch.ring) })
+	t.running.Go(t.poll)
+}
+
+// Properties implements locktable.Table.
+func (t *table) Properties() driver.Properties {
+	return driver.Properties{
+		Backend:       "sqlite",
+		Clock:         "host",
+		FenceSurvives: "crashes of processes and of the host, and loss of the file, as long as the clock is not set back past the last grant",
+		MinTTL:        driver.MinTTL,
+		Push:          true,
+	}
+}
+
+// Close implements locktable.Table. Steps under way end first; those that queue are answered with ErrClosed.
+func (t *table) Close() error {
+	t.closing.Do(func() {
+		close(t.closed)
+		t.bell.close()
+		t.running.Wait()
+		for _, g := range []gate{t.writing, t.reading} { // once through each, nobody of ours is behind it any more
+			g.take()
+			g.free()
+		}
+		t.err = t.trouble("close", t.disconnect())
+		t.leave()
+	})
+	return t.err
+}
+
+func (t *table) disconnect() error {
+	var errs []error
+	if t.reader != nil {
+		errs = append(errs, t.reader.close())
+	}
+	if t.writer != nil { // last: the last connection of all tidies the log away
+		errs = append(errs, t.writer.close())
+	}
+	t.reader, t.writer = nil, nil
+	return errors.Join(errs...)
+}
+
+// now is the backend's time.
+func (t *table) now() locktable.Instant { return locktable.At(t.Now()) }
+
+// patience bounds the waiting for other processes when the caller's ctx has no deadline.
+const patience = 10 * time.Second

@@ -1,0 +1,60 @@
+package sqlitelock
+
+import (
+	sqldriver "database/sql/driver"
+
+	"time"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Names that nobody has used for the retention time are forgotten by whoever writes: about one transaction in
+// tidyEvery is followed by one that looks at tidyRows names. The table remembers where it stands, so that
+// processes which make two transactions in their life get through it together. After the last name it rests.
+//
+// When a name was last granted stands in its fence, so there is no column, and no index, to keep for it.
+const (
+	tidyEvery = 64
+	tidyRows  = 64
+)
+
+// tidy is the inside of a transaction.
+func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
+	old := now.After(-signalLife)
+	if err := w.dropSignals.exec(int64(old), int64(now.After(signalLife))); err != nil {
+		return err
+	}
+	var cursor []byte
+	var rest locktable.Instant
+	err := w.selectRest.each(func(row []sqldriver.Value) {
+		cursor, _ = row[0].([]byte)
+		until, _ := row[1].(int64)
+		rest = locktable.Instant(until)
+	})
+	pause := retention / 24
+	if err != nil || now < rest && rest <= now.After(pause) { // a longer rest is from before the clock was set back
+		return err
+	}
+
+	rows, err := some(w.selectSome, string(cursor), tidyRows)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.err == nil && forgettable(r.entry, now, retention) {
+			if err := w.deleteEntry.exec([]byte(r.name)); err != nil {
+				return err
+			}
+		}
+	}
+	next, rest := "\x00", now.After(pause)
+	if len(rows) == tidyRows {
+		next, rest = rows[tidyRows-1].name+"\x00", 0
+	}
+	return w.setRest.exec([]byte(next), int64(rest))
+}
+
+// forgettable reports whether nothing is lost with e but its fence, and that for long enough.
+func forgettable(e *locktable.Entry, now locktable.Instant, retention time.Duration) bool {
+	return e.Idle(now) && locktable.Instant(e.Fence).After(retention) <= now
+}

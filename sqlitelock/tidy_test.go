@@ -1,0 +1,82 @@
+package sqlitelock
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// rows counts the names that are remembered.
+func rows(tb testing.TB, d *Driver) int64 {
+	tb.Helper()
+	return ask(tb, d, "SELECT count(*) FROM entries")
+}
+
+func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
+	c := clock()
+	path := file(t)
+	options := &Options{Now: c.Now, Retention: time.Hour}
+	d := open(t, path, options)
+	d.table.tidyEvery = 1 << 30
+	const used = 3 * tidyRows
+	var last uint64
+	for i := range used {
+		claim := mutex(fmt.Sprintf("job %d", i))
+		last = mustAcquire(t, d, claim).Fence
+		mustRelease(t, d, claim)
+	}
+	held := mutex("held")
+	held.TTL = 24 * time.Hour
+	mustAcquire(t, d, held)
+
+	// Each process makes one transaction in its life; together they get through.
+	tidy := func(n int) {
+		for range n {
+			d, err := Open(ctx, path, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.table.tidyEvery = 1
+			claim := mutex("often")
+			mustAcquire(t, d, claim)
+			mustRelease(t, d, claim)
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c.Advance(59 * time.Minute)
+	tidy(10)
+	if n := rows(t, d); n != used+2 {
+		t.Fatalf("%d names are left too early", n)
+	}
+	c.Advance(4 * time.Minute) // and it has rested
+	tidy(10)
+	if n := rows(t, d); n != 2 {
+		t.Fatalf("%d names are left", n)
+	}
+	if e, err := d.Entry(ctx, "held"); err != nil || len(e.Holders) != 1 {
+		t.Fatalf("the held name: %+v, %v", e, err)
+	}
+	if g := mustAcquire(t, d, mutex("job 191")); g.Fence <= last {
+		t.Fatalf("fence %d after %d", g.Fence, last)
+	}
+}
+
+func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
+	c := clock()
+	path := file(t)
+	d := open(t, path, &Options{Now: c.Now})
+	d.table.tidyEvery = 1
+	for _, name := range []string{"a", "b", "c"} {
+		claim := mutex(name)
+		mustAcquire(t, d, claim)
+		mustRelease(t, d, claim)
+	}
+	raw(t, path, "UPDATE entries SET entry = x'00' WHERE name = CAST('b' AS BLOB)")
+	c.Advance(48 * time.Hour)
+	mustAcquire(t, d, mutex("x"))
+	if n := rows(t, d); n != 2 { // x, and b for somebody to look at
+		t.Fatalf("%d names are left", n)
+	}
+}
