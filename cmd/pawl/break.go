@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+type breaking struct {
+	v      *voice
+	client *pawl.Client
+	name   string
+	delay  time.Duration
+}
+
+func newBreak(v *voice, where *location) *cobra.Command {
+	var fence uint64
+	var yes bool
+	delay := seconds(5 * time.Second)
+	cmd := &cobra.Command{
+		Use:   "break [flags] NAME",
+		Short: "Take a name from its holder",
+		Long: `Break ends the lease of whoever holds NAME. The holder is told, and told how long it has to stop: for --delay
+nobody else is granted the name. pawl run stops its command within that time.
+
+Which lease is meant is said by its fence, so that nobody is hit who came after you looked: without --fence, break
+shows who holds NAME, and asks for the fence if there is a terminal. --yes means whoever holds it now, all of
+them.
+
+A holder that is paused, or cannot be reached, does not hear of it. Only the fence protects what it writes
+later.
+
+The exit code is 0 if the lease was broken, 64 if it was not said which one, 75 if nobody has that fence (any
+more), 69 if the backend is unavailable.`,
+		Example: `  pawl break nightly                              show who holds it, and ask
+  pawl break --fence 1763626152000001 nightly     that holder, and no other
+  pawl break --yes --delay 30s nightly            whoever it is, with half a minute to stop`,
+		DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := oneName(cmd, args); err != nil {
+				return err
+			}
+			if yes && cmd.Flags().Changed("fence") {
+				return usage(cmd, errors.New("--fence and --yes contradict each other"))
+			}
+			if err := driver.ValidateDelay("--delay", time.Duration(delay)); err != nil {
+				return usage(cmd, err)
+			}
+			return nil
+		},
+		ValidArgsFunction: completeName(where),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			return withClient(ctx, where, cmd, func(c *pawl.Client) error {
+				b := breaking{v: v, client: c, name: args[0], delay: time.Duration(delay)}
+				switch {
+				case cmd.Flags().Changed("fence"):
+					return b.one(ctx, fence)
+				case yes:
+					return b.all(ctx)
+				default:
+					return b.ask(ctx, cmd)
+				}
+			})
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().Uint64Var(&fence, "fence", 0, "the `FENCE` of the lease to break")
+	cmd.Flags().BoolVar(&yes, "yes", false, "break whoever holds it now")
+	cmd.Flags().Var(&delay, "delay", "keep the name closed that long, for the holder to stop")
+	must(cmd.RegisterFlagCompletionFunc("fence", completeFence(where)))
+	must(cmd.RegisterFlagCompletionFunc("delay", cobra.NoFileCompletions))
+	return cmd
+}
+
+// one breaks the lease with this fence.
+func (b *breaking) one(ctx context.Context, fence uint64) error {
+	e, err := b.client.Entry(ctx, b.name) // for the receipt; it may be another's by the next line
+	if err != nil {
+		return err
+	}
+	if err := b.client.Break(ctx, b.name, fence, b.delay); err != nil {
+		if errors.Is(err, pawl.ErrNotHeld) {
+			return b.notHeld(ctx, fence)
+		}
+		return err
+	}
+	holder := "its holder"
+	for _, h := range e.Holders {
+		if h.Fence == fence {
+			holder = h.Owner.String()
+		}
+	}
+	return b.receipt(holder, fence)
+}
+
+// all breaks whoever holds the name now. Once the first is broken nobody new comes, for the name is closed.
+func (b *breaking) all(ctx context.Context) error {
+	e, err := b.client.Entry(ctx, b.name)
+	if err != nil {
+		return err
+	}
+	broken := 0
+	for _, h := range e.Holders {
+		switch err := b.client.Break(ctx, b.name, h.Fence, b.delay); {
+		case errors.Is(err, pawl.ErrNotHeld): // it was faster
+		case err != nil:
+			return err
+		default:
+			broken++
+			if err := b.receipt(h.Owner.String(), h.Fence); err != nil {
+				return err
+			}
+		}
+	}
+	if broken == 0 {
+		return &exit{exitHeld, fmt.Errorf("nobody holds %q", b.name)}
+	}
+	return nil
+}
+
+// ask shows who holds the name, and lets the person type the fence.
+func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
+	e, err := b.client.Entry(ctx, b.name)
+	if err != nil {
+		return err
+	}
+	if len(e.Holders) == 0 {
+		return &exit{exitHeld, fmt.Errorf("nobody holds %q", b.name)}
+	}
+	if err := printEntry(b.v.out, e, time.Now()); err != nil {
+		return err
+	}
+	how := fmt.Errorf("which one? say --fence %d, or --yes for whoever holds it now", e.Holders[0].Fence)
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return usage(cmd, how)
+	}
+	fmt.Fprint(b.v.err, "pawl: type the fence of the lease to break: ")
+	fence, err := readFence(ctx, os.Stdin)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(b.v.err) // the question has left the line open
+		return ctx.Err()
+	case err != nil:
+		return usage(cmd, errors.New("that is no fence, and nothing was broken"))
+	}
+	return b.one(ctx, fence)
+}
+
+// readFence reads a line. It does not wait for it beyond ctx.
+func readFence(ctx context.Context, in io.Reader) (uint64, error) {
+	type answer struct {
+		fence uint64
+		err   error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		line, err := bufio.NewReader(in).ReadString('\n')
+		if err != nil && line == "" {
+			got <- answer{err: err}
+			return
+		}
+		fence, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
+		got <- answer{fence, err}
+	}()
+	select {
+	case a := <-got:
+		return a.fence, a.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (b *breaking) receipt(holder string, fence uint64) error {
+	closed := ""
+	if b.delay > 0 {
+		closed = fmt.Sprintf("; closed for %v", b.delay)
+	}
+	_, err := fmt.Fprintf(b.v.out, "broke %s of %s (fence %d)%s\n", plain(b.name), escape(holder), fence, closed)
+	return err
+}
+
+// notHeld says who has the name instead.
+func (b *breaking) notHeld(ctx context.Context, fence uint64) error {
+	now := "nobody holds it"
+	if e, err := b.client.Entry(ctx, b.name); err == nil && len(e.Holders) > 0 {
+		h := e.Holders[0]
+		now = fmt.Sprintf("%v holds it, with fence %d", h.Owner, h.Fence)
+		if n := len(e.Holders) - 1; n > 0 {
+			now += fmt.Sprintf(", and %d more", n)
+		}
+	}
+	return &exit{exitHeld, fmt.Errorf("nothing was broken: no holder of %q has the fence %d; %s", b.name, fence, now)}
+}

@@ -1,0 +1,23 @@
+package main
+
+import "time"
+
+// A child is the command that runs under the lock, and its process group. Each system has its own: see
+// child_unix.go and child_windows.go. They have in common
+//
+//	startChild(path, argv, env, signals)  starts it, in a group of its own
+//	pass(s)                               hands a signal on to the group
+//	suspend(s, held)                      what follows when it stopped, as by Ctrl-Z
+//	stop(killAt)                          ends the group, and says whether nothing of it is left
+//	close()                               gives back what it took, such as the terminal
+//
+// and the channels ended, on which its end comes once, and paused.
+
+// An ending is how a child ended.
+type ending struct {
+	code int  // the exit code, 128 + n after signal n
+	cut  bool // by a signal
+}
+
+// killPatience is how long a group may take to go after SIGKILL before we say so and go on without.
+const killPatience = 2 * time.Second

@@ -1,0 +1,183 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	shellName  = "/bin/sh"
+	systemHelp = `
+COMMAND gets standard input, output and error as they are, and runs in a process group of its own: in the
+foreground of the terminal, if there is one. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the group; while
+pawl waits for the lock, they end it.
+
+If the lock is lost, the group gets SIGTERM, and SIGKILL after --grace, or earlier: before anybody else can have
+the lock. The same is done with what is left of the group when a signal has ended COMMAND, before the lock is
+released. What a COMMAND that ended by itself has left in the background runs on without the lock: let it wait
+for that.
+
+Out of reach: processes that leave the group (daemons, other hosts), and a pawl that is itself stopped with
+SIGSTOP. If pawl is killed with SIGKILL, COMMAND is killed too on Linux, though not what it has started, nor a
+program that is set-uid; on other systems it goes on, and the lock expires after --ttl.
+`
+)
+
+func shellCommand(line string) []string { return []string{shellName, "-c", line} }
+
+// child is the command, as the leader of its process group.
+type child struct {
+	pid       int // also the number of the group
+	ended     chan ending
+	paused    chan syscall.Signal // it was stopped by this signal
+	toldToEnd bool                // a signal that asks to end was passed on
+
+	reaped atomic.Bool // written before ended is sent
+	cut    bool        // by a signal; written before reaped
+
+	tty     *terminal      // nil if there is none
+	keys    chan os.Signal // Ctrl-Z, where it reaches us and not the child
+	signals chan os.Signal // all others, and SIGCONT
+}
+
+func startChild(path string, argv, env []string, signals chan os.Signal) (*child, error) {
+	c := &child{
+		ended: make(chan ending, 1), paused: make(chan syscall.Signal, 1),
+		tty: openTerminal(), keys: make(chan os.Signal, 1), signals: signals,
+	}
+	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
+	if c.tty != nil && c.tty.ofChild() {
+		attr.Sys.Foreground, attr.Sys.Ctty = true, c.tty.fd
+		c.tty.lent = true
+	}
+	dieWithParent(attr.Sys)
+
+	// Ctrl-Z stops us too where the child's group is not in the foreground, and nobody would renew: from here on
+	// it goes to the child, and we stop ourselves when it has.
+	c.catchStop()
+	signal.Notify(signals, unix.SIGCONT)
+	started := make(chan error)
+	go c.run(path, argv, attr, started)
+	err := <-started
+	// Only now, for the child would inherit it: we may write to the terminal, and take it back, while another
+	// group is in its foreground.
+	signal.Ignore(unix.SIGTTOU)
+	if err != nil {
+		c.close() // the foreground may be the group of a child that was never there
+		return nil, err
+	}
+	return c, nil
+}
+
+// run starts the child, and waits for it, in one thread that lives as long as the child: on Linux the child is
+// killed when the thread that forked it ends, and that must not happen before pawl does.
+func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started chan<- error) {
+	runtime.LockOSThread() // never unlocked
+	var err error
+	c.pid, err = syscall.ForkExec(path, argv, attr)
+	started <- err
+	if err != nil {
+		return
+	}
+	for {
+		// For any process: as the first of a container, pawl is also the parent of orphans.
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // cannot be: we have a child, and nobody else waits for it
+			c.end(ending{code: exitOther})
+			return
+		case pid != c.pid:
+		case status.Stopped():
+			select {
+			case c.paused <- status.StopSignal():
+			default: // one is enough: it is stopped
+			}
+		case status.Signaled():
+			c.end(ending{code: exitSignal + int(status.Signal()), cut: true})
+			return
+		case status.Exited():
+			c.end(ending{code: status.ExitStatus()})
+			return
+		}
+	}
+}
+
+func (c *child) end(e ending) {
+	c.cut = e.cut
+	c.reaped.Store(true)
+	c.ended <- e
+}
+
+// pass hands a signal on to the group.
+func (c *child) pass(s os.Signal) {
+	switch s {
+	case unix.SIGINT, unix.SIGTERM, unix.SIGQUIT: // SIGHUP may be meant as "read your configuration again"
+		c.toldToEnd = true
+	}
+	c.kill(s.(syscall.Signal)) //nolint:forcetypeassert // all are, on these systems
+}
+
+func (c *child) kill(s syscall.Signal) { _ = unix.Kill(-c.pid, s) }
+
+// stop ends the group: SIGTERM, then SIGKILL at the time that killAt says, which may come nearer meanwhile. It
+// returns when nothing of the group is left, or soon after SIGKILL, and then false.
+func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
+	begun := time.Now()
+	if killAt(begun).After(begun) {
+		c.kill(unix.SIGTERM)
+		c.kill(unix.SIGCONT) // a stopped process does not hear of SIGTERM
+	}
+	pause := time.Millisecond
+	for killed := false; !c.gone(); {
+		left := time.Until(killAt(begun))
+		if left <= 0 {
+			c.kill(unix.SIGKILL) // each time: something may just have forked
+			killed = true
+		}
+		if killed && left < -killPatience {
+			return false
+		}
+		if left > 0 {
+			pause = min(pause+pause/4, left, 20*time.Millisecond)
+		} else {
+			pause = 2 * time.Millisecond
+		}
+		time.Sleep(pause)
+	}
+	return true
+}
+
+// gone reports whether nothing is left of the group.
+func (c *child) gone() bool {
+	if !c.reaped.Load() {
+		return false // or it is dead, and will be reaped in an instant
+	}
+	for { // orphans of the group, if we are the first process of a container
+		if pid, err := unix.Wait4(-c.pid, nil, unix.WNOHANG, nil); pid <= 0 || err != nil {
+			break
+		}
+	}
+	return errors.Is(unix.Kill(-c.pid, 0), unix.ESRCH)
+}
+
+// close takes back the terminal.
+func (c *child) close() {
+	if c.tty == nil {
+		return
+	}
+	c.tty.takeBack()
+	if c.reaped.Load() && c.cut {
+		c.tty.repair()
+	}
+}

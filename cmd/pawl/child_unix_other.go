@@ -1,0 +1,15 @@
+//go:build unix && !linux
+
+package main
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// dieWithParent does nothing: this system has no such signal.
+func dieWithParent(*syscall.SysProcAttr) {}
+
+// stopProcess stops this process, and returns when it is continued, or in the instant before it stops.
+func stopProcess() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+const (
+	shellName  = "cmd /C"
+	systemHelp = `
+COMMAND gets standard input, output and error as they are, and Ctrl-C as it is; while pawl waits for the lock,
+Ctrl-C ends it. On Windows there are no other signals, so --grace means nothing: if the lock is lost, COMMAND and
+all that it has started are ended at once, before anybody else can have the lock. The same happens if pawl is
+killed.
+
+What a COMMAND that ended by itself has left in the background runs on without the lock: let it wait for that.
+`
+)
+
+func shellCommand(line string) []string { return []string{"cmd", "/C", line} }
+
+// child is the command, in a job object that ends with us.
+type child struct {
+	process   *os.Process
+	job       windows.Handle
+	ended     chan ending
+	paused    chan syscall.Signal // never
+	keys      chan os.Signal      // never
+	toldToEnd bool                // never: Ctrl-C reaches all processes of the console by itself
+	over      chan struct{}       // closed when the process has ended
+}
+
+func startChild(path string, argv, env []string, _ chan os.Signal) (*child, error) {
+	job, err := newJob()
+	if err != nil {
+		return nil, err
+	}
+	p, err := os.StartProcess(path, argv, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		_ = windows.CloseHandle(job)
+		return nil, err
+	}
+	c := &child{process: p, job: job, ended: make(chan ending, 1), over: make(chan struct{})}
+	if err := c.adopt(); err != nil {
+		_ = p.Kill()
+		_ = windows.CloseHandle(job)
+		return nil, err
+	}
+	go func() {
+		state, err := p.Wait()
+		close(c.over)
+		if err != nil {
+			c.ended <- ending{code: exitOther}
+			return
+		}
+		c.ended <- ending{code: state.ExitCode()}
+	}()
+	return c, nil
+}
+
+// newJob makes a job object whose processes are ended when its last handle is closed, which the system does
+// when we end.
+func newJob() (windows.Handle, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	if err := limitJob(job, windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE); err != nil {
+		_ = windows.CloseHandle(job)
+		return 0, err
+	}
+	return job, nil
+}
+
+func limitJob(job windows.Handle, flags uint32) error {
+	info := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
+		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{LimitFlags: flags},
+	}
+	_, err := windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	return err
+}
+
+// adopt puts the process into the job. What it has started in the instant before is not in it.
+func (c *child) adopt() error {
+	return c.process.WithHandle(func(h uintptr) {
+		_ = windows.AssignProcessToJobObject(c.job, windows.Handle(h)) // or it has ended already
+	})
+}
+
+// pass does nothing: the console has told the child.
+func (c *child) pass(os.Signal) {}
+
+func (c *child) suspend(syscall.Signal, func() bool) {}
+
+// stop ends the whole job at once.
+func (c *child) stop(func(begun time.Time) time.Time) bool {
+	_ = windows.TerminateJobObject(c.job, exitLost)
+	_ = c.process.Kill() // should it not be in the job
+	select {
+	case <-c.over:
+		return true
+	case <-time.After(killPatience):
+		return false
+	}
+}
+
+// close lets what is left of the job run on.
+func (c *child) close() {
+	_ = limitJob(c.job, 0)
+	_ = windows.CloseHandle(c.job)
+}
+
+// catchSignals catches Ctrl-C, and the end of the session.
+func catchSignals() chan os.Signal {
+	caught := make(chan os.Signal, 64)
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	return caught
+}
+
+func signalNumber(s os.Signal) int {
+	if n, ok := s.(syscall.Signal); ok {
+		return int(n)
+	}
+	return int(syscall.SIGINT)
+}

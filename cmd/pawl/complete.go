@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Completion asks the backend, but not for long, and says nothing when it cannot.
+const completionTime = 500 * time.Millisecond
+
+func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return backends, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeName completes a name that is in use, as the first and only argument.
+func completeName(where *location) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		look(where, cmd, func(ctx context.Context, c *pawl.Client) {
+			for e, err := range c.List(ctx, begun) {
+				if err != nil || len(names) == 1000 {
+					return
+				}
+				names = append(names, e.Name)
+			}
+		})
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeRun completes a name, and then leaves it to the shell: commands and files.
+func completeRun(where *location) cobra.CompletionFunc {
+	name := completeName(where)
+	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return name(cmd, args, begun)
+	}
+}
+
+// completeFence completes a fence of the name that is already there.
+func completeFence(where *location) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var fences []string
+		if len(args) == 1 {
+			look(where, cmd, func(ctx context.Context, c *pawl.Client) {
+				e, _ := c.Entry(ctx, args[0]) // none if it fails
+				for _, h := range e.Holders {
+					fences = append(fences, fmt.Sprintf("%d\t%s", h.Fence, escape(h.Owner.String())))
+				}
+			})
+		}
+		return fences, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// look runs f with a client, if that is quick. It does not make the default file.
+func look(where *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
+	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+	defer cancel()
+	url, byDefault, err := where.find(cmd)
+	if err != nil {
+		return
+	}
+	if byDefault {
+		file, err := defaultFile()
+		if err != nil {
+			return
+		}
+		if _, err := os.Stat(file); err != nil {
+			return
+		}
+	}
+	c, err := pawl.Open(ctx, url, nil)
+	if err != nil {
+		return
+	}
+	f(ctx, c)
+	_ = c.Close(ctx)
+}

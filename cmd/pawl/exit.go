@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+// The exit codes. Those below 126 are from sysexits.h, those above are the shell's. What `pawl run` runs has
+// its own code passed on.
+const (
+	exitOther         = 1   // none of the below: standard output cannot be written, ...
+	exitUsage         = 64  // refused before anything was sent
+	exitUnavailable   = 69  // the backend could not be asked
+	exitHeld          = 75  // the lock was not acquired; nothing was broken. -E changes it for run
+	exitLost          = 76  // the lock was lost, and the command was stopped
+	exitNotExecutable = 126 // the command is there, and cannot be run
+	exitNotFound      = 127 // there is no such command
+	exitSignal        = 128 // + n: signal n ended it
+)
+
+// exitCodes is for the help of run.
+const exitCodes = `The exit code is the command's, or 128 + n when signal n ended it. If pawl itself is the reason:
+   64  wrong usage: nothing was done
+   69  the backend is unavailable: the command was not run
+   75  the lock was not acquired (-E changes this number)
+   76  the lock was lost, and the command was stopped
+  126  the command cannot be executed
+  127  the command was not found`
+
+// An exit ends the command with a code. Its error is said, if there is one.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }
+
+func (e *exit) Unwrap() error { return e.err }
+
+// codeOf is the exit code for an error of the library.
+func codeOf(err error) int {
+	switch {
+	case errors.Is(err, pawl.ErrInvalid):
+		return exitUsage
+	case errors.Is(err, pawl.ErrLost):
+		return exitLost
+	case errors.Is(err, pawl.ErrHeld), errors.Is(err, pawl.ErrNotHeld):
+		return exitHeld
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, errors.ErrUnsupported):
+		return exitUnavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitHeld
+	}
+	return exitOther
+}
+
+// usage is the error for what was wrongly asked. It says where the help is.
+func usage(cmd *cobra.Command, err error) error {
+	return &exit{exitUsage, fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
+}
+
+// stoppedBy is the end by a signal, which needs no words.
+func stoppedBy(s os.Signal) error { return &exit{code: exitSignal + signalNumber(s)} }

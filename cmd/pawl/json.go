@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/pawl-go/pawl"
+)
+
+// What `--json` prints. Programs read this: fields are added, and never change.
+type (
+	jsonEntry struct {
+		Name        string       `json:"name"`
+		Fence       uint64       `json:"fence"`         // the last one granted; 0 if none is known
+		ClosedForMS int64        `json:"closed_for_ms"` // nothing is granted before that; 0 if it is open
+		Holders     []jsonHolder `json:"holders"`
+		Waiters     []jsonWaiter `json:"waiters"` // in the order in which they will be served
+	}
+	jsonHolder struct {
+		Fence uint64 `json:"fence"`
+		jsonWaiter
+		Lingering bool `json:"lingering,omitempty"` // released, and kept for its at-least time
+	}
+	jsonWaiter struct {
+		Kind        string    `json:"kind"`    // "exclusive", "shared" or "permits"
+		Permits     int       `json:"permits"` // 0 if it is of another kind
+		Limit       int       `json:"limit"`   // of how many permits; 0 if it is of another kind
+		Owner       jsonOwner `json:"owner"`
+		Since       time.Time `json:"since"`         // on the backend's clock
+		ExpiresInMS int64     `json:"expires_in_ms"` // unless it is renewed
+	}
+	jsonOwner struct {
+		Client string            `json:"client"`
+		Host   string            `json:"host"`
+		PID    int               `json:"pid"`
+		Labels map[string]string `json:"labels"`
+	}
+)
+
+// printJSON prints an entry as one line.
+func printJSON(out io.Writer, e pawl.Entry) error {
+	j := jsonEntry{
+		Name: e.Name, Fence: e.Fence, ClosedForMS: e.ClosedFor.Milliseconds(),
+		Holders: []jsonHolder{}, Waiters: []jsonWaiter{},
+	}
+	for _, h := range e.Holders {
+		j.Holders = append(j.Holders, jsonHolder{h.Fence, claimJSON(h.Weight, h.Limit, h.Owner, h.Since, h.ExpiresIn), h.Lingering})
+	}
+	for _, w := range e.Waiters {
+		j.Waiters = append(j.Waiters, claimJSON(w.Weight, w.Limit, w.Owner, w.Since, w.ExpiresIn))
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(j); err != nil {
+		return err
+	}
+	_, err := out.Write(asciiControls(buf.Bytes()))
+	return err
+}
+
+func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.Duration) jsonWaiter {
+	j := jsonWaiter{
+		Kind: kind(weight, limit), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds(),
+		Owner: jsonOwner{Client: o.Client, Host: o.Host, PID: o.PID, Labels: o.Labels},
+	}
+	if j.Kind == "permits" {
+		j.Permits, j.Limit = weight, limit
+	}
+	if j.Owner.Labels == nil {
+		j.Owner.Labels = map[string]string{}
+	}
+	return j
+}
+
+// asciiControls escapes what JSON allows but a terminal would obey: DEL, the C1 controls, characters that turn
+// the direction of text. They can only be inside strings.
+func asciiControls(line []byte) []byte {
+	safe := make([]byte, 0, len(line))
+	for _, r := range string(line) {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			safe = append(safe, string(r)...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			safe = fmt.Appendf(safe, `\u%04x\u%04x`, high, low)
+		default:
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		}
+	}
+	return safe
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What programs read: the fields, and what is in them.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 7, 1, 14, 2, 11, 5000, time.FixedZone("", 7200))
+	e := pawl.Entry{
+		Name: "x", Fence: 1<<63 + 1, ClosedFor: 1500 * time.Millisecond,
+		Holders: []pawl.Holder{
+			{Fence: 1 << 63, Weight: driver.All, Limit: driver.All, Since: since, ExpiresIn: 29 * time.Second},
+			{Fence: 1<<63 + 1, Weight: 2, Limit: 3, Owner: pawl.Owner{Client: "c", Host: "h", PID: 7, Labels: map[string]string{"k": "v"}}, Lingering: true},
+		},
+		Waiters: []pawl.Waiter{{Weight: 1, Limit: driver.All, Since: since, ExpiresIn: 4999 * time.Microsecond}},
+	}
+	const want = `{"name":"x","fence":9223372036854775809,"closed_for_ms":1500,` +
+		`"holders":[{"fence":9223372036854775808,"kind":"exclusive","permits":0,"limit":0,` +
+		`"owner":{"client":"","host":"","pid":0,"labels":{}},"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":29000},` +
+		`{"fence":9223372036854775809,"kind":"permits","permits":2,"limit":3,` +
+		`"owner":{"client":"c","host":"h","pid":7,"labels":{"k":"v"}},"since":"0001-01-01T00:00:00Z","expires_in_ms":0,"lingering":true}],` +
+		`"waiters":[{"kind":"shared","permits":0,"limit":0,"owner":{"client":"","host":"","pid":0,"labels":{}},` +
+		`"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":4}]}` + "\n"
+	var out bytes.Buffer
+	if err := printJSON(&out, e); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != want {
+		t.Errorf("got  %s\nwant %s", &out, want)
+	}
+}
+
+// Whatever others wrote: what is printed is one line of what terminals show, and JSON gives it back as it was.
+func TestNothingPrintedMovesTheCursor(t *testing.T) {
+	t.Parallel()
+	var all strings.Builder
+	for r := rune(1); r < 0x3000; r++ {
+		if !unicode.IsPrint(r) {
+			all.WriteRune(r)
+		}
+	}
+	all.WriteString("\U000e0041\U0001d173 \xff fine: é 漢 😀")
+	evil := all.String()
+	e := pawl.Entry{
+		Name:    evil,
+		Holders: []pawl.Holder{{Weight: 1, Limit: 1, Owner: pawl.Owner{Host: evil, Client: evil, PID: 1, Labels: map[string]string{evil: evil}}}},
+		Waiters: []pawl.Waiter{{Weight: 1, Limit: 1, Owner: pawl.Owner{Client: evil}}},
+	}
+	var list, entry, asJSON, said bytes.Buffer
+	v := &voice{err: &said}
+	v.say("lost %s, %v", evil, e.Holders[0].Owner)
+	for _, err := range []error{
+		printList(&list, []pawl.Entry{e}, time.Now()),
+		printEntry(&entry, e, time.Now()),
+		printJSON(&asJSON, e),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, text := range map[string]string{"ls": list.String(), "show": entry.String(), "--json": asJSON.String(), "say": said.String()} {
+		for _, r := range text {
+			if r != '\n' && !unicode.IsPrint(r) {
+				t.Errorf("%s: %q is printed as it is", what, r)
+			}
+		}
+		if !strings.Contains(text, "fine: é 漢 😀") {
+			t.Errorf("%s: what can be shown is not: %s", what, text)
+		}
+	}
+	for what, lines := range map[string][2]int{"ls": {strings.Count(list.String(), "\n"), 2}, "say": {strings.Count(said.String(), "\n"), 1}, "--json": {strings.Count(asJSON.String(), "\n"), 1}} {
+		if lines[0] != lines[1] {
+			t.Errorf("%s: %d lines, want %d", what, lines[0], lines[1])
+		}
+	}
+	if got, want := decode[jsonEntry](t, asJSON.String()).Name, strings.ToValidUTF8(evil, "\ufffd"); got != want {
+		t.Errorf("JSON gives back %q, want %q", got, want)
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 23, 0, 0, 0, time.Local)
+	if got := clock(now.Add(-time.Minute), now); got != "22:59:00" {
+		t.Errorf("today: %s", got)
+	}
+	if got := clock(now.AddDate(0, 0, -1), now); got != "2026-06-30 23:00:00" {
+		t.Errorf("yesterday: %s", got)
+	}
+}

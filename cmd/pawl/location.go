@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+// location is where the locks are: --url, else PAWL_URL, else the file of this user.
+type location struct{ url string }
+
+const urlVariable = "PAWL_URL"
+
+// find is the URL to open, and whether it is the one that nobody named.
+func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err error) {
+	if cmd.Flags().Changed("url") {
+		if l.url == "" { // a variable that was never set; a file of one's own would keep nobody out
+			return "", false, usage(cmd, errors.New("--url is empty"))
+		}
+		return l.url, false, known(cmd, l.url)
+	}
+	if where := os.Getenv(urlVariable); where != "" {
+		return where, false, known(cmd, where)
+	}
+	file, err := defaultFile()
+	if err != nil {
+		return "", false, usage(cmd, errors.New("there is no home directory for the default file: set --url or "+urlVariable))
+	}
+	return fileURL(file), true, nil
+}
+
+// known refuses a URL that no backend of this build is for. The library would say which package to import.
+func known(cmd *cobra.Command, where string) error {
+	scheme, _, ok := strings.Cut(where, ":")
+	if !ok || slices.Contains(backends, scheme+":") {
+		return nil // without a scheme: the library says what is allowed
+	}
+	return usage(cmd, fmt.Errorf("this pawl has no backend for a URL that begins with %q; it knows %s", scheme+":", strings.Join(backends, " ")))
+}
+
+// defaultFile is the file of this user, as the XDG base directory specification says: what is no absolute
+// path does not count.
+func defaultFile() (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "pawl", "locks.db"), nil
+}
+
+func fileURL(path string) string {
+	slashed := (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
+	return "sqlite:" + slashed // C:/... is no path to net/url, but opaque, and sqlitelock takes that too
+}
+
+// open opens a client that only looks, or breaks.
+func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
+	where, _, err := l.find(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return pawl.Open(ctx, where, nil)
+}
+
+// closeSoon closes the client, and gives a backend that does not answer only so long.
+func closeSoon(c *pawl.Client) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	return c.Close(ctx)
+}

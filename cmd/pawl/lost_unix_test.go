@@ -1,0 +1,127 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// children are commands that are hard to stop, each in its way. They write the number of their group, and then
+// that they are ready.
+var children = map[string]string{
+	"Willing":       `echo $$ > group; echo ready > ready; exec sleep 1000`,
+	"IgnoresTERM":   `trap "" TERM INT HUP; echo $$ > group; echo ready > ready; while :; do sleep 0.01; done`,
+	"Grandchildren": `echo $$ > group; (trap "" TERM; (echo ready > ready; while :; do sleep 0.01; done) & wait) & wait; sleep 1000`,
+	"Stopped":       `echo $$ > group; echo ready > ready; kill -STOP $$`,
+	"HasEndedButFor": `echo $$ > group; (trap "" TERM; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 &
+		trap exit TERM; while :; do sleep 0.01; done`,
+}
+
+// next is the command of the next holder: it looks whether anything of the group before it is alive. A dead
+// process that nobody has waited for yet is not.
+const next = `for stat in /proc/[0-9]*/stat; do
+		read -r line < $stat || continue
+		set -- ${line##*) }
+		case "$3 $1" in "$(cat group) Z"|"$(cat group) X") ;; "$(cat group) "*) echo "$line" >> overlap ;; esac
+	done 2>/dev/null
+	echo ran > ran`
+
+func TestLostByABreak(t *testing.T) {
+	t.Parallel()
+	for name, child := range children {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			p := b.start("run", "--grace", "10", "x", "--", "sh", "-c", child)
+			b.awaitFile("ready")
+			q := b.start("run", "x", "--", "sh", "-c", next)
+			b.awaitWaiters("x", 1)
+			if r, code := b.run("break", "--yes", "--delay", "2", "x"); code != 0 {
+				t.Fatalf("break: %d, %s", code, r.stderr.String())
+			}
+			p.wantCode(exitLost)
+			b.wantGone(b.group())
+			q.wantCode(0)
+			if b.read("ran") == "" || b.read("overlap") != "" {
+				t.Errorf("when the next holder started there was %q", b.read("overlap"))
+			}
+			if got := p.stderr.String(); !strings.Contains(got, `pawl: lost "x" (fence `) || !strings.Contains(got, "broken by ") || strings.Count(got, "pawl: ") != 1 {
+				t.Errorf("it said %q", got)
+			}
+		})
+	}
+}
+
+// The backend goes away: nobody can tell, so the lease ends by its own clock.
+func TestLostBecauseTheBackendIsGone(t *testing.T) {
+	t.Parallel()
+	for name, child := range children {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			p := b.start("run", "--ttl", "2", "x", "--", "sh", "-c", child)
+			b.awaitFile("ready")
+			group := b.group()
+			for _, f := range []string{"locks.db", "locks.db-wal", "locks.db-shm"} {
+				if err := os.Remove(b.file(f)); err != nil && !os.IsNotExist(err) {
+					t.Fatal(err)
+				}
+			}
+			last := time.Now() // no renewal is sent later than about now and answered
+			p.wantCode(exitLost)
+			b.wantGone(group)
+			if took := time.Since(last); took < 500*time.Millisecond {
+				t.Errorf("the lease ended after %v, though half of it was left", took)
+			}
+			if got := p.stderr.String(); !strings.Contains(got, "unreachable") {
+				t.Errorf("it said %q", got)
+			}
+		})
+	}
+}
+
+// pawl is stopped for longer than its lease lasts, and the command with it; another has had the lock since.
+func TestLostWhilePawlWasPaused(t *testing.T) {
+	b := newBench(t)
+	p := b.start("run", "--ttl", "2", "--grace", "1000", "x", "--", "sh", "-c", children["IgnoresTERM"])
+	b.awaitFile("ready")
+	b.signal(p, syscall.SIGSTOP)
+	eventually(t, "x is free", func() bool { return len(b.entry("x").Holders) == 0 })
+	b.signal(p, syscall.SIGCONT)
+	p.wantCode(exitLost) // at once, whatever the grace
+	b.wantGone(b.group())
+}
+
+// kill -9 of pawl lets the next one in when the lease expires: not before, and soon after.
+func TestKill9(t *testing.T) {
+	b := newBench(t)
+	p := b.start("run", "--ttl", "1500ms", "x", "--", "sh", "-c", children["Willing"])
+	b.awaitFile("ready")
+	q := b.start("run", "--ttl", "10", "x", "--", "sh", "-c", next+`; while ! test -e go; do sleep 0.01; done`)
+	b.awaitWaiters("x", 1)
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.code()
+	// Nobody renews any more. The backend's clock is this host's.
+	looked := time.Now()
+	holders := b.entry("x").Holders
+	if len(holders) != 1 || holders[0].Owner.PID != p.Process.Pid {
+		t.Fatalf("the lease did not outlive its holder: %v", holders)
+	}
+	expires := looked.Add(holders[0].ExpiresIn)
+	b.awaitFile("ran")
+	e := b.entry("x")
+	if since := e.Holders[0].Since; since.Before(expires.Truncate(time.Microsecond)) {
+		t.Errorf("the next one was let in %v too early", expires.Sub(since))
+	} else if since.After(expires.Add(15 * time.Second)) {
+		t.Errorf("the next one was let in %v after the lease expired", since.Sub(expires))
+	}
+	if e.Holders[0].Fence <= holders[0].Fence {
+		t.Errorf("the fence is %d after %d", e.Holders[0].Fence, holders[0].Fence)
+	}
+	b.write("go", "")
+	q.wantCode(0)
+}

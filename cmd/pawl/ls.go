@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/pawl-go/pawl"
+)
+
+func newList(v *voice, where *location) *cobra.Command {
+	var asJSON, watch bool
+	cmd := &cobra.Command{
+		Use:   "ls [flags] [PREFIX]",
+		Short: "List the names that are held or waited for",
+		Long: `Ls lists the names that somebody holds or waits for, in order, with a line for each holder. With PREFIX, only
+those that begin with it. If there are none it prints nothing.
+
+With --json it prints a line for each name, an object like that of pawl show --json.`,
+		Example: `  pawl ls
+  pawl ls report:
+  pawl ls --watch
+  pawl ls --json | jq -r 'select(.waiters | length > 10).name'`,
+		DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usage(cmd, errors.New("there is more than one PREFIX"))
+			case watch && asJSON:
+				return usage(cmd, errors.New("--watch and --json contradict each other"))
+			}
+			return nil
+		},
+		ValidArgsFunction: completeName(where),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prefix := ""
+			if len(args) == 1 {
+				prefix = args[0]
+			}
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			return withClient(ctx, where, cmd, func(c *pawl.Client) error {
+				switch {
+				case watch:
+					return watchList(ctx, v, c, prefix)
+				case asJSON:
+					return listJSON(ctx, v, c, prefix)
+				}
+				entries, err := list(ctx, c, prefix)
+				if err != nil {
+					return err
+				}
+				return printList(v.out, entries, time.Now())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each name")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print it again each second, until Ctrl-C")
+	return cmd
+}
+
+// list reads them all before the first is printed: the columns want that.
+func list(ctx context.Context, c *pawl.Client, prefix string) ([]pawl.Entry, error) {
+	var entries []pawl.Entry
+	for e, err := range c.List(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) error {
+	for e, err := range c.List(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		if err := printJSON(v.out, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watchList ends with a signal, which is no failure. A backend that fails meanwhile may come back.
+func watchList(ctx context.Context, v *voice, c *pawl.Client, prefix string) error {
+	const clearScreen = "\x1b[H\x1b[2J"
+	onTerminal := v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd()))
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		entries, err := list(ctx, c, prefix)
+		now := time.Now()
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, pawl.ErrInvalid):
+			return err
+		}
+		if onTerminal {
+			fmt.Fprint(v.out, clearScreen)
+		}
+		if _, err := fmt.Fprintf(v.out, "%s\n", now.Format(time.TimeOnly)); err != nil {
+			return err
+		}
+		if err != nil {
+			v.sayError(err)
+		} else if err := printList(v.out, entries, now); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// interruptible is a ctx that a signal ends.
+func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+// withClient runs f with a client. If a signal ends it, that is its exit code.
+func withClient(ctx context.Context, where *location, cmd *cobra.Command, f func(*pawl.Client) error) error {
+	c, err := where.open(ctx, cmd)
+	if err == nil {
+		err = f(c)
+		_ = closeSoon(c) // it holds nothing
+	}
+	if errors.Is(err, context.Canceled) {
+		return stoppedBy(os.Interrupt)
+	}
+	return err
+}
+
+// none refuses arguments.
+func none(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd, fmt.Errorf("there is one word too many, %q", args[0]))
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	noWait       bool
+	wait         seconds
+	shared       bool
+	limit        int
+	permits      int
+	ttl          seconds
+	atLeast      seconds
+	lockDelay    seconds
+	grace        seconds
+	labels       labels
+	conflictCode int
+	shell        string
+	verbose      bool
+}
+
+func newRun(v *voice, where *location) *cobra.Command {
+	f := &runFlags{permits: 1, ttl: seconds(30 * time.Second), grace: seconds(5 * time.Second), conflictCode: exitHeld}
+	cmd := &cobra.Command{
+		Use:   "run [flags] NAME [--] COMMAND [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long: `Run waits for the lock NAME, first come, first served, then runs COMMAND while holding it. Flags go before
+NAME; what follows NAME belongs to COMMAND.
+
+COMMAND finds NAME and its fencing token in PAWL_NAME and PAWL_FENCE: a number greater than that of every
+holder before. Send it along with what you write, and let the other side refuse a smaller one.
+` + systemHelp + `
+` + exitCodes,
+		Example: `  pawl run nightly -- ./report.sh               wait for it
+  pawl run -n nightly -- ./report.sh            give up at once if it is held: exit code 75
+  pawl run -n -E 0 nightly -- ./report.sh       the same, and it is no failure
+  pawl run -w 1m30s nightly -- ./report.sh      give up after that long; -w 90 is the same
+  pawl run -c 'date >> log; ./report' nightly   a line for the shell
+  pawl run -s catalog -- ./read.sh              beside other readers, never beside a writer
+  pawl run --limit 4 -k 2 gpu -- ./train.py     2 of 4 permits
+  pawl run --at-least 50s cron:7 -- ./tick.sh   no second run within 50 s, on any machine
+  pawl run -v --label job=42 nightly -- true    says whom it waits for, and shows a label to others`,
+		DisableFlagsInUseLine: true,
+		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
+		ValidArgsFunction:     completeRun(where),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(v, where, cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // what follows NAME is the child's
+	flags.SortFlags = false
+	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "give up at once if the lock is held")
+	flags.VarP(&f.wait, "wait", "w", "give up after that long; 0 is --no-wait (default: wait for ever)")
+	flags.BoolVarP(&f.shared, "shared", "s", false, "as a reader, beside other readers")
+	flags.IntVar(&f.limit, "limit", 0, "as one of a semaphore of `N` permits")
+	flags.IntVarP(&f.permits, "permits", "k", 1, "with --limit: take `K` permits")
+	flags.Var(&f.ttl, "ttl", "how long the lock outlives a pawl that was killed")
+	flags.Var(&f.atLeast, "at-least", "keep it held that long, even if COMMAND takes less")
+	flags.Var(&f.lockDelay, "lock-delay", "keep it closed that long after it expired unreleased")
+	flags.Var(&f.grace, "grace", "when the lock is lost, how long between SIGTERM and SIGKILL, at most")
+	flags.Var(&f.labels, "label", "show this with the lock; may be repeated")
+	flags.IntVarP(&f.conflictCode, "conflict-exit-code", "E", exitHeld, "the exit code when the lock is not acquired")
+	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+", instead of COMMAND")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error whom it waits for")
+	for _, name := range []string{"wait", "limit", "permits", "ttl", "at-least", "lock-delay", "grace", "label", "conflict-exit-code", "shell"} {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+	return cmd
+}
+
+// command is what to run, from what follows NAME.
+func (f *runFlags) command(args []string) []string {
+	if f.shell != "" {
+		return shellCommand(f.shell)
+	}
+	rest := args[1:]
+	if len(rest) > 0 && rest[0] == "--" {
+		rest = rest[1:]
+	}
+	return rest
+}
+
+// check refuses what cannot be meant, or cannot be, before anything is sent.
+func (f *runFlags) check(cmd *cobra.Command, args []string) error {
+	given := cmd.Flags().Changed
+	problem := ""
+	switch {
+	case len(args) == 0:
+		problem = "NAME is missing"
+	case given("shell") && f.shell == "":
+		problem = "the line of -c is empty"
+	case given("shell") && len(args) > 1:
+		problem = "-c and COMMAND contradict each other"
+	case given("shell"):
+	case len(args) > 1 && args[1] != "--" && strings.HasPrefix(args[1], "-"):
+		problem = fmt.Sprintf("flags go before NAME, but %q comes after it; a command that is called so needs a -- before it", args[1])
+	case len(f.command(args)) == 0:
+		problem = "COMMAND is missing"
+	case f.command(args)[0] == "":
+		problem = "COMMAND is empty"
+	}
+	switch {
+	case problem != "":
+	case f.noWait && f.wait > 0:
+		problem = "-n and -w contradict each other"
+	case f.shared && given("limit"):
+		problem = "-s and --limit contradict each other"
+	case given("permits") && !given("limit"):
+		problem = "-k needs --limit"
+	case given("limit") && (f.limit < 1 || f.limit >= driver.All):
+		problem = fmt.Sprintf("--limit is %d; allowed: 1 to %d", f.limit, driver.All-1)
+	case given("limit") && (f.permits < 1 || f.permits > f.limit):
+		problem = fmt.Sprintf("-k is %d; allowed: 1 to --limit, which is %d", f.permits, f.limit)
+	case f.conflictCode < 0 || f.conflictCode > 255:
+		problem = fmt.Sprintf("-E is %d; allowed: 0 to 255", f.conflictCode)
+	}
+	if problem != "" {
+		return usage(cmd, errors.New(problem))
+	}
+	owner := driver.Owner{Labels: f.labels}
+	for _, err := range []error{
+		driver.ValidateName(args[0]),
+		driver.ValidateTTL("--ttl", time.Duration(f.ttl)),
+		driver.ValidateDelay("--at-least", time.Duration(f.atLeast)),
+		driver.ValidateDelay("--lock-delay", time.Duration(f.lockDelay)),
+		driver.ValidateDelay("--grace", time.Duration(f.grace)),
+		driver.ValidateDelay("--wait", time.Duration(f.wait)),
+		owner.Validate(),
+	} {
+		if err != nil {
+			return usage(cmd, err)
+		}
+	}
+	f.noWait = f.noWait || given("wait") && f.wait == 0
+	return nil
+}
+
+func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
+	url, _, err := where.find(cmd)
+	if err != nil {
+		return err
+	}
+	argv := f.command(args)
+	path, err := findCommand(argv[0]) // now: who waits for an hour shall not learn then of a slip of the pen
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(url, "mem:") {
+		v.warn("mem: is the memory of this process, so it keeps nobody out")
+	}
+	j := &job{
+		v: v, name: args[0], path: path, argv: argv, grace: time.Duration(f.grace),
+		signals: catchSignals(),
+		open:    func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v)) },
+		acquire: f.acquire(args[0], cmd.Flags().Changed("grace")),
+	}
+	if f.wait > 0 {
+		j.patience = time.Duration(f.wait)
+	}
+	err = j.run()
+	if e, ok := errors.AsType[*exit](err); ok && errors.Is(err, errNotAcquired) {
+		e.code = f.conflictCode
+	}
+	return err
+}
+
+// options are the client's.
+func (f *runFlags) options(v *voice) *pawl.Options {
+	o := &pawl.Options{TTL: time.Duration(f.ttl), Labels: f.labels}
+	if f.verbose {
+		waited := false
+		o.Observer = &pawl.Observer{
+			Waiting: func(held *pawl.HeldError) {
+				waited = true
+				v.say("waiting: %s", bare(held))
+			},
+			Acquired: func(l *pawl.Lease, took time.Duration) {
+				if waited {
+					v.say("acquired %q after %v (fence %d)", l.Name(), brief(took), l.Fence())
+				}
+			},
+			Trouble: func(op, _ string, _ int, err error) {
+				if op == "acquire" { // later on there is a child to look after, and a terminal may be slow
+					v.say("%s", bare(err))
+				}
+			},
+		}
+	}
+	return o
+}
+
+// acquire claims the lock of the kind that the flags say.
+func (f *runFlags) acquire(name string, graceGiven bool) func(context.Context, *pawl.Client) (*pawl.Lease, error) {
+	ttl, grace := time.Duration(f.ttl), time.Duration(f.grace)
+	if !graceGiven {
+		grace = min(grace, ttl/4) // more of a short lease would leave too little of it for renewals
+	}
+	options := []pawl.Option{
+		pawl.WithTTL(ttl), pawl.WithAtLeast(time.Duration(f.atLeast)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
+		// The loss is told so early that the child has its grace, or what fits, before the lease ends.
+		pawl.WithMargin(min(grace+max(ttl/10, 10*time.Millisecond), ttl/2)),
+	}
+	return func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
+		switch {
+		case f.shared && f.noWait:
+			return c.RWMutex(name, options...).TryRLock(ctx)
+		case f.shared:
+			return c.RWMutex(name, options...).RLock(ctx)
+		case f.limit > 0 && f.noWait:
+			return c.Semaphore(name, f.limit, options...).TryAcquire(ctx, f.permits)
+		case f.limit > 0:
+			return c.Semaphore(name, f.limit, options...).Acquire(ctx, f.permits)
+		case f.noWait:
+			return c.Mutex(name, options...).TryLock(ctx)
+		default:
+			return c.Mutex(name, options...).Lock(ctx)
+		}
+	}
+}
+
+// environment is the child's: ours, and which lock it runs under.
+func environment(l *pawl.Lease) []string {
+	env := make([]string, 0, len(os.Environ())+2)
+	for _, kv := range os.Environ() {
+		if !strings.HasPrefix(kv, "PAWL_NAME=") && !strings.HasPrefix(kv, "PAWL_FENCE=") {
+			env = append(env, kv)
+		}
+	}
+	return append(env, "PAWL_NAME="+l.Name(), fmt.Sprintf("PAWL_FENCE=%d", l.Fence()))
+}

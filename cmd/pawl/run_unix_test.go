@@ -1,0 +1,206 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestFiftyAtOnceCountToFifty(t *testing.T) {
+	b := newBench(t)
+	b.write("count", "0\n")
+	var all sync.WaitGroup
+	for range 50 {
+		p := b.start("run", "count", "--", "sh", "-c", `n=$(cat count); n=$((n+1)); echo $n > count`)
+		all.Go(func() { p.wantCode(0) })
+	}
+	all.Wait()
+	if got := b.read("count"); got != "50" {
+		t.Errorf("counted to %s, want 50", got)
+	}
+}
+
+// Renewals come and go, and threads with them; on Linux the command ends when the one that started it does.
+func TestTheLockIsRenewedForAsLongAsItTakes(t *testing.T) {
+	b := newBench(t)
+	p := b.start("run", "--ttl", "2", "--grace", "0.1", "x", "--", "sleep", "3")
+	fence := b.awaitHeld("x").Fence
+	p.wantCode(0)
+	if e := b.entry("x"); e.Fence != fence || len(e.Holders) > 0 {
+		t.Errorf("it ended with %+v, and had begun with the fence %d", e, fence)
+	}
+}
+
+func TestSignalWhileWaitingLeavesTheQueue(t *testing.T) {
+	b := newBench(t)
+	holder := b.start("run", "x", "--", "sleep", "1000")
+	b.awaitHeld("x")
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
+		p := b.start("run", "x", "--", "touch", "ran")
+		b.awaitWaiters("x", 1)
+		b.signal(p, s)
+		p.wantCode(128 + int(s))
+		if n := len(b.entry("x").Waiters); n != 0 {
+			t.Errorf("after %v, %d wait", s, n)
+		}
+	}
+	b.signal(holder, syscall.SIGTERM)
+	holder.wantCode(128 + int(syscall.SIGTERM))
+	if e := b.entry("x"); len(e.Holders) != 0 {
+		t.Errorf("after the holder's end there are %v", e.Holders)
+	}
+	if _, err := os.Stat(b.file("ran")); err == nil {
+		t.Error("a command ran without the lock")
+	}
+}
+
+func TestSignalsArePassedOn(t *testing.T) {
+	b := newBench(t)
+	p := b.start("run", "x", "--", "sh", "-c", `
+		for s in INT TERM HUP QUIT USR1 USR2; do trap "echo $s >> heard" $s; done
+		echo ready > ready
+		while :; do sleep 0.01; done`)
+	b.awaitFile("ready")
+	heard := ""
+	for _, s := range []struct {
+		number syscall.Signal
+		name   string
+	}{
+		{syscall.SIGINT, "INT"}, {syscall.SIGTERM, "TERM"}, {syscall.SIGHUP, "HUP"},
+		{syscall.SIGQUIT, "QUIT"}, {syscall.SIGUSR1, "USR1"}, {syscall.SIGUSR2, "USR2"},
+	} {
+		b.signal(p, s.number)
+		heard = strings.TrimSpace(heard + "\n" + s.name)
+		eventually(t, "heard "+s.name, func() bool { return b.read("heard") == heard })
+	}
+	b.awaitHeld("x")
+	if _, code := b.run("break", "--yes", "--delay", "0", "x"); code != 0 {
+		t.Fatalf("break: %d", code)
+	}
+	p.wantCode(exitLost)
+}
+
+// A signal that is caught between the grant and the start of the command must not be lost.
+func TestSignalBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	client, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := client.Mutex("x")
+	lease, err := lock.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	j := &job{v: &voice{err: os.Stderr}, name: "x", path: "/usr/bin/touch", argv: []string{"touch", dir + "/ran"}, signals: make(chan os.Signal, 1)}
+
+	j.signals <- syscall.SIGTERM
+	if err := j.hold(lease); !codeIs(err, 128+15) {
+		t.Errorf("hold answers %v, want 143", err)
+	}
+
+	// And one that comes along with the grant.
+	j.open = func(context.Context) (*pawl.Client, error) { return client, nil }
+	j.acquire = func(context.Context, *pawl.Client) (*pawl.Lease, error) {
+		j.signals <- syscall.SIGTERM
+		for len(j.signals) > 0 { // until it is taken
+			time.Sleep(time.Millisecond)
+		}
+		return lease, nil
+	}
+	if err := j.run(); !codeIs(err, 128+15) {
+		t.Errorf("run answers %v, want 143", err)
+	}
+	if _, err := os.Stat(dir + "/ran"); err == nil {
+		t.Error("the command ran")
+	}
+	if !errors.Is(lease.Err(), pawl.ErrReleased) {
+		t.Errorf("the lease: %v", lease.Err())
+	}
+}
+
+// The shell dies of the signal at once, and what it has started still tidies up: under the lock.
+func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
+	b := newBench(t)
+	p := b.start("run", "--grace", "60", "x", "--", "sh", "-c", `
+		sh -c 'trap "echo tidying > tidying; while ! test -e go; do sleep 0.01; done; echo tidy > tidy; exit" TERM
+			echo ready > ready; while :; do sleep 0.01; done'
+		true`)
+	b.awaitFile("ready")
+	next := b.start("run", "x", "--", "sh", "-c", "test -e tidy && echo after > next || echo before > next")
+	b.awaitWaiters("x", 1)
+	b.signal(p, syscall.SIGTERM)
+	b.awaitFile("tidying")
+	if got := b.read("next"); got != "" {
+		t.Error("the next one started while the first tidied up")
+	}
+	b.write("go", "0\n")
+	p.wantCode(128 + 15)
+	next.wantCode(0)
+	if got := b.read("next"); got != "after" {
+		t.Errorf("the next one started %s the first had ended", got)
+	}
+}
+
+// Of the children that get a signal, one does not end: its grace is bounded.
+func TestAfterASignalTheRestOfTheGroupIsKilledAfterItsGrace(t *testing.T) {
+	b := newBench(t)
+	p := b.start("run", "--grace", "0.1", "x", "--", "sh", "-c", `echo $$ > group; (trap "" TERM; echo ready > ready; while :; do sleep 0.01; done); true`)
+	b.awaitFile("ready")
+	group := b.group()
+	b.signal(p, syscall.SIGTERM)
+	p.wantCode(128 + 15)
+	b.wantGone(group)
+}
+
+func TestWhatEndedByItselfLeavesItsBackgroundAlone(t *testing.T) {
+	b := newBench(t)
+	p, code := b.run("run", "x", "--", "sh", "-c", `(while ! test -e go; do sleep 0.01; done; echo done > done) >/dev/null 2>&1 & exit 3`)
+	if code != 3 {
+		t.Errorf("exit code %d, want 3; it said %s", code, p.stderr.String())
+	}
+	if e := b.entry("x"); len(e.Holders) != 0 {
+		t.Errorf("it is still held by %v", e.Holders)
+	}
+	b.write("go", "0\n")
+	b.awaitFile("done")
+}
+
+// Started with nohup, or in the background by a shell without job control: what is ignored stays ignored.
+func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
+	b := newBench(t)
+	p := b.startAs("sh", "-c", `trap "" HUP; exec pawl run x -- sh -c "echo ready > ready; while ! test -e go; do sleep 0.01; done"`)
+	b.awaitFile("ready")
+	b.signal(p, syscall.SIGHUP)
+	b.write("go", "")
+	p.wantCode(0)
+}
+
+// group is the process group that wrote its number to the file "group".
+func (b *bench) group() int {
+	b.t.Helper()
+	pid, err := strconv.Atoi(b.awaitFile("group"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return pid
+}
+
+func (b *bench) wantGone(group int) {
+	b.t.Helper()
+	if err := syscall.Kill(-group, 0); !errors.Is(err, syscall.ESRCH) {
+		b.t.Errorf("something of the group %d is still there: %v", group, err)
+	}
+}

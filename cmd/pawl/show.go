@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+func newShow(v *voice, where *location) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [flags] NAME",
+		Short: "Show who holds a name, and who waits for it",
+		Long: `Show prints who holds NAME, since when, and how long the lease still lasts unless it is renewed; then who
+waits, in the order in which they will be served. Times are on the backend's clock. A name that is free is no
+failure: it says so.
+
+With --json it prints one object: name, fence (the last one granted, 0 if none is known), closed_for_ms, holders
+and waiters. A holder has fence, kind (exclusive, shared or permits), permits and limit (0 if it is of another
+kind), owner (client, host, pid, labels), since, expires_in_ms, and lingering if it was released and is kept
+for its --at-least. A waiter has the same but fence and lingering.`,
+		Example: `  pawl show nightly
+  pawl show --json nightly | jq '.holders[0].owner.host'`,
+		DisableFlagsInUseLine: true,
+		Args:                  oneName,
+		ValidArgsFunction:     completeName(where),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			return withClient(ctx, where, cmd, func(c *pawl.Client) error {
+				e, err := c.Entry(ctx, args[0])
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return printJSON(v.out, e)
+				}
+				return printEntry(v.out, e, time.Now())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object of JSON")
+	return cmd
+}
+
+// oneName wants exactly one name that can be.
+func oneName(cmd *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return usage(cmd, errors.New("NAME is missing"))
+	case 1:
+		if err := driver.ValidateName(args[0]); err != nil {
+			return usage(cmd, err)
+		}
+		return nil
+	}
+	return usage(cmd, errors.New("there is more than one NAME"))
+}

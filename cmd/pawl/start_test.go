@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// BenchmarkRunTrue is the whole process `pawl run x -- true`, on a file of its own that is there already; and
+// what starting two processes costs without pawl: the one that runs, and the one that runs it.
+func BenchmarkRunTrue(b *testing.B) {
+	exe := filepath.Join(b.TempDir(), "pawl")
+	if runtime.GOOS == "windows" {
+		exe += ".exe"
+	}
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", exe, ".").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	env := append(os.Environ(), "PAWL_URL="+fileURL(filepath.Join(b.TempDir(), "locks.db")))
+	for _, c := range []struct {
+		name string
+		args []string
+	}{
+		{"pawl", []string{exe, "run", "x", "--", "true"}},
+		{"env", []string{"env", "sh", "-c", "true; true"}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			run := func() {
+				cmd := exec.Command(c.args[0], c.args[1:]...)
+				cmd.Env = env
+				if out, err := cmd.CombinedOutput(); err != nil {
+					b.Fatalf("%v\n%s", err, out)
+				}
+			}
+			run() // the file, and the caches
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// printList is `pawl ls` for people: a line for each holder.
+func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	t := newTable(out, "NAME", "KIND", "HOLDER", "FENCE", "SINCE", "LEFT", "WAITING")
+	for _, e := range entries {
+		waiting := fmt.Sprint(len(e.Waiters))
+		if len(e.Holders) == 0 {
+			t.row(plain(e.Name), "-", nobody(e), "-", "-", "-", waiting)
+		}
+		for _, h := range e.Holders {
+			t.row(plain(e.Name), kindWords(h.Weight, h.Limit), holderWords(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
+		}
+	}
+	return t.flush()
+}
+
+// printEntry is `pawl show` for people.
+func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
+	state := "is held"
+	switch {
+	case len(e.Holders) > 0:
+	case e.ClosedFor > 0:
+		state = "is " + nobody(e)
+	case len(e.Waiters) > 0:
+		state = "is free, but waited for"
+	default:
+		state = "is free"
+	}
+	if e.Fence > 0 {
+		state += fmt.Sprintf("; its last fence is %d", e.Fence)
+	}
+	if _, err := fmt.Fprintf(out, "%s %s\n", plain(e.Name), state); err != nil {
+		return err
+	}
+	if len(e.Holders) > 0 {
+		if err := printHolders(out, e.Holders, now); err != nil {
+			return err
+		}
+	}
+	if len(e.Waiters) == 0 {
+		return nil
+	}
+	fmt.Fprintln(out)
+	t := newTable(out, "PLACE", "KIND", "WAITER", "SINCE")
+	for i, w := range e.Waiters {
+		t.row(fmt.Sprint(i+1), kindWords(w.Weight, w.Limit), w.Owner.String(), clock(w.Since, now))
+	}
+	return t.flush()
+}
+
+func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
+	fmt.Fprintln(out)
+	t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT")
+	for _, h := range holders {
+		t.row(fmt.Sprint(h.Fence), kindWords(h.Weight, h.Limit), holderWords(h), clock(h.Since, now), left(h.ExpiresIn))
+	}
+	return t.flush()
+}
+
+// kind is the kind of a claim, in one word.
+func kind(weight, limit int) string {
+	switch {
+	case weight == driver.All:
+		return "exclusive"
+	case limit == driver.All:
+		return "shared"
+	}
+	return "permits"
+}
+
+func kindWords(weight, limit int) string {
+	if k := kind(weight, limit); k != "permits" {
+		return k
+	}
+	return fmt.Sprintf("%d of %d", weight, limit)
+}
+
+func holderWords(h pawl.Holder) string {
+	if h.Lingering {
+		return h.Owner.String() + " (has released it)"
+	}
+	return h.Owner.String()
+}
+
+// nobody says why a name without holders is listed all the same.
+func nobody(e pawl.Entry) string {
+	if e.ClosedFor > 0 {
+		return fmt.Sprintf("closed for another %v, because its last holder did not release it", brief(e.ClosedFor))
+	}
+	return "-"
+}
+
+// clock is the time of day, with the date if that is another than today's.
+func clock(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	if t.Year() == now.Year() && t.YearDay() == now.YearDay() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
+func left(d time.Duration) string { return brief(d).String() + " left" }
+
+// brief is a duration as exactly as people want it.
+func brief(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// table has aligned columns, and no blanks at the ends of its lines.
+type table struct {
+	out io.Writer
+	buf strings.Builder
+	tab *tabwriter.Writer
+}
+
+func newTable(out io.Writer, heads ...string) *table {
+	t := &table{out: out}
+	t.tab = tabwriter.NewWriter(&t.buf, 0, 0, 2, ' ', 0)
+	t.row(heads...)
+	return t
+}
+
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = escape(c)
+	}
+	fmt.Fprintln(t.tab, strings.Join(cells, "\t"))
+}
+
+func (t *table) flush() error {
+	if err := t.tab.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(t.out, t.buf.String())
+	return err
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A shell on a terminal of its own, with somebody who types.
+type shell struct {
+	b      *bench
+	master *os.File
+	mu     sync.Mutex
+	shown  bytes.Buffer
+	seen   int // how much of it the test has dealt with
+	pid    int
+}
+
+func (b *bench) shell() *shell {
+	b.t.Helper()
+	master, slave := openPTY(b.t)
+	s := &shell{b: b, master: master}
+	cmd := exec.Command("sh", "-i")
+	cmd.Dir = b.dir
+	cmd.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir, "PS1=$ ", "ENV=")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	_ = slave.Close()
+	s.pid = cmd.Process.Pid
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			s.mu.Lock()
+			s.shown.Write(buf[:n])
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	b.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // the terminal hangs up, and what is on it ends
+		_ = cmd.Wait()
+		_ = master.Close()
+		<-done
+	})
+	s.await(`\$ $`)
+	return s
+}
+
+// openPTY makes a pseudo-terminal.
+func openPTY(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.NewFile(uintptr(fd), "pty"), slave
+}
+
+func (s *shell) key(text string) {
+	s.b.t.Helper()
+	if _, err := s.master.WriteString(text); err != nil {
+		s.b.t.Fatal(err)
+	}
+}
+
+func (s *shell) line(text string) { s.b.t.Helper(); s.key(text + "\n") }
+
+// await waits until the terminal shows the pattern, after what was awaited before, and returns it.
+func (s *shell) await(pattern string) string {
+	s.b.t.Helper()
+	re := regexp.MustCompile(pattern)
+	var found string
+	if err := poll(func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		at := re.FindIndex(s.shown.Bytes()[s.seen:])
+		if at == nil {
+			return false
+		}
+		found = string(s.shown.Bytes()[s.seen+at[0] : s.seen+at[1]])
+		s.seen += at[1]
+		return true
+	}); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.b.t.Fatalf("%v for %q; the terminal shows\n%s", err, pattern, s.shown.String())
+	}
+	return found
+}
+
+// foreground waits until the group in the foreground satisfies f.
+func (s *shell) foreground(what string, f func(group int) bool) {
+	s.b.t.Helper()
+	eventually(s.b.t, what, func() bool {
+		raw, err := s.master.SyscallConn()
+		if err != nil {
+			s.b.t.Fatal(err)
+		}
+		group := 0
+		_ = raw.Control(func(fd uintptr) { group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) })
+		return err == nil && f(group)
+	})
+}
+
+// state is the state of a process: R, S, T (stopped), Z, ...
+func state(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))[0]
+}
+
+// The command has the terminal: it reads what is typed, Ctrl-Z gives the shell its prompt, fg goes on with it,
+// and Ctrl-C ends it, and only once.
+func TestTerminal(t *testing.T) {
+	b := newBench(t)
+	s := b.shell()
+	s.line(`pawl run x -- sh -c 'echo $$ > group; exec cat'`)
+	group := b.group()
+	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+	s.line("one")
+	s.await("one\r\none\r\n")
+
+	holder := b.awaitHeld("x").Owner.PID
+	s.key("\x1a")
+	s.await(`(?i)stopped`)
+	s.await(`\$ $`)
+	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
+	if state(group) != "T" || state(holder) != "T" {
+		t.Errorf("Ctrl-Z: the command is %s, pawl is %s", state(group), state(holder))
+	}
+	s.line("echo between")
+	s.await("\nbetween\r\n")
+
+	s.line("fg")
+	s.foreground("the command is in the foreground again", func(g int) bool { return g == group })
+	s.line("two")
+	s.await("two\r\ntwo\r\n")
+
+	s.key("\x03")
+	s.await(`\$ $`)
+	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
+	s.line(`echo code $?`)
+	s.await("\ncode 130\r\n")
+	if n := len(b.entry("x").Holders); n != 0 {
+		t.Errorf("%d hold it", n)
+	}
+}
+
+// Whoever is stopped with Ctrl-Z does not renew. On fg the lease is looked at before the command goes on.
+func TestTerminalLostWhileStopped(t *testing.T) {
+	b := newBench(t)
+	if err := unix.Mkfifo(b.file("work"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	work, err := os.OpenFile(b.file("work"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = work.Close() })
+	s := b.shell()
+	// It starts no processes of its own: a shell that is waiting for a vfork cannot be stopped.
+	s.line(`pawl run --ttl 1 --grace 0 x -- sh -c 'trap "" TERM; echo $$ > group; while read l; do echo $l >> done; done < work'`)
+	group := b.group()
+	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+	if _, err := work.WriteString("early\n"); err != nil {
+		t.Fatal(err)
+	}
+	b.awaitFile("done")
+	s.key("\x1a")
+	s.await(`(?i)stopped`)
+	if _, err := work.WriteString("late\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "x is free", func() bool { return len(b.entry("x").Holders) == 0 })
+	s.line("fg")
+	s.await(`pawl: lost "x" \(fence \d+\): \w+`)
+	s.await(`\$ $`)
+	s.line("echo code $?")
+	s.await("\ncode 76\r\n")
+	b.wantGone(group)
+	if got := b.read("done"); got != "early" {
+		t.Errorf("it worked without the lock: it did %q", got)
+	}
+}
+
+// In the background the command does not get the terminal; it stops when it wants it, and fg gives it.
+func TestTerminalInTheBackground(t *testing.T) {
+	b := newBench(t)
+	s := b.shell()
+	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line' &`)
+	group := b.group()
+	eventually(t, "it stops for want of the terminal", func() bool { return state(group) == "T" && state(b.awaitHeld("x").Owner.PID) == "T" })
+	s.foreground("the shell keeps its terminal", func(g int) bool { return g == s.pid })
+	s.line("fg")
+	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+	s.line("this")
+	s.await("\ngot this\r\n")
+	s.await(`\$ $`)
+	s.line("echo code $?")
+	s.await("\ncode 0\r\n")
+}
+
+// In a pipe the terminal stays with the others until the command wants it, and Ctrl-C reaches it all the same.
+func TestTerminalInAPipe(t *testing.T) {
+	b := newBench(t)
+	s := b.shell()
+	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line; exec sleep 1000' | cat`)
+	group := b.group()
+	s.foreground("the command gets the foreground when it wants it", func(g int) bool { return g == group })
+	s.line("this")
+	s.await("\ngot this\r\n")
+	// Not before: a shell between two commands may swallow it.
+	eventually(t, "it sleeps", func() bool {
+		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", group))
+		return string(comm) == "sleep\n"
+	})
+	s.key("\x03")
+	s.await(`\$ $`)
+	b.wantGone(group)
+
+	if err := os.Remove(b.file("group")); err != nil {
+		t.Fatal(err)
+	}
+	s.line(`pawl run x -- sh -c 'echo $$ > group; exec sleep 1000' | cat`)
+	group = b.group()
+	s.foreground("the pipe is in the foreground", func(g int) bool { return g != s.pid && g != group })
+	s.key("\x1a") // reaches pawl, and by it the command
+	s.await(`(?i)stopped`)
+	if state(group) != "T" {
+		t.Errorf("Ctrl-Z: the command is %s", state(group))
+	}
+	s.line("fg")
+	eventually(t, "it goes on", func() bool { return state(group) == "S" })
+	s.key("\x03")
+	s.await(`\$ $`)
+	eventually(t, "it is gone", func() bool { return state(group) == "" })
+}
+
+// A killed command cannot set the terminal's modes back.
+func TestTerminalModesAreRepaired(t *testing.T) {
+	b := newBench(t)
+	s := b.shell()
+	s.line(`pawl run x -- sh -c 'stty raw -echo; kill -9 $$'; echo code $?; stty -a`)
+	s.await("code 137")
+	s.await(` icanon`)
+	s.await(` echo `)
+}
+
+// A script that runs pawl is stopped with it, or the shell would wait for ever.
+func TestTerminalOfAScript(t *testing.T) {
+	b := newBench(t)
+	b.write("script", "pawl run x -- sh -c 'echo $$ > group; exec cat'\necho end of script\n")
+	s := b.shell()
+	s.line("sh script")
+	group := b.group()
+	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+	s.key("\x1a")
+	s.await(`(?i)stopped`)
+	s.line("fg")
+	s.foreground("the command is in the foreground again", func(g int) bool { return g == group })
+	s.key("\x04")
+	s.await("\nend of script\r\n")
+}
+
+// break asks on a terminal, and only there.
+func TestTerminalBreakAsks(t *testing.T) {
+	b := newBench(t)
+	p := b.start("run", "x", "--", "sleep", "1000")
+	fence := b.awaitHeld("x").Fence
+	s := b.shell()
+	s.line("pawl break --delay 0 x; echo code $?")
+	s.await(`pawl: type the fence of the lease to break: `)
+	s.line("no")
+	s.await("that is no fence, and nothing was broken")
+	s.await("\ncode 64\r\n")
+	s.line("pawl break --delay 0 x; echo code $?")
+	s.await(`pawl: type the fence of the lease to break: `)
+	s.key("\x03")
+	s.await("\ncode 130\r\n")
+	s.line("pawl break --delay 0 x; echo code $?")
+	s.await(`pawl: type the fence of the lease to break: `)
+	s.line(fmt.Sprint(fence))
+	s.await(`broke x of `)
+	s.await("\ncode 0\r\n")
+	p.wantCode(exitLost)
+}

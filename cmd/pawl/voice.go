@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// The voice of the command.
+//
+// Standard output has what was asked for, and nothing else: tables and JSON of ls and show, the receipt of
+// break, the version. `pawl run` never writes there: it belongs to its child.
+//
+// Standard error has what pawl itself says: one line per event, begun with "pawl: ", in the present or past
+// tense, without a full stop. It says what happened, to which name, by whom, and what can be done. It is not
+// coloured, and never asks a question unless standard input is a terminal.
+//
+// pawl is silent when all is well. `pawl run` speaks only when the command did not run, or was stopped, or ran
+// without the lock being sure until its end ("pawl: warning: "); with -v also while it waits.
+//
+// Names, labels and hosts were written by others. Wherever they are printed, what could move a cursor, hide
+// text or forge a line is escaped.
+type voice struct {
+	out, err io.Writer
+	mu       sync.Mutex // one line at a time on err
+}
+
+// say says one line.
+func (v *voice) say(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	fmt.Fprintf(v.err, "pawl: %s\n", escape(fmt.Sprintf(format, args...)))
+}
+
+// warn says what is no failure, but should be known.
+func (v *voice) warn(format string, args ...any) { v.say("warning: "+format, args...) }
+
+// sayError says an error of the library, or of ours.
+func (v *voice) sayError(err error) { v.say("%s", bare(err)) }
+
+// bare is an error without the "pawl: " that those of the library begin with.
+func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
+
+// plain is a name or another's word inside a table or a sentence: as it is, or quoted where it could be
+// taken for something else.
+func plain(s string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == unicode.ReplacementChar }
+	if s == "" || strings.TrimSpace(s) != s || strings.ContainsFunc(s, odd) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// escape makes a line one line, and harmless.
+func escape(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+	}
+	return b.String()
+}
