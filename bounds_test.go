@@ -1,0 +1,84 @@
+package pawl_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
+	for _, push := range []bool{true, false} {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, f := w.client(nil)
+			f.noSignals = !push
+			held := must(t)(a.Mutex("x").Lock(background))
+			got := make(chan *pawl.Lease)
+			go func() { got <- must(t)(b.Mutex("x", pawl.WithMaxHold(time.Second)).Lock(background)) }()
+			time.Sleep(10*time.Second + 300*time.Millisecond)
+			noError(t, held.Release(background))
+			lease := <-got
+			began := time.Now()
+			next := make(chan struct{})
+			go func() { must(t)(a.Mutex("x").Lock(background)); close(next) }()
+			<-lease.Done()
+			var lost *pawl.LostError
+			if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
+				t.Errorf("told %v", lease.Err())
+			}
+			if took := time.Since(began); took < 850*time.Millisecond || took > time.Second {
+				t.Errorf("lost after %v", took)
+			}
+			<-next
+			if took := time.Since(began); took > time.Second+10*time.Millisecond {
+				t.Errorf("the next one was in after %v", took)
+			}
+		})
+	}
+}
+
+func TestMarginThatLeavesNothingOfTheLongestHoldIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		_, err := c.Mutex("x", pawl.WithMargin(15*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background)
+		isError(t, err, pawl.ErrInvalid)
+		if f.count("acquire") > 0 {
+			t.Error("it was sent")
+		}
+		l := must(t)(c.Mutex("x", pawl.WithMargin(5*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background))
+		noError(t, l.Release(background))
+	})
+}
+
+// Release and Close both want to tell the backend. Whoever is first, the lease was held until then.
+func TestReleaseRacingCloseIsNoLossButOfTheClient(t *testing.T) {
+	for range 500 {
+		inWorld(t, func(t *testing.T, w *world) {
+			c, _ := w.client(nil)
+			lease := must(t)(c.Mutex("x").Lock(background))
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := lease.Release(background); err != nil && !errors.Is(err, pawl.ErrClosed) {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() { noError(t, c.Close(background)) })
+			wg.Wait()
+			w.free("x")
+		})
+	}
+}
+
+func TestCloseWithoutACtxWaitsAsLongAsItTakes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		must(t)(c.Mutex("x").Lock(background))
+		noError(t, c.Close(nil)) //nolint:staticcheck // a nil ctx must not leave it half closed
+		synctest.Wait()
+		w.free("x")
+	})
+}
