@@ -89,9 +89,7 @@ func (c *Client) begin(ctx context.Context, w *waiter, t *tenure, now reading) *
 	look := c.inboxes.of(t.claim.Token).hold(t.claim, t)
 	lease := t.grant(ctx, now)
 	c.gates.of(t.claim.Name).granted(w, t, now)
-	if t.lost() {
-		c.inboxes.of(t.claim.Token).remove(t.claim) // lose may have come before
-	} else if look {
+	if look {
 		c.renewer.check(t)
 	}
 	return lease

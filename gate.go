@@ -13,8 +13,8 @@ import (
 // stands in the backend's queue. So a process counts there as one, however many goroutines wait in it, and a
 // thousand of them cost the backend no more than one.
 //
-// While nobody has been told "held", claims that can stand beside each other (readers, permits) do not wait
-// for the answer of those ahead: only a queue that stands is kept short.
+// While nobody has been told "held", claims that can stand beside each other (readers, and as many permits as
+// there are) do not wait for the answer of those ahead: only a queue that stands is kept short.
 //
 // An exclusive lease may be passed on inside the process: when it is released within the batch time of its
 // grant, the next waiter here takes it over, with the next fence of its run, and no request is made. The head
@@ -71,6 +71,10 @@ func (g *gates) enter(ctx context.Context, c *claim) *waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q := g.at(c.Name)
+	if len(q.queue) == 0 {
+		q.last = nil // whatever was heard before is old
+		q.answered()
+	}
 	q.queue = append(q.queue, w)
 	g.advance(q)
 	if w.state == local {

@@ -158,7 +158,9 @@ func (r *renewer) run(ctx context.Context, last reading) {
 		case slot <- struct{}{}:
 			n := min(len(line), batchSize)
 			r.send(line[:n:n])
-			line = line[n:]
+			if line = line[n:]; len(line) == 0 {
+				line = nil // its array would keep those that were sent
+			}
 		}
 	}
 }
