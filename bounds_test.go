@@ -1,6 +1,7 @@
 package pawl_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -80,5 +81,21 @@ func TestCloseWithoutACtxWaitsAsLongAsItTakes(t *testing.T) {
 		noError(t, c.Close(nil)) //nolint:staticcheck // a nil ctx must not leave it half closed
 		synctest.Wait()
 		w.free("x")
+	})
+}
+
+func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		must(t)(c.Mutex("x").Lock(background))
+		f.down()
+		first := make(chan error)
+		go func() { first <- c.Close(background) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		isError(t, c.Close(ctx), context.DeadlineExceeded)
+		noError(t, <-first)
+		noError(t, c.Close(background))
 	})
 }

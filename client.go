@@ -111,7 +111,7 @@ func (c *Client) spawn(f func()) bool {
 // driver is closed.
 //
 // ctx bounds how long it waits for the backend. If that is not enough, what is left expires by itself, and
-// the error is ctx's. A second Close waits for the first and answers the same.
+// the error is ctx's. A second Close waits for the first, as long as its own ctx lasts, and answers the same.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -121,8 +121,12 @@ func (c *Client) Close(ctx context.Context) error {
 	c.closed = true
 	c.mu.Unlock()
 	if !first {
-		<-c.done
-		return c.err
+		select {
+		case <-c.done:
+			return c.err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	left := c.calls.shut()
 	close(c.closing)
