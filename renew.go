@@ -35,6 +35,7 @@ type renewal struct {
 	slack  time.Duration // how much earlier it may go along with others
 	index  int           // in the heap, from 1; 0 if it is not in it
 	asking bool          // a renewal is under way, or stands in line for a slot
+	sent   bool          // it is under way: release waits for it
 	check  bool          // ask, whether or not that makes the lease longer
 	idle   chan struct{} // closed when it no longer is; made by who waits for that
 	fails  int
@@ -78,7 +79,7 @@ func (r *renewer) remove(t *tenure) {
 // settle waits until no renewal of t is under way, or ctx ends.
 func (r *renewer) settle(ctx context.Context, t *tenure) {
 	r.mu.Lock()
-	if !t.due.asking {
+	if !t.due.sent {
 		r.mu.Unlock()
 		return
 	}
@@ -211,11 +212,11 @@ func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time
 func (r *renewer) send(batch []*tenure) {
 	r.mu.Lock()
 	batch = slices.DeleteFunc(batch, func(t *tenure) bool {
-		over := t.due.index == 0 // released or lost while it stood in line
-		if over {
+		t.due.sent = t.due.index > 0 // else it was released or lost while it stood in line
+		if !t.due.sent {
 			t.due.answered()
 		}
-		return over
+		return !t.due.sent
 	})
 	r.mu.Unlock()
 	if len(batch) == 0 || !r.c.spawn(func() {
@@ -238,7 +239,7 @@ func (r *renewer) drop(batch []*tenure) {
 
 // answered notes that no renewal is under way any more. The caller holds the renewer's mutex.
 func (d *renewal) answered() {
-	d.asking = false
+	d.asking, d.sent = false, false
 	if d.idle != nil {
 		close(d.idle)
 		d.idle = nil
