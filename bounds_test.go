@@ -3,12 +3,14 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
@@ -97,5 +99,25 @@ func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 		isError(t, c.Close(ctx), context.DeadlineExceeded)
 		noError(t, <-first)
 		noError(t, c.Close(background))
+	})
+}
+
+func TestLongestDurationsDoNotOverflow(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const ever = time.Duration(math.MaxInt64)
+		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, WaitTTL: driver.MaxTTL, RideOut: ever, LocalBatch: ever})
+		m := c.Mutex("x", pawl.WithLockDelay(driver.MaxTTL))
+		lease := must(t)(m.Lock(background))
+		next := make(chan *pawl.Lease)
+		go func() { next <- must(t)(m.Lock(background)) }()
+		time.Sleep(time.Hour)
+		noError(t, lease.Err())
+		noError(t, lease.Release(background))
+		if left := time.Until((<-next).Deadline()); left > driver.MaxTTL-driver.MaxTTL/10 || left < driver.MaxTTL/2 {
+			t.Errorf("the term is %v", left)
+		}
+		if n := f.count("acquire"); n > 3 {
+			t.Errorf("%d claims were sent", n)
+		}
 	})
 }
