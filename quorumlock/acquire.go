@@ -165,7 +165,6 @@ func (a *attempt) takeBack(ctx context.Context, votes ballots) (said uint64) {
 	}
 	a.mu.Unlock()
 	said = a.place.givesBack(nodes)
-	a.d.hurry(a.claim.Token)
 	a.d.free(ctx, a.lease(), nodes, a.claim.TTL)
 	return said
 }

@@ -74,6 +74,9 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 				b.first(i, v)
 			}
 			answers <- answer{i, v}
+			if order != nil {
+				order.insist(i)
+			}
 			if b.after != nil {
 				b.after(i, v)
 			}
@@ -119,9 +122,6 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 		break
 	}
 	giveUp() // from here on the end of the caller's ctx is nothing to those who were left behind
-	if !b.token.IsZero() {
-		d.abandon(b.token, cancel)
-	}
 	return votes
 }
 

@@ -10,12 +10,11 @@ import (
 // next one for the same token can come while the last is still on its way to a slow node: a release that
 // overtook its acquire there would find nothing, and the acquire would then leave a lease that nobody knows of.
 //
-// So a request waits until the one before it, of its token and its node, has ended. What the caller gave
-// up, a straggling acquire, is cancelled by the release that follows it.
+// So a request waits until the one before it, of its token and its node, has ended. That one is not cancelled to
+// make it quicker: what the node has received it may handle all the same, and then nobody would know when.
 type lane struct {
-	tails  []chan struct{} // per node: closed when the last request there ends
-	cancel context.CancelFunc
-	users  int
+	tails []chan struct{} // per node: closed when the last request there ends
+	users int
 }
 
 // A slot is the place of one operation in the lane of its token.
@@ -59,24 +58,15 @@ func (s *slot) wait(ctx context.Context, i int) error {
 	}
 }
 
-// leave lets the next one have its turn at a node. Who gave up waiting for its own turn leaves all the same, but
-// then the next one must not begin before the one that was waited for has ended.
-func (s *slot) leave(i int) {
-	if before := s.before[i]; before != nil {
-		select {
-		case <-before:
-		default:
-			s.d.work.Go(func() {
-				<-before // it is bounded by its own ctx, and by Close
-				s.free(i)
-			})
-			return
-		}
+// insist waits for our turn whatever it takes, after wait gave up: each request ends with its own ctx, or with Close.
+func (s *slot) insist(i int) {
+	if s.before[i] != nil {
+		<-s.before[i]
 	}
-	s.free(i)
 }
 
-func (s *slot) free(i int) {
+// leave lets the next one have its turn at a node. It comes after our own turn.
+func (s *slot) leave(i int) {
 	s.d.mu.Lock()
 	defer s.d.mu.Unlock()
 	close(s.own[i])
@@ -85,24 +75,5 @@ func (s *slot) free(i int) {
 	}
 	if s.lane.users--; s.lane.users == 0 {
 		delete(s.d.lanes, s.token)
-	}
-}
-
-// abandon says how to end what is still under way for a token that the caller will not hear of any more.
-func (d *Driver) abandon(token driver.Token, cancel context.CancelFunc) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.lanes[token]; l != nil {
-		l.cancel = cancel
-	}
-}
-
-// hurry ends what was abandoned.
-func (d *Driver) hurry(token driver.Token) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.lanes[token]; l != nil && l.cancel != nil {
-		l.cancel()
-		l.cancel = nil
 	}
 }
