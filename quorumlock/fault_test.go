@@ -26,7 +26,7 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 		"Down":        func(_ *server, l *line) { l.down.Store(true) },
 		"Hung":        func(_ *server, l *line) { l.hung.Store(true) },
 		"Silent":      func(_ *server, l *line) { l.silent.Store(true) },
-		"Slow":        func(_ *server, l *line) { l.out = time.Second },
+		"Slow":        func(_ *server, l *line) { l.out.Store(int64(time.Second)) },
 		"ClockAhead":  func(s *server, _ *line) { s.skew = time.Hour },
 		"ClockBehind": func(s *server, _ *line) { s.skew = -time.Hour },
 	} {
@@ -145,7 +145,7 @@ func TestAPartialGrantIsTakenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		second, lines := c.client(t, time.Millisecond)
-		lines[2].back = 200 * time.Millisecond // and its answer comes late
+		lines[2].back.Store(int64(200 * time.Millisecond)) // and its answer comes late
 		_, err := second.Acquire(t.Context(), mutex("jobs"))
 		if held, ok := errors.AsType[*driver.HeldError](err); !ok || len(held.Holders) != 1 {
 			t.Fatalf("Acquire: %v; want it held", err)
@@ -162,10 +162,12 @@ func TestAPartialGrantIsTakenBack(t *testing.T) {
 func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
-		d, _ := c.client(t, time.Millisecond, time.Millisecond, 500*time.Millisecond)
+		d, lines := c.client(t, time.Millisecond)
 		for range 10 {
 			x := queued(mutex("jobs"))
+			lines[2].out.Store(int64(500 * time.Millisecond))
 			gets(t, d, x)
+			lines[2].out.Store(0)
 			releases(t, d, x)
 		}
 		time.Sleep(5 * time.Second)

@@ -39,8 +39,8 @@ var errDown = errors.New("connection refused")
 type line struct {
 	*locktable.Driver
 	s      *server
-	out    time.Duration // a request takes so long
-	back   time.Duration // and its answer so long
+	out    atomic.Int64 // a request takes so long, in nanoseconds
+	back   atomic.Int64 // and its answer so long
 	down   atomic.Bool   // nobody is there
 	hung   atomic.Bool   // requests are taken, and handled when it no longer hangs
 	silent atomic.Bool   // requests are handled, and not answered
@@ -50,7 +50,10 @@ type line struct {
 func (s *server) connect(delay time.Duration) *line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &line{Driver: s.memory.Driver(), s: s, out: delay / 2, back: delay - delay/2}
+	l := &line{Driver: s.memory.Driver(), s: s}
+	l.out.Store(int64(delay / 2))
+	l.back.Store(int64(delay - delay/2))
+	return l
 }
 
 // over sends a request over the line.
@@ -60,7 +63,7 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 	if l.down.Load() {
 		return none, &driver.Error{Backend: "memory", Op: "dial", Err: errDown}
 	}
-	if err := pause(ctx, l.out); err != nil {
+	if err := pause(ctx, time.Duration(l.out.Load())); err != nil {
 		return none, err
 	}
 	for l.hung.Load() {
@@ -73,7 +76,7 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 		<-ctx.Done()
 		return none, ctx.Err()
 	}
-	if err := pause(ctx, l.back); err != nil {
+	if err := pause(ctx, time.Duration(l.back.Load())); err != nil {
 		return none, err
 	}
 	return v, err

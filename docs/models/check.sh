@@ -37,8 +37,8 @@ run() {
 run holds "fences rise, one holder" -DCLAIMS=2
 run holds "the same with three claims, and less time" -DCLAIMS=3 -DTICKS=1 -DNO_SKEW
 run holds "one node loses its data and stays away for the longest TTL" -DCLAIMS=2 -DLOSS
-run holds "it votes again at once, clocks agree: two may hold, fences rise" -DCLAIMS=2 -DLOSS=1 -DNO_SKEW -DFENCES
+run holds "it votes again at once, clocks agree: two may hold, fences rise" -DCLAIMS=2 -DLOSS -DNO_DELAY -DNO_SKEW -DFENCES
 run fails "without the write-back" -DNO_WRITEBACK
-run fails "a node that lost its data votes again at once: two hold" -DLOSS=1 -DNO_SKEW
-run fails "it votes again at once, and no clock carries the fences" -DLOSS=1 -DNO_CLOCK -DFENCES
-run fails "it votes again at once, and another node's clock was ahead" -DLOSS=1 -DFENCES
+run fails "a node that lost its data votes again at once: two hold" -DLOSS -DNO_DELAY -DNO_SKEW
+run fails "it votes again at once, and no clock carries the fences" -DLOSS -DNO_DELAY -DNO_CLOCK -DFENCES
+run fails "it votes again at once, and another node's clock was ahead" -DLOSS -DNO_DELAY -DFENCES

@@ -15,7 +15,7 @@
  *   -DNO_SKEW       all clocks show the same time; else that of one node may be ahead
  *   -DLOSS          one node dies at any moment, comes back without its data, and votes again when all leases of back
  *                   then are over
- *   -DLOSS=1        it votes again a tick after it died
+ *   -DNO_DELAY      it votes again a tick after it died
  */
 
 #ifndef CLAIMS
@@ -200,6 +200,11 @@ proctype time() {
 }
 
 #ifdef LOSS
+#ifdef NO_DELAY
+#define BACK 1
+#else
+#define BACK (TTL + 1)
+#endif
 proctype loss() {
 	byte died;
 	atomic {
@@ -207,7 +212,7 @@ proctype loss() {
 		node[0].last = 0; node[0].holder = NOBODY; node[0].fence = 0; node[0].expires = 0
 	}
 end:
-	atomic { now >= died + (LOSS == 1 -> 1 : TTL + 1) -> node[0].up = true }
+	atomic { now >= died + BACK -> node[0].up = true }
 }
 #endif
 
