@@ -102,8 +102,10 @@ type FenceRaiser interface {
 	// RaiseFence makes the fence of the token's lease at least fence, and answers with the fence that it has
 	// then. A run keeps its length. Never in the life of the name is one number the fence of two leases: when
 	// others were granted after this lease, and so hold beside it, the answer is greater than all of theirs,
-	// which may be greater than asked for; and whoever is granted next gets a greater one still. It neither
-	// extends the lease nor creates one: it answers ErrNotHeld, as Renew does, if the token holds nothing.
+	// which may be greater than asked for; and whoever is granted next gets a greater one still. If the lease could
+	// not have been granted after them, for they leave no room within its limit, the answer is a [*HeldError].
+	// RaiseFence neither extends the lease nor creates one: it answers ErrNotHeld, as Renew does, if the token holds
+	// nothing. On an error nothing is changed.
 	RaiseFence(ctx context.Context, l Lease, fence uint64) (uint64, error)
 }
 

@@ -72,6 +72,18 @@ func testRaise(s *suite) {
 		}
 	})
 
+	s.test("ALeaseThatCouldNotHaveComeLastStaysAsItIs", func(k *kit) {
+		one, two, three := k.permits(1, 2), k.permits(1, 3), k.permits(1, 3)
+		f1, f2, f3 := k.a.gets(one).Fence, k.b.gets(two).Fence, k.a.gets(three).Fence
+		_, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(one), f3+1)
+		if !errors.Is(err, driver.ErrHeld) {
+			k.Fatalf("RaiseFence: %v; want ErrHeld, for two others were granted since, and its limit is 2", err)
+		}
+		k.b.heldBy(f1, f2, f3)
+		k.b.keeps(one)
+		k.b.raises(two, f3+1) // its limit is 3
+	})
+
 	s.test("NeitherCreatesNorExtends", func(k *kit) {
 		c, waiter := k.mutex(ttl(2*k.u)), k.mutex(queue(long))
 		k.cannotRaise(c) // never held

@@ -322,14 +322,15 @@ func (e *Entry) take(i int, by driver.Owner) {
 }
 
 // Raise makes the fence of the token's lease at least fence, and answers with what it is then. The lease whose
-// fence rises becomes the last one granted: holders stand in the order of their fences, and no number is the
-// fence of two leases.
-func (e *Entry) Raise(now Instant, token driver.Token, fence uint64) (uint64, error) {
+// fence rises becomes the last one granted: holders stand in the order of their fences, no number is the
+// fence of two leases, and the weights up to and with each holder are within its limit. If it could not have been
+// granted last, because of those who were since, nothing is changed.
+func (e *Entry) Raise(now Instant, c *driver.Lease, fence uint64) (uint64, error) {
 	e.settle(now)
-	h := e.holder(token)
+	h := e.holder(c.Token)
 	switch {
 	case h == nil:
-		return 0, e.gone(now, token)
+		return 0, e.gone(now, c.Token)
 	case h.Fence >= fence:
 		return h.Fence, nil
 	}
@@ -337,8 +338,15 @@ func (e *Entry) Raise(now Instant, token driver.Token, fence uint64) (uint64, er
 	if last := h.Fence + uint64(h.Run) - 1; e.Fence > last {
 		fence = max(fence, e.Fence+1) // others were granted since
 	}
+	held := int64(0)
+	for _, o := range e.Holders {
+		held += int64(o.Weight)
+	}
+	if held > int64(raised.Limit) {
+		return 0, e.held(now, &driver.Claim{Name: c.Name, Weight: raised.Weight, Limit: raised.Limit}, 0)
+	}
 	raised.Fence = fence
-	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == token }), raised)
+	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == c.Token }), raised)
 	e.Fence, e.Changed = fence+uint64(raised.Run)-1, true
 	return fence, nil
 }

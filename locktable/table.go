@@ -166,7 +166,7 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (
 	var raised uint64
 	var answer error
 	err := d.run(ctx, "raise", l.Name, []string{l.Name}, func(_ int, e *Entry, now Instant) {
-		raised, answer = e.Raise(now, l.Token, fence)
+		raised, answer = e.Raise(now, &l, fence)
 	})
 	if err != nil {
 		return 0, err

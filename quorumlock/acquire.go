@@ -92,8 +92,8 @@ func (a *attempt) canvass(ctx context.Context, nodes []int) ballots {
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (driver.Grant, error) { return d.nodes[i].Acquire(ctx, wish) },
 		decided: func(votes ballots) bool {
-			missing := len(nodes) - answered(votes)
-			return granted(votes) >= d.majority || granted(votes)+missing < d.majority
+			yes, no, missing := granted(votes), refused(votes), len(nodes)-answered(votes)
+			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
 		first: a.note,
 		after: a.tooLate,

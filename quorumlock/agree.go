@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -15,6 +16,27 @@ const rounds = 8
 var errSilent = errors.New("has not answered")
 
 var errGone = errors.New("the lease was gone before the nodes had agreed on its fence")
+
+// A crowdedError says that a node has granted the claim, and others after it, with whom it would not fit any more.
+// It is no refusal: there is a lease to take back.
+type crowdedError struct{ held *driver.HeldError }
+
+func (e *crowdedError) Error() string { return "others came between: " + e.held.Error() }
+
+// crowded is the answer to a claim that others came before while the nodes agreed.
+func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
+	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + jitter(20*time.Millisecond)}
+	for _, h := range held.Holders {
+		t, owner := untag(h.Owner)
+		if h.Owner = owner; t.digest != a.place.tag.digest {
+			out.Holders = append(out.Holders, h)
+		}
+	}
+	if a.claim.Queue {
+		out.Position = 1
+	}
+	return out
+}
 
 // agree brings the fence of a claim that a majority granted to one number on a majority, and returns the grant. If
 // they granted the same one, which is the rule, nothing is sent.
@@ -44,6 +66,11 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 	}
 	if granted(votes) >= d.majority {
 		return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
+	}
+	for _, v := range votes {
+		if c, ok := errors.AsType[*crowdedError](v.err); ok {
+			return driver.Grant{}, a.crowded(c.held)
+		}
 	}
 	for i, v := range votes {
 		if v.in && v.err == nil {
@@ -110,6 +137,9 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 		switch r := raised[i]; {
 		case !r.in:
 			votes[i].err = errSilent // it may have been raised, or not, and counts for neither
+		case errors.Is(r.err, driver.ErrHeld):
+			held, _ := errors.AsType[*driver.HeldError](r.err)
+			votes[i].err = &crowdedError{held}
 		case r.err != nil:
 			votes[i].err = r.err
 		default:

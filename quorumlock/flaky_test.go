@@ -3,6 +3,7 @@ package quorumlock_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -41,10 +42,11 @@ type line struct {
 	s      *server
 	out    atomic.Int64 // a request takes so long, in nanoseconds
 	back   atomic.Int64 // and its answer so long
-	down   atomic.Bool   // nobody is there
-	hung   atomic.Bool   // requests are taken, and handled when it no longer hangs
-	silent atomic.Bool   // requests are handled, and not answered
+	down   atomic.Bool  // nobody is there
+	hung   atomic.Bool  // requests are taken, and handled when it no longer hangs
+	silent atomic.Bool  // requests are handled, and not answered
 	calls  atomic.Int64
+	jitter atomic.Int64 // each way takes up to so much longer, at random
 }
 
 func (s *server) connect(delay time.Duration) *line {
@@ -63,7 +65,7 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 	if l.down.Load() {
 		return none, &driver.Error{Backend: "memory", Op: "dial", Err: errDown}
 	}
-	if err := pause(ctx, time.Duration(l.out.Load())); err != nil {
+	if err := pause(ctx, l.some(&l.out)); err != nil {
 		return none, err
 	}
 	for l.hung.Load() {
@@ -76,10 +78,14 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 		<-ctx.Done()
 		return none, ctx.Err()
 	}
-	if err := pause(ctx, time.Duration(l.back.Load())); err != nil {
+	if err := pause(ctx, l.some(&l.back)); err != nil {
 		return none, err
 	}
 	return v, err
+}
+
+func (l *line) some(way *atomic.Int64) time.Duration {
+	return time.Duration(way.Load() + rand.Int64N(l.jitter.Load()+1))
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -2,7 +2,6 @@ package quorumlock
 
 import (
 	"context"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -38,8 +37,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant, votes ballots
 	for _, e := range values(entries) {
 		ks := keys{}
 		for _, h := range e.Holders {
-			t, owner := untag(h.Owner)
-			h.Owner = owner
+			t, _ := untag(h.Owner)
 			switch k := ks.next(t); {
 			case h.Fence == grant.Fence:
 				seen++ // we are still there
@@ -57,15 +55,12 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant, votes ballots
 	case weight <= int64(a.claim.Limit):
 		return nil
 	}
-	held := &driver.HeldError{Name: a.claim.Name, Fence: grant.Fence, RetryAfter: 5*time.Millisecond + jitter(20*time.Millisecond)}
+	held := &driver.HeldError{Fence: grant.Fence}
 	for _, h := range before {
 		held.Holders = append(held.Holders, h)
 	}
 	sortHolders(held.Holders)
-	if a.claim.Queue {
-		held.Position = 1
-	}
-	return held
+	return a.crowded(held)
 }
 
 func succeeded[T any](votes []vote[T]) (n int) {

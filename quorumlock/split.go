@@ -22,9 +22,8 @@ import (
 
 // A standoff is how the holders of a name stand, seen on all nodes that answered.
 type standoff struct {
-	firm    bool // somebody else may have a majority
-	contest bool // others hold the name, here or there, without one
-	yield   []int
+	firm  bool  // somebody else has a majority
+	yield []int // where somebody older waits behind us
 }
 
 // settle looks at a claim that queues and was granted by some nodes, but no majority, and gives it back where it is
@@ -39,8 +38,9 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (said uint64, soon 
 	case s.firm:
 		// We have a vote too many, because a node has missed that grant. It keeps our place there.
 		return 0, 50*time.Millisecond + jitter(50*time.Millisecond)
-	case len(s.yield) == 0 && !s.contest:
-		return 0, 0
+	case len(s.yield) == 0:
+		// Others yield to us; or they were gone when we looked, and what they had may be ours by now.
+		return 0, 2*time.Millisecond + jitter(8*time.Millisecond)
 	}
 	said = a.place.givesBack(s.yield)
 	for i, v := range a.yield(ctx, s.yield) {
@@ -85,12 +85,9 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 		case digest == a.place.tag.digest || r.holds == 0:
 		case r.holds >= a.d.majority:
 			s.firm = true
-		default:
-			s.contest = true
-			if r.before(a.place.tag) {
-				for _, i := range r.waits {
-					yield[i] = true
-				}
+		case r.before(a.place.tag):
+			for _, i := range r.waits {
+				yield[i] = true
 			}
 		}
 	}
