@@ -82,13 +82,15 @@ func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 		for _, nodes := range []int{3, 4, 5} {
 			synctest.Test(t, func(t *testing.T) {
 				w, all := newCrowd(t, nodes, clients, jitter)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // virtual ones: a deadlock is an error
+				defer cancel()
 				began := time.Now()
 				var done sync.WaitGroup
 				for i, c := range all {
 					done.Go(func() {
 						for range rounds {
 							asked := time.Now()
-							l, err := c.Mutex("jobs").Lock(t.Context())
+							l, err := c.Mutex("jobs").Lock(ctx)
 							if err != nil {
 								t.Errorf("Lock: %v", err)
 								return
@@ -125,7 +127,7 @@ func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
 	const clients, rounds = 5, 10
 	synctest.Test(t, func(t *testing.T) {
 		w, all := newCrowd(t, 3, clients, 2*time.Millisecond)
-		ctx, stop := context.WithCancel(t.Context())
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 		var trouble, done sync.WaitGroup
 		trouble.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
@@ -146,10 +148,10 @@ func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
 				for w.rounds[i] < rounds {
 					asked := time.Now()
 					lock := c.Mutex("jobs")
-					l, err := lock.Lock(t.Context())
+					l, err := lock.Lock(ctx)
 					if i == 0 && rand.IntN(2) == 0 && err == nil {
 						_ = l.Release(t.Context())
-						l, err = lock.TryLock(t.Context())
+						l, err = lock.TryLock(ctx)
 						if errors.Is(err, pawl.ErrHeld) || errors.Is(err, pawl.ErrUnavailable) {
 							continue // a try rides nothing out
 						}
