@@ -264,7 +264,9 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		lines[4].down.Store(true)
 		x := mutex("jobs")
 		gets(t, d, x)
-		c[0].memory.Driver().Release(t.Context(), lease(x)) //nolint:errcheck // it is held
+		if err := c[0].memory.Driver().Release(t.Context(), lease(x)); err != nil {
+			t.Fatal(err)
+		}
 		answers, err := d.Renew(t.Context(), []driver.Lease{lease(x)})
 		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
 			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want it unavailable", answers, err)
