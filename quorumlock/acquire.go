@@ -42,6 +42,7 @@ type attempt struct {
 
 	mu     sync.Mutex   // protects what follows
 	void   bool         // nobody wants what a node may still grant
+	over   bool         // the caller was told that it is held, and waits
 	strays map[int]bool // nodes that answered when nobody was looking any more, before it was void
 }
 
@@ -77,6 +78,9 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		return driver.Grant{}, a.d.refusal(a.claim, votes, 0)
 	}
 	said, soon := a.settle(ctx, votes)
+	if a.end(votes) {
+		soon = time.Millisecond
+	}
 	held := a.d.refusal(a.claim, votes, soon)
 	held.Fence = max(held.Fence, said)
 	return driver.Grant{}, held
@@ -138,14 +142,29 @@ func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 		return
 	}
 	a.mu.Lock()
-	void := a.void
+	void, over := a.void, a.over
 	if !void {
 		a.strays[i] = true
 	}
 	a.mu.Unlock()
-	if void {
+	switch {
+	case void:
 		a.d.insist(i, a.lease(), a.claim.TTL)
+	case over && v.err == nil: // it waits, and has a vote that it does not know of
+		a.d.heard.say(driver.Signal{Kind: driver.Look, Token: a.claim.Token})
 	}
+}
+
+// end notes that the caller goes to wait with these votes. It reports whether a grant has come in since they were
+// counted; those that come later are said to the listeners.
+func (a *attempt) end(votes ballots) (stray bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	for i := range a.strays {
+		stray = stray || !votes[i].in
+	}
+	return stray
 }
 
 // takeBack releases what the nodes granted, or may have granted. It waits for those that answer quickly. One whose
