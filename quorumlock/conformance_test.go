@@ -49,5 +49,8 @@ func TestConformanceOfFiveNodes(t *testing.T)  { conforms(t, 5) }
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if err := flag.Set("rapid.nofailfile", "true"); err != nil { // a failure is said with its seed
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }

@@ -101,7 +101,7 @@ func BenchmarkCycle(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer d.Close() //nolint:errcheck // memory
+			defer d.Close()
 			c := driver.Claim{Name: "job", Weight: driver.All, Limit: driver.All, TTL: driver.MaxTTL}
 			for b.Loop() {
 				c.Token = driver.NewToken()
