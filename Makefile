@@ -58,6 +58,12 @@ fuzz: ## run each fuzz target for FUZZTIME
 		done; \
 	done
 
+# What `make model` needs, and nothing else does.
+model: NEEDS := spin:spin cc:gcc
+.PHONY: model
+model: needs ## check the model of the quorum with Spin, and show that its counterexamples are found; a minute or two
+	docs/models/check.sh
+
 .PHONY: build
 build: ## build the command, to bin/pawl
 	go build -trimpath -o bin/ ./cmd/pawl

@@ -29,6 +29,7 @@ var corePackages = map[string][]string{
 	modulePath + "/driver":     nil,
 	modulePath + "/locktable":  nil,
 	modulePath + "/memlock":    nil,
+	modulePath + "/quorumlock": nil,
 	modulePath + "/drivertest": {"pgregory.net/rapid"},
 }
 

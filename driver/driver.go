@@ -96,6 +96,19 @@ type Doctor interface {
 	Diagnose(ctx context.Context) ([]Finding, error)
 }
 
+// FenceRaiser is a driver whose fences can be raised. It is for quorums: nodes that granted one claim with
+// different fences are brought to one that a majority of them agrees on, before anybody is shown it.
+type FenceRaiser interface {
+	// RaiseFence makes the fence of the token's lease at least fence, and answers with the fence that it has
+	// then. A run keeps its length. Never in the life of the name is one number the fence of two leases: when
+	// others were granted after this lease, and so hold beside it, the answer is greater than all of theirs,
+	// which may be greater than asked for; and whoever is granted next gets a greater one still. If the lease could
+	// not have been granted after them, for they leave no room within its limit, the answer is a [*HeldError].
+	// RaiseFence neither extends the lease nor creates one: it answers ErrNotHeld, as Renew does, if the token holds
+	// nothing. On an error nothing is changed.
+	RaiseFence(ctx context.Context, l Lease, fence uint64) (uint64, error)
+}
+
 // Claim is one attempt to hold a name.
 type Claim struct {
 	Name  string // what is locked, see ValidateName
@@ -115,7 +128,18 @@ type Claim struct {
 
 	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 is not at all
 	Fences    int           // how many fences to reserve in a row, for an exclusive claim; 0 means 1
+
+	// MinFence is a fence that the caller would like to get, or a greater one: so the nodes of a quorum, whose clocks
+	// never agree to the microsecond, grant the same. It is no more than a wish, which a backend may ignore. One that
+	// heeds it takes it for no more than MaxLead ahead of its own clock, so that no client can spoil the numbers for
+	// all. A claim that is granted later, from the queue, has no such wish.
+	MinFence uint64
 }
+
+// MaxLead is how far ahead of the backend's clock Claim.MinFence may bring a fence. A run of MaxFences reaches a
+// quarter as far. What it costs: a backend that lost its data, and is back sooner than that, could grant a fence
+// that is no greater.
+const MaxLead = 250 * time.Millisecond
 
 // All is the weight of a claim that tolerates no other, and the limit of one that counts nobody.
 const All = 1<<31 - 1

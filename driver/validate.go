@@ -14,6 +14,7 @@ const (
 	MinTTL    = 10 * time.Millisecond
 	MaxTTL    = 30 * 24 * time.Hour // also the longest lock-delay and linger
 	MaxFences = 1 << 16             // fences in one run
+	MaxFence  = 1<<53 - 1           // the highest fence that can be asked for: a time in the year 2255
 	MaxLabels = 16                  // labels of one claim
 	MaxLabel  = 256                 // bytes in a label's key, in its value, in a client's id, and in a host
 )
@@ -87,6 +88,14 @@ func ValidateTTL(what string, d time.Duration) error {
 func ValidateDelay(what string, d time.Duration) error {
 	if d < 0 || d > MaxTTL {
 		return invalid(what, "is "+d.String(), "0 to "+maxTTL)
+	}
+	return nil
+}
+
+// ValidateFence refuses a fence that some backend could not keep exactly.
+func ValidateFence(fence uint64) error {
+	if fence < 1 || fence > MaxFence {
+		return invalid("fence", fmt.Sprintf("is %d", fence), fmt.Sprintf("1 to %d", uint64(MaxFence)))
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ func Run(t *testing.T, h Harness) {
 	d := h.Open(t)
 	properties := d.Properties()
 	_, breaks := d.(driver.Breaker)
+	_, raises := d.(driver.FenceRaiser)
 	_, lists := d.(driver.Lister)
 	_, signals := d.(driver.Signaler)
 	_, diagnoses := d.(driver.Doctor)
@@ -80,6 +81,7 @@ func Run(t *testing.T, h Harness) {
 		{"ReadWrite", true, testReadWrite},
 		{"Semaphore", true, testSemaphore},
 		{"Fence", true, testFence},
+		{"Raise", raises, testRaise},
 		{"Force", true, testForce},
 		{"Break", breaks, testBreaking},
 		{"LockDelay", true, testLockDelay},

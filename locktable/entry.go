@@ -28,7 +28,7 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 // takes the time and changes the entry, with no clock, no I/O and no lock of its own. Who stores it runs one
 // method in one atomic step and sends the signals that are left in the entry afterwards.
 //
-// Read them in this order: settle, which every method does first; Acquire; Renew; Release; Break.
+// Read them in this order: settle, which every method does first; Acquire; Renew; Release; Break; Raise.
 //
 // What holds before and after each method (and what the property tests check):
 //
@@ -133,7 +133,7 @@ func (e *Entry) promote(now Instant) {
 		h := e.grant(now, Holder{
 			Token: w.Token, Inbox: w.Inbox, Owner: w.Owner, Run: w.Run, Weight: w.Weight, Limit: w.Limit,
 			Expires: w.Expires, LockDelay: w.LockDelay,
-		})
+		}, 0)
 		e.signal(w.Inbox, driver.Signal{Kind: driver.Granted, Token: w.Token, Fence: h.Fence, Run: h.Run})
 	}
 }
@@ -151,8 +151,9 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 }
 
 // grant adds a holder, with the next fences. The time in microseconds keeps them rising when the entry was
-// lost or forgotten since the last grant; the last fence, when the clock ran back.
-func (e *Entry) grant(now Instant, h Holder) Holder {
+// lost or forgotten since the last grant; the last fence, when the clock ran back. A fence that is wished for is
+// heeded as far as it stays near the time.
+func (e *Entry) grant(now Instant, h Holder, wish uint64) Holder {
 	if h.Weight != driver.All {
 		h.Run = 1 // holders side by side would get runs that overlap in time; only an exclusive one is alone
 	}
@@ -160,7 +161,7 @@ func (e *Entry) grant(now Instant, h Holder) Holder {
 	h.Since = now
 	h.Fence = e.Fence + 1
 	if now > 0 {
-		h.Fence = max(h.Fence, uint64(now))
+		h.Fence = max(h.Fence, uint64(now), min(wish, uint64(now.After(driver.MaxLead))))
 	}
 	e.Fence = h.Fence + uint64(h.Run) - 1
 	e.Holders = append(e.Holders, h)
@@ -215,7 +216,7 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 	h := e.grant(now, Holder{
 		Token: c.Token, Inbox: inbox, Owner: c.Owner, Run: c.Fences, Weight: c.Weight, Limit: c.Limit,
 		Expires: now.After(c.TTL), LockDelay: c.LockDelay,
-	})
+	}, c.MinFence)
 	return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}
 }
 
@@ -318,6 +319,36 @@ func (e *Entry) take(i int, by driver.Owner) {
 		e.signal(h.Inbox, driver.Signal{Kind: driver.Lost, Token: h.Token})
 	}
 	e.Changed = true
+}
+
+// Raise makes the fence of the token's lease at least fence, and answers with what it is then. The lease whose
+// fence rises becomes the last one granted: holders stand in the order of their fences, no number is the
+// fence of two leases, and the weights up to and with each holder are within its limit. If it could not have been
+// granted last, because of those who were since, nothing is changed.
+func (e *Entry) Raise(now Instant, c *driver.Lease, fence uint64) (uint64, error) {
+	e.settle(now)
+	h := e.holder(c.Token)
+	switch {
+	case h == nil:
+		return 0, e.gone(now, c.Token)
+	case h.Fence >= fence:
+		return h.Fence, nil
+	}
+	raised := *h
+	if last := h.Fence + uint64(h.Run) - 1; e.Fence > last {
+		fence = max(fence, e.Fence+1) // others were granted since
+	}
+	held := int64(0)
+	for _, o := range e.Holders {
+		held += int64(o.Weight)
+	}
+	if held > int64(raised.Limit) {
+		return 0, e.held(now, &driver.Claim{Name: c.Name, Weight: raised.Weight, Limit: raised.Limit}, 0)
+	}
+	raised.Fence = fence
+	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == c.Token }), raised)
+	e.Fence, e.Changed = fence+uint64(raised.Run)-1, true
+	return fence, nil
 }
 
 // Idle reports whether nothing would be lost with the entry but its last fence, which the clock has passed:

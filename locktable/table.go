@@ -45,8 +45,8 @@ type Row struct {
 	Now   Instant
 }
 
-// Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler, driver.Lister and
-// driver.Breaker.
+// Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler, driver.Lister,
+// driver.Breaker and driver.FenceRaiser.
 type Driver struct {
 	table  Table
 	inbox  string
@@ -156,6 +156,22 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 		return err
 	}
 	return answer
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (uint64, error) {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence)); err != nil {
+		return 0, err
+	}
+	var raised uint64
+	var answer error
+	err := d.run(ctx, "raise", l.Name, []string{l.Name}, func(_ int, e *Entry, now Instant) {
+		raised, answer = e.Raise(now, &l, fence)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return raised, answer
 }
 
 // Entry implements driver.Driver.

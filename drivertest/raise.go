@@ -1,0 +1,143 @@
+package drivertest
+
+import (
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testRaise is for drivers that can be nodes of a quorum.
+func testRaise(s *suite) {
+	s.test("MakesTheFenceAtLeastWhatIsAskedFor", func(k *kit) {
+		c := k.mutex()
+		g := k.a.gets(c)
+		if got := k.a.raises(c, g.Fence+1000); got != g.Fence+1000 {
+			k.Errorf("raised to %d, want %d", got, g.Fence+1000)
+		}
+		k.b.heldBy(g.Fence + 1000)
+		if e := k.b.entry(k.name); e.Fence != g.Fence+1000 {
+			k.Errorf("the last fence is %d, want %d", e.Fence, g.Fence+1000)
+		}
+		if again := k.b.gets(c); again.Fence != g.Fence+1000 {
+			k.Errorf("the claim repeated got the fence %d, want the raised one, %d", again.Fence, g.Fence+1000)
+		}
+	})
+
+	s.test("NeverLowersAFence", func(k *kit) {
+		c := k.mutex()
+		g := k.a.gets(c)
+		for _, f := range []uint64{1, g.Fence - 1, g.Fence} {
+			if got := k.b.raises(c, f); got != g.Fence {
+				k.Errorf("asked for %d, it is %d, and was %d", f, got, g.Fence)
+			}
+		}
+		k.b.heldBy(g.Fence)
+	})
+
+	s.test("TheNextGrantIsAboveIt", func(k *kit) {
+		c := k.mutex()
+		high := k.a.raises(c, k.a.gets(c).Fence+1_000_000_000) // a quarter of an hour ahead of the clock
+		k.a.releases(c)
+		if next := k.b.gets(k.mutex()); next.Fence <= high {
+			k.Errorf("fence %d after %d", next.Fence, high)
+		}
+	})
+
+	s.test("MovesAWholeRun", func(k *kit) {
+		c := k.mutex(fences(10))
+		g := k.a.gets(c)
+		high := k.a.raises(c, g.Fence+5)
+		again := k.a.gets(c)
+		if again.Fence != high || again.Run != g.Run {
+			k.Errorf("%+v after raising %+v to %d", again, g, high)
+		}
+		k.a.releases(c)
+		if next := k.b.gets(k.mutex()); next.Fence < high+uint64(g.Run) {
+			k.Errorf("fence %d, inside a run of %d from %d", next.Fence, g.Run, high)
+		}
+	})
+
+	s.test("NoNumberIsTheFenceOfTwo", func(k *kit) {
+		one, two := k.permits(1, 3), k.permits(1, 3)
+		f1, f2 := k.a.gets(one).Fence, k.b.gets(two).Fence
+		high := k.b.raises(one, f2) // taken
+		if high <= f2 {
+			k.Fatalf("raised from %d to %d beside a lease with %d", f1, high, f2)
+		}
+		k.a.heldBy(f2, high)
+		k.a.keeps(one)
+		k.b.keeps(two)
+		if third := k.a.gets(k.permits(1, 3)); third.Fence <= high {
+			k.Errorf("fence %d after %d", third.Fence, high)
+		}
+	})
+
+	s.test("ALeaseThatCouldNotHaveComeLastStaysAsItIs", func(k *kit) {
+		one, two, three := k.permits(1, 2), k.permits(1, 3), k.permits(1, 3)
+		f1, f2, f3 := k.a.gets(one).Fence, k.b.gets(two).Fence, k.a.gets(three).Fence
+		_, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(one), f3+1)
+		if !errors.Is(err, driver.ErrHeld) {
+			k.Fatalf("RaiseFence: %v; want ErrHeld, for two others were granted since, and its limit is 2", err)
+		}
+		k.b.heldBy(f1, f2, f3)
+		k.b.keeps(one)
+		k.b.raises(two, f3+1) // its limit is 3
+	})
+
+	s.test("NeitherCreatesNorExtends", func(k *kit) {
+		c, waiter := k.mutex(ttl(2*k.u)), k.mutex(queue(long))
+		k.cannotRaise(c) // never held
+		g := k.a.gets(c)
+		k.b.waits(waiter, 1)
+		k.cannotRaise(waiter)
+		k.pass(k.u)
+		k.a.raises(c, g.Fence+9)
+		k.past(k.u)
+		k.cannotRaise(c)
+		k.b.gets(waiter)
+		k.b.releases(waiter)
+		k.cannotRaise(waiter)
+		k.b.sees(0, 0)
+	})
+
+	s.test("AFenceThatCannotBeKeptIsRefused", func(k *kit) {
+		c := k.mutex()
+		g := k.a.gets(c)
+		for _, f := range []uint64{0, driver.MaxFence + 1, 1<<64 - 1} {
+			_, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(c), f)
+			k.refusedAsInvalid("RaiseFence", err)
+		}
+		k.b.heldBy(g.Fence)
+	})
+
+	s.exact("AWishedFenceIsHeededNearTheClockOnly", func(k *kit) {
+		now, most := uint64(k.s.Clock.Now().UnixMicro()), uint64(driver.MaxLead.Microseconds())
+		for i, x := range []struct{ wish, want uint64 }{
+			{1, now}, {now, now}, {now + 1, now + 1}, {now + most, now + most}, {now + most + 1, now + most}, {1<<64 - 1, now + most},
+		} {
+			c := k.mutex(on(k.nth(i)))
+			c.MinFence = x.wish
+			if g := k.a.gets(c); g.Fence != x.want {
+				k.Errorf("wished for %d at %d, got %d, want %d", x.wish, now, g.Fence, x.want)
+			}
+		}
+	})
+}
+
+// raises wants the fence of a claim raised, and returns what it is then.
+func (d *client) raises(c driver.Claim, fence uint64) uint64 {
+	d.k.Helper()
+	got, err := d.Driver.(driver.FenceRaiser).RaiseFence(d.k.ctx, lease(c), fence)
+	if err != nil {
+		d.k.Fatalf("RaiseFence: %v", err)
+	}
+	return got
+}
+
+// cannotRaise wants the claim to hold nothing.
+func (k *kit) cannotRaise(c driver.Claim) {
+	k.Helper()
+	if _, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, lease(c), 1); !errors.Is(err, driver.ErrNotHeld) {
+		k.Fatalf("RaiseFence: %v; want ErrNotHeld", err)
+	}
+}

@@ -1,0 +1,149 @@
+package quorumlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// rounds is how often nodes are asked to raise a fence before we give up. One is enough unless others are granted
+// beside us in the meantime.
+const rounds = 8
+
+var errSilent = errors.New("has not answered")
+
+var errGone = errors.New("the lease was gone before the nodes had agreed on its fence")
+
+// A crowdedError says that a node has granted the claim, and others after it, with whom it would not fit any more.
+// It is no refusal: there is a lease to take back.
+type crowdedError struct{ held *driver.HeldError }
+
+func (e *crowdedError) Error() string { return "others came between: " + e.held.Error() }
+
+// crowded is the answer to a claim that others came before while the nodes agreed.
+func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
+	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + jitter(20*time.Millisecond)}
+	for _, h := range held.Holders {
+		t, owner := untag(h.Owner)
+		if h.Owner = owner; t.digest != a.place.tag.digest {
+			out.Holders = append(out.Holders, h)
+		}
+	}
+	if a.claim.Queue {
+		out.Position = 1
+	}
+	return out
+}
+
+// agree brings the fence of a claim that a majority granted to one number on a majority, and returns the grant. If
+// they granted the same one, which is the rule, nothing is sent.
+//
+// Nodes with a lower fence are asked to raise it. A node on which others were granted meanwhile, beside us,
+// answers with a higher one than asked for, because it gives no number twice; then the rest have to follow. Two
+// claims that chase each other in that way get different strides.
+func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error) {
+	d := a.d
+	for round := range rounds {
+		if grant, ok := d.agreed(votes); ok {
+			return grant, nil
+		}
+		if granted(votes) < d.majority {
+			break
+		}
+		target := uint64(0)
+		for _, v := range votes {
+			if v.in && v.err == nil {
+				target = max(target, v.value.Fence)
+			}
+		}
+		if round > 0 {
+			target += rand.Uint64N(1 << (4 + round))
+		}
+		a.raise(ctx, votes, target)
+	}
+	if granted(votes) >= d.majority {
+		return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
+	}
+	for _, v := range votes {
+		if c, ok := errors.AsType[*crowdedError](v.err); ok {
+			return driver.Grant{}, a.crowded(c.held)
+		}
+	}
+	for i, v := range votes {
+		if v.in && v.err == nil {
+			votes[i].err = errGone
+		}
+	}
+	return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
+}
+
+// agreed looks for a fence that a majority has. The run is as long as a majority reserved, and the lease lasts as
+// long as a majority keeps it.
+func (d *Driver) agreed(votes ballots) (driver.Grant, bool) {
+	for _, v := range votes {
+		if !v.in || v.err != nil {
+			continue
+		}
+		var runs []int
+		var ttls []int64
+		for _, w := range votes {
+			if w.in && w.err == nil {
+				ttls = append(ttls, -int64(w.value.TTL))
+				if w.value.Fence == v.value.Fence {
+					runs = append(runs, -w.value.Run)
+				}
+			}
+		}
+		if len(runs) >= d.majority {
+			return driver.Grant{Fence: v.value.Fence, Run: -nth(d.majority, runs), TTL: -duration(nth(d.majority, ttls))}, true
+		}
+	}
+	return driver.Grant{}, false
+}
+
+// raise asks the nodes with a lower fence to raise it, and notes in votes what came of it.
+func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
+	d := a.d
+	var nodes []int
+	there := 0
+	for i, v := range votes {
+		switch {
+		case !v.in || v.err != nil:
+		case v.value.Fence < target:
+			nodes = append(nodes, i)
+		default:
+			there++
+		}
+	}
+	raised := poll(ctx, d, ballot[uint64]{
+		nodes: nodes, token: a.claim.Token,
+		send: func(ctx context.Context, i int) (uint64, error) {
+			return d.nodes[i].Driver.(driver.FenceRaiser).RaiseFence(ctx, a.lease(), target) //nolint:forcetypeassert // New has looked
+		},
+		decided: func(answers []vote[uint64]) bool {
+			n := there
+			for _, r := range answers {
+				if r.in && r.err == nil && r.value == target {
+					n++
+				}
+			}
+			return n >= d.majority
+		},
+	})
+	for _, i := range nodes {
+		switch r := raised[i]; {
+		case !r.in:
+			votes[i].err = errSilent // it may have been raised, or not, and counts for neither
+		case errors.Is(r.err, driver.ErrHeld):
+			held, _ := errors.AsType[*driver.HeldError](r.err)
+			votes[i].err = &crowdedError{held}
+		case r.err != nil:
+			votes[i].err = r.err
+		default:
+			votes[i].value.Fence = r.value
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package quorumlock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A vote is what one node answered.
+type vote[T any] struct {
+	in    bool // it has answered
+	value T
+	err   error
+}
+
+// A ballot is one request to several nodes at once.
+type ballot[T any] struct {
+	nodes   []int                                       // whom to ask, by index
+	token   driver.Token                                // whose requests to keep in order; zero for none
+	send    func(ctx context.Context, i int) (T, error) // asks one node
+	decided func(votes []vote[T]) bool                  // whether the answers that are still missing can change nothing
+
+	// Both run in order with the token's other requests to that node, when it has answered, waited for or not. The
+	// first comes before the answer is counted, and does not block; the second may go on for long.
+	first, after func(i int, v vote[T])
+}
+
+// straggle bounds a request that nobody waits for any more, if the caller's ctx had no deadline.
+const straggle = 10 * time.Second
+
+// poll asks the nodes in parallel, and returns what they answered, by index of the node. It returns when the
+// outcome is decided, or a little later: it gives the others a moment to answer too. Whoever has not by then goes on
+// in the background, until the deadline of ctx or Close. When ctx ends before anything is decided, all of it ends.
+func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
+	votes := make([]vote[T], len(d.nodes))
+	if len(b.nodes) == 0 {
+		return votes
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(straggle)
+	}
+	own, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	closing := context.AfterFunc(d.life, cancel)
+	giveUp := context.AfterFunc(ctx, cancel)
+	u := &urn{d: d, missing: len(b.nodes), state: make([]int, len(d.nodes)), last: func() { closing(); giveUp(); cancel() }}
+
+	var order *slot
+	if !b.token.IsZero() {
+		order = d.enter(b.token, b.nodes)
+	}
+	type answer struct {
+		i int
+		v vote[T]
+	}
+	answers := make(chan answer, len(b.nodes))
+	for _, i := range b.nodes {
+		d.work.Go(func() {
+			defer u.finish(i)
+			v := vote[T]{in: true}
+			if order != nil {
+				defer order.leave(i)
+				v.err = order.wait(own, i)
+			}
+			if v.err == nil {
+				v.err = own.Err()
+			}
+			if v.err == nil {
+				v.value, v.err = b.send(own, i)
+			}
+			if b.first != nil {
+				b.first(i, v)
+			}
+			answers <- answer{i, v}
+			if order != nil {
+				order.insist(i)
+			}
+			if b.after != nil {
+				b.after(i, v)
+			}
+		})
+	}
+
+	began := time.Now()
+	var timer *time.Timer
+	var enough <-chan time.Time
+	over := ctx.Done()
+	for in := 0; in < len(b.nodes); {
+		settled := false
+		select {
+		case a := <-answers:
+			votes[a.i] = a.v
+			in++
+			settled = b.decided(votes)
+		case <-over: // the nodes hear it too, and answer with its error
+			over, settled = nil, true
+		case <-enough:
+			u.leave(b.nodes)
+			in = len(b.nodes)
+		}
+		if settled && timer == nil {
+			if u.hopeless(b.nodes) {
+				u.leave(b.nodes)
+				break
+			}
+			timer = time.NewTimer(d.patience(time.Since(began)))
+			enough = timer.C
+		}
+	}
+	if timer != nil {
+		timer.Stop()
+	}
+	for { // what came in the same instant
+		select {
+		case a := <-answers:
+			votes[a.i] = a.v
+			continue
+		default:
+		}
+		break
+	}
+	giveUp() // from here on the end of the caller's ctx is nothing to those who were left behind
+	return votes
+}
+
+// patience is how long to wait for the others once an operation is decided that took so long.
+func (d *Driver) patience(took time.Duration) time.Duration {
+	if d.grace > 0 {
+		return d.grace
+	}
+	return max(took*2/5, time.Millisecond)
+}
+
+// An urn knows which of the requests of a ballot are still under way.
+type urn struct {
+	d    *Driver
+	last func() // when none is
+
+	mu      sync.Mutex // protects what follows
+	missing int
+	state   []int // per node: 0 under way, or one of these
+}
+
+const (
+	finished = 1
+	behind   = 2 // under way, and not waited for
+)
+
+func (u *urn) finish(i int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.state[i] == behind {
+		u.d.nodes[i].late.Add(-1)
+	}
+	u.state[i] = finished
+	if u.missing--; u.missing == 0 {
+		u.last()
+	}
+}
+
+// leave stops waiting.
+func (u *urn) leave(nodes []int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, i := range nodes {
+		if u.state[i] == 0 {
+			u.state[i] = behind
+			u.d.nodes[i].late.Add(1)
+		}
+	}
+}
+
+// hopeless reports whether all who are under way had something to do already that nobody waits for any more: a
+// node that hangs costs its moment once, and not with every operation.
+func (u *urn) hopeless(nodes []int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, i := range nodes {
+		if u.state[i] == 0 && u.d.nodes[i].late.Load() == 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,87 @@
+// Package quorumlock makes one driver out of several that have nothing in common: Redlock with fencing tokens,
+// over any mix of backends. A lease is held by a majority of all nodes, so it outlives the loss of any
+// minority of them.
+//
+//	nodes := []driver.Driver{redisA, redisB, redisC}
+//	quorum, err := quorumlock.New(nodes, nil)
+//	locks, err := pawl.New(quorum, nil)
+//
+// # When to use it
+//
+// When a backend that one machine runs is not enough, and none that replicates by consensus (etcd) is there. One
+// PostgreSQL with a synchronous standby is simpler. The nodes have to be independent: three masters, not one and
+// its replicas.
+//
+// # What it promises
+//
+// With N nodes and M = N/2+1, as long as no more than N-M of them have failed in any way:
+//
+//   - One holder: two claims that exclude each other are never both granted. Each has M nodes, so they
+//     have one in common, and that one grants only one of them.
+//   - Fences rise: see below.
+//   - A claim that cannot reach M nodes is not granted (ErrUnavailable), and what it has is given back on all of them,
+//     as soon as they can be reached.
+//   - Renew and Release count M of all N nodes, not of those that granted.
+//
+// # Why fences rise
+//
+// A fence F of a claim is shown only when M nodes have given exactly F to this claim. A node gives no number
+// twice, and each number that it gives is greater than all before. That is all that is needed:
+//
+//   - Two claims that are shown a fence have a node in common that gave both of them theirs. So fences are distinct.
+//   - If the first was shown before the second was sent, that node gave the second its fence later. So it is
+//     greater.
+//
+// Nothing in it depends on clocks. The nodes do not grant the same number by themselves, for it is their time in
+// microseconds. So a claim goes out with a wish ([driver.Claim].MinFence): our own clock, and a lead that is measured
+// whenever they disagree, so that the wish is the highest number there is. Then all of them grant it, and one round
+// trip is enough. If they disagree, the highest of their fences is written back to the others
+// ([driver.FenceRaiser]), which takes a second round trip, as it does in the first grant of a client, after a
+// hand-over along the queue, and where clocks differ, or requests take, more than [driver.MaxLead]. The wish can bring
+// a fence no further than MaxLead ahead of a node's clock, and writing back copies only what some node gave; so the
+// highest fence of a name stays within MaxLead of the fastest of the clocks, or is one more than the last.
+//
+// # Nodes that lose their data
+//
+// A node that comes back empty has forgotten its votes, and would vote again: two may hold the name. It must stay away
+// for the longest TTL in use, and until its clock has passed the highest fence of the others, that is for
+// MaxLead and the difference of their clocks. Then it breaks neither promise. If it comes back at once, two may hold;
+// fences still rise, if all clocks agree and it was away for MaxLead. A node that writes to disk before it answers
+// (Redis with appendfsync always, PostgreSQL) need not stay away.
+//
+// docs/models has this argument as a model that is checked by machine, and what goes wrong without the write-back,
+// without the delay and without the clock.
+//
+// # How long a lease lasts
+//
+// Grant.TTL is what M nodes keep: the shortest of the M longest. Nothing is subtracted for drift: the client counts its term from the
+// sending of the claim and leaves a margin of a tenth, which is there because two clocks never run at the same speed.
+// One node's clock decides no more than one vote, so a minority of clocks that are wrong, or jump, does no harm.
+//
+// # How fair it is
+//
+// Each node has a queue of its own, which is FIFO. As long as claims come to all nodes in the same order, so is the
+// quorum. Claims that come within the time that a request takes may stand in different orders, and may split the vote;
+// then the one whose client asked first, by that client's clock, gets it (split.go). Everybody gets it in the end: a claim is overtaken
+// only by those that stand before it in some queue, and once for each older claim to which it gives way. A
+// client that dies while it holds a vote costs the others its WaitTTL, or its TTL if it had been granted.
+// Tries that come at once may all fail. An even number of nodes splits more often than an odd one.
+//
+// # Semaphores
+//
+// Two majorities have a node in common, but four permits of a semaphore of three have not: three nodes with three
+// places each have room for four claims on two nodes each. So permits are counted a second time, see recount. It
+// takes one more round trip. Mutexes, readers and writers do not need it.
+//
+// # Requests
+//
+// Each operation goes to all nodes at once, and answers when a majority has decided it; it waits a moment for the
+// others, so that they do not fall behind, but not for one that has been behind before. What is still under way goes on
+// in the background, until the deadline of the call's ctx, or Close. Requests of one token come to a node in the order
+// of the calls. A minority node that has missed a grant is not repaired: Renew never creates a lease. A waiter's place
+// there becomes a vote when the name is passed on, and that is all. So a lease that is held while the nodes are restarted
+// without their data, one after the other, is lost with the second of them, as its holder is told.
+//
+// Owners carry a tag on the nodes, in front of the client's id, that makes a claim known on all of them: whoever looks
+// at a node directly sees it.
+package quorumlock

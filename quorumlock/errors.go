@@ -1,0 +1,43 @@
+package quorumlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// trouble is the answer when no majority could be asked: who failed, and how.
+func trouble[T any](ctx context.Context, d *Driver, op, name string, votes []vote[T]) error {
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var causes []error
+	failed, permanent := 0, true
+	for i, v := range votes {
+		switch {
+		case v.in && v.err == nil, errors.Is(v.err, driver.ErrHeld), errors.Is(v.err, driver.ErrNotHeld):
+			continue
+		case errors.Is(v.err, driver.ErrInvalid):
+			return v.err // it would be refused by every node
+		case !v.in:
+			v.err = errSilent
+		}
+		failed++
+		e, ok := errors.AsType[*driver.Error](v.err)
+		permanent = permanent && ok && e.Permanent
+		causes = append(causes, fmt.Errorf("node %d: %w", i+1, v.err))
+	}
+	return &driver.Error{
+		Backend: d.Properties().Backend, Op: op, Name: name, Permanent: permanent && failed > 0,
+		Hint: fmt.Sprintf("%d of %d nodes failed, %d are needed", failed, len(d.nodes), d.majority),
+		Err:  errors.Join(causes...),
+	}
+}

@@ -1,0 +1,344 @@
+package quorumlock_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func sum(ns []int) (n int) {
+	for _, x := range ns {
+		n += x
+	}
+	return n
+}
+
+// A minority that is down, hangs, is slow, or has a clock of its own is no obstacle, and costs little time.
+func TestAMinorityIsNoObstacle(t *testing.T) {
+	const rtt = 10 * time.Millisecond
+	for name, spoil := range map[string]func(s *server, l *line){
+		"Down":        func(_ *server, l *line) { l.down.Store(true) },
+		"Hung":        func(_ *server, l *line) { l.hung.Store(true) },
+		"Silent":      func(_ *server, l *line) { l.silent.Store(true) },
+		"Slow":        func(_ *server, l *line) { l.out.Store(int64(time.Second)) },
+		"ClockAhead":  func(s *server, _ *line) { s.skew = time.Hour },
+		"ClockBehind": func(s *server, _ *line) { s.skew = -time.Hour },
+	} {
+		for _, n := range []int{3, 5} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCluster(n)
+					d, lines := c.client(t, rtt)
+					for i := range (n - 1) / 2 {
+						spoil(c[i], lines[i])
+					}
+					var last uint64
+					for i := range 5 {
+						x := mutex("jobs")
+						began := time.Now()
+						g := gets(t, d, x)
+						if g.Fence <= last {
+							t.Fatalf("fence %d after %d", g.Fence, last)
+						}
+						last = g.Fence
+						if took := time.Since(began); i > 0 && took > rtt*3/2 {
+							t.Errorf("Acquire %d took %v with a round trip of %v", i, took, rtt)
+						}
+						if answers, err := d.Renew(t.Context(), []driver.Lease{lease(x)}); err != nil || answers[0] != nil {
+							t.Fatalf("Renew: %v, %v", answers, err)
+						}
+						releases(t, d, x)
+					}
+				})
+			})
+		}
+	}
+}
+
+// When all agree there is one request to each node for an acquire, and one for a release, and they take as long as
+// the slowest node, or less.
+func TestOneRoundTripWhenAllAgree(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(n)
+			c[0].skew, c[1].skew = 3*time.Millisecond, -2*time.Millisecond
+			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
+			learn := mutex("another")
+			gets(t, d, learn) // the clocks are measured by the first grant
+			releases(t, d, learn)
+			for range 20 {
+				for _, l := range lines {
+					l.calls.Store(0)
+				}
+				x := mutex("jobs")
+				began := time.Now()
+				gets(t, d, x)
+				if took := time.Since(began); took > 18*time.Millisecond {
+					t.Errorf("Acquire took %v, the slowest node 12ms", took)
+				}
+				began = time.Now()
+				releases(t, d, x)
+				if took := time.Since(began); took > 18*time.Millisecond {
+					t.Errorf("Release took %v, the slowest node 12ms", took)
+				}
+				time.Sleep(time.Second)
+				for i, l := range lines {
+					if calls := l.calls.Load(); calls != 2 {
+						t.Errorf("node %d got %d requests, want 2", i+1, calls)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Without a majority nothing is granted, the error says which nodes failed, and nothing is left once they are back.
+func TestAMajorityThatIsDown(t *testing.T) {
+	for name, spoil := range map[string]func(l *line, on bool){
+		"Down":   func(l *line, on bool) { l.down.Store(on) },
+		"Hung":   func(l *line, on bool) { l.hung.Store(on) },
+		"Silent": func(l *line, on bool) { l.silent.Store(on) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				d, lines := c.client(t, time.Millisecond)
+				spoil(lines[0], true)
+				spoil(lines[1], true)
+				for range 3 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					_, err := d.Acquire(ctx, mutex("jobs"))
+					cancel()
+					if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+						t.Fatalf("Acquire: %v; want ErrUnavailable", err)
+					}
+					if errors.Is(err, driver.ErrUnavailable) && (name == "Down" && !errors.Is(err, errDown) || !strings.Contains(err.Error(), "node 2")) {
+						t.Errorf("Acquire: %v; want the causes, and the nodes", err)
+					}
+				}
+				spoil(lines[0], false)
+				spoil(lines[1], false)
+				time.Sleep(5 * time.Second) // far less than the TTL
+				if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
+					t.Errorf("%d are held on the nodes", holders)
+				}
+				gets(t, d, mutex("jobs"))
+			})
+		})
+	}
+}
+
+// A try that only a minority grants is taken back there.
+func TestAPartialGrantIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		first, _ := c.client(t, time.Millisecond)
+		x := mutex("jobs")
+		gets(t, first, x)
+		if err := c[2].memory.Driver().Release(t.Context(), lease(x)); err != nil { // that node forgot it
+			t.Fatal(err)
+		}
+		second, lines := c.client(t, time.Millisecond)
+		lines[2].back.Store(int64(200 * time.Millisecond)) // and its answer comes late
+		_, err := second.Acquire(t.Context(), mutex("jobs"))
+		if held, ok := errors.AsType[*driver.HeldError](err); !ok || len(held.Holders) != 1 {
+			t.Fatalf("Acquire: %v; want it held", err)
+		}
+		time.Sleep(time.Second)
+		if holders, waiters := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 1, 0}) || sum(waiters) != 0 {
+			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
+		}
+		releases(t, first, x) // by two of three
+	})
+}
+
+// A release that overtakes a straggling acquire waits for its turn.
+func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		for range 10 {
+			x := queued(mutex("jobs"))
+			lines[2].out.Store(int64(500 * time.Millisecond))
+			gets(t, d, x)
+			lines[2].out.Store(0)
+			releases(t, d, x)
+		}
+		time.Sleep(5 * time.Second)
+		if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) != 0 {
+			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
+		}
+	})
+}
+
+// Majorities that share one node only, whose members have very different clocks: the fence still rises.
+func TestFencesRiseAcrossMajorities(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c[0].skew, c[2].skew = time.Minute, -time.Minute
+		d, lines := c.client(t, time.Millisecond)
+		var last uint64
+		for i := range 30 {
+			away := lines[i%3]
+			away.down.Store(true)
+			x := mutex("jobs")
+			if i%2 == 0 {
+				x.Fences = 50
+			}
+			g := gets(t, d, x)
+			if g.Fence <= last {
+				t.Fatalf("fence %d after %d, without node %d", g.Fence, last, i%3+1)
+			}
+			last = g.Fence + uint64(g.Run) - 1
+			releases(t, d, x)
+			away.down.Store(false)
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}
+
+// A node that loses all its data, and comes back when its leases are over, does not make a fence fall, nor two hold.
+func TestANodeLosesItsData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		var last uint64
+		for i := range 9 {
+			d, _ := c.client(t, time.Millisecond)
+			x := mutex("jobs")
+			g := gets(t, d, x)
+			if g.Fence <= last {
+				t.Fatalf("fence %d after %d", g.Fence, last)
+			}
+			last = g.Fence
+			c[i%3].wipe()
+			again, _ := c.client(t, time.Millisecond)
+			if answers, err := again.Renew(t.Context(), []driver.Lease{lease(x)}); err != nil || answers[0] != nil {
+				t.Fatalf("Renew on two of three: %v, %v", answers, err)
+			}
+			if _, err := again.Acquire(t.Context(), mutex("jobs")); !errors.Is(err, driver.ErrHeld) {
+				t.Fatalf("Acquire: %v; want it held", err)
+			}
+			releases(t, again, x)
+		}
+	})
+}
+
+// When the reply of an acquire is lost, asking again gives the grant that was made.
+func TestALostReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		x := queued(mutex("jobs"))
+		lines[0].silent.Store(true)
+		lines[1].silent.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if g, err := d.Acquire(ctx, x); err == nil {
+			t.Fatalf("Acquire = %+v", g)
+		}
+		lines[0].silent.Store(false)
+		lines[1].silent.Store(false)
+		g := gets(t, d, x)
+		if holders, waiters := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) || sum(waiters) != 0 {
+			t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
+		}
+		if again := gets(t, d, x); again.Fence != g.Fence {
+			t.Errorf("fences %d, then %d for one claim", g.Fence, again.Fence)
+		}
+		releases(t, d, x)
+	})
+}
+
+// Renewals and releases count a majority of all nodes, not of those that granted.
+func TestRenewCountsAMajorityOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(5)
+		d, lines := c.client(t, time.Millisecond)
+		lines[3].down.Store(true)
+		lines[4].down.Store(true)
+		x := mutex("jobs")
+		gets(t, d, x)
+		if err := c[0].memory.Driver().Release(t.Context(), lease(x)); err != nil {
+			t.Fatal(err)
+		}
+		answers, err := d.Renew(t.Context(), []driver.Lease{lease(x)})
+		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
+			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want it unavailable", answers, err)
+		}
+		lines[3].down.Store(false)
+		lines[4].down.Store(false)
+		answers, err = d.Renew(t.Context(), []driver.Lease{lease(x)})
+		if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+			t.Errorf("Renew on 2 of 5: %v, %v; want ErrNotHeld", answers, err)
+		}
+		if err := d.Release(t.Context(), lease(x)); !errors.Is(err, driver.ErrNotHeld) {
+			t.Errorf("Release on 2 of 5: %v; want ErrNotHeld", err)
+		}
+		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
+			t.Errorf("held on the nodes: %d", holders)
+		}
+	})
+}
+
+// Break takes the fence that people see, though a node knows the lease by another.
+func TestBreakByTheFenceThatIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c[0].skew = time.Hour // it grants a fence of its own
+		d, _ := c.client(t, time.Millisecond)
+		x := mutex("jobs")
+		x.Fences = 10
+		g := gets(t, d, x)
+		e, err := d.Entry(t.Context(), "jobs")
+		if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence || e.Holders[0].Owner.Client != "" {
+			t.Fatalf("Entry = %+v, %v; want the fence %d", e, err, g.Fence)
+		}
+		if err := d.Break(t.Context(), "jobs", g.Fence+uint64(g.Run), 0, driver.Owner{}); !errors.Is(err, driver.ErrNotHeld) {
+			t.Errorf("Break of another fence: %v; want ErrNotHeld", err)
+		}
+		if err := d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}); err != nil {
+			t.Fatal(err)
+		}
+		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
+			t.Errorf("held on the nodes: %d", holders)
+		}
+		answers, err := d.Renew(t.Context(), []driver.Lease{lease(x)})
+		if broken, ok := errors.AsType[*driver.BrokenError](answers[0]); err != nil || !ok || broken.By.Client != "op" || broken.ClosedFor < 4*time.Second {
+			t.Errorf("Renew: %v, %v", answers, err)
+		}
+	})
+}
+
+// Four permits of a semaphore of three fit on two nodes each. No more than three are granted.
+func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		permit := func() driver.Claim {
+			x := mutex("pool")
+			x.Weight, x.Limit = 1, 3
+			return x
+		}
+		for i := range 3 {
+			lines[i].down.Store(true)
+			gets(t, d, permit())
+			lines[i].down.Store(false)
+			time.Sleep(100 * time.Millisecond)
+		}
+		for range 3 {
+			if g, err := d.Acquire(t.Context(), permit()); !errors.Is(err, driver.ErrHeld) {
+				t.Fatalf("a fourth permit of three: %+v, %v", g, err)
+			}
+		}
+		time.Sleep(time.Second)
+		if holders, _ := c.people(t, "pool"); !slices.Equal(holders, []int{2, 2, 2}) {
+			t.Errorf("held on the nodes: %d", holders)
+		}
+	})
+}

@@ -1,0 +1,209 @@
+package quorumlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/quorumlock"
+)
+
+// A server is one node's backend: memory with a clock that may be skewed, that can lose its data.
+type server struct {
+	mu     sync.Mutex
+	memory *memlock.Memory
+	skew   time.Duration
+}
+
+func newServer(skew time.Duration) *server {
+	s := &server{skew: skew}
+	s.wipe()
+	return s
+}
+
+func (s *server) wipe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.memory = memlock.NewMemory(&memlock.Options{Now: func() time.Time { return time.Now().Add(s.skew) }})
+}
+
+var errDown = errors.New("connection refused")
+
+// A line is one client's connection to a node, on which things go wrong.
+type line struct {
+	*locktable.Driver
+	s      *server
+	out    atomic.Int64 // a request takes so long, in nanoseconds
+	back   atomic.Int64 // and its answer so long
+	down   atomic.Bool  // nobody is there
+	hung   atomic.Bool  // requests are taken, and handled when it no longer hangs
+	silent atomic.Bool  // requests are handled, and not answered
+	calls  atomic.Int64
+	jitter atomic.Int64 // each way takes up to so much longer, at random
+}
+
+func (s *server) connect(delay time.Duration) *line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &line{Driver: s.memory.Driver(), s: s}
+	l.out.Store(int64(delay / 2))
+	l.back.Store(int64(delay - delay/2))
+	return l
+}
+
+// over sends a request over the line.
+func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
+	var none T
+	l.calls.Add(1)
+	if l.down.Load() {
+		return none, &driver.Error{Backend: "memory", Op: "dial", Err: errDown}
+	}
+	if err := pause(ctx, l.some(&l.out)); err != nil {
+		return none, err
+	}
+	for l.hung.Load() {
+		if err := pause(ctx, time.Millisecond); err != nil {
+			return none, err // what is still in the socket is handled later, or never: here, never
+		}
+	}
+	v, err := f()
+	if l.silent.Load() {
+		<-ctx.Done()
+		return none, ctx.Err()
+	}
+	if err := pause(ctx, l.some(&l.back)); err != nil {
+		return none, err
+	}
+	return v, err
+}
+
+func (l *line) some(way *atomic.Int64) time.Duration {
+	return time.Duration(way.Load() + rand.Int64N(l.jitter.Load()+1))
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return over(ctx, l, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
+}
+
+func (l *line) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	return over(ctx, l, func() ([]error, error) { return l.Driver.Renew(context.WithoutCancel(ctx), leases) })
+}
+
+func (l *line) Release(ctx context.Context, x driver.Lease) error {
+	_, err := over(ctx, l, func() (struct{}, error) { return struct{}{}, l.Driver.Release(context.WithoutCancel(ctx), x) })
+	return err
+}
+
+func (l *line) RaiseFence(ctx context.Context, x driver.Lease, f uint64) (uint64, error) {
+	return over(ctx, l, func() (uint64, error) { return l.Driver.RaiseFence(context.WithoutCancel(ctx), x, f) })
+}
+
+func (l *line) Entry(ctx context.Context, name string) (driver.Entry, error) {
+	return over(ctx, l, func() (driver.Entry, error) { return l.Driver.Entry(context.WithoutCancel(ctx), name) })
+}
+
+func (l *line) Break(ctx context.Context, name string, f uint64, d time.Duration, by driver.Owner) error {
+	_, err := over(ctx, l, func() (struct{}, error) {
+		return struct{}{}, l.Driver.Break(context.WithoutCancel(ctx), name, f, d, by)
+	})
+	return err
+}
+
+// cluster is some servers.
+type cluster []*server
+
+func newCluster(n int) cluster {
+	var c cluster
+	for range n {
+		c = append(c, newServer(0))
+	}
+	return c
+}
+
+// client connects to all of them, with a delay each; the last delay counts for the rest.
+func (c cluster) client(t testing.TB, delays ...time.Duration) (*quorumlock.Driver, []*line) {
+	t.Helper()
+	var nodes []driver.Driver
+	var lines []*line
+	for i, s := range c {
+		var delay time.Duration
+		if len(delays) > 0 {
+			delay = delays[min(i, len(delays)-1)]
+		}
+		l := s.connect(delay)
+		lines, nodes = append(lines, l), append(nodes, l)
+	}
+	d, err := quorumlock.New(nodes, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d, lines
+}
+
+// holders is how many hold or wait for the name, on each server.
+func (c cluster) people(t testing.TB, name string) (holders, waiters []int) {
+	t.Helper()
+	for _, s := range c {
+		e, err := s.memory.Driver().Entry(context.Background(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holders, waiters = append(holders, len(e.Holders)), append(waiters, len(e.Waiters))
+	}
+	return holders, waiters
+}
+
+func mutex(name string) driver.Claim {
+	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second}
+}
+
+func queued(c driver.Claim) driver.Claim {
+	c.Queue, c.WaitTTL = true, 5*time.Second
+	return c
+}
+
+func lease(c driver.Claim) driver.Lease {
+	return driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+}
+
+func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	g, err := d.Acquire(ctx, c)
+	if err != nil {
+		t.Fatalf("Acquire: %v", err)
+	}
+	return g
+}
+
+func releases(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := d.Release(ctx, lease(c)); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package quorumlock
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestTagsComeOffAsTheyWentOn(t *testing.T) {
+	token := driver.NewToken()
+	for _, client := range []string{"", "web-1", "q:", strings.Repeat("c", 230), "caf\u00e9"} {
+		in := newTag(token, 42)
+		on := in.on(driver.Owner{Client: client, PID: 7})
+		if err := on.Validate(); err != nil {
+			t.Errorf("client %q: %v", client, err)
+		}
+		if out, o := untag(on); out != in || o.Client != client || o.PID != 7 {
+			t.Errorf("client %q became %+v with %+v", client, o, out)
+		}
+	}
+	if on := newTag(token, 1).on(driver.Owner{Client: strings.Repeat("\u00e9", 128)}); on.Validate() != nil {
+		t.Errorf("a long client id became one of %d bytes", len(on.Client))
+	}
+	a, _ := untag(driver.Owner{Client: "not claimed through a quorum"})
+	if b, _ := untag(driver.Owner{Client: "nor this"}); a == b {
+		t.Error("two owners without tags are taken for one")
+	}
+}
+
+// What a node's signal is worth beside its last answer.
+func TestAnOldSignalDoesNotCount(t *testing.T) {
+	grant := driver.Grant{Fence: 7, Run: 1}
+	for name, x := range map[string]struct {
+		s    standing
+		want bool
+	}{
+		"BeforeTheAnswer":                {standing{heard: grant}, false},
+		"OfAGrantBeforeWeQueuedAgain":    {standing{answered: true, floor: 7, heard: grant}, false},
+		"OfAGrantSince":                  {standing{answered: true, floor: 6, heard: grant}, true},
+		"NotNeededIfTheAnswerWasAGrant":  {standing{answered: true, grant: grant}, true},
+		"AfterTheGrantWasGivenBackAgain": {standing{grant: grant, heard: grant}, false},
+	} {
+		if _, got := x.s.granted(); got != x.want {
+			t.Errorf("%s: granted is %v", name, got)
+		}
+	}
+}
+
+// Whatever minority has not answered, the last fence is no lower than one that a majority knows.
+func TestTheLastFence(t *testing.T) {
+	for _, x := range []struct {
+		nodes  int
+		fences []uint64
+		want   uint64
+	}{
+		{3, []uint64{5, 9, 5}, 5}, // one node is ahead by itself: that fence was shown to nobody
+		{3, []uint64{5, 9, 9}, 9},
+		{3, []uint64{5, 9}, 9}, // the third may know 9 as well
+		{5, []uint64{1, 2, 3, 4, 5}, 3},
+		{5, []uint64{1, 2, 3}, 3},
+		{1, []uint64{4}, 4},
+	} {
+		d := &Driver{nodes: make([]*node, x.nodes), majority: x.nodes/2 + 1}
+		if got := d.last(x.fences); got != x.want {
+			t.Errorf("of %d nodes %d answered: %d, want %d", x.nodes, x.fences, got, x.want)
+		}
+	}
+}
+
+func TestNewRefusesWhatIsNoQuorum(t *testing.T) {
+	one := memlock.New(nil)
+	for name, nodes := range map[string][]driver.Driver{
+		"None":             nil,
+		"Nil":              {one, nil, memlock.New(nil)},
+		"Twice":            {one, memlock.New(nil), one},
+		"NoFencesToRaise":  {struct{ driver.Driver }{one}, memlock.New(nil)},
+		"NoneOfTheseRaise": {struct{ driver.Driver }{one}, struct{ driver.Driver }{memlock.New(nil)}},
+	} {
+		if _, err := New(nodes, nil); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	d, err := New([]driver.Driver{struct{ driver.Driver }{one}}, nil)
+	if err != nil {
+		t.Errorf("a single node need not raise: %v", err)
+	} else if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkCycle(b *testing.B) {
+	for _, n := range []int{1, 3, 5} {
+		b.Run(string(rune('0'+n)), func(b *testing.B) {
+			var nodes []driver.Driver
+			for range n {
+				nodes = append(nodes, memlock.New(nil))
+			}
+			d, err := New(nodes, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Close()
+			c := driver.Claim{Name: "job", Weight: driver.All, Limit: driver.All, TTL: driver.MaxTTL}
+			for b.Loop() {
+				c.Token = driver.NewToken()
+				if _, err := d.Acquire(b.Context(), c); err != nil {
+					b.Fatal(err)
+				}
+				if err := d.Release(b.Context(), driver.Lease{Name: c.Name, Token: c.Token}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package quorumlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Entry implements driver.Driver. A holder is shown if a majority of the nodes may have it: those that did
+// not answer may. Everybody who waits anywhere is shown, in the order of the places on the nodes.
+func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
+	if err := driver.ValidateName(name); err != nil {
+		return driver.Entry{}, err
+	}
+	if err := d.begin(ctx); err != nil {
+		return driver.Entry{}, err
+	}
+	defer d.work.Done()
+	votes := d.read(ctx, name, d.everyone())
+	if succeeded(votes) < d.majority {
+		return driver.Entry{}, trouble(ctx, d, "read", name, votes)
+	}
+	return d.merge(name, values(votes)), nil
+}
+
+// read reads the entry of a name on some nodes.
+func (d *Driver) read(ctx context.Context, name string, nodes []int) []vote[driver.Entry] {
+	return poll(ctx, d, ballot[driver.Entry]{
+		nodes:   nodes,
+		send:    func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Entry(ctx, name) },
+		decided: func(votes []vote[driver.Entry]) bool { return succeeded(votes) >= d.majority },
+	})
+}
+
+func values[T any](votes []vote[T]) (out []T) {
+	for _, v := range votes {
+		if v.in && v.err == nil {
+			out = append(out, v.value)
+		}
+	}
+	return out
+}
+
+// merge makes one entry of what several nodes show.
+func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
+	out := driver.Entry{Name: name}
+	var fences []uint64
+	var closed []int64
+	for _, e := range entries {
+		fences, closed = append(fences, e.Fence), append(closed, int64(e.ClosedFor))
+	}
+	out.Fence = d.last(fences)
+	out.ClosedFor = duration(nth(d.majority, closed))
+	silent := len(d.nodes) - len(entries)
+	var waiting []*sighting
+	for _, s := range sight(entries) {
+		switch {
+		case len(s.holders) > 0 && len(s.holders)+silent >= d.majority:
+			out.Holders = append(out.Holders, d.holder(s, len(entries)))
+		case len(s.waiters) > 0:
+			waiting = append(waiting, s)
+		}
+	}
+	sortHolders(out.Holders)
+	for _, s := range waiting {
+		slices.Sort(s.places)
+	}
+	slices.SortFunc(waiting, func(a, b *sighting) int {
+		return cmp.Or(
+			cmp.Compare(a.places[len(a.places)/2], b.places[len(b.places)/2]),
+			cmp.Compare(a.tag.ticket, b.tag.ticket), slices.Compare(a.tag.digest[:], b.tag.digest[:]))
+	})
+	for _, s := range waiting {
+		w := s.waiters[0]
+		for _, x := range s.waiters {
+			w.ExpiresIn = max(w.ExpiresIn, x.ExpiresIn)
+			if x.Since.Before(w.Since) {
+				w.Since = x.Since
+			}
+		}
+		out.Waiters = append(out.Waiters, w)
+	}
+	return out
+}
+
+// List implements driver.Lister, if every node can list. The nodes are read completely, side by side, before
+// the first entry is yielded.
+func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		all, err := d.list(ctx, prefix)
+		if err != nil {
+			yield(driver.Entry{}, err)
+			return
+		}
+		names := map[string]bool{}
+		for _, of := range all {
+			for name := range of {
+				names[name] = true
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			entries := make([]driver.Entry, len(all))
+			for i, of := range all {
+				entries[i] = of[name] // a node that does not list it has nothing to say of it, nor its last fence
+			}
+			e := d.merge(name, entries)
+			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
+				continue // less than a majority holds it, for somebody who does not wait
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (d *Driver) list(ctx context.Context, prefix string) ([]map[string]driver.Entry, error) {
+	if err := d.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer d.work.Done()
+	for _, n := range d.nodes {
+		if _, ok := n.Driver.(driver.Lister); !ok {
+			return nil, fmt.Errorf("quorumlock: node %d cannot list its names: %w", n.number, errors.ErrUnsupported)
+		}
+	}
+	votes := poll(ctx, d, ballot[map[string]driver.Entry]{
+		nodes: d.everyone(),
+		send: func(ctx context.Context, i int) (map[string]driver.Entry, error) {
+			out := map[string]driver.Entry{}
+			for e, err := range d.nodes[i].Driver.(driver.Lister).List(ctx, prefix) { //nolint:forcetypeassert // looked at above
+				if err != nil {
+					return nil, err
+				}
+				out[e.Name] = e
+			}
+			return out, nil
+		},
+		decided: func(votes []vote[map[string]driver.Entry]) bool { return succeeded(votes) >= d.majority },
+	})
+	if succeeded(votes) < d.majority {
+		return nil, trouble(ctx, d, "list", prefix, votes)
+	}
+	return values(votes), nil
+}

@@ -1,0 +1,79 @@
+package quorumlock
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A lane keeps the requests of one token to one node in order. An operation answers when a majority has, so the
+// next one for the same token can come while the last is still on its way to a slow node: a release that
+// overtook its acquire there would find nothing, and the acquire would then leave a lease that nobody knows of.
+//
+// So a request waits until the one before it, of its token and its node, has ended. That one is not cancelled to
+// make it quicker: what the node has received it may handle all the same, and then nobody would know when.
+type lane struct {
+	tails []chan struct{} // per node: closed when the last request there ends
+	users int
+}
+
+// A slot is the place of one operation in the lane of its token.
+type slot struct {
+	d      *Driver
+	token  driver.Token
+	lane   *lane
+	before []chan struct{} // per node: what to wait for, nil for nothing
+	own    []chan struct{}
+}
+
+// enter takes the next place in the lane of a token for a request to each of the nodes. It is called before anything
+// is sent, so places are in the order of the calls.
+func (d *Driver) enter(token driver.Token, nodes []int) *slot {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lanes[token]
+	if l == nil {
+		l = &lane{tails: make([]chan struct{}, len(d.nodes))}
+		d.lanes[token] = l
+	}
+	s := &slot{d: d, token: token, lane: l, before: make([]chan struct{}, len(d.nodes)), own: make([]chan struct{}, len(d.nodes))}
+	for _, i := range nodes {
+		l.users++
+		s.before[i], s.own[i] = l.tails[i], make(chan struct{})
+		l.tails[i] = s.own[i]
+	}
+	return s
+}
+
+// wait waits for our turn at a node.
+func (s *slot) wait(ctx context.Context, i int) error {
+	if s.before[i] == nil {
+		return nil
+	}
+	select {
+	case <-s.before[i]:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// insist waits for our turn whatever it takes, after wait gave up: each request ends with its own ctx, or with Close.
+func (s *slot) insist(i int) {
+	if s.before[i] != nil {
+		<-s.before[i]
+	}
+}
+
+// leave lets the next one have its turn at a node. It comes after our own turn.
+func (s *slot) leave(i int) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	close(s.own[i])
+	if s.lane.tails[i] == s.own[i] {
+		s.lane.tails[i] = nil
+	}
+	if s.lane.users--; s.lane.users == 0 {
+		delete(s.d.lanes, s.token)
+	}
+}

@@ -1,0 +1,132 @@
+package quorumlock
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func duration(ns int64) time.Duration { return time.Duration(ns) }
+
+// last is the last fence that was granted, of which the nodes know some: every grant is known to a majority,
+// so with k answers at least majority-(n-k) of them know it, and the highest that so many know is no lower.
+func (d *Driver) last(fences []uint64) uint64 {
+	at := max(1, d.majority-(len(d.nodes)-len(fences)))
+	if len(fences) < at {
+		return 0
+	}
+	return nth(len(fences)-at+1, fences)
+}
+
+// A sighting is one claim as the nodes show it.
+type sighting struct {
+	tag     tag
+	holders []driver.Holder // one for each node that has it as a holder
+	waiters []driver.Waiter
+	places  []int64 // its place in each queue, 0 where it holds
+}
+
+// sight puts together what several nodes show.
+func sight(entries []driver.Entry) map[key]*sighting {
+	all := map[key]*sighting{}
+	at := func(o *driver.Owner, ks keys) *sighting {
+		var t tag
+		t, *o = untag(*o)
+		k := ks.next(t)
+		s := all[k]
+		if s == nil {
+			s = &sighting{tag: t}
+			all[k] = s
+		}
+		return s
+	}
+	for _, e := range entries {
+		ks := keys{}
+		for _, h := range e.Holders {
+			s := at(&h.Owner, ks)
+			s.holders = append(s.holders, h)
+			s.places = append(s.places, 0)
+		}
+		for i, w := range e.Waiters {
+			s := at(&w.Owner, ks)
+			s.waiters = append(s.waiters, w)
+			s.places = append(s.places, int64(i+1))
+		}
+	}
+	return all
+}
+
+// holder is the one that a majority shows: with the fence they agree on, which is the highest that so many have, and
+// for as long as a majority keeps it.
+func (d *Driver) holder(s *sighting, answers int) driver.Holder {
+	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
+	h := s.holders[0]
+	var fences []uint64
+	var ends []int64
+	lingers := 0
+	for _, x := range s.holders {
+		fences, ends = append(fences, x.Fence), append(ends, int64(x.ExpiresIn))
+		if x.Lingering {
+			lingers++
+		}
+		if x.Since.Before(h.Since) {
+			h.Since = x.Since
+		}
+	}
+	h.Fence = nth(len(fences)-need+1, fences)
+	h.ExpiresIn = duration(nth(len(ends)-need+1, ends))
+	h.Lingering = lingers >= need
+	return h
+}
+
+func sortHolders(hs []driver.Holder) {
+	slices.SortFunc(hs, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
+}
+
+// refusal is the answer to a claim that no majority granted. With soon, it makes sense to ask again by then.
+func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
+	out := &driver.HeldError{Name: c.Name}
+	var entries []driver.Entry
+	var fences []uint64
+	var closed, retries, places []int64
+	need := d.majority // of the nodes that refused, so many have to change their mind
+	for _, v := range votes {
+		held, ok := errors.AsType[*driver.HeldError](v.err)
+		switch {
+		case v.in && v.err == nil:
+			need--
+			fences, closed, places = append(fences, v.value.Fence-1), append(closed, 0), append(places, 0)
+		case ok:
+			entries = append(entries, driver.Entry{Holders: held.Holders})
+			fences, closed = append(fences, held.Fence), append(closed, int64(held.ClosedFor))
+			if held.RetryAfter > 0 {
+				retries = append(retries, int64(held.RetryAfter))
+			}
+			if held.Position > 0 {
+				places = append(places, int64(held.Position))
+			}
+		}
+	}
+	out.Fence = d.last(fences)
+	if d.majority <= len(closed) {
+		out.ClosedFor = duration(nth(d.majority, closed))
+	}
+	if need >= 1 && need <= len(retries) {
+		out.RetryAfter = duration(nth(need, retries))
+	}
+	// A try has a place, too, if its token waits.
+	if len(places) > 0 && slices.Max(places) > 0 {
+		out.Position = int(max(1, nth(min(d.majority, len(places)), places)))
+	}
+	if soon > 0 { // we hold it on some nodes: nobody is ahead of us everywhere
+		out.RetryAfter, out.Position = soon, 1
+	}
+	for _, s := range sight(entries) {
+		out.Holders = append(out.Holders, d.holder(s, len(entries)))
+	}
+	sortHolders(out.Holders)
+	return out
+}

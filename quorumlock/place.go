@@ -1,0 +1,160 @@
+package quorumlock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A place is what we know of a claim that waits: its tag, which stays the same however often it asks, and how
+// it stands on each node, so that signals from the nodes can be counted.
+type place struct {
+	tag   tag
+	claim driver.Claim
+
+	mu      sync.Mutex // protects what follows
+	touched time.Time
+	nodes   []standing
+	look    *time.Timer // says "look" when the other nodes keep us waiting
+	said    uint64      // the fence that was said to be granted
+}
+
+// A standing is what one node said of a claim since it was sent last, and the last signal of a grant.
+type standing struct {
+	answered bool         // the last attempt, and with this
+	grant    driver.Grant // if it was granted
+	floor    uint64       // if not: the last fence that the node had granted to anybody
+	heard    driver.Grant // by signal; it may have come before the answer
+}
+
+// granted is the grant that the claim has on the node, as far as we know.
+//
+// A signal counts only beside the answer of the last attempt: that attempt made the place last its WaitTTL, and so
+// the grant that took its place does too. And only if its fence is above all that the node had granted by
+// then, or it is an old one, of a grant that we gave back.
+func (s *standing) granted() (driver.Grant, bool) {
+	switch {
+	case !s.answered:
+		return driver.Grant{}, false
+	case s.grant.Run > 0:
+		return s.grant, true
+	case s.heard.Fence > s.floor:
+		return s.heard, true
+	}
+	return driver.Grant{}, false
+}
+
+// places are the claims that wait, by token.
+type places struct {
+	mu    sync.Mutex // protects what follows
+	all   map[driver.Token]*place
+	purge int // how many there may be before those that are stale are looked for
+}
+
+// enter finds the place of a claim, or makes one. One that does not queue is not kept.
+func (ps *places) enter(c driver.Claim, now time.Time, nodes int) *place {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.all[c.Token]
+	if p == nil || p.claim.Name != c.Name { // a token may claim several names: only one of them is woken by signals
+		p = &place{tag: newTag(c.Token, uint64(max(now.UnixMicro(), 0))), nodes: make([]standing, nodes)}
+		if c.Queue && ps.all[c.Token] == nil {
+			ps.tidy()
+			ps.all[c.Token] = p
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.Queue || p.claim.Name == "" {
+		p.claim = c
+	}
+	p.touched = time.Now()
+	for i := range p.nodes {
+		p.nodes[i].answered, p.nodes[i].grant = false, driver.Grant{}
+	}
+	p.quiet()
+	return p
+}
+
+// tidy forgets the places of those who have not asked for so long that no node knows them any more. The caller
+// holds the mutex.
+func (ps *places) tidy() {
+	if len(ps.all) < ps.purge {
+		return
+	}
+	for token, p := range ps.all {
+		p.mu.Lock()
+		if time.Since(p.touched) > 2*max(p.claim.WaitTTL, p.claim.TTL) {
+			p.quiet()
+			delete(ps.all, token)
+		}
+		p.mu.Unlock()
+	}
+	ps.purge = 2*len(ps.all) + 64
+}
+
+// leave forgets a place: it was granted, or given up.
+func (ps *places) leave(token driver.Token) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if p := ps.all[token]; p != nil {
+		delete(ps.all, token)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.quiet()
+	}
+}
+
+func (ps *places) find(token driver.Token) *place {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.all[token]
+}
+
+// stop ends all timers.
+func (ps *places) stop() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.all {
+		p.mu.Lock()
+		p.quiet()
+		p.mu.Unlock()
+	}
+	clear(ps.all)
+}
+
+// quiet stops the timer. The caller holds p.mu.
+func (p *place) quiet() {
+	if p.look != nil {
+		p.look.Stop()
+		p.look = nil
+	}
+}
+
+// givesBack forgets the grants of these nodes, before they are told. It returns the highest fence that was
+// said to be granted: whoever hears of it after this must know that it is an old one, for a majority that
+// counted these nodes is none any more.
+func (p *place) givesBack(nodes []int) (said uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range nodes {
+		p.nodes[i].answered = false
+	}
+	return p.said
+}
+
+// told notes what a node answered. Answers of one token from one node come in order.
+func (p *place) told(i int, v vote[driver.Grant], held *driver.HeldError) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &p.nodes[i]
+	switch {
+	case v.err == nil:
+		s.answered, s.grant = true, v.value
+	case held != nil:
+		s.answered, s.grant, s.floor = true, driver.Grant{}, held.Fence
+	default:
+		s.answered = false
+	}
+}

@@ -1,0 +1,175 @@
+package quorumlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options for a quorum. The zero value, and nil, are fine.
+type Options struct {
+	// Now is this client's clock. It decides nothing: it proposes fences, so that the nodes grant the same one, and
+	// dates the tickets by which a split vote is resolved. Default: time.Now.
+	Now func() time.Time
+
+	// Grace is how long an operation that is decided waits for the nodes that have not answered yet, so that
+	// they do not fall behind the others. A node that is behind already is not waited for. Default: 0.4 of the
+	// time that the decision took, and 1 ms at the least.
+	Grace time.Duration
+}
+
+// Driver is a client of a quorum.
+type Driver struct {
+	nodes    []*node
+	majority int
+	now      func() time.Time
+	grace    time.Duration
+	lead     atomic.Int64 // how far ahead of our clock fences are proposed, in microseconds
+
+	life context.Context // ends with Close, and with it whatever is still under way
+	end  context.CancelFunc
+	work sync.WaitGroup
+
+	mu     sync.Mutex // protects closed, lanes, and each lane
+	closed bool
+	lanes  map[driver.Token]*lane
+	placed places
+	heard  listeners
+	unhear []func() // stop listening to the nodes
+}
+
+// A node is one of the independent backends.
+type node struct {
+	driver.Driver
+	number int
+	late   atomic.Int64 // requests that nobody waits for any more, and that are still under way
+}
+
+// New makes one driver of several. Each of them has a backend of its own, which shares nothing with the others:
+// no machine, no disk, no replication. A majority of them, len(drivers)/2+1, decides everything. An even
+// number is allowed and is no better than one less: 4 nodes survive the loss of 1, as 3 do.
+//
+// The quorum takes the drivers over: Close closes them, and nobody else may use them.
+//
+// Where there is more than one, each has to be a [driver.FenceRaiser], or no fence could be agreed on.
+func New(drivers []driver.Driver, o *Options) (*Driver, error) {
+	if len(drivers) == 0 {
+		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
+	}
+	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, lanes: map[driver.Token]*lane{}}
+	for i, x := range drivers {
+		problem := ""
+		switch _, raises := x.(driver.FenceRaiser); {
+		case x == nil:
+			problem = "is nil"
+		case slices.Contains(drivers[:i], x):
+			problem = "is there twice, and would vote twice"
+		case !raises && len(drivers) > 1:
+			problem = "(" + x.Properties().Backend + ") cannot raise its fences"
+		}
+		if problem != "" {
+			return nil, &driver.InvalidError{
+				What: "quorum", Problem: fmt.Sprintf("node %d %s", i+1, problem), Allowed: "distinct drivers that are driver.FenceRaisers",
+			}
+		}
+		d.nodes = append(d.nodes, &node{Driver: x, number: i + 1})
+	}
+	if o != nil {
+		d.grace = o.Grace
+		if o.Now != nil {
+			d.now = o.Now
+		}
+	}
+	d.life, d.end = context.WithCancel(context.Background())
+	d.placed.all = map[driver.Token]*place{}
+	for i, n := range d.nodes {
+		if s, ok := n.Driver.(driver.Signaler); ok {
+			d.unhear = append(d.unhear, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))
+		}
+	}
+	return d, nil
+}
+
+// Properties implements driver.Driver.
+func (d *Driver) Properties() driver.Properties {
+	var kinds []string
+	count := map[string]int{}
+	out := driver.Properties{Push: true}
+	for _, n := range d.nodes {
+		p := n.Properties()
+		if count[p.Backend]++; count[p.Backend] == 1 {
+			kinds = append(kinds, p.Backend)
+		}
+		if out.Clock == "" {
+			out.Clock = p.Clock
+		} else if out.Clock != p.Clock {
+			out.Clock = "server" // of several sorts, and none of them ours alone
+		}
+		out.MinTTL = max(out.MinTTL, p.MinTTL)
+		out.Push = out.Push && p.Push
+	}
+	for i, k := range kinds {
+		if n := count[k]; n > 1 {
+			kinds[i] = fmt.Sprintf("%d×%s", n, k)
+		}
+	}
+	out.Backend = "quorum(" + strings.Join(kinds, ", ") + ")"
+	out.FenceSurvives = "whatever leaves a majority of the nodes with their data; a node that lost its own must stay away for the longest TTL"
+	return out
+}
+
+// Close implements driver.Driver. It ends what is still under way, and closes the nodes.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	again := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if again {
+		return nil
+	}
+	for _, stop := range d.unhear {
+		stop()
+	}
+	d.end()
+	d.placed.stop()
+	d.work.Wait()
+	var errs []error
+	for _, n := range d.nodes {
+		errs = append(errs, n.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// begin says why nothing may be sent, or makes Close wait until the operation calls d.work.Done.
+func (d *Driver) begin(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d.work.Add(1)
+	return nil
+}
+
+// everyone is the list of all nodes.
+func (d *Driver) everyone() []int {
+	all := make([]int, len(d.nodes))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// jitter is a random time below x.
+func jitter(x time.Duration) time.Duration { return rand.N(max(x, 1)) }

@@ -1,0 +1,114 @@
+package quorumlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Release implements driver.Driver. It tells all nodes, and counts a majority of all of them, not of those that
+// granted: nil if the token held or waited on a majority, ErrNotHeld if it did not on so many that there is no
+// majority. A node that could not be told is told again in the background, for as long as insisting makes sense.
+func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("linger", l.Linger)); err != nil {
+		return err
+	}
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	defer d.work.Done()
+	d.placed.leave(l.Token)
+	votes := poll(ctx, d, ballot[struct{}]{
+		nodes: d.everyone(), token: l.Token,
+		send:    func(ctx context.Context, i int) (struct{}, error) { return struct{}{}, d.nodes[i].Release(ctx, l) },
+		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacks(votes) },
+		after: func(i int, v vote[struct{}]) {
+			if !told(v.err) {
+				d.insist(i, l, insisting)
+			}
+		},
+	})
+	switch {
+	case succeeded(votes) >= d.majority:
+		return nil
+	case d.lacks(votes):
+		return d.notHeld(votes)
+	}
+	return trouble(ctx, d, "release", l.Name, votes)
+}
+
+// insisting is how long a node that cannot be reached is told of a release again and again: the default TTL, after
+// which most leases have ended there by themselves.
+const insisting = 30 * time.Second
+
+// insist tells one node of a release until it has heard, or the lease is over there by itself.
+func (d *Driver) insist(i int, l driver.Lease, ttl time.Duration) {
+	began := time.Now()
+	for n := 0; time.Since(began) < ttl; n++ {
+		pause := time.NewTimer(10*time.Millisecond<<min(n, 7) + jitter(10*time.Millisecond))
+		select {
+		case <-pause.C:
+		case <-d.life.Done():
+			pause.Stop()
+			return
+		}
+		ctx, cancel := context.WithTimeout(d.life, min(straggle, max(ttl/6, 10*time.Millisecond)))
+		err := d.nodes[i].Release(ctx, l)
+		cancel()
+		if told(err) {
+			return
+		}
+	}
+}
+
+// told reports whether there is no use in telling it again.
+func told(err error) bool {
+	e, ok := errors.AsType[*driver.Error](err)
+	return err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
+}
+
+// free releases on some nodes what nobody was told of, and waits only for those that answer quickly.
+func (d *Driver) free(ctx context.Context, l driver.Lease, nodes []int, ttl time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(straggle, ttl))
+	defer cancel()
+	poll(ctx, d, ballot[struct{}]{
+		nodes: nodes, token: l.Token,
+		send:    func(ctx context.Context, i int) (struct{}, error) { return struct{}{}, d.nodes[i].Release(ctx, l) },
+		decided: func([]vote[struct{}]) bool { return true },
+		after: func(i int, v vote[struct{}]) {
+			if !told(v.err) {
+				d.insist(i, l, ttl)
+			}
+		},
+	})
+}
+
+// lacks reports whether so many nodes say that the token holds nothing that there can be no majority on which it does.
+func (d *Driver) lacks(votes []vote[struct{}]) bool {
+	n := 0
+	for _, v := range votes {
+		if errors.Is(v.err, driver.ErrNotHeld) {
+			n++
+		}
+	}
+	return n > len(d.nodes)-d.majority
+}
+
+// notHeld is the answer then. Who broke the lease is known if any node knows it. The name stays closed until so many
+// nodes are open that they are a majority; one that has not answered may be open.
+func (d *Driver) notHeld(votes []vote[struct{}]) error {
+	var by *driver.Owner
+	closed := make([]time.Duration, len(votes))
+	for i, v := range votes {
+		if b, ok := errors.AsType[*driver.BrokenError](v.err); ok {
+			_, owner := untag(b.By)
+			by, closed[i] = &owner, b.ClosedFor
+		}
+	}
+	if by == nil {
+		return driver.ErrNotHeld
+	}
+	return &driver.BrokenError{By: *by, ClosedFor: nth(d.majority, closed)}
+}

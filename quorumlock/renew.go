@@ -1,0 +1,77 @@
+package quorumlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Renew implements driver.Driver. Each node gets the whole batch, and each lease is counted by itself: nil if a
+// majority of all nodes has renewed it, ErrNotHeld if so many do not have it that no majority can, and otherwise
+// the trouble with those that decide.
+func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	for _, l := range leases {
+		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer d.work.Done()
+	leases = slices.Clone(leases) // a node that is slow reads it when the caller has gone on
+	polled := poll(ctx, d, ballot[[]error]{
+		nodes: d.everyone(),
+		send: func(ctx context.Context, i int) ([]error, error) {
+			answers, err := d.nodes[i].Renew(ctx, leases)
+			if err == nil && len(answers) != len(leases) {
+				err = errors.New("it did not answer for every lease")
+			}
+			return answers, err
+		},
+		decided: func(polled []vote[[]error]) bool {
+			for k := range leases {
+				if votes := d.share(polled, k); succeeded(votes) < d.majority && !d.lacks(votes) {
+					return false
+				}
+			}
+			return true
+		},
+	})
+	if succeeded(polled) < d.majority {
+		return nil, trouble(ctx, d, "renew", one(leases), polled)
+	}
+	answers := make([]error, len(leases))
+	for k, l := range leases {
+		switch votes := d.share(polled, k); {
+		case succeeded(votes) >= d.majority:
+		case d.lacks(votes):
+			answers[k] = d.notHeld(votes)
+		default:
+			answers[k] = trouble(ctx, d, "renew", l.Name, votes)
+		}
+	}
+	return answers, nil
+}
+
+// share is what the nodes said of one lease of a batch.
+func (d *Driver) share(polled []vote[[]error], k int) []vote[struct{}] {
+	votes := make([]vote[struct{}], len(polled))
+	for i, p := range polled {
+		votes[i].in, votes[i].err = p.in, p.err
+		if p.in && p.err == nil {
+			votes[i].err = p.value[k]
+		}
+	}
+	return votes
+}
+
+// one is the name of a batch that has only one.
+func one(leases []driver.Lease) string {
+	if len(leases) == 1 {
+		return leases[0].Name
+	}
+	return ""
+}

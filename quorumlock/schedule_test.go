@@ -1,0 +1,191 @@
+package quorumlock_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// crowd is several clients of one cluster that all want one name, over lines whose delays are different for each
+// request, so that their claims come to the nodes in different orders and split the vote.
+type crowd struct {
+	t       *testing.T
+	mu      sync.Mutex
+	inside  int
+	most    int // inside at once
+	last    uint64
+	fell    bool
+	waits   []time.Duration
+	rounds  []int // per client
+	servers cluster
+	lines   [][]*line
+}
+
+func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, []*pawl.Client) {
+	w := &crowd{t: t, servers: newCluster(nodes), rounds: make([]int, clients)}
+	var all []*pawl.Client
+	for range clients {
+		d, lines := w.servers.client(t, time.Millisecond)
+		for _, l := range lines {
+			l.jitter.Store(int64(jitter))
+		}
+		c, err := pawl.New(d, &pawl.Options{LocalBatch: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.lines = append(w.lines, lines)
+		all = append(all, c)
+	}
+	return w, all
+}
+
+// work is what is done with a lease.
+func (w *crowd) work(i int, l *pawl.Lease, waited, takes time.Duration) {
+	w.mu.Lock()
+	w.inside++
+	w.most = max(w.most, w.inside)
+	w.fell = w.fell || l.Fence() <= w.last
+	w.last = max(w.last, l.Fence())
+	w.waits = append(w.waits, waited)
+	w.rounds[i]++
+	w.mu.Unlock()
+	time.Sleep(takes)
+	w.mu.Lock()
+	w.inside--
+	w.mu.Unlock()
+}
+
+func (w *crowd) close(clients []*pawl.Client) {
+	for _, c := range clients {
+		if err := c.Close(context.Background()); err != nil {
+			w.t.Error(err)
+		}
+	}
+	time.Sleep(time.Minute) // what is still on its way arrives
+	if holders, waiters := w.servers.people(w.t, "jobs"); sum(holders)+sum(waiters) != 0 {
+		w.t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
+	}
+}
+
+// Whatever order claims come in, all make progress, nobody starves, and one at a time is inside: nobody waits for more
+// than four turns of everybody, where a queue that all see alike would make it one.
+func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
+	const clients, rounds, work = 5, 8, 5 * time.Millisecond
+	for _, jitter := range []time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 20 * time.Millisecond} {
+		for _, nodes := range []int{3, 4, 5} {
+			synctest.Test(t, func(t *testing.T) {
+				w, all := newCrowd(t, nodes, clients, jitter)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // virtual ones: a deadlock is an error
+				defer cancel()
+				began := time.Now()
+				var done sync.WaitGroup
+				for i, c := range all {
+					done.Go(func() {
+						for range rounds {
+							asked := time.Now()
+							l, err := c.Mutex("jobs").Lock(ctx)
+							if err != nil {
+								t.Errorf("Lock: %v", err)
+								return
+							}
+							w.work(i, l, time.Since(asked), work)
+							if err := l.Release(t.Context()); err != nil {
+								t.Errorf("Release: %v", err)
+							}
+						}
+					})
+				}
+				done.Wait()
+				took := time.Since(began)
+				w.close(all)
+				if t.Failed() {
+					return
+				}
+				slices.Sort(w.waits)
+				turn := took / (clients * rounds)
+				t.Logf("%d nodes, up to %v of jitter: %v a turn, longest wait %v", nodes, jitter, turn, w.waits[len(w.waits)-1])
+				if w.most > 1 || w.fell {
+					t.Errorf("%d were inside at once; fences fell: %v", w.most, w.fell)
+				}
+				if longest := w.waits[len(w.waits)-1]; longest > 4*clients*(turn+10*time.Millisecond) {
+					t.Errorf("the longest wait was %v, a turn takes %v", longest, turn)
+				}
+				if most := work + 20*(2*jitter+time.Millisecond); turn > most {
+					t.Errorf("a turn takes %v, want %v at most", turn, most)
+				}
+			})
+		}
+	}
+}
+
+// The same with nodes that come and go, a minority at a time, and with tries among those who wait.
+func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
+	const clients, rounds = 5, 10
+	synctest.Test(t, func(t *testing.T) {
+		w, all := newCrowd(t, 3, clients, 2*time.Millisecond)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+		var trouble, done sync.WaitGroup
+		trouble.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				for _, lines := range w.lines {
+					if rand.IntN(2) == 0 {
+						lines[n%3].down.Store(true)
+					}
+				}
+				_ = pause(ctx, time.Duration(rand.IntN(300))*time.Millisecond)
+				for _, lines := range w.lines {
+					lines[n%3].down.Store(false)
+				}
+				_ = pause(ctx, time.Duration(rand.IntN(100))*time.Millisecond)
+			}
+		})
+		for i, c := range all {
+			done.Go(func() {
+				for w.rounds[i] < rounds {
+					asked := time.Now()
+					lock := c.Mutex("jobs")
+					l, err := lock.Lock(ctx)
+					if i == 0 && rand.IntN(2) == 0 && err == nil {
+						_ = l.Release(t.Context())
+						l, err = lock.TryLock(ctx)
+						if errors.Is(err, pawl.ErrHeld) || errors.Is(err, pawl.ErrUnavailable) {
+							continue // a try rides nothing out
+						}
+					}
+					if err != nil {
+						t.Errorf("%v", err)
+						return
+					}
+					w.work(i, l, time.Since(asked), time.Millisecond)
+					if err := l.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrUnavailable) { // it goes on in the background
+						t.Errorf("Release: %v", err)
+					}
+				}
+			})
+		}
+		done.Wait()
+		stop()
+		trouble.Wait()
+		for _, lines := range w.lines {
+			for _, l := range lines {
+				l.down.Store(false)
+			}
+		}
+		w.close(all)
+		if t.Failed() {
+			return
+		}
+		slices.Sort(w.waits)
+		t.Logf("longest wait %v, median %v", w.waits[len(w.waits)-1], w.waits[len(w.waits)/2])
+		if w.most > 1 || w.fell {
+			t.Errorf("%d were inside at once; fences fell: %v", w.most, w.fell)
+		}
+	})
+}

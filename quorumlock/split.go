@@ -1,0 +1,115 @@
+package quorumlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Each node has a queue of its own, and claims that come at about the same time can stand in them in different
+// orders. Then a name that becomes free is passed on to one claim here and to another there, and nobody has a
+// majority: the vote is split.
+//
+// Tickets decide. Of those who hold the name somewhere and have no majority, the one with the first ticket keeps what it
+// has. Another gives back what it has on each node where that one waits, and goes to the end of the queue there.
+// So the next in that queue has it, who does the same, until it comes to the first. The order of tickets is the
+// same for everybody, so the first never yields, and of those who wait for each other one always does.
+//
+// A ticket gets its place in time, and keeps it: it can be overtaken by those who stand before it in some queue, once
+// for each time that it yields, and it yields only to older ones, of which there are finitely many.
+
+// A standoff is how the holders of a name stand, seen on all nodes that answered.
+type standoff struct {
+	firm  bool  // somebody else has a majority
+	yield []int // where somebody older waits behind us
+}
+
+// settle looks at a claim that queues and was granted by some nodes, but no majority, and gives it back where it is
+// in the way of an older one. It brings the votes up to date, and returns what place.givesBack does, and when asking
+// again makes sense, or 0.
+func (a *attempt) settle(ctx context.Context, votes ballots) (said uint64, soon time.Duration) {
+	if granted(votes) == 0 {
+		return 0, 0
+	}
+	s := a.standoff(a.d.read(ctx, a.claim.Name, a.d.everyone()), votes)
+	switch {
+	case s.firm:
+		// We have a vote too many, because a node has missed that grant. It keeps our place there.
+		return 0, 50*time.Millisecond + jitter(50*time.Millisecond)
+	case len(s.yield) == 0:
+		// Others yield to us; or they were gone when we looked, and what they had may be ours by now.
+		return 0, 2*time.Millisecond + jitter(8*time.Millisecond)
+	}
+	said = a.place.givesBack(s.yield)
+	for i, v := range a.yield(ctx, s.yield) {
+		if v.in {
+			votes[i] = v
+		}
+	}
+	return said, 2*time.Millisecond + jitter(8*time.Millisecond)
+}
+
+func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff {
+	type rival struct {
+		tag
+		holds int
+		waits []int // on which of the nodes that granted us
+	}
+	rivals := map[[10]byte]*rival{}
+	at := func(o driver.Owner) *rival {
+		t, _ := untag(o)
+		if rivals[t.digest] == nil {
+			rivals[t.digest] = &rival{tag: t}
+		}
+		return rivals[t.digest]
+	}
+	for i, v := range entries {
+		if !v.in || v.err != nil {
+			continue
+		}
+		for _, h := range v.value.Holders {
+			at(h.Owner).holds++
+		}
+		for _, w := range v.value.Waiters {
+			if r := at(w.Owner); votes[i].in && votes[i].err == nil {
+				r.waits = append(r.waits, i)
+			}
+		}
+	}
+	var s standoff
+	yield := map[int]bool{}
+	for digest, r := range rivals {
+		switch {
+		case digest == a.place.tag.digest || r.holds == 0:
+		case r.holds >= a.d.majority:
+			s.firm = true
+		case r.before(a.place.tag):
+			for _, i := range r.waits {
+				yield[i] = true
+			}
+		}
+	}
+	for i := range yield {
+		s.yield = append(s.yield, i)
+	}
+	return s
+}
+
+// yield gives the name back on these nodes, and queues again.
+func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
+	d := a.d
+	return poll(ctx, d, ballot[driver.Grant]{
+		nodes: nodes, token: a.claim.Token,
+		send: func(ctx context.Context, i int) (driver.Grant, error) {
+			if err := d.nodes[i].Release(ctx, a.lease()); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+				return driver.Grant{}, err
+			}
+			return d.nodes[i].Acquire(ctx, a.claim)
+		},
+		decided: func(votes ballots) bool { return answered(votes) == len(nodes) },
+		first:   a.note,
+		after:   a.tooLate,
+	})
+}

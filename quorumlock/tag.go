@@ -1,0 +1,78 @@
+package quorumlock
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A tag goes along with a claim to every node, in front of its owner's client id, and is taken off before anybody
+// is shown the owner. It makes a claim known by the same name on all nodes, where fences are not the same yet and
+// tokens are secret; and it has the claim's ticket, which orders those who split a vote.
+type tag struct {
+	ticket uint64   // when the claim was first made, in microseconds on its client's clock
+	digest [10]byte // of the token; it says nothing about it
+}
+
+const tagSize = 26 // 'q', 18 bytes in base64, ':'
+
+func newTag(token driver.Token, ticket uint64) tag {
+	t := tag{ticket: ticket}
+	sum := sha256.Sum256(append([]byte("pawl quorum "), token[:]...))
+	copy(t.digest[:], sum[:])
+	return t
+}
+
+// before is the order of tickets. It is total, for digests are distinct.
+func (t tag) before(u tag) bool {
+	if t.ticket != u.ticket {
+		return t.ticket < u.ticket
+	}
+	return string(t.digest[:]) < string(u.digest[:])
+}
+
+// on puts the tag on an owner. A client id of more than 230 bytes loses its end, which only people read.
+func (t tag) on(o driver.Owner) driver.Owner {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 18), t.ticket)
+	s := "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest[:]...)) + ":" + o.Client
+	for len(s) > driver.MaxLabel {
+		_, last := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-last]
+	}
+	o.Client = s
+	return o
+}
+
+// untag takes the tag off. An owner without one was not claimed through a quorum; it has itself for a name.
+func untag(o driver.Owner) (tag, driver.Owner) {
+	var t tag
+	if len(o.Client) >= tagSize && o.Client[0] == 'q' && o.Client[tagSize-1] == ':' {
+		if b, err := base64.RawURLEncoding.DecodeString(o.Client[1 : tagSize-1]); err == nil {
+			t.ticket = binary.BigEndian.Uint64(b)
+			copy(t.digest[:], b[8:])
+			o.Client = strings.Clone(o.Client[tagSize:])
+			return t, o
+		}
+	}
+	sum := sha256.Sum256([]byte(o.String() + "\x00" + o.Client))
+	copy(t.digest[:], sum[:])
+	return t, o
+}
+
+// A key tells the holders of one entry apart: a token whose last lease lingers may hold another one already.
+type key struct {
+	digest [10]byte
+	nth    int
+}
+
+// keys hands out the keys of one entry, in the order of its holders.
+type keys map[[10]byte]int
+
+func (k keys) next(t tag) key {
+	k[t.digest]++
+	return key{t.digest, k[t.digest]}
+}
