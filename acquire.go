@@ -30,10 +30,10 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 		return nil, err
 	}
 	c := l.c
-	if err := c.begin(); err != nil {
-		return nil, err
+	if !c.calls.enter() {
+		return nil, ErrClosed
 	}
-	defer c.end()
+	defer c.calls.leave()
 
 	if c.observer == nil {
 		return c.obtain(ctx, cl, m)
@@ -51,14 +51,14 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 	var w *waiter
 	switch m {
 	case trying:
-		if held := c.gates.tried(cl.Name); held != nil {
+		if held := c.gates.of(cl.Name).tried(cl.Name); held != nil {
 			return nil, held
 		}
 	case stealing:
 		cl.Force = true
 	case waiting:
 		cl.Queue = true
-		w = c.gates.enter(ctx, cl)
+		w = c.gates.of(cl.Name).enter(ctx, cl)
 		if w.turn != nil {
 			if lease, err := c.awaitTurn(ctx, w); lease != nil || err != nil {
 				return lease, err
@@ -75,17 +75,20 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 	}
 	if err != nil {
 		if w != nil {
-			c.gates.leave(w)
+			c.inboxes.of(cl.Token).remove(cl)
+			c.gates.of(cl.Name).leave(w)
 		}
 		return nil, err
 	}
+	c.inboxes.of(cl.Token).hold(cl, t)
 	lease := t.grant(ctx, now)
-	c.gates.granted(w, t, now)
+	c.gates.of(cl.Name).granted(w, t, now)
 	return lease, nil
 }
 
 // awaitTurn waits in the local queue, until w may ask the backend, or has a lease without asking.
 func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
+	gates := c.gates.of(w.claim.Name)
 	var over error
 	select {
 	case <-w.turn:
@@ -93,9 +96,9 @@ func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	case <-c.closing:
 		over = ErrClosed
 	case <-ctx.Done():
-		over = gaveUp(ctx, w.claim.Name, c.gates.heard(w.claim.Name))
+		over = gaveUp(ctx, w.claim.Name, gates.heard(w.claim.Name))
 	}
-	if lease := c.gates.leave(w); lease != nil {
+	if lease := gates.leave(w); lease != nil {
 		// It was passed to us in the instant in which we gave up. It goes on to the next.
 		_ = lease.Release(ctx)
 	}
@@ -126,13 +129,11 @@ type attempts struct {
 func (a *attempts) run() (*tenure, reading, error) {
 	c, cl := a.c, a.claim
 	if cl.Queue {
-		// Listen before asking: the signal may come before the reply that says "queued".
-		c.inbox.add(cl.Token, &a.w.mail)
-		defer c.inbox.remove(cl.Token)
+		c.inboxes.of(cl.Token).add(cl) // before asking: the signal may come before the reply that says "queued"
 	}
 	for first := true; ; first = false {
 		if cl.Queue && !(first && a.w.turn == nil) { // the very first one here has nobody behind it yet
-			cl.Fences = c.gates.run(cl)
+			cl.Fences = c.gates.of(cl.Name).run(cl)
 		}
 		sent := c.now()
 		grant, err := a.ask(sent)
@@ -173,7 +174,7 @@ func (a *attempts) judge(sent reading, err error) error {
 			a.polls = 0
 		}
 		a.held, a.placed, a.fails = held, sent, 0
-		c.gates.told(a.w, held)
+		c.gates.of(cl.Name).told(a.w, held)
 		return nil
 	}
 
@@ -218,14 +219,15 @@ func (a *attempts) why() error {
 // grant itself.
 func (a *attempts) wait() (*tenure, reading, error) {
 	c, cl := a.c, a.claim
+	inbox := c.inboxes.of(cl.Token)
 	timer := time.NewTimer(a.pause())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil, reading{}, nil
-	case <-c.inbox.arrival(&a.w.mail):
+	case <-inbox.arrival(cl):
 		now := c.now()
-		return a.signaled(c.inbox.take(&a.w.mail), now), now, nil
+		return a.signaled(inbox.take(cl), now), now, nil
 	case <-c.closing:
 		c.undo(cl)
 		return nil, reading{}, ErrClosed

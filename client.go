@@ -19,8 +19,8 @@ type Client struct {
 	observer *Observer
 	now      func() reading
 
-	gates   gates
-	inbox   *inbox
+	gates   *allGates
+	inboxes *allInboxes
 	renewer *renewer
 
 	mu      sync.Mutex
@@ -29,7 +29,7 @@ type Client struct {
 	done    chan struct{} // closed when Close has ended
 	err     error         // what Close answered; written before done is closed
 
-	calls      sync.WaitGroup // claims and releases under way; nobody enters once closed is set
+	calls      *calls         // claims and releases under way; nobody enters once closed is set
 	background sync.WaitGroup // renewals and releases that the client makes by itself
 	drained    bool           // protected by mu: nothing is added to background any more
 	abandoned  chan struct{}  // closed when Close waits no longer
@@ -55,8 +55,7 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 func start(d driver.Driver, s settings, clock func() reading) *Client {
 	c := &Client{
 		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock,
-		gates:   gates{batch: s.LocalBatch, gates: map[string]*gate{}},
-		inbox:   &inbox{boxes: map[driver.Token]*mail{}},
+		gates: newGates(s.LocalBatch), inboxes: newInboxes(), calls: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}), abandoned: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {},
 	}
@@ -76,11 +75,13 @@ func start(d driver.Driver, s settings, clock func() reading) *Client {
 
 // signal is called by the driver, and must not block.
 func (c *Client) signal(s driver.Signal) {
-	if s.Kind != driver.Lost {
-		c.inbox.put(s)
+	if s.Token.IsZero() {
+		c.inboxes.lookAll(s)
+		c.renewer.check()
+		return
 	}
-	if s.Kind != driver.Granted {
-		c.renewer.check(s.Token)
+	if t := c.inboxes.of(s.Token).put(s); t != nil && s.Kind != driver.Granted {
+		c.renewer.check(t)
 	}
 }
 
@@ -92,19 +93,6 @@ func (c *Client) attempt(ctx context.Context, ttl time.Duration, now time.Time) 
 	}
 	return bound(ctx, now.Add(d))
 }
-
-// begin counts a claim in, and end counts it out: Close waits for those under way.
-func (c *Client) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ErrClosed
-	}
-	c.calls.Add(1)
-	return nil
-}
-
-func (c *Client) end() { c.calls.Done() }
 
 // spawn runs f in a goroutine for which Close waits. It answers false, and f does not run, once Close is past
 // that.
@@ -133,6 +121,7 @@ func (c *Client) Close(ctx context.Context) error {
 		<-c.done
 		return c.err
 	}
+	left := c.calls.shut()
 	close(c.closing)
 	for _, t := range c.renewer.stop() {
 		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono})
@@ -142,7 +131,7 @@ func (c *Client) Close(ctx context.Context) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		c.calls.Wait() // first: a call under way may still leave something to undo
+		<-left // first: a call under way may still leave something to undo
 		c.mu.Lock()
 		c.drained = true
 		c.mu.Unlock()

@@ -18,21 +18,31 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 
 // Gates is how many names have a local queue.
 func (c *Client) Gates() int {
-	c.gates.mu.Lock()
-	defer c.gates.mu.Unlock()
-	return len(c.gates.gates)
+	n := 0
+	for i := range c.gates.shard {
+		g := &c.gates.shard[i].gates
+		g.mu.Lock()
+		n += len(g.gates)
+		g.mu.Unlock()
+	}
+	return n
 }
 
 // Leases is how many tenures are being renewed.
 func (c *Client) Leases() int {
 	c.renewer.mu.Lock()
 	defer c.renewer.mu.Unlock()
-	return len(c.renewer.byToken)
+	return len(c.renewer.heap)
 }
 
 // Inboxes is how many claims listen for signals.
 func (c *Client) Inboxes() int {
-	c.inbox.mu.Lock()
-	defer c.inbox.mu.Unlock()
-	return len(c.inbox.boxes)
+	n := 0
+	for i := range c.inboxes.shard {
+		b := &c.inboxes.shard[i].inbox
+		b.mu.Lock()
+		n += len(b.claims)
+		b.mu.Unlock()
+	}
+	return n
 }

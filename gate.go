@@ -47,7 +47,6 @@ type waiter struct {
 	lease *Lease // when it was passed on
 
 	turn chan struct{} // closed when the state leaves local
-	mail mail          // signals for this claim
 }
 
 type waiterState int

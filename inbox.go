@@ -6,38 +6,49 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// inbox hands the backend's signals to the claims that wait for them. Nothing here blocks: it is called from
-// inside the driver.
+// inbox knows whom a signal of the backend concerns: the claims that wait, and those that were granted, by
+// their tokens. Nothing here blocks, for it is called from inside the driver.
 type inbox struct {
-	mu    sync.Mutex // protects the map, and each mail in it
-	boxes map[driver.Token]*mail
+	mu     sync.Mutex // protects the map, and the mail of each claim in it
+	claims map[driver.Token]*claim
 }
 
-// mail is the last signal of one claim. The channel is made by who waits, which most claims never do.
+// mail is what the inbox has for one claim: the last signal, until it is granted; then its tenure, to check.
 type mail struct {
 	signal  driver.Signal
 	full    bool
-	arrived chan struct{} // holds one, if signal is there
+	arrived chan struct{} // holds one if signal is there; made by who waits, which most claims never do
+	tenure  *tenure
 }
 
-// add makes signals for t go to m. It comes before the first request, for a signal may be quicker than the
-// reply.
-func (b *inbox) add(t driver.Token, m *mail) {
+// add begins to take signals for a claim.
+func (b *inbox) add(c *claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.boxes[t] = m
+	b.claims[c.Token] = c
 }
 
-func (b *inbox) remove(t driver.Token) {
+// hold notes the tenure of a claim that was granted.
+func (b *inbox) hold(c *claim, t *tenure) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.boxes, t)
+	c.mail.tenure = t
+	if !c.Queue { // a try has waited for no signal
+		b.claims[c.Token] = c
+	}
+}
+
+func (b *inbox) remove(c *claim) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.claims, c.Token)
 }
 
 // arrival is readable when there is a signal to take.
-func (b *inbox) arrival(m *mail) <-chan struct{} {
+func (b *inbox) arrival(c *claim) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	m := &c.mail
 	if m.arrived == nil {
 		m.arrived = make(chan struct{}, 1)
 		if m.full {
@@ -47,30 +58,38 @@ func (b *inbox) arrival(m *mail) <-chan struct{} {
 	return m.arrived
 }
 
-// take empties m, after arrival has said that there is something in it.
-func (b *inbox) take(m *mail) driver.Signal {
+// take empties the mail, after arrival has said that there is something in it.
+func (b *inbox) take(c *claim) driver.Signal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m.full = false
-	return m.signal
+	c.mail.full = false
+	return c.mail.signal
 }
 
-// put leaves a signal for whom it concerns: one token, or with a zero token everybody.
-func (b *inbox) put(s driver.Signal) {
+// put leaves a signal for the claim that it concerns, and returns its tenure, if it has one.
+func (b *inbox) put(s driver.Signal) *tenure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s.Token.IsZero() {
-		for _, m := range b.boxes {
-			m.put(s)
-		}
-	} else if m := b.boxes[s.Token]; m != nil {
-		m.put(s)
+	c := b.claims[s.Token]
+	if c == nil {
+		return nil
+	}
+	c.mail.put(s)
+	return c.mail.tenure
+}
+
+// putAll leaves a signal for every claim.
+func (b *inbox) putAll(s driver.Signal) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.claims {
+		c.mail.put(s)
 	}
 }
 
 // put replaces what is there only by "granted": anything else says "look", as whatever is there does too.
 func (m *mail) put(s driver.Signal) {
-	if m.full && s.Kind != driver.Granted {
+	if m.full && s.Kind != driver.Granted || m.tenure != nil {
 		return
 	}
 	m.signal = s

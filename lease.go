@@ -47,6 +47,8 @@ type tenure struct {
 	trouble error
 
 	due renewal // protected by the renewer's mutex
+
+	first Lease // mostly the only one
 }
 
 func newTenure(c *Client, cl *claim, since reading, tm term, fence uint64, run int) *tenure {
@@ -57,7 +59,11 @@ func newTenure(c *Client, cl *claim, since reading, tm term, fence uint64, run i
 func (t *tenure) grant(values context.Context, now reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := &Lease{t: t, fence: t.next, values: values, begun: now.mono}
+	l := &t.first
+	if l.t != nil { // it had its time, and its user may still look at it
+		l = &Lease{}
+	}
+	l.t, l.fence, l.values, l.begun = t, t.next, values, now.mono
 	t.next++
 	if t.gone != nil { // already: Close, or a break, was quicker
 		l.over = t.gone
@@ -83,10 +89,12 @@ func (l *Lease) Fence() uint64 { return l.fence }
 
 // Err says whether the lease can be trusted now: nil, or a *LostError, or ErrReleased. It looks at the clock,
 // so it is right at every instant, also when the process was paused just before.
-func (l *Lease) Err() error {
+func (l *Lease) Err() error { return l.check(l.t.c.now()) }
+
+func (l *Lease) check(now reading) error {
 	t := l.t
 	t.mu.Lock()
-	over, held := l.over, t.term.left(t.c.now()) > 0
+	over, held := l.over, t.term.left(now) > 0
 	t.mu.Unlock()
 	if over == nil && !held {
 		t.expire()
@@ -182,7 +190,8 @@ func (t *tenure) lose(why LostError) {
 		cancel(&why)
 	}
 	t.c.renewer.remove(t)
-	t.c.gates.close(t)
+	t.c.inboxes.of(t.claim.Token).remove(t.claim)
+	t.c.gates.of(t.claim.Name).close(t)
 	if l != nil {
 		t.c.observer.lost(l, &why)
 	}

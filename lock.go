@@ -28,6 +28,8 @@ type claim struct {
 	margin  time.Duration
 	atLeast time.Duration
 	maxHold time.Duration
+
+	mail mail // protected by the inbox
 }
 
 // claim makes a new claim on the lock, checked, with a token of its own.

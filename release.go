@@ -22,34 +22,35 @@ func (l *Lease) Release(ctx context.Context) error {
 
 func (l *Lease) release(ctx context.Context) error {
 	t, c := l.t, l.t.c
-	if c.begin() == nil {
-		defer c.end() // Close waits for us
+	if c.calls.enter() {
+		defer c.calls.leave() // Close waits for us
 	} else {
 		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono}) // Close releases it
 	}
-	_ = l.Err() // looks at the clock: a term that is over is lost, not released
+	now := c.now()
+	_ = l.check(now) // a term that is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
 		// The backend may still hold it for us, for the margin or longer. Nobody needs it any more.
 		c.insist(t.last(), t.claim.TTL)
 		return lost
 	}
-	if c.gates.pass(t) {
+	if c.gates.of(t.claim.Name).pass(t) {
 		c.observer.released(l, nil)
 		return nil
 	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	err := t.giveBack(ctx, l.fence)
+	err := t.giveBack(ctx, now.mono, l.fence)
 	c.observer.released(l, err)
 	return err
 }
 
 // giveBack ends the tenure in the backend.
-func (t *tenure) giveBack(ctx context.Context, fence uint64) error {
+func (t *tenure) giveBack(ctx context.Context, sent time.Time, fence uint64) error {
 	c := t.c
 	c.renewer.remove(t)
-	sent := time.Now()
+	c.inboxes.of(t.claim.Token).remove(t.claim)
 	attempt := c.attempt(context.WithoutCancel(ctx), t.claim.TTL, sent)
 	defer attempt.cancel()
 	c.renewer.settle(attempt, t) // so that no renewal reaches the backend after the release

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,9 +24,8 @@ type renewer struct {
 	slot chan struct{} // one for each batch under way
 
 	mu      sync.Mutex // protects all below, and tenure.due
-	heap    byDue
-	byToken map[driver.Token]*tenure
-	armed   time.Time // when run will look again by itself; zero while it does not sleep
+	heap    byDue      // all tenures
+	armed   time.Time  // when run will look again by itself; zero while it does not sleep
 	stopped bool
 }
 
@@ -47,10 +47,7 @@ const (
 )
 
 func newRenewer(c *Client) *renewer {
-	return &renewer{
-		c: c, wake: make(chan struct{}, 1), slot: make(chan struct{}, batchesOut),
-		byToken: map[driver.Token]*tenure{},
-	}
+	return &renewer{c: c, wake: make(chan struct{}, 1), slot: make(chan struct{}, batchesOut)}
 }
 
 // add begins to renew t. It answers false when the renewer was stopped.
@@ -65,7 +62,6 @@ func (r *renewer) add(t *tenure, now reading) bool {
 	if r.stopped {
 		return false
 	}
-	r.byToken[t.claim.Token] = t
 	r.schedule(t, now.mono.Add(in), in/16)
 	return true
 }
@@ -76,7 +72,6 @@ func (r *renewer) remove(t *tenure) {
 	defer r.mu.Unlock()
 	if t.due.index > 0 {
 		heap.Remove(&r.heap, t.due.index-1)
-		delete(r.byToken, t.claim.Token)
 	}
 }
 
@@ -98,23 +93,19 @@ func (r *renewer) settle(ctx context.Context, t *tenure) {
 	}
 }
 
-// check makes the tenure of this token ask the backend at once; the zero token means all of them.
-func (r *renewer) check(token driver.Token) {
+// check makes tenures ask the backend at once; none means all of them.
+func (r *renewer) check(some ...*tenure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if token.IsZero() {
-		for _, t := range r.byToken {
-			r.hurry(t)
-		}
-	} else if t := r.byToken[token]; t != nil {
-		r.hurry(t)
+	now := r.c.now().mono
+	if len(some) == 0 {
+		some = slices.Clone(r.heap) // scheduling moves them about
 	}
-}
-
-func (r *renewer) hurry(t *tenure) {
-	if !t.due.asking { // else its answer will say
-		t.due.check = true
-		r.schedule(t, r.c.now().mono, 0)
+	for _, t := range some {
+		if t.due.index > 0 && !t.due.asking { // else it is over, or its answer will say
+			t.due.check = true
+			r.schedule(t, now, 0)
+		}
 	}
 }
 
@@ -189,7 +180,6 @@ func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time
 		switch {
 		case left <= 0:
 			heap.Remove(&r.heap, 0)
-			delete(r.byToken, t.claim.Token)
 			over = append(over, t)
 			continue
 		case t.due.asking || ttl < driver.MinTTL || longer <= 0 && !t.due.check:
@@ -302,11 +292,7 @@ func (r *renewer) stop() []*tenure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopped = true
-	left := make([]*tenure, 0, len(r.byToken))
-	for _, t := range r.byToken {
-		left = append(left, t)
-	}
-	return left
+	return slices.Clone(r.heap)
 }
 
 // byDue is the heap: container/heap's five methods.

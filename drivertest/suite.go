@@ -71,7 +71,7 @@ func newKit(t *testing.T, s *suite) *kit {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	k := &kit{T: t, s: s, ctx: ctx, u: s.Unit, name: fmt.Sprintf("drivertest-%s-%d", run, serial.Add(1))}
+	k := &kit{T: t, s: s, ctx: ctx, u: s.Unit, name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
 	k.a, k.b = k.open(), k.open()
 
 	if s.Clock == nil {

@@ -29,7 +29,7 @@ func TestBreak(t *testing.T) {
 			l.state("| b")
 			equal(l.t, "closed for", l.refused(mutex("b")).ClosedFor, 5*sec)
 			l.sleep(5*sec - µs)
-			equal(l.t, "retry", l.refused(mutex("b")).RetryAfter, time.Duration(µs))
+			equal(l.t, "retry", l.refused(mutex("b")).RetryAfter, µs)
 			l.sleep(µs)
 			l.granted(mutex("b"))
 		},

@@ -80,7 +80,7 @@ func TestAcquire(t *testing.T) {
 		"LeaseIsOverAtTheInstantOfItsExpiry": func(l *lab) {
 			l.granted(mutex("a"))
 			l.sleep(ttl - µs)
-			equal(l.t, "retry", l.refused(try(mutex("b"))).RetryAfter, time.Duration(µs))
+			equal(l.t, "retry", l.refused(try(mutex("b"))).RetryAfter, µs)
 			l.sleep(µs)
 			l.granted(try(mutex("b")))
 			l.state("b |")

@@ -203,7 +203,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.listeners = append(d.listeners[:len(d.listeners):len(d.listeners)], &f) // Deliver may be reading the old one
+	d.listeners = append(slices.Clip(d.listeners), &f) // Deliver may be reading the old one
 	return func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()

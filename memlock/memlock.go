@@ -44,8 +44,9 @@ type Memory struct {
 type shard struct {
 	mu      sync.Mutex
 	entries map[string]*locktable.Entry
-	floor   uint64   // the highest fence of the entries that were forgotten
-	_       [64]byte // keeps neighbours out of each other's cache line
+	spare   *locktable.Entry // one that was forgotten, for the next name: most are held for a moment
+	floor   uint64           // the highest fence of the entries that were forgotten
+	_       [64]byte         // keeps neighbours out of each other's cache line
 }
 
 // NewMemory makes an empty Memory.
@@ -108,7 +109,7 @@ func (m *Memory) step(i int, name string, f func(i int, e *locktable.Entry, now 
 	defer s.mu.Unlock()
 	e := s.entries[name]
 	if e == nil {
-		e = &locktable.Entry{Fence: s.floor}
+		e = s.take()
 		s.entries[name] = e
 	}
 	now := locktable.At(m.now())
@@ -116,11 +117,24 @@ func (m *Memory) step(i int, name string, f func(i int, e *locktable.Entry, now 
 	if e.Idle(now) {
 		s.floor = max(s.floor, e.Fence)
 		delete(s.entries, name)
+		s.spare = e
 	}
 	if len(e.Signals) == 0 {
 		return nil
 	}
 	return slices.Clone(e.Signals)
+}
+
+// take makes an empty entry. What it has in slices beyond their length is of the entry that was there before,
+// and is overwritten.
+func (s *shard) take() *locktable.Entry {
+	e := s.spare
+	if e == nil {
+		return &locktable.Entry{Fence: s.floor}
+	}
+	s.spare = nil
+	*e = locktable.Entry{Fence: s.floor, Holders: e.Holders[:0], Queue: e.Queue[:0]}
+	return e
 }
 
 func (m *Memory) deliver(signals []locktable.Signal) {

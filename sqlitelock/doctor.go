@@ -47,7 +47,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 
 func (t *table) fileFindings() (found []driver.Finding) {
 	info, err := os.Stat(t.path)
-	if err == nil && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows" {
+	if err == nil && info.Mode().Perm()&0o006 != 0 && runtime.GOOS != "windows" {
 		found = append(found, driver.Finding{
 			Severity: "warning", Subject: "file mode", Detail: fmt.Sprintf("%v: others can read the tokens of leases, and so release them", info.Mode().Perm()),
 			Advice: "chmod 600 (or 660 for a group that shares locks) the file, its -wal and its -shm",

@@ -16,7 +16,7 @@
 // # Which disks will do?
 //
 // Local ones. SQLite in WAL mode shares memory between its processes, so all of them have to run on one
-// host, and network filesystems are out; [Driver.Diagnose] (`pawl doctor`) looks for them. In containers, mount the folder, not
+// host, and network filesystems are out; [Driver.Diagnose] looks for them. In containers, mount the folder, not
 // the file, so that the companions are shared too.
 //
 // # Whose clock decides?

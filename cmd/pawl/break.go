@@ -127,7 +127,7 @@ func (b *breaking) all(ctx context.Context) error {
 		}
 	}
 	if broken == 0 {
-		return &exit{exitHeld, fmt.Errorf("nobody holds %q", b.name)}
+		return &exit{code: exitHeld, err: fmt.Errorf("nobody holds %q", b.name)}
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	if len(e.Holders) == 0 {
-		return &exit{exitHeld, fmt.Errorf("nobody holds %q", b.name)}
+		return &exit{code: exitHeld, err: fmt.Errorf("nobody holds %q", b.name)}
 	}
 	if err := printEntry(b.v.out, e, time.Now()); err != nil {
 		return err
@@ -203,5 +203,5 @@ func (b *breaking) notHeld(ctx context.Context, fence uint64) error {
 			now += fmt.Sprintf(", and %d more", n)
 		}
 	}
-	return &exit{exitHeld, fmt.Errorf("nothing was broken: no holder of %q has the fence %d; %s", b.name, fence, now)}
+	return &exit{code: exitHeld, err: fmt.Errorf("nothing was broken: no holder of %q has the fence %d; %s", b.name, fence, now)}
 }

@@ -9,6 +9,7 @@ import "time"
 //	pass(s)                               hands a signal on to the group
 //	suspend(s, held)                      what follows when it stopped, as by Ctrl-Z
 //	stop(killAt)                          ends the group, and says whether nothing of it is left
+//	key()                                 the signal that ended it, if a key of the terminal sent that
 //	close()                               gives back what it took, such as the terminal
 //
 // and the channels ended, on which its end comes once, and paused.

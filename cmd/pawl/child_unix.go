@@ -41,8 +41,8 @@ type child struct {
 	paused    chan syscall.Signal // it was stopped by this signal
 	toldToEnd bool                // a signal that asks to end was passed on
 
-	reaped atomic.Bool // written before ended is sent
-	cut    bool        // by a signal; written before reaped
+	reaped atomic.Bool    // written before ended is sent
+	cut    syscall.Signal // which ended it, or 0; written before reaped
 
 	tty     *terminal      // nil if there is none
 	keys    chan os.Signal // Ctrl-Z, where it reaches us and not the child
@@ -104,7 +104,8 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 			default: // one is enough: it is stopped
 			}
 		case status.Signaled():
-			c.end(ending{code: exitSignal + int(status.Signal()), cut: true})
+			c.cut = status.Signal()
+			c.end(ending{code: exitSignal + int(c.cut), cut: true})
 			return
 		case status.Exited():
 			c.end(ending{code: status.ExitStatus()})
@@ -114,7 +115,6 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 }
 
 func (c *child) end(e ending) {
-	c.cut = e.cut
 	c.reaped.Store(true)
 	c.ended <- e
 }
@@ -139,7 +139,7 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 		c.kill(unix.SIGCONT) // a stopped process does not hear of SIGTERM
 	}
 	pause := time.Millisecond
-	for killed := false; !c.gone(); {
+	for killed, looks := false, 1; !c.gone(looks%8 == 0); looks++ {
 		left := time.Until(killAt(begun))
 		if left <= 0 {
 			c.kill(unix.SIGKILL) // each time: something may just have forked
@@ -158,8 +158,9 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	return true
 }
 
-// gone reports whether nothing is left of the group.
-func (c *child) gone() bool {
+// gone reports whether nothing is left of the group. A dead process is part of it until its parent, which may be
+// a slow init, has waited for it. To tell those from the living costs more, and is done if thorough.
+func (c *child) gone(thorough bool) bool {
 	if !c.reaped.Load() {
 		return false // or it is dead, and will be reaped in an instant
 	}
@@ -168,7 +169,14 @@ func (c *child) gone() bool {
 			break
 		}
 	}
-	return errors.Is(unix.Kill(-c.pid, 0), unix.ESRCH)
+	if errors.Is(unix.Kill(-c.pid, 0), unix.ESRCH) {
+		return true
+	}
+	if !thorough || !allDead(c.pid) {
+		return false
+	}
+	c.kill(unix.SIGKILL) // one that was not seen, because it was forked meanwhile
+	return allDead(c.pid)
 }
 
 // close takes back the terminal.
@@ -177,7 +185,15 @@ func (c *child) close() {
 		return
 	}
 	c.tty.takeBack()
-	if c.reaped.Load() && c.cut {
+	if c.reaped.Load() && c.cut != 0 {
 		c.tty.repair()
 	}
+}
+
+// key is the signal that ended the child, if a key of the terminal sent it.
+func (c *child) key() os.Signal {
+	if c.tty != nil && c.tty.lent && (c.cut == unix.SIGINT || c.cut == unix.SIGQUIT) {
+		return c.cut
+	}
+	return nil
 }

@@ -110,6 +110,8 @@ func (c *child) stop(func(begun time.Time) time.Time) bool {
 	}
 }
 
+func (c *child) key() os.Signal { return nil }
+
 // close lets what is left of the job run on.
 func (c *child) close() {
 	_ = limitJob(c.job, 0)
@@ -122,6 +124,9 @@ func catchSignals() chan os.Signal {
 	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
 	return caught
 }
+
+// sharedEnd does nothing: the console tells everybody by itself.
+func sharedEnd(os.Signal) {}
 
 func signalNumber(s os.Signal) int {
 	if n, ok := s.(syscall.Signal); ok {

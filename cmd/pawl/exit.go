@@ -37,6 +37,7 @@ const exitCodes = `The exit code is the command's, or 128 + n when signal n ende
 type exit struct {
 	code int
 	err  error
+	key  os.Signal // what a key of the terminal has sent to end it, or nil
 }
 
 func (e *exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e.err) }
@@ -62,7 +63,7 @@ func codeOf(err error) int {
 
 // usage is the error for what was wrongly asked. It says where the help is.
 func usage(cmd *cobra.Command, err error) error {
-	return &exit{exitUsage, fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
+	return &exit{code: exitUsage, err: fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
 }
 
 // stoppedBy is the end by a signal, which needs no words.

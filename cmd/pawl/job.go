@@ -26,6 +26,8 @@ type job struct {
 	signals  chan os.Signal
 	open     func(context.Context) (*pawl.Client, error)
 	acquire  func(context.Context, *pawl.Client) (*pawl.Lease, error)
+
+	toldLost bool // it has been said that the lock was lost
 }
 
 // errNotAcquired marks the failures whose exit code is -E's.
@@ -43,7 +45,7 @@ func (j *job) run() error {
 	end := j.hold(lease)
 	switch err := lease.Release(context.Background()); {
 	case err == nil:
-	case codeIs(end, exitLost): // it has been said
+	case j.toldLost:
 	case errors.Is(err, pawl.ErrLost):
 		j.v.warn("the command has ended, but not under the lock to its end: %s", bare(err))
 	default:
@@ -104,7 +106,7 @@ func (j *job) refused(err error) error {
 	case err == nil:
 		return nil
 	case codeOf(err) != exitHeld:
-		return &exit{codeOf(err), err}
+		return &exit{code: codeOf(err), err: err}
 	case isHeld && j.patience == 0:
 		err = errors.New(bare(held))
 	case isHeld:
@@ -112,7 +114,7 @@ func (j *job) refused(err error) error {
 	default:
 		err = fmt.Errorf("gave up on %q after %v, before the backend answered", j.name, j.patience)
 	}
-	return &exit{exitHeld, notAcquiredError{err}}
+	return &exit{code: exitHeld, err: notAcquiredError{err}}
 }
 
 // notAcquiredError Is errNotAcquired, and reads as its cause.
@@ -135,7 +137,8 @@ func (j *job) hold(lease *pawl.Lease) error {
 	default:
 	}
 	if err := lease.Err(); err != nil {
-		return &exit{exitLost, fmt.Errorf("%w, before the command was started", err)}
+		j.toldLost = true
+		return &exit{code: exitLost, err: fmt.Errorf("%w, before the command was started", err)}
 	}
 	c, err := startChild(j.path, j.argv, environment(lease), j.signals)
 	if err != nil {
@@ -163,7 +166,7 @@ func (j *job) hold(lease *pawl.Lease) error {
 			if end.code == 0 {
 				return nil
 			}
-			return &exit{code: end.code}
+			return &exit{code: end.code, key: c.key()}
 		}
 	}
 }
@@ -171,6 +174,7 @@ func (j *job) hold(lease *pawl.Lease) error {
 // lost stops the child, before anybody else can be granted the name.
 func (j *job) lost(c *child, lease *pawl.Lease) error {
 	err := lease.Err()
+	j.toldLost = true
 	said := make(chan struct{})
 	go func() { // a terminal that was stopped with Ctrl-S would hold us up
 		defer close(said)
@@ -182,7 +186,7 @@ func (j *job) lost(c *child, lease *pawl.Lease) error {
 	case <-time.After(100 * time.Millisecond):
 	}
 	if !gone {
-		return &exit{exitLost, fmt.Errorf("SIGKILL was sent to the command's process group, but something of it is still there")}
+		return &exit{code: exitLost, err: errors.New("SIGKILL was sent to the command's process group, but something of it is still there")}
 	}
 	return &exit{code: exitLost}
 }
@@ -215,15 +219,10 @@ func findCommand(name string) (string, error) {
 // notStarted is the exit of a command that could not be run, with the codes that shells use.
 func notStarted(name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return &exit{exitNotFound, fmt.Errorf("%s: command not found", plain(name))}
+		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", plain(name))}
 	}
 	if cause := errors.Unwrap(err); cause != nil {
 		err = cause
 	}
-	return &exit{exitNotExecutable, fmt.Errorf("%s: cannot be executed: %w", plain(name), err)}
-}
-
-func codeIs(err error, code int) bool {
-	e, ok := errors.AsType[*exit](err)
-	return ok && e.code == code
+	return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: cannot be executed: %w", plain(name), err)}
 }

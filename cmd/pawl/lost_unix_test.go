@@ -34,7 +34,7 @@ func TestLostByABreak(t *testing.T) {
 	t.Parallel()
 	for name, child := range children {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newLab(t)
 			p := b.start("run", "--grace", "10", "x", "--", "sh", "-c", child)
 			b.awaitFile("ready")
 			q := b.start("run", "x", "--", "sh", "-c", next)
@@ -60,7 +60,7 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 	t.Parallel()
 	for name, child := range children {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := newLab(t)
 			p := b.start("run", "--ttl", "2", "x", "--", "sh", "-c", child)
 			b.awaitFile("ready")
 			group := b.group()
@@ -84,7 +84,7 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 
 // pawl is stopped for longer than its lease lasts, and the command with it; another has had the lock since.
 func TestLostWhilePawlWasPaused(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p := b.start("run", "--ttl", "2", "--grace", "1000", "x", "--", "sh", "-c", children["IgnoresTERM"])
 	b.awaitFile("ready")
 	b.signal(p, syscall.SIGSTOP)
@@ -96,7 +96,7 @@ func TestLostWhilePawlWasPaused(t *testing.T) {
 
 // kill -9 of pawl lets the next one in when the lease expires: not before, and soon after.
 func TestKill9(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p := b.start("run", "--ttl", "1500ms", "x", "--", "sh", "-c", children["Willing"])
 	b.awaitFile("ready")
 	q := b.start("run", "--ttl", "10", "x", "--", "sh", "-c", next+`; while ! test -e go; do sleep 0.01; done`)

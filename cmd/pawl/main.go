@@ -35,6 +35,9 @@ func pawlMain() int {
 	if e.err != nil {
 		v.sayError(e.err)
 	}
+	if e.key != nil {
+		sharedEnd(e.key)
+	}
 	return e.code
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,7 +17,7 @@ import (
 )
 
 func TestFiftyAtOnceCountToFifty(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	b.write("count", "0\n")
 	var all sync.WaitGroup
 	for range 50 {
@@ -33,7 +32,7 @@ func TestFiftyAtOnceCountToFifty(t *testing.T) {
 
 // Renewals come and go, and threads with them; on Linux the command ends when the one that started it does.
 func TestTheLockIsRenewedForAsLongAsItTakes(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p := b.start("run", "--ttl", "2", "--grace", "0.1", "x", "--", "sleep", "3")
 	fence := b.awaitHeld("x").Fence
 	p.wantCode(0)
@@ -43,7 +42,7 @@ func TestTheLockIsRenewedForAsLongAsItTakes(t *testing.T) {
 }
 
 func TestSignalWhileWaitingLeavesTheQueue(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	holder := b.start("run", "x", "--", "sleep", "1000")
 	b.awaitHeld("x")
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
@@ -66,7 +65,7 @@ func TestSignalWhileWaitingLeavesTheQueue(t *testing.T) {
 }
 
 func TestSignalsArePassedOn(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p := b.start("run", "x", "--", "sh", "-c", `
 		for s in INT TERM HUP QUIT USR1 USR2; do trap "echo $s >> heard" $s; done
 		echo ready > ready
@@ -133,7 +132,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 
 // The shell dies of the signal at once, and what it has started still tidies up: under the lock.
 func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p := b.start("run", "--grace", "60", "x", "--", "sh", "-c", `
 		sh -c 'trap "echo tidying > tidying; while ! test -e go; do sleep 0.01; done; echo tidy > tidy; exit" TERM
 			echo ready > ready; while :; do sleep 0.01; done'
@@ -156,7 +155,7 @@ func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
 
 // Of the children that get a signal, one does not end: its grace is bounded.
 func TestAfterASignalTheRestOfTheGroupIsKilledAfterItsGrace(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p := b.start("run", "--grace", "0.1", "x", "--", "sh", "-c", `echo $$ > group; (trap "" TERM; echo ready > ready; while :; do sleep 0.01; done); true`)
 	b.awaitFile("ready")
 	group := b.group()
@@ -166,7 +165,7 @@ func TestAfterASignalTheRestOfTheGroupIsKilledAfterItsGrace(t *testing.T) {
 }
 
 func TestWhatEndedByItselfLeavesItsBackgroundAlone(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p, code := b.run("run", "x", "--", "sh", "-c", `(while ! test -e go; do sleep 0.01; done; echo done > done) >/dev/null 2>&1 & exit 3`)
 	if code != 3 {
 		t.Errorf("exit code %d, want 3; it said %s", code, p.stderr.String())
@@ -180,7 +179,7 @@ func TestWhatEndedByItselfLeavesItsBackgroundAlone(t *testing.T) {
 
 // Started with nohup, or in the background by a shell without job control: what is ignored stays ignored.
 func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p := b.startAs("sh", "-c", `trap "" HUP; exec pawl run x -- sh -c "echo ready > ready; while ! test -e go; do sleep 0.01; done"`)
 	b.awaitFile("ready")
 	b.signal(p, syscall.SIGHUP)
@@ -188,19 +187,7 @@ func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
 	p.wantCode(0)
 }
 
-// group is the process group that wrote its number to the file "group".
-func (b *bench) group() int {
-	b.t.Helper()
-	pid, err := strconv.Atoi(b.awaitFile("group"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return pid
-}
-
-func (b *bench) wantGone(group int) {
-	b.t.Helper()
-	if err := syscall.Kill(-group, 0); !errors.Is(err, syscall.ESRCH) {
-		b.t.Errorf("something of the group %d is still there: %v", group, err)
-	}
+func codeIs(err error, code int) bool {
+	e, ok := errors.AsType[*exit](err)
+	return ok && e.code == code
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,6 +23,18 @@ func catchSignals() chan os.Signal {
 	// Nobody reads our standard error any more: that is no reason to end, and to leave the child alone.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	return caught
+}
+
+// sharedEnd ends our group as the key of the terminal would have done that ended the child: without us it would
+// have reached our group, too. A script that runs us would otherwise go on with its next line; and one for bash
+// does so unless we die of the signal ourselves. For the shell that is the same exit code, 128 + n.
+func sharedEnd(s os.Signal) {
+	if s == unix.SIGINT {
+		signal.Reset(s)
+	} // else SIGQUIT, of which a Go program would not die, but print its stacks
+	if unix.Kill(0, s.(syscall.Signal)) == nil && s == unix.SIGINT { //nolint:forcetypeassert // see below
+		time.Sleep(time.Second) // it comes now
+	}
 }
 
 func signalNumber(s os.Signal) int { return int(s.(syscall.Signal)) } //nolint:forcetypeassert // all are, on these systems

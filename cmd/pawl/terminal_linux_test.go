@@ -16,7 +16,7 @@ import (
 
 // A shell on a terminal of its own, with somebody who types.
 type shell struct {
-	b      *bench
+	b      *lab
 	master *os.File
 	mu     sync.Mutex
 	shown  bytes.Buffer
@@ -24,7 +24,7 @@ type shell struct {
 	pid    int
 }
 
-func (b *bench) shell() *shell {
+func (b *lab) shell() *shell {
 	b.t.Helper()
 	master, slave := openPTY(b.t)
 	s := &shell{b: b, master: master}
@@ -118,15 +118,19 @@ func (s *shell) await(pattern string) string {
 // foreground waits until the group in the foreground satisfies f.
 func (s *shell) foreground(what string, f func(group int) bool) {
 	s.b.t.Helper()
-	eventually(s.b.t, what, func() bool {
+	group := 0
+	if err := poll(func() bool {
 		raw, err := s.master.SyscallConn()
 		if err != nil {
 			s.b.t.Fatal(err)
 		}
-		group := 0
 		_ = raw.Control(func(fd uintptr) { group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) })
 		return err == nil && f(group)
-	})
+	}); err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.b.t.Fatalf("%s: %v; it is %d; the terminal shows\n%s", what, err, group, s.shown.String())
+	}
 }
 
 // state is the state of a process: R, S, T (stopped), Z, ...
@@ -141,7 +145,7 @@ func state(pid int) string {
 // The command has the terminal: it reads what is typed, Ctrl-Z gives the shell its prompt, fg goes on with it,
 // and Ctrl-C ends it, and only once.
 func TestTerminal(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; exec cat'`)
 	group := b.group()
@@ -177,7 +181,7 @@ func TestTerminal(t *testing.T) {
 
 // Whoever is stopped with Ctrl-Z does not renew. On fg the lease is looked at before the command goes on.
 func TestTerminalLostWhileStopped(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	if err := unix.Mkfifo(b.file("work"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +218,7 @@ func TestTerminalLostWhileStopped(t *testing.T) {
 
 // In the background the command does not get the terminal; it stops when it wants it, and fg gives it.
 func TestTerminalInTheBackground(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line' &`)
 	group := b.group()
@@ -231,7 +235,7 @@ func TestTerminalInTheBackground(t *testing.T) {
 
 // In a pipe the terminal stays with the others until the command wants it, and Ctrl-C reaches it all the same.
 func TestTerminalInAPipe(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'echo $$ > group; read line; echo got $line; exec sleep 1000' | cat`)
 	group := b.group()
@@ -265,9 +269,37 @@ func TestTerminalInAPipe(t *testing.T) {
 	eventually(t, "it is gone", func() bool { return state(group) == "" })
 }
 
+// Ctrl-C ends a script, too, and does not only make it go on with its next line.
+func TestTerminalCtrlCEndsAScript(t *testing.T) {
+	for _, interpreter := range []string{"sh", "bash"} {
+		if _, err := exec.LookPath(interpreter); err != nil {
+			continue // sh is there, bash mostly: it is the one that waits to see what pawl dies of
+		}
+		t.Run(interpreter, func(t *testing.T) {
+			b := newLab(t)
+			b.write("script", "pawl run x -- sh -c 'echo $$ > group; exec cat'\necho went on\n")
+			s := b.shell()
+			s.line(interpreter + " script")
+			group := b.group()
+			s.foreground("the command is in the foreground", func(g int) bool { return g == group })
+			s.line("cat has started")
+			s.await("started\r\ncat has started\r\n")
+			s.key("\x03")
+			s.await(`\$ $`)
+			s.line("echo code $?")
+			if got := s.await(`(?s).*code \d+\r\n`); strings.Contains(got, "went on") || !strings.Contains(got, "code 130") {
+				t.Errorf("the terminal shows %q", got)
+			}
+			if n := len(b.entry("x").Holders); n != 0 {
+				t.Errorf("%d hold it", n)
+			}
+		})
+	}
+}
+
 // A killed command cannot set the terminal's modes back.
 func TestTerminalModesAreRepaired(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	s := b.shell()
 	s.line(`pawl run x -- sh -c 'stty raw -echo; kill -9 $$'; echo code $?; stty -a`)
 	s.await("code 137")
@@ -277,7 +309,7 @@ func TestTerminalModesAreRepaired(t *testing.T) {
 
 // A script that runs pawl is stopped with it, or the shell would wait for ever.
 func TestTerminalOfAScript(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	b.write("script", "pawl run x -- sh -c 'echo $$ > group; exec cat'\necho end of script\n")
 	s := b.shell()
 	s.line("sh script")
@@ -293,7 +325,7 @@ func TestTerminalOfAScript(t *testing.T) {
 
 // break asks on a terminal, and only there.
 func TestTerminalBreakAsks(t *testing.T) {
-	b := newBench(t)
+	b := newLab(t)
 	p := b.start("run", "x", "--", "sleep", "1000")
 	fence := b.awaitHeld("x").Fence
 	s := b.shell()

@@ -81,8 +81,11 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	if t == nil {
 		return
 	}
-	wants := t.lent || s == unix.SIGTTIN || s == unix.SIGTTOU
-	if t.lent || !wants || !t.ours() {
+	asks := s == unix.SIGTTIN || s == unix.SIGTTOU
+	wants := asks || t.lent
+	// A child that asks for the terminal just gets it, if it is ours to give. We may have given it before: the shell
+	// that starts a pipe sets the foreground for each of its parts, and the next part may come later than we did.
+	if !asks || !t.ours() {
 		t.takeBack()
 		c.stopOurselves()
 		if !held() {

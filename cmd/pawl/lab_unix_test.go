@@ -1,0 +1,184 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// poll waits for a condition. How long does not matter: the bound is for what will never be.
+func poll(f func() bool) error {
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			return fmt.Errorf("waited a minute in vain")
+		}
+	}
+	return nil
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	if err := poll(f); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// A lab is a folder with locks in it, for one test.
+type lab struct {
+	t   *testing.T
+	dir string
+	url string
+	c   *pawl.Client // looks, and holds nothing
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	t.Parallel()
+	b := &lab{t: t, dir: t.TempDir()}
+	b.url = fileURL(filepath.Join(b.dir, "locks.db"))
+	var err error
+	if b.c, err = pawl.Open(t.Context(), b.url, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeSoon(b.c) })
+	return b
+}
+
+func (b *lab) entry(name string) pawl.Entry {
+	b.t.Helper()
+	e, err := b.c.Entry(b.t.Context(), name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return e
+}
+
+func (b *lab) file(name string) string { return filepath.Join(b.dir, name) }
+
+func (b *lab) read(name string) string {
+	text, err := os.ReadFile(b.file(name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func (b *lab) write(name, text string) {
+	b.t.Helper()
+	if err := os.WriteFile(b.file(name), []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *lab) awaitFile(name string) string {
+	b.t.Helper()
+	eventually(b.t, name, func() bool { return b.read(name) != "" })
+	return b.read(name)
+}
+
+func (b *lab) awaitHeld(name string) pawl.Holder {
+	b.t.Helper()
+	eventually(b.t, name+" is held", func() bool { return len(b.entry(name).Holders) > 0 })
+	return b.entry(name).Holders[0]
+}
+
+func (b *lab) awaitWaiters(name string, n int) {
+	b.t.Helper()
+	eventually(b.t, fmt.Sprintf("%d wait for %s", n, name), func() bool { return len(b.entry(name).Waiters) == n })
+}
+
+// A process is a pawl that was started.
+type process struct {
+	*exec.Cmd
+	b      *lab
+	stderr strings.Builder
+	stdout strings.Builder
+	done   chan struct{}
+}
+
+// start starts pawl in the lab's folder.
+func (b *lab) start(args ...string) *process {
+	b.t.Helper()
+	return b.startAs("pawl", args...)
+}
+
+// startAs starts another command, which will be pawl.
+func (b *lab) startAs(name string, args ...string) *process {
+	b.t.Helper()
+	p := &process{Cmd: exec.Command(name, args...), b: b, done: make(chan struct{})}
+	p.Dir = b.dir
+	p.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir)
+	p.Stdout, p.Stderr = &p.stdout, &p.stderr
+	p.WaitDelay = time.Second // what is left behind may have them open
+	if err := p.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	go func() {
+		_ = p.Wait()
+		close(p.done)
+	}()
+	b.t.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-p.done
+	})
+	return p
+}
+
+// run is start, and wait for the exit code.
+func (b *lab) run(args ...string) (*process, int) {
+	b.t.Helper()
+	p := b.start(args...)
+	return p, p.code()
+}
+
+func (p *process) code() int {
+	p.b.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(time.Minute):
+		p.b.t.Fatalf("pawl does not end; it said %s", p.stderr.String())
+	}
+	return p.ProcessState.ExitCode()
+}
+
+func (p *process) wantCode(want int) {
+	p.b.t.Helper()
+	if got := p.code(); got != want {
+		p.b.t.Errorf("exit code %d, want %d; it said %s", got, want, p.stderr.String())
+	}
+}
+
+func (b *lab) signal(p *process, s os.Signal) {
+	b.t.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// group is the process group that wrote its number to the file "group".
+func (b *lab) group() int {
+	b.t.Helper()
+	pid, err := strconv.Atoi(b.awaitFile("group"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return pid
+}
+
+func (b *lab) wantGone(group int) {
+	b.t.Helper()
+	if err := syscall.Kill(-group, 0); !errors.Is(err, syscall.ESRCH) && !allDead(group) {
+		b.t.Errorf("something of the group %d is still there: %v", group, err)
+	}
+}

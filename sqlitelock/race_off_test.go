@@ -1,5 +1,0 @@
-//go:build !race
-
-package sqlitelock
-
-const raceDetector = false
