@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 	server := redistest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr) },
-		Unit: 400 * time.Millisecond,
+		Unit: time.Second,
 	})
 }
 

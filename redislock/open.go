@@ -47,7 +47,7 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		}
 		return nil, redisscript.Trouble("redis "+p.where, "open", "", err)
 	}
-	if !tracking {
+	if !tracking || client.Mode() == rueidis.ClientModeCluster { // there, what is about the connection has no node to go to
 		track = nil
 	}
 	d, err := build(&sender{client: client, where: p.where, close: client.Close}, &p.own, track)

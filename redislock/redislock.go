@@ -55,7 +55,7 @@ func build(s *sender, o *Options, track *tracker) (*Driver, error) {
 	if s.where == "" {
 		s.where = "of the caller"
 	}
-	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush, Track: track != nil}
+	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush, Watch: track != nil}
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

@@ -13,10 +13,12 @@ import (
 // What goes into a script is packed into one string: a script costs Redis more for each argument than for the bytes
 // of it. Numbers are doubles, as Lua has no others; they are exact up to 2^53.
 
+// The flags of a claim. A claim with flagPlain alone is exclusive, does not queue, and wants one fence: the quick case
+// of acquire.lua.
 const (
-	flagQueue = 1 << iota
+	flagPlain = 1 << iota
+	flagQueue
 	flagForce
-	flagArm // read the state after it was written, so that client tracking tells when somebody else changes it
 )
 
 func number(b []byte, v int64) []byte {
@@ -26,10 +28,13 @@ func number(b []byte, v int64) []byte {
 // micros rounds up, so that nothing ends early.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-func claimArg(c *driver.Claim, keep time.Duration, arm bool) string {
+func claimArg(c *driver.Claim, keep time.Duration) string {
 	run, flags := 1, byte(0)
 	if c.Weight == driver.All {
 		run = max(c.Fences, 1)
+		if run == 1 {
+			flags |= flagPlain
+		}
 	}
 	if c.Queue {
 		flags |= flagQueue
@@ -37,29 +42,19 @@ func claimArg(c *driver.Claim, keep time.Duration, arm bool) string {
 	if c.Force {
 		flags |= flagForce
 	}
-	if arm {
-		flags |= flagArm
-	}
 	b := make([]byte, 0, 64)
-	b = append(b, c.Token[:]...)
-	b = number(number(b, micros(c.TTL)), micros(c.WaitTTL))
+	b = append(append(b, flags), c.Token[:]...)
+	b = number(number(number(b, micros(c.TTL)), micros(c.LockDelay)), micros(keep))
+	b = number(b, micros(c.WaitTTL))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Weight))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Limit))
-	b = binary.BigEndian.AppendUint32(b, uint32(run))
-	b = number(b, micros(c.LockDelay))
-	b = append(b, flags)
-	return string(number(b, micros(keep)))
+	return string(binary.BigEndian.AppendUint32(b, uint32(run)))
 }
 
-func renewArg(l *driver.Lease, keep time.Duration, arm bool) string {
+func renewArg(l *driver.Lease, keep time.Duration) string {
 	b := make([]byte, 0, 40)
 	b = append(b, l.Token[:]...)
-	b = number(number(b, micros(l.TTL)), micros(keep))
-	flags := byte(0)
-	if arm {
-		flags = flagArm
-	}
-	return string(append(b, flags))
+	return string(number(number(b, micros(l.TTL)), micros(keep)))
 }
 
 func releaseArg(l *driver.Lease, keep time.Duration) string {

@@ -16,7 +16,7 @@ type Options struct {
 	Prefix    string        // of all keys and channels
 	Retention time.Duration // how long the last fence of a name is remembered after its last grant
 	Push      bool          // subscribe, so that waiters are told
-	Track     bool          // the connections track what they read, and [Driver.Invalidated] will be called
+	Watch     bool          // the sender is a Watcher, and will call [Driver.Invalidated]
 }
 
 // DefaultRetention is how long the last fence of a name is remembered, if nothing else is said.
@@ -48,7 +48,7 @@ type Driver struct {
 	sender  Sender
 	backend string // how errors name it
 	inbox   *inbox
-	held    *leases // nil if nothing is tracked
+	watch   *watch // nil if the server does not tell of changes
 	closed  atomic.Bool
 }
 
@@ -56,8 +56,10 @@ type Driver struct {
 func New(s Sender, o Options) *Driver {
 	d := &Driver{Options: o, sender: s, backend: "redis " + s.Where()}
 	d.inbox = newInbox(s, o.Prefix, o.Push)
-	if o.Track {
-		d.held = &leases{byName: map[string][]driver.Token{}}
+	if server, ok := s.(Watcher); ok && o.Watch {
+		d.watch = newWatch(server, o.Prefix)
+		d.inbox.granted = func(t driver.Token) { d.watch.held(t, 0) }
+		d.inbox.loops.Go(func() { d.watch.run(d.inbox.life, d.lost) })
 	}
 	return d
 }
@@ -82,15 +84,15 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
 	}
-	args := []string{claimArg(&c, d.Retention, d.held != nil), who(box, shard, &c.Owner)}
+	args := []string{claimArg(&c, d.Retention), who(box, shard, &c.Owner)}
 	if c.Force {
 		args = append(args, string(appendOwner(nil, &c.Owner)))
 	}
-	d.held.add(c.Name, c.Token)
+	d.watch.claim(&c)
 	p := d.sender.Run(ctx, Acquire, Call{Keys: keys(d.Prefix, c.Name), Args: args})
 	if p.Err == nil && p.Text != "" && p.Text[0] == 'h' {
 		if !c.Queue {
-			d.held.remove(c.Name, c.Token)
+			d.watch.over(c.Token)
 		}
 		var seen *snapshot
 		if seen, p.Err = readSnapshot(p.Text); p.Err == nil {
@@ -104,6 +106,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if p.Err != nil {
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, p.Err)
 	}
+	d.watch.held(c.Token, c.TTL)
 	return g, nil
 }
 
@@ -116,7 +119,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, e
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
 			return nil, err
 		}
-		calls[i] = Call{Keys: keys(d.Prefix, l.Name), Args: []string{renewArg(l, d.Retention, d.held != nil)}}
+		calls[i] = Call{Keys: keys(d.Prefix, l.Name), Args: []string{renewArg(l, d.Retention)}}
 	}
 	if err := d.ready(ctx); err != nil || len(renewals) == 0 {
 		return nil, err
@@ -130,7 +133,9 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, e
 			continue
 		}
 		if answers[i] = readEnd(p); answers[i] != nil {
-			d.held.remove(l.Name, l.Token)
+			d.watch.over(l.Token)
+		} else {
+			d.watch.held(l.Token, l.TTL)
 		}
 	}
 	if failed == len(answers) && failed > 1 {
@@ -147,7 +152,7 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	d.held.remove(l.Name, l.Token)
+	d.watch.over(l.Token)
 	p := d.sender.Run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention)}})
 	if p.Err != nil {
 		return d.trouble(ctx, "release", l.Name, p.Err)

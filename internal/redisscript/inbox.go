@@ -16,13 +16,14 @@ import (
 // not: it is published in the slot of its name, on a channel with a hash tag of that slot, so that no other node hears
 // of it. There are 16384 slots, and the driver subscribes to those in which it waits.
 type inbox struct {
-	sender Sender
-	prefix string
-	id     string
-	push   bool
-	life   context.Context // until close
-	end    context.CancelFunc
-	loops  sync.WaitGroup
+	sender  Sender
+	prefix  string
+	id      string
+	push    bool
+	life    context.Context    // until close
+	granted func(driver.Token) // called before the listeners; may be nil
+	end     context.CancelFunc
+	loops   sync.WaitGroup
 
 	mu     sync.Mutex // protects box, shards, and over in them; never held while anything is waited for
 	box    *subscription
@@ -145,6 +146,9 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 			}
 		}, func(message string) {
 			if signal, ok := readSignal(message); ok {
+				if signal.Kind == driver.Granted && b.granted != nil {
+					b.granted(signal.Token)
+				}
 				b.deliver(signal)
 			}
 		})

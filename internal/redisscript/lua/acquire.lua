@@ -5,7 +5,6 @@ local place, score = stands(token)
 if place == 'lease' or place == 'h' then
   extend(place, token, now + ttl)
   save()
-  if arm then call('EXISTS', S) end
   if place == 'h' then return score end
   return answer(lease.first, lease.run)
 end
@@ -26,7 +25,6 @@ elseif size == holders + broken and closed <= now and not lease and held + weigh
 end
 if first then
   save()
-  if arm then call('EXISTS', S) end
   return answer(first, run)
 end
 

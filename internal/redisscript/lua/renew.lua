@@ -4,5 +4,4 @@ local place = stands(token)
 local said = 1
 if place == 'lease' or place == 'h' then extend(place, token, now + ttl) else said = gone(token) end
 save()
-if arm and said == 1 then call('EXISTS', S) end
 return said

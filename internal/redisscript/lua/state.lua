@@ -14,7 +14,6 @@ local D, L, E = KEYS[2], KEYS[3], KEYS[4]
 local ALL, WAITS, NEVER = 2147483647, 4503599627370496, 9007199254740992
 local ZERO = string.rep('\0', 16)
 local GRANTED, LOST = 1, 2
-local call = redis.call
 
 local fence, closed, till = 0, 0, 0
 local kept, held, holders, broken = 0, 0, 0, 0
@@ -83,9 +82,10 @@ local function forget(id)
   if size == 0 then kept = 0 end -- they are gone, and so is how long they would have been kept
 end
 
--- raise makes all of it stay until then. It is never lowered.
+-- raise makes all of it stay until then, and somewhat longer, so that it is seldom done. It is never lowered.
+local raised = false
 local function raise(instant)
-  if instant > till then till, changed = instant, true end
+  if instant > till then till, raised, changed = instant + keep / 8, true, true end
 end
 
 -- signal tells who stands behind a claim: 'who' begins with where it listens. Nothing depends on its arrival, so
@@ -183,7 +183,12 @@ local function save()
     f = f + 1
     state = state .. pack('>c16dI4ddd', lease.token, lease.first, lease.run, lease.since, lease.expires, lease.delay) .. lease.who
   end
-  call('SET', S, pack('>BBddd', 161, f, fence, closed, till) .. state, 'PX', math.max(1, math.ceil((till - now) / 1000)))
+  state = pack('>BBddd', 161, f, fence, closed, till) .. state
+  if raised then
+    call('SET', S, state, 'PX', math.ceil((till - now) / 1000))
+  else
+    call('SET', S, state, 'KEEPTTL')
+  end
 end
 
 -- stands says where a token stands: 'lease', 'h' for a shared holder, 'w' for a waiter, or nil.
