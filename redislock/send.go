@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -157,10 +158,30 @@ func flat(m rueidis.RedisMessage) string {
 }
 
 // Receive implements redisscript.Sender. The functions are called from rueidis' goroutine that reads the connection.
+//
+// With RESP2 rueidis has a connection for subscriptions beside each other one, and does not make it anew when it was
+// lost as long as the other one lives (v1.0.79): then a connection of our own serves, and is closed afterwards.
 func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
-	cmd := s.client.B().Subscribe().Channel(channel).Build()
+	var confirmed atomic.Bool
+	err := receive(ctx, s.client, channel, sharded, func() { confirmed.Store(true); subscribed() }, heard)
+	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
+		return err
+	}
+	own, _ := s.client.Dedicate()
+	defer own.Close()
+	return receive(ctx, own, channel, sharded, subscribed, heard)
+}
+
+// receiver is what a client and a dedicated client have in common.
+type receiver interface {
+	B() rueidis.Builder
+	Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error
+}
+
+func receive(ctx context.Context, on receiver, channel string, sharded bool, subscribed func(), heard func(string)) error {
+	cmd := on.B().Subscribe().Channel(channel).Build()
 	if sharded {
-		cmd = s.client.B().Ssubscribe().Channel(channel).Build()
+		cmd = on.B().Ssubscribe().Channel(channel).Build()
 	}
 	watched := rueidis.WithOnSubscriptionHook(ctx, func(e rueidis.PubSubSubscription) {
 		if e.Kind == "subscribe" || e.Kind == "ssubscribe" {
@@ -180,7 +201,7 @@ func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subs
 		}
 		return err
 	})
-	return s.client.Receive(watched, cmd, func(m rueidis.PubSubMessage) { heard(m.Message) })
+	return on.Receive(watched, cmd, func(m rueidis.PubSubMessage) { heard(m.Message) })
 }
 
 // Cluster implements redisscript.Sender.

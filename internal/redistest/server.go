@@ -142,3 +142,13 @@ func freePort(tb TB) string {
 	tb.Fatalf("no free port below 55000")
 	return ""
 }
+
+// Field is the value of a line "name:value" in an answer.
+func Field(answer, name string) string {
+	for line := range strings.SplitSeq(answer, "\r\n") {
+		if v, ok := strings.CutPrefix(line, name+":"); ok {
+			return v
+		}
+	}
+	return ""
+}
