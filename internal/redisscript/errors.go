@@ -58,6 +58,8 @@ var hints = []struct {
 	{"Wrong number of args calling Redis command", true, "Redis 6.2 or later is needed"},
 	{"x509:", true, "the server's certificate is not one that this machine trusts for that host"},
 	{"first record does not look like a TLS handshake", true, "the server does not speak TLS on this port: redis:// rather than rediss://"},
+	{"deadline exceeded", false, "the server does not answer in time: can it be reached, and does it speak TLS if and only if the URL says rediss?"},
+	{"i/o timeout", false, "the server does not answer in time: can it be reached, and does it speak TLS if and only if the URL says rediss?"},
 	{"connection refused", false, "nobody listens there: is the server up, and the port right?"},
 	{"no such host", false, "the host is not known"},
 }
