@@ -1,3 +1,48 @@
+// Package redislock keeps locks in Redis or Valkey: one server, a group with Sentinel, or a cluster.
+//
+//	d, err := redislock.Open(ctx, "redis://localhost:6379")
+//	locks, err := pawl.New(d, nil)
+//
+// or, by URL, pawl.Open(ctx, "redis://localhost:6379", nil). With a rueidis client that you have already, [New] makes
+// the driver; with a go-redis client, package goredislock does.
+//
+// # Which URLs are there?
+//
+//	redis://[USER:PASSWORD@]HOST[:PORT][/DB]      one server; a node of a cluster is recognised
+//	rediss://...                                  the same with TLS: &ca_cert=FILE, &server_name=, &skip_verify=true
+//	redis+unix:///PATH?db=N                       a Unix socket
+//	redis://HOST1:PORT,HOST2:PORT                 a cluster; &addr=HOST:PORT names further hosts, too
+//	redis://HOST1,HOST2/DB?master_set=NAME        Sentinels, and the name of the master: &sentinel_username=, &sentinel_password=
+//
+// valkey: and valkeys: are the same as redis: and rediss:. Further parameters: client_name, dial_timeout, write_timeout,
+// protocol=2, cluster=false, prefix, retention, push=false, tracking=false.
+//
+// # What does the server need?
+//
+// Redis 6.2 or later, scripts, and for speed Pub/Sub. Locks are as safe as its data: maxmemory-policy noeviction, appendonly
+// yes, and with replicas min-replicas-to-write 1. docs/backends.md has the rights of an ACL user; [Driver.Diagnose]
+// (`pawl doctor`) looks at all of it.
+//
+// # What happens in a fail-over?
+//
+// Replication is asynchronous: the last grants before it can be lost, and then granted again while the first holder still
+// believes in its lease. The fence of the second is greater, so a guard at the resource refuses the first. No client
+// can promise more on Redis; several independent servers can.
+//
+// # Whose clock decides?
+//
+// The server's, read in each step. Ours may be wrong. Fences are microseconds of the server's clock, or the last fence and one.
+//
+// # What does a lock cost?
+//
+// Acquire, renew and release are a script each, in one round trip; a name that is handed over costs the next one a
+// message, with the fence in it, and no request. A name that nobody waits for is one key of about 150 bytes; it is forgotten
+// a day after its last grant. A lease costs no goroutine and no connection.
+//
+// # When does a holder hear that it lost?
+//
+// At once when it is broken, or robbed by Steal. When somebody deletes the key, flushes the database, or Redis evicts it: at once
+// for what [Open] opened with RESP3 on one server or with Sentinel, and by the next renewal otherwise.
 package redislock
 
 import (

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -89,12 +88,6 @@ func (s *Server) Kill() {
 		s.cmd = nil
 	}
 }
-
-// Pause stops the process without ending it, until Resume.
-func (s *Server) Pause() { _ = s.cmd.Process.Signal(syscall.SIGSTOP) }
-
-// Resume lets a paused process go on.
-func (s *Server) Resume() { _ = s.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Do sends a command on a connection of its own, and returns the answer as it came. An error answer ends the test.
 func (s *Server) Do(command ...string) string {
