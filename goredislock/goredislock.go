@@ -18,9 +18,7 @@
 //
 // # Do its retries matter?
 //
-// A command is retried after an error of the network (MaxRetries, 3 by default). Acquiring and renewing twice is as good as
-// once. The release of a lease whose first answer was lost is answered with "not held", though it was: set MaxRetries
-// to -1 to have that told as what it is, an unknown outcome.
+// No: an attempt is sent once, whatever MaxRetries says. The client over the driver asks again with the same token.
 package goredislock
 
 import (

@@ -19,33 +19,54 @@ type sender struct {
 	where   string
 }
 
+// once is a command that go-redis does not send again after an error of the network, whatever its MaxRetries: the
+// release of a lease that is sent twice would say the second time that nothing was held.
+type once struct{ *redis.Cmd }
+
+// NoRetry is asked by go-redis.
+func (once) NoRetry() bool { return true }
+
+// command runs a script by its name, or by its text.
+func command(ctx context.Context, verb, script string, c redisscript.Call) once {
+	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
+	args = append(args, verb, script, len(c.Keys))
+	for _, k := range c.Keys {
+		args = append(args, k)
+	}
+	for _, a := range c.Args {
+		args = append(args, a)
+	}
+	cmd := redis.NewCmd(ctx, args...)
+	cmd.SetFirstKeyPos(3) // for the slot
+	return once{cmd}
+}
+
 // Run implements redisscript.Sender.
 func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
-	cmd := s.client.EvalSha(ctx, script.SHA, c.Keys, anys(c.Args)...)
+	cmd := command(ctx, "evalsha", script.SHA, c)
+	_ = s.client.Process(ctx, cmd) // the error is in the command, too
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		cmd = s.client.Eval(ctx, script.Source, c.Keys, anys(c.Args)...)
+		cmd = command(ctx, "eval", script.Source, c)
+		_ = s.client.Process(ctx, cmd)
 	}
-	return reply(cmd)
+	return reply(cmd.Cmd)
 }
 
 // RunAll implements redisscript.Sender.
 func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls []redisscript.Call) []redisscript.Reply {
-	cmds := make([]*redis.Cmd, len(calls))
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, c := range calls {
-			cmds[i] = p.EvalSha(ctx, script.SHA, c.Keys, anys(c.Args)...)
-		}
-		return nil
-	})
+	cmds := make([]once, len(calls))
+	p := s.client.Pipeline()
+	for i, c := range calls {
+		cmds[i] = command(ctx, "evalsha", script.SHA, c)
+		_ = p.Process(ctx, cmds[i])
+	}
+	_, _ = p.Exec(ctx) // the errors are in the commands, too
 	replies := make([]redisscript.Reply, len(calls))
 	for i, cmd := range cmds {
-		switch {
-		case cmd == nil: // the pipeline was never filled
-			replies[i].Err = err
-		case redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT"):
+		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
 			replies[i] = s.Run(ctx, script, calls[i])
-		default:
-			replies[i] = reply(cmd)
+		} else {
+			replies[i] = reply(cmd.Cmd)
 		}
 	}
 	return replies

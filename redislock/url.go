@@ -196,7 +196,7 @@ func (p *parsed) tls() *tls.Config {
 }
 
 func (p *parsed) setCA(path string) error {
-	pem, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	pem, err := os.ReadFile(path)
 	pool := x509.NewCertPool()
 	if err != nil || !pool.AppendCertsFromPEM(pem) {
 		return invalid("has ca_cert=" + strconv.Quote(path) + ", which cannot be read or has no certificate")

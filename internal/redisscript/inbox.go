@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -190,7 +191,7 @@ func (b *inbox) works() bool {
 func (b *inbox) listen(f func(driver.Signal)) (stop func()) {
 	b.listenersMu.Lock()
 	defer b.listenersMu.Unlock()
-	b.listeners = append(b.listeners[:len(b.listeners):len(b.listeners)], &f) // deliver may be reading the old one
+	b.listeners = append(slices.Clip(b.listeners), &f) // deliver may be reading the old one
 	return func() {
 		b.listenersMu.Lock()
 		defer b.listenersMu.Unlock()

@@ -1,7 +1,7 @@
 package redisscript
 
 import (
-	"crypto/sha1" //nolint:gosec // it is the name that Redis gives to a script, and no secret
+	"crypto/sha1"
 	"embed"
 	"encoding/hex"
 	"regexp"
@@ -40,6 +40,6 @@ func script(name string, parts ...string) *Script {
 		b.Write(text)
 	}
 	source := comment.ReplaceAllString(b.String(), "") // it is sent after each restart of the server
-	sum := sha1.Sum([]byte(source))                    //nolint:gosec // see above
+	sum := sha1.Sum([]byte(source))                    // it is the name that Redis gives to a script, and no secret
 	return &Script{Name: name, Source: source, SHA: hex.EncodeToString(sum[:])}
 }

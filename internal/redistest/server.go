@@ -3,6 +3,7 @@
 package redistest
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -101,7 +102,8 @@ func (s *Server) Do(command ...string) string {
 
 // Ask sends one command and returns what comes back first, up to 64 KB.
 func Ask(addr string, command ...string) (string, error) {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
+	dialer := net.Dialer{Timeout: time.Second}
+	c, err := dialer.DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +124,7 @@ func Ask(addr string, command ...string) (string, error) {
 func freePort(tb TB) string {
 	tb.Helper()
 	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			tb.Fatalf("%v", err)
 		}
