@@ -24,3 +24,36 @@ func TestConformanceWithoutRESP3(t *testing.T) {
 		Unit: time.Second,
 	})
 }
+
+func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
+	nodes := redistest.StartCluster(t, 3)
+	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
+	heard := listen(t, other)
+	from, slot := redistest.Owner(t, nodes, "job")
+	to := nodes[0]
+	if from == to {
+		to = nodes[1]
+	}
+	for round := range 4 {
+		c, waiter := mutex("job"), queued("job")
+		if round%2 == 1 {
+			c = reader("job")
+		}
+		waiter.WaitTTL = time.Minute
+		first := gets(t, d, c)
+		if _, err := other.Acquire(ctx, waiter); err == nil {
+			t.Fatal("granted twice")
+		}
+		redistest.Move(t, nodes, slot, from, to)
+		from, to = to, from
+		renews(t, d, c)
+		hear(t, heard, driver.Look, driver.Token{}) // it listens where the slot is now
+		releases(t, d, c)
+		took := hear(t, heard, driver.Granted, waiter.Token)
+		t.Logf("told after %v", took)
+		if second := gets(t, other, waiter); second.Fence <= first.Fence {
+			t.Errorf("fence %d after %d", second.Fence, first.Fence)
+		}
+		releases(t, other, waiter)
+	}
+}

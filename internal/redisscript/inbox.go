@@ -137,8 +137,7 @@ func (b *inbox) subscribe(channel string, sharded bool) *subscription {
 func (b *inbox) receive(ctx context.Context, s *subscription) {
 	defer s.end()
 	tried := func() { s.once.Do(func() { close(s.tried) }) }
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		began := time.Now()
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		_ = b.sender.Receive(ctx, s.channel, s.sharded, func() {
 			s.up.Store(true)
 			again := s.failed.Swap(false)
@@ -163,11 +162,10 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 			return
 		}
 		s.failed.Store(true)
-		s.up.Store(false)
-		tried()
-		if time.Since(began) > 5*time.Second {
+		if s.up.Swap(false) {
 			pause = 10 * time.Millisecond
 		}
+		tried()
 		timer := time.NewTimer(pause + rand.N(pause))
 		select {
 		case <-timer.C:

@@ -47,3 +47,40 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 	}
 	return s
 }
+
+// Move moves a slot, and the keys in it, from one node of a cluster to another, as resharding does.
+func Move(tb TB, nodes []*Server, slot uint16, from, to *Server) {
+	tb.Helper()
+	n := fmt.Sprint(slot)
+	id := func(s *Server) string { return strings.TrimSpace(strings.SplitN(s.Do("CLUSTER", "MYID"), "\r\n", 3)[1]) }
+	fromID, toID := id(from), id(to)
+	to.Do("CLUSTER", "SETSLOT", n, "IMPORTING", fromID)
+	from.Do("CLUSTER", "SETSLOT", n, "MIGRATING", toID)
+	for {
+		lines := strings.Split(from.Do("CLUSTER", "GETKEYSINSLOT", n, "100"), "\r\n")
+		moved := false
+		for i := 2; i < len(lines); i += 2 {
+			from.Do("MIGRATE", "127.0.0.1", to.Port, lines[i], "0", "5000")
+			moved = true
+		}
+		if !moved {
+			break
+		}
+	}
+	for _, node := range append([]*Server{to, from}, nodes...) {
+		node.Do("CLUSTER", "SETSLOT", n, "NODE", toID)
+	}
+}
+
+// Owner is the node that serves a key's slot, and the slot.
+func Owner(tb TB, nodes []*Server, key string) (*Server, uint16) {
+	tb.Helper()
+	var slot int
+	_, _ = fmt.Sscanf(nodes[0].Do("CLUSTER", "KEYSLOT", key), ":%d", &slot)
+	for i, node := range nodes {
+		if slot < (i+1)*16384/len(nodes) {
+			return node, uint16(slot)
+		}
+	}
+	return nil, 0
+}
