@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -89,7 +90,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		args = append(args, string(appendOwner(nil, &c.Owner)))
 	}
 	d.watch.claim(&c)
-	p := d.sender.Run(ctx, Acquire, Call{Keys: keys(d.Prefix, c.Name), Args: args})
+	p := d.run(ctx, Acquire, Call{Keys: keys(d.Prefix, c.Name), Args: args})
 	if p.Err == nil && p.Text != "" && p.Text[0] == 'h' {
 		if !c.Queue {
 			d.watch.over(c.Token)
@@ -125,7 +126,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, e
 		return nil, err
 	}
 	answers, failed := make([]error, len(renewals)), 0
-	for i, p := range d.sender.RunAll(ctx, Renew, calls) {
+	for i, p := range d.runAll(ctx, Renew, calls) {
 		l := &renewals[i]
 		if p.Err != nil {
 			answers[i] = d.trouble(ctx, "renew", l.Name, p.Err)
@@ -153,7 +154,7 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 		return err
 	}
 	d.watch.over(l.Token)
-	p := d.sender.Run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention)}})
+	p := d.run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention)}})
 	if p.Err != nil {
 		return d.trouble(ctx, "release", l.Name, p.Err)
 	}
@@ -167,7 +168,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 		return err
 	}
 	args := []string{breakArg(fence, delay, d.Retention), string(appendOwner(nil, &by))}
-	p := d.sender.Run(ctx, Break, Call{Keys: keys(d.Prefix, name), Args: args})
+	p := d.run(ctx, Break, Call{Keys: keys(d.Prefix, name), Args: args})
 	if p.Err != nil {
 		return d.trouble(ctx, "break", name, p.Err)
 	}
@@ -179,7 +180,7 @@ func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
 	if err := errors.Join(driver.ValidateName(name), d.ready(ctx)); err != nil {
 		return driver.Entry{}, err
 	}
-	return d.entry(ctx, name, d.sender.Run(ctx, Read, Call{Keys: keys(d.Prefix, name)}))
+	return d.entry(ctx, name, d.run(ctx, Read, Call{Keys: keys(d.Prefix, name)}))
 }
 
 func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry, error) {
@@ -216,6 +217,29 @@ func (d *Driver) Close() error {
 	d.inbox.close()
 	return d.sender.Close()
 }
+
+// run runs a script on all keys of a name. While a cluster is moving a slot it refuses that for most names, see details
+// in state.lua: then the first key may be enough.
+func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
+	p := d.sender.Run(ctx, s, c)
+	if moving(p.Err) {
+		c.Keys = c.Keys[:1]
+		p = d.sender.Run(ctx, s, c)
+	}
+	return p
+}
+
+func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
+	all := d.sender.RunAll(ctx, s, calls)
+	for i := range all {
+		if moving(all[i].Err) {
+			all[i] = d.run(ctx, s, calls[i])
+		}
+	}
+	return all
+}
+
+func moving(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TRYAGAIN") }
 
 func (d *Driver) ready(ctx context.Context) error {
 	if d.closed.Load() {

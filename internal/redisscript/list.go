@@ -50,7 +50,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 	for i, name := range names {
 		calls[i].Keys = keys(d.Prefix, name)
 	}
-	for i, p := range d.sender.RunAll(ctx, Read, calls) {
+	for i, p := range d.runAll(ctx, Read, calls) {
 		e, err := d.entry(ctx, names[i], p)
 		if err != nil {
 			yield(driver.Entry{}, err)

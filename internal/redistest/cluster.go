@@ -48,14 +48,17 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 	return s
 }
 
-// Move moves a slot, and the keys in it, from one node of a cluster to another, as resharding does.
-func Move(tb TB, nodes []*Server, slot uint16, from, to *Server) {
-	tb.Helper()
+// Move moves a slot, and the keys in it, from one node of a cluster to another, as resharding does. It calls meanwhile
+// before the keys are moved, and again before the slot is the other's.
+func Move(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
 	n := fmt.Sprint(slot)
-	id := func(s *Server) string { return strings.TrimSpace(strings.SplitN(s.Do("CLUSTER", "MYID"), "\r\n", 3)[1]) }
+	id := func(s *Server) string {
+		return strings.TrimSpace(strings.SplitN(s.Do("CLUSTER", "MYID"), "\r\n", 3)[1])
+	}
 	fromID, toID := id(from), id(to)
 	to.Do("CLUSTER", "SETSLOT", n, "IMPORTING", fromID)
 	from.Do("CLUSTER", "SETSLOT", n, "MIGRATING", toID)
+	meanwhile()
 	for {
 		lines := strings.Split(from.Do("CLUSTER", "GETKEYSINSLOT", n, "100"), "\r\n")
 		moved := false
@@ -67,14 +70,14 @@ func Move(tb TB, nodes []*Server, slot uint16, from, to *Server) {
 			break
 		}
 	}
+	meanwhile()
 	for _, node := range append([]*Server{to, from}, nodes...) {
 		node.Do("CLUSTER", "SETSLOT", n, "NODE", toID)
 	}
 }
 
 // Owner is the node that serves a key's slot, and the slot.
-func Owner(tb TB, nodes []*Server, key string) (*Server, uint16) {
-	tb.Helper()
+func Owner(nodes []*Server, key string) (*Server, uint16) {
 	var slot int
 	_, _ = fmt.Sscanf(nodes[0].Do("CLUSTER", "KEYSLOT", key), ":%d", &slot)
 	for i, node := range nodes {

@@ -1,4 +1,4 @@
-call('ZREM', E, '') -- a script that has written something may go on when memory is full
+if E then call('ZREM', E, '') end -- a script that has written something may go on when memory is full
 settle()
 local place = stands(token)
 local said = 1

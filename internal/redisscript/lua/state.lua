@@ -10,7 +10,7 @@
 -- D, L and E have the same members: a token; 'l' and the fence for what lingers; 'b' and a token for the broken.
 -- S is the root: where it is missing nothing is held, and where it says that there are no details there are none.
 -- So a name that is only locked and released is one string. Times are microseconds.
-local D, L, E = KEYS[2], KEYS[3], KEYS[4]
+local D, L, E = KEYS[2], KEYS[3], KEYS[4] -- nil while a slot is moved, see details
 local ALL, WAITS, NEVER = 2147483647, 4503599627370496, 9007199254740992
 local ZERO = string.rep('\0', 16)
 local GRANTED, LOST = 1, 2
@@ -53,8 +53,15 @@ if s then
   end
 end
 
+-- A cluster that is moving a slot refuses what names several keys of it if some are missing, and most names have only
+-- S. Then S alone is given, and that is enough as long as there are no details.
+local function details()
+  if not D then error('TRYAGAIN the slot of the name is being moved, and it has details') end
+end
+
 local function count()
   if not more then return end
+  details()
   size = call('ZCARD', L)
   if size < holders + broken then damaged('holders are missing') end
 end
@@ -67,6 +74,7 @@ local function detail(id)
 end
 
 local function put(id, score, rec, expires)
+  details()
   call('HSET', D, id, rec)
   call('ZADD', E, expires, id)
   local new = call('ZADD', L, score, id)
@@ -137,7 +145,7 @@ end
 
 -- settle removes what has expired, then grants to the head of the queue while it fits.
 local function settle()
-  if not s and call('EXISTS', D, L, E) > 0 then
+  if not s and D and call('EXISTS', D, L, E) > 0 then
     call('UNLINK', D, L, E) -- somebody deleted the name, but not all of it
   end
   count()
