@@ -49,6 +49,7 @@ func over(t testing.TB, client redis.UniversalClient) driver.Driver {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return over(t, redis.NewClient(&redis.Options{Addr: server.Addr})) },
@@ -57,6 +58,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceOnACluster(t *testing.T) {
+	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {

@@ -5,27 +5,11 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-func TestConformanceOnACluster(t *testing.T) {
-	nodes := redistest.StartCluster(t, 3)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return open(t, "redis://"+nodes[0].Addr+","+nodes[1].Addr) },
-		Unit: time.Second,
-	})
-}
-
-func TestConformanceWithoutRESP3(t *testing.T) {
-	server := redistest.Start(t)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr+"?protocol=2") },
-		Unit: time.Second,
-	})
-}
-
 func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
+	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
 	heard := listen(t, other)
@@ -60,6 +44,7 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 
 // While a slot is being moved Redis refuses what names several of its keys, if some of them are missing.
 func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
+	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	d := start(t, "redis://"+nodes[0].Addr)
 	from, slot := redistest.Owner(nodes, "job")

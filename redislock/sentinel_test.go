@@ -6,23 +6,12 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-func TestConformanceWithSentinel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts five servers")
-	}
-	group := redistest.StartGroup(t)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return open(t, group.URL()) },
-		Unit: time.Second,
-	})
-}
-
 // A lease that was replicated is held on the new master, too; its holder keeps it, and a waiter is told when it is released there.
 func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
+	t.Parallel()
 	group := redistest.StartGroup(t)
 	d, other := start(t, group.URL()), start(t, group.URL())
 	heard := listen(t, other)
