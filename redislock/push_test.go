@@ -1,12 +1,17 @@
 package redislock_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
 )
 
 // armed waits until a lease is watched: it has to have lasted for 10 ms first.
@@ -125,4 +130,51 @@ func TestWithoutPushItIsSlowerAndNotWrong(t *testing.T) {
 	}
 	releases(t, d, holder)
 	gets(t, d, waiter)
+}
+
+func TestAClientOfTheCallersOwnCanBeTracked(t *testing.T) {
+	server := redistest.Start(t)
+	o := rueidis.ClientOption{InitAddress: []string{server.Addr}}
+	tracking := redislock.Track(&o)
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	heard := listen(t, d)
+	c := mutex("job")
+	gets(t, d, c)
+	armed(t, server)
+	server.Do("DEL", "pawl:{job}s")
+	hear(t, heard, driver.Lost, c.Token)
+}
+
+// From the deletion of the key to the end of the lease's context.
+func BenchmarkDeletedToLost(b *testing.B) {
+	server := redistest.Start(b)
+	locks, err := pawl.New(benchOpen(b, "redis://"+server.Addr), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = locks.Close(ctx) }()
+	var took []time.Duration
+	for b.Loop() {
+		lease, err := locks.Mutex("job").Lock(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(25 * time.Millisecond)
+		began := time.Now()
+		server.Do("DEL", "pawl:{job}s")
+		<-lease.Done()
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs-median")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs-p99")
 }

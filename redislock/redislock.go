@@ -42,7 +42,8 @@
 // # When does a holder hear that it lost?
 //
 // At once when it is broken, or robbed by Steal. When somebody deletes the key, flushes the database, or Redis evicts it: at once
-// for what [Open] opened with RESP3 on one server or with Sentinel, and by the next renewal otherwise.
+// for what [Open] opened with RESP3 on one server or with Sentinel, and for a client that [Track] prepared; by the next
+// renewal otherwise.
 package redislock
 
 import (
@@ -69,6 +70,10 @@ type Options struct {
 	// false; where subscribing fails the driver goes on without.
 	NoPush bool
 
+	// Tracking is what Track made for the client that is given to New. Default: none, and then a holder hears by its
+	// next renewal that somebody deleted what it holds. Not for clusters.
+	Tracking *Tracking
+
 	// Where is how errors name the server. Default: the addresses, for what was opened by [Open]; "of the caller" for
 	// a client that was handed over.
 	Where string
@@ -86,7 +91,11 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 	if client == nil {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
-	return build(&sender{client: client}, o, nil)
+	var track *tracker
+	if o != nil && o.Tracking != nil && client.Mode() != rueidis.ClientModeCluster {
+		track = &o.Tracking.tracker
+	}
+	return build(&sender{client: client}, o, track)
 }
 
 func build(s *sender, o *Options, track *tracker) (*Driver, error) {

@@ -43,6 +43,31 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d.Invalidated(keys)
 }
 
+// Tracking makes holders hear at once when somebody deletes, flushes or evicts what they hold, with a client of your own. It
+// is made before the client is, for one driver:
+//
+//	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
+//	tracking := redislock.Track(&o)
+//	client, err := rueidis.NewClient(o)
+//	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
+type Tracking struct{ tracker }
+
+// Track sets what a client needs for tracking: client-side caching in the OPTIN mode without its own changes, one
+// connection for all that is pipelined, and OnInvalidations, which goes on to what was there before.
+func Track(o *rueidis.ClientOption) *Tracking {
+	t := &Tracking{}
+	before := o.OnInvalidations
+	withTracking(o, trackings[0], &t.tracker)
+	o.PipelineMultiplex = -1
+	if before != nil {
+		o.OnInvalidations = func(messages []rueidis.RedisMessage) {
+			before(messages)
+			t.invalidated(messages)
+		}
+	}
+	return t
+}
+
 // trackings are the ways to have a client tracked, best first: OPTIN tracks only what is asked for, and NOLOOP leaves
 // out what the client itself changed (from Redis 7.0.5 on, without errors). The last is not at all.
 var trackings = [][]string{{"OPTIN", "NOLOOP"}, nil}
