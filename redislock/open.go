@@ -40,61 +40,92 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		return nil, err
 	}
 	track := &tracker{}
-	client, tracking, err := dial(ctx, &p.client, p.track, track)
+	c, err := dial(ctx, p, track)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return nil, redisscript.Trouble("redis "+p.where, "open", "", err)
 	}
-	if !tracking || client.Mode() == rueidis.ClientModeCluster { // there, what is about the connection has no node to go to
+	if !c.tracking {
 		track = nil
 	}
-	d, err := build(&sender{client: client, where: p.where, close: client.Close}, &p.own, track)
+	d, err := build(&sender{client: c.client, push: c.push, where: p.where, close: c.close}, &p.own, track)
 	if err != nil {
-		client.Close()
+		c.close()
 		return nil, err
 	}
 	return d, nil
 }
 
-// dial connects, with client tracking if that is to be had, and says whether it is.
+// clients are the two that a driver has.
 //
-// rueidis connects without a ctx, so it goes on in the background when ctx ends first, and what it brings is closed.
-func dial(ctx context.Context, o *rueidis.ClientOption, track bool, t *tracker) (rueidis.Client, bool, error) {
-	type opened struct {
-		client   rueidis.Client
-		tracking bool
-		err      error
+// rueidis lets a goroutine that is alone write and read by itself, as long as the server says nothing unasked on that
+// connection; once it does, each command passes through two more goroutines. So subscriptions and tracking have a
+// connection of their own.
+type clients struct {
+	client, push rueidis.Client
+	tracking     bool
+}
+
+func (c *clients) close() {
+	if c.client != nil {
+		c.client.Close()
 	}
-	done := make(chan opened, 1)
+	if c.push != nil {
+		c.push.Close()
+	}
+}
+
+// dial connects. rueidis does so without a ctx, so it goes on in the background when ctx ends first, and what it brings is
+// closed.
+func dial(ctx context.Context, p *parsed, t *tracker) (*clients, error) {
+	type result struct {
+		c   *clients
+		err error
+	}
+	done := make(chan result, 1)
 	go func() {
-		var r opened
-		for _, how := range trackings {
-			if how != nil && !track {
-				continue
-			}
-			option := *o
-			withTracking(&option, how, t)
-			r.client, r.err = rueidis.NewClient(option)
-			r.tracking = how != nil
-			if r.err == nil || !refusesTracking(r.err) {
-				break
-			}
-		}
-		done <- r
+		c, err := connect(p, t)
+		done <- result{c, err}
 	}()
 	select {
 	case r := <-done:
-		return r.client, r.tracking, r.err
+		return r.c, r.err
 	case <-ctx.Done():
 		go func() {
 			if r := <-done; r.err == nil {
-				r.client.Close()
+				r.c.close()
 			}
 		}()
-		return nil, false, ctx.Err()
+		return nil, ctx.Err()
 	}
+}
+
+// connect opens both clients, the second with tracking if that is to be had.
+func connect(p *parsed, t *tracker) (_ *clients, err error) {
+	c := &clients{}
+	if c.client, err = rueidis.NewClient(p.client); err != nil {
+		return nil, err
+	}
+	cluster := c.client.Mode() == rueidis.ClientModeCluster // there, what is about the connection has no node to go to
+	for _, how := range trackings {
+		if how != nil && (!p.track || cluster) {
+			continue
+		}
+		option := p.client
+		withTracking(&option, how, t)
+		c.push, err = rueidis.NewClient(option)
+		c.tracking = how != nil
+		if err == nil || !refusesTracking(err) {
+			break
+		}
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // The settings of a client that is opened for a driver. A lock is a few bytes, so half a megabyte of buffers for each

@@ -37,7 +37,8 @@
 //
 // Acquire, renew and release are a script each, in one round trip; a name that is handed over costs the next one a
 // message, with the fence in it, and no request. A name that nobody waits for is one key of about 150 bytes; it is forgotten
-// a day after its last grant. A lease costs no goroutine and no connection.
+// a day after its last grant. A lease costs no goroutine and no connection; a driver has two connections to each server, one of
+// them for what the server says unasked.
 //
 // # When does a holder hear that it lost?
 //
@@ -95,7 +96,7 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 	if o != nil && o.Tracking != nil && client.Mode() != rueidis.ClientModeCluster {
 		track = &o.Tracking.tracker
 	}
-	return build(&sender{client: client}, o, track)
+	return build(&sender{client: client, push: client}, o, track)
 }
 
 func build(s *sender, o *Options, track *tracker) (*Driver, error) {

@@ -14,6 +14,7 @@ import (
 // sender sends the scripts through rueidis. It is a redisscript.Sender.
 type sender struct {
 	client rueidis.Client
+	push   rueidis.Client // for what the server says unasked: the same one, or one of its own
 	where  string
 	close  func()
 }
@@ -163,11 +164,11 @@ func flat(m rueidis.RedisMessage) string {
 // lost as long as the other one lives (v1.0.79): then a connection of our own serves, and is closed afterwards.
 func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
-	err := receive(ctx, s.client, channel, sharded, func() { confirmed.Store(true); subscribed() }, heard)
+	err := receive(ctx, s.push, channel, sharded, func() { confirmed.Store(true); subscribed() }, heard)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err
 	}
-	own, _ := s.client.Dedicate()
+	own, _ := s.push.Dedicate()
 	defer own.Close()
 	return receive(ctx, own, channel, sharded, subscribed, heard)
 }

@@ -87,10 +87,10 @@ func withTracking(o *rueidis.ClientOption, how []string, t *tracker) {
 func (s *sender) Watch(ctx context.Context, keys []string) ([]bool, error) {
 	cmds := make(rueidis.Commands, 0, 2*len(keys))
 	for _, key := range keys {
-		cmds = append(cmds, s.client.B().ClientCaching().Yes().Build(), s.client.B().Exists().Key(key).Build())
+		cmds = append(cmds, s.push.B().ClientCaching().Yes().Build(), s.push.B().Exists().Key(key).Build())
 	}
 	there := make([]bool, len(keys))
-	for i, r := range s.client.DoMulti(ctx, cmds...) {
+	for i, r := range s.push.DoMulti(ctx, cmds...) {
 		n, err := int64(0), r.Error()
 		if i%2 == 1 && err == nil {
 			n, err = r.AsInt64()

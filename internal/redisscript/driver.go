@@ -125,11 +125,15 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, e
 	if err := d.ready(ctx); err != nil || len(renewals) == 0 {
 		return nil, err
 	}
+	for i := range renewals {
+		d.watch.renewing(renewals[i].Token)
+	}
 	answers, failed := make([]error, len(renewals)), 0
 	for i, p := range d.runAll(ctx, Renew, calls) {
 		l := &renewals[i]
 		if p.Err != nil {
 			answers[i] = d.trouble(ctx, "renew", l.Name, p.Err)
+			d.watch.held(l.Token, 0)
 			failed++
 			continue
 		}

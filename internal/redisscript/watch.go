@@ -39,6 +39,7 @@ type watched struct {
 	name  string
 	at    time.Time // not armed before
 	until time.Time // it is over by then, if nobody said so before
+	armed bool      // a change would be news: it is not our own renewal, and we have not heard of it yet
 }
 
 func newWatch(s Watcher, prefix string) *watch {
@@ -72,6 +73,19 @@ func (w *watch) sweep(now time.Time) {
 		if l.until.Before(now) {
 			w.drop(t)
 		}
+	}
+}
+
+// renewing says that a change will be our own. It comes before the renewal is sent, and held after it.
+func (w *watch) renewing(t driver.Token) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l, known := w.byToken[t]; known {
+		l.armed = false
+		w.byToken[t] = l
 	}
 }
 
@@ -174,9 +188,16 @@ func (w *watch) arm(ctx context.Context, names []string, missing func([]driver.T
 		return
 	}
 	states := make([]string, len(names))
+	w.mu.Lock()
 	for i, name := range names {
 		states[i] = keys(w.prefix, name)[0]
+		for _, t := range w.byName[name] { // before it is sent: the news may be quicker than the answer
+			l := w.byToken[t]
+			l.armed = true
+			w.byToken[t] = l
+		}
 	}
+	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	there, err := w.server.Watch(ctx, states)
@@ -185,15 +206,23 @@ func (w *watch) arm(ctx context.Context, names []string, missing func([]driver.T
 	}
 	for i, name := range names {
 		if !there[i] {
-			missing(w.of(name))
+			missing(w.news(name))
 		}
 	}
 }
 
-func (w *watch) of(name string) []driver.Token {
+// news are the tokens for which a change of their name is news. They are told once, until they are armed again.
+func (w *watch) news(name string) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.byName[name])
+	for _, t := range w.byName[name] {
+		if l := w.byToken[t]; l.armed {
+			l.armed = false
+			w.byToken[t] = l
+			tokens = append(tokens, t)
+		}
+	}
+	return tokens
 }
 
 // Invalidated tells the driver that somebody else changed what stands at these keys; no keys means that this may be
@@ -208,7 +237,7 @@ func (d *Driver) Invalidated(keys []string) {
 	}
 	for _, key := range keys {
 		if name, ok := nameOf(d.Prefix, key); ok {
-			d.lost(d.watch.of(name))
+			d.lost(d.watch.news(name))
 		}
 	}
 }
