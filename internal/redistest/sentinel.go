@@ -20,7 +20,7 @@ func StartGroup(tb TB, args ...string) *Group {
 	g := &Group{Master: Start(tb, args...)}
 	g.Replica = StartReplica(tb, g.Master, args...)
 	for range 3 {
-		s := &Server{tb: tb, Dir: tb.TempDir(), Port: freePort(tb)}
+		s := &Server{tb: tb, Dir: tb.TempDir(), Port: FreePort(tb)}
 		s.Addr = "127.0.0.1:" + s.Port
 		conf := filepath.Join(s.Dir, "sentinel.conf")
 		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main 127.0.0.1 %s 2\n"+

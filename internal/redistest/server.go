@@ -38,7 +38,7 @@ type Server struct {
 // Start starts a redis-server with no persistence and these arguments more, and waits until it answers.
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, Dir: tb.TempDir(), Port: freePort(tb)}
+	s := &Server{tb: tb, Dir: tb.TempDir(), Port: FreePort(tb)}
 	s.Addr = "127.0.0.1:" + s.Port
 	s.args = append([]string{"--port", s.Port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.Dir}, args...)
 	s.Run()
@@ -121,7 +121,8 @@ func Ask(addr string, command ...string) (string, error) {
 	return string(b[:n]), err
 }
 
-func freePort(tb TB) string {
+// FreePort is a port on which nobody listens.
+func FreePort(tb TB) string {
 	tb.Helper()
 	for range 100 {
 		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
