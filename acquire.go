@@ -42,6 +42,9 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	lease, err := c.obtain(ctx, cl, m)
 	if err == nil {
 		c.observer.acquired(lease, lease.begun.Sub(began))
+		if lease.early != nil {
+			c.observer.lost(lease, lease.early)
+		}
 	}
 	return lease, err
 }
@@ -51,8 +54,8 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 	var w *waiter
 	switch m {
 	case trying:
-		if held := c.gates.of(cl.Name).tried(cl.Name); held != nil {
-			return nil, held
+		if err := c.gates.of(cl.Name).tried(cl); err != nil {
+			return nil, err
 		}
 	case stealing:
 		cl.Force = true
@@ -67,6 +70,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 	}
 
 	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL)}
+	defer a.leave()
 	t, now, err := a.run()
 	if err == nil && !c.renewer.add(t, now) {
 		// Close has begun, and has not seen this tenure: nobody else would end it.
@@ -74,16 +78,21 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 		err = ErrClosed
 	}
 	if err != nil {
-		if w != nil {
-			c.inboxes.of(cl.Token).remove(cl)
-			c.gates.of(cl.Name).leave(w)
-		}
 		return nil, err
 	}
-	c.inboxes.of(cl.Token).hold(cl, t)
+	a.granted = true
+	return c.begin(ctx, w, t, now), nil
+}
+
+// begin makes the first lease of a tenure. From here on it may be lost at any moment.
+func (c *Client) begin(ctx context.Context, w *waiter, t *tenure, now reading) *Lease {
+	look := c.inboxes.of(t.claim.Token).hold(t.claim, t)
 	lease := t.grant(ctx, now)
-	c.gates.of(cl.Name).granted(w, t, now)
-	return lease, nil
+	c.gates.of(t.claim.Name).granted(w, t, now)
+	if look {
+		c.renewer.check(t)
+	}
+	return lease
 }
 
 // awaitTurn waits in the local queue, until w may ask the backend, or has a lease without asking.
@@ -92,7 +101,7 @@ func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	var over error
 	select {
 	case <-w.turn:
-		return w.lease, nil // it was written before turn was closed, and is nil if w may ask
+		return w.lease, w.err // they were written before turn was closed, and are nil if w may ask
 	case <-c.closing:
 		over = ErrClosed
 	case <-ctx.Done():
@@ -117,9 +126,27 @@ type attempts struct {
 	placed reading           // when the attempt was sent that was answered so
 	polls  int               // how many looks in a row found nothing new, where there is no push
 
-	failing reading // since when the backend fails, if failures > 0
+	failing time.Time // since when the backend fails, if fails > 0
 	fails   int
 	failure error
+
+	asking  bool // the driver is at it
+	granted bool
+}
+
+// leave takes a claim that was not granted out of the books of this process. It does so also when the driver
+// panics: whoever recovers must not leave a queue behind in which nobody moves.
+func (a *attempts) leave() {
+	if a.granted {
+		return
+	}
+	a.c.inboxes.of(a.claim.Token).remove(a.claim)
+	if a.w != nil {
+		a.c.gates.of(a.claim.Name).leave(a.w)
+	}
+	if a.asking {
+		a.c.undo(a.claim)
+	}
 }
 
 // run asks until there is an answer that ends it. Whenever it ends without a grant, and one might be on its
@@ -128,9 +155,7 @@ type attempts struct {
 // The reading that comes with a tenure is of the instant in which it was found to have time left.
 func (a *attempts) run() (*tenure, reading, error) {
 	c, cl := a.c, a.claim
-	if cl.Queue {
-		c.inboxes.of(cl.Token).add(cl) // before asking: the signal may come before the reply that says "queued"
-	}
+	c.inboxes.of(cl.Token).add(cl) // before asking: signals may come before the reply
 	for first := true; ; first = false {
 		if cl.Queue && !(first && a.w.turn == nil) { // the very first one here has nobody behind it yet
 			cl.Fences = c.gates.of(cl.Name).run(cl)
@@ -159,7 +184,10 @@ var errTooLate = errors.New("the answer took longer than the lease lasts")
 func (a *attempts) ask(sent reading) (driver.Grant, error) {
 	ctx := a.c.attempt(a.ctx, a.claim.TTL, sent.mono)
 	defer ctx.cancel()
-	return a.c.driver.Acquire(ctx, a.claim.Claim)
+	a.asking = true
+	grant, err := a.c.driver.Acquire(ctx, a.claim.Claim)
+	a.asking = false
+	return grant, err
 }
 
 // judge decides what an attempt that was not granted means: nil to go on, or the error to end with.
@@ -185,18 +213,28 @@ func (a *attempts) judge(sent reading, err error) error {
 		return err
 	}
 	// From here on the outcome is unknown: the claim may be granted, or queued.
-	if a.ctx.Err() != nil {
+	if ended(a.ctx) != nil {
 		c.undo(cl)
 		return gaveUp(a.ctx, cl.Name, a.why())
 	}
 	err = unavailable(c.backend, "acquire", cl.Name, err)
 	c.observer.trouble("acquire", cl.Name, 1, err)
+	if a.w == nil {
+		c.undo(cl)
+		return err
+	}
+	since := c.gates.of(cl.Name).failed(a.w, sent.mono, err)
 	if a.fails == 0 {
-		a.failing = sent
+		a.failing = since
 	}
 	a.fails++
 	a.failure = err
-	if a.w == nil || permanent(err) || a.failing.since(c.now()) >= c.settings.RideOut {
+	if permanent(err) {
+		c.undo(cl)
+		return err
+	}
+	if time.Since(a.failing) >= c.settings.RideOut {
+		c.gates.of(cl.Name).fail(cl.Name, c.settings.RideOut, err)
 		c.undo(cl)
 		return err
 	}
@@ -252,7 +290,7 @@ func (a *attempts) signaled(s driver.Signal, now reading) *tenure {
 	if !tm.fresh(now) {
 		return nil
 	}
-	return newTenure(a.c, a.claim, a.placed, tm, s.Fence, s.Run)
+	return newTenure(a.c, a.claim, now, tm, s.Fence, s.Run)
 }
 
 // pause is how long to wait before asking again, if no signal comes.

@@ -400,3 +400,25 @@ func TestStealTakesTheLockAndTellsItsHolder(t *testing.T) {
 		isError(t, <-queued, context.Canceled)
 	})
 }
+
+func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		gone := must(t)(a.Mutex("x").Lock(background))
+		got := make(chan *pawl.Lease)
+		go func() { got <- must(t)(b.Mutex("x").Lock(background)) }()
+		synctest.Wait()
+		noError(t, gone.Release(background))
+		lease := <-got
+		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+		defer cancel()
+		_, err := b.Mutex("x").Lock(ctx) // it waits here, for the lease to be passed on
+		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
+		var held *pawl.HeldError
+		if errors.As(err, &held) && len(held.Holders) > 0 && held.Holders[0].Fence == gone.Fence() {
+			t.Errorf("%v, but that lease was released", err)
+		}
+		noError(t, lease.Release(background))
+	})
+}

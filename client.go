@@ -111,21 +111,30 @@ func (c *Client) spawn(f func()) bool {
 // driver is closed.
 //
 // ctx bounds how long it waits for the backend. If that is not enough, what is left expires by itself, and
-// the error is ctx's. A second Close waits for the first and answers the same.
+// the error is ctx's. A second Close waits for the first, as long as its own ctx lasts, and answers the same.
 func (c *Client) Close(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	c.mu.Lock()
 	first := !c.closed
 	c.closed = true
 	c.mu.Unlock()
 	if !first {
-		<-c.done
-		return c.err
+		select {
+		case <-c.done:
+			return c.err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	left := c.calls.shut()
 	close(c.closing)
 	for _, t := range c.renewer.stop() {
 		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono})
-		c.insist(t.last(), t.claim.TTL)
+		if !t.givenBack() { // else its Release is under way, and would be told that it was not held
+			c.insist(t.last(), t.claim.TTL)
+		}
 	}
 	c.stopRun()
 	over := make(chan struct{})

@@ -110,26 +110,53 @@ func (e *waitError) Error() string {
 // gaveUp is the error of a wait that ctx ended. Cancelling is the caller's own decision and is answered with
 // ctx's error as it is; a deadline is an answer about the lock, and says what it was.
 func gaveUp(ctx context.Context, name string, why error) error {
-	err := ctx.Err()
+	err := ended(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || why == nil {
 		return err
 	}
 	return &waitError{name: name, ctx: err, why: why}
 }
 
+// ended is ctx.Err, and right also in the instant in which the deadline has passed and ctx's timer has not
+// fired: what a driver waits with, a socket's deadline say, may be quicker.
+func ended(ctx context.Context) error {
+	err := ctx.Err()
+	if deadline, ok := ctx.Deadline(); err == nil && ok && !time.Now().Before(deadline) {
+		err = context.DeadlineExceeded
+	}
+	return err
+}
+
 var errNoAnswer = errors.New("no answer in time")
 
 // unavailable makes sure that trouble with the backend Is ErrUnavailable, whatever the driver returned.
 func unavailable(backend, op, name string, err error) error {
-	if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
+	if errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 		return err
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		// The deadline was ours, of one attempt. Nobody shall take it for that of the caller's ctx.
+	if err == context.DeadlineExceeded { //nolint:errorlint // it has nothing else to say
 		err = errNoAnswer
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		err = &attemptError{err}
+	}
+	if errors.Is(err, ErrUnavailable) {
+		return err
 	}
 	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "is the server up, and the network between?"}
 }
+
+// attemptError is an error of the backend that came of an attempt's end. The deadline was ours, of one attempt:
+// nobody shall take it for that of the caller's ctx. All else in it is there to be found.
+type attemptError struct{ err error }
+
+func (e *attemptError) Error() string { return e.err.Error() }
+
+func (e *attemptError) Is(target error) bool {
+	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(e.err, target)
+}
+
+func (e *attemptError) As(target any) bool { return errors.As(e.err, target) }
 
 // permanent reports whether the backend said that asking again will not help.
 func permanent(err error) bool {

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 // stands in the backend's queue. So a process counts there as one, however many goroutines wait in it, and a
 // thousand of them cost the backend no more than one.
 //
-// While nobody has been told "held", claims that can stand beside each other (readers, permits) do not wait
-// for the answer of those ahead: only a queue that stands is kept short.
+// While nobody has been told "held", claims that can stand beside each other (readers, and as many permits as
+// there are) do not wait for the answer of those ahead: only a queue that stands is kept short.
 //
 // An exclusive lease may be passed on inside the process: when it is released within the batch time of its
 // grant, the next waiter here takes it over, with the next fence of its run, and no request is made. The head
@@ -31,6 +32,9 @@ type gate struct {
 	queue []*waiter
 	room  [1]*waiter        // the queue's first array: mostly there is only one
 	last  *driver.HeldError // what the head was told last
+	// Since when the backend fails whoever asks here, one after the other, and how; zero if it answers.
+	failing time.Time
+	failure error
 	// The exclusive tenure that may be passed on, until the window closes.
 	tenure *tenure
 	closes time.Time
@@ -41,10 +45,12 @@ type gate struct {
 type waiter struct {
 	claim  *claim
 	values context.Context // for the lease, if one is passed on
+	since  time.Time       // when it came, if it had to wait for its turn
 
 	// Protected by gates.mu.
 	state waiterState
 	lease *Lease // when it was passed on
+	err   error  // when it is out because of what one ahead of it heard
 
 	turn chan struct{} // closed when the state leaves local
 }
@@ -65,23 +71,34 @@ func (g *gates) enter(ctx context.Context, c *claim) *waiter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q := g.at(c.Name)
+	if len(q.queue) == 0 {
+		q.last = nil // whatever was heard before is old
+		q.answered()
+	}
 	q.queue = append(q.queue, w)
 	g.advance(q)
 	if w.state == local {
-		w.turn = make(chan struct{})
+		w.turn, w.since = make(chan struct{}), time.Now()
 	}
 	return w
 }
 
-// tried says what stands in the way of a try here already: anybody who waits. It does not ask the backend.
-func (g *gates) tried(name string) *driver.HeldError {
+// tried says what stands in the way of a try here already: anybody who waits, but for those who ask and could
+// stand beside it. It does not ask the backend.
+func (g *gates) tried(c *claim) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	q := g.gates[name]
+	q := g.gates[c.Name]
 	if q == nil || len(q.queue) == 0 {
 		return nil
 	}
-	held := &driver.HeldError{Name: name}
+	if q.failure != nil {
+		return q.failure // nobody knows whether it is held
+	}
+	if !c.exclusive() && !slices.ContainsFunc(q.queue, func(w *waiter) bool { return w.state != asking || w.claim.exclusive() }) {
+		return nil
+	}
+	held := &driver.HeldError{Name: c.Name}
 	if q.last != nil {
 		held.Holders = q.last.Holders
 	}
@@ -112,14 +129,62 @@ func (g *gates) told(w *waiter, held *driver.HeldError) {
 	}
 	if q := g.gates[w.claim.Name]; q != nil {
 		q.last = held
+		q.answered()
 	}
 }
+
+// failed notes that w got no answer to what it sent then. It says since when that is so, as far as w has borne
+// it: those who waited behind others bore it with them.
+func (g *gates) failed(w *waiter, sent time.Time, err error) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q := g.gates[w.claim.Name]
+	q.failure = err
+	if q.failing.IsZero() {
+		q.failing = sent
+	}
+	if w.since.IsZero() {
+		return sent
+	}
+	return q.borne(w)
+}
+
+// fail ends the waiting of all here who have borne a failing backend for as long as they should, in the name
+// of the one who asked for them. Each by itself would find out no sooner than those ahead of it.
+func (g *gates) fail(name string, rideOut time.Duration, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	q, now := g.gates[name], time.Now()
+	q.queue = slices.DeleteFunc(q.queue, func(w *waiter) bool {
+		out := w.state == local && now.Sub(q.borne(w)) >= rideOut
+		if out {
+			w.state, w.err = left, err
+			close(w.turn)
+		}
+		return out
+	})
+}
+
+// borne is since when w bears a failing backend. The caller holds the mutex.
+func (q *gate) borne(w *waiter) time.Time {
+	if w.since.After(q.failing) {
+		return w.since
+	}
+	return q.failing
+}
+
+// answered notes that the backend answers. The caller holds the mutex.
+func (q *gate) answered() { q.failing, q.failure = time.Time{}, nil }
 
 // heard is what was last heard of the name: why somebody waits who has not asked.
 func (g *gates) heard(name string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if q := g.gates[name]; q != nil && q.last != nil {
+	switch q := g.gates[name]; {
+	case q == nil:
+	case q.failure != nil:
+		return q.failure
+	case q.last != nil:
 		return q.last
 	}
 	return &driver.HeldError{Name: name}
@@ -151,7 +216,8 @@ func (g *gates) granted(w *waiter, t *tenure, now reading) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q := g.at(t.claim.Name)
-	if opens {
+	q.answered()
+	if opens && !t.lost() { // else lose has looked here already, and would not look again
 		g.shut(q) // of a tenure that was taken from us, and that nobody here knows to be lost yet
 		q.tenure, q.closes = t, now.mono.Add(g.batch)
 	}
@@ -186,9 +252,9 @@ func (g *gates) pass(t *tenure) bool {
 		return false
 	}
 	if w := q.first(); w != nil && g.passable(q, w) {
-		if now := t.c.now(); t.passable(now) {
+		if l := t.pass(w.values, t.c.now()); l != nil {
 			g.unqueue(q, w)
-			w.state, w.lease = passed, t.grant(w.values, now)
+			w.state, w.lease = passed, l
 			close(w.turn)
 			return true
 		}
@@ -221,6 +287,7 @@ func (g *gates) passable(q *gate, w *waiter) bool {
 
 // advance lets those ask whose turn it is. The caller holds the mutex, and calls it after each change.
 func (g *gates) advance(q *gate) {
+	weight := int64(0) // of those who ask, as a sum that int does not hold everywhere
 	for i, w := range q.queue {
 		if w.state == local {
 			if i == 0 && g.passable(q, w) {
@@ -232,9 +299,10 @@ func (g *gates) advance(q *gate) {
 				close(w.turn)
 			}
 		}
-		// The next one may ask beside this one only if both could be granted together, and nothing is known
+		// The next one may ask beside those ahead only if all could be granted together, and nothing is known
 		// that says they could not.
-		if w.state == queued || w.claim.exclusive() || i+1 < len(q.queue) && q.queue[i+1].claim.exclusive() {
+		weight += int64(w.claim.Weight)
+		if w.state == queued || i+1 < len(q.queue) && weight+int64(q.queue[i+1].claim.Weight) > int64(q.queue[i+1].claim.Limit) {
 			return
 		}
 	}

@@ -17,6 +17,7 @@ type inbox struct {
 type mail struct {
 	signal  driver.Signal
 	full    bool
+	look    bool          // something besides "granted" came, and the backend was not asked since
 	arrived chan struct{} // holds one if signal is there; made by who waits, which most claims never do
 	tenure  *tenure
 }
@@ -28,14 +29,13 @@ func (b *inbox) add(c *claim) {
 	b.claims[c.Token] = c
 }
 
-// hold notes the tenure of a claim that was granted.
-func (b *inbox) hold(c *claim, t *tenure) {
+// hold notes the tenure of a claim that was granted. It answers true if a signal says that the tenure should
+// be checked: it may have been lost before we heard that it was granted.
+func (b *inbox) hold(c *claim, t *tenure) (look bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.mail.tenure = t
-	if !c.Queue { // a try has waited for no signal
-		b.claims[c.Token] = c
-	}
+	return c.mail.look
 }
 
 func (b *inbox) remove(c *claim) {
@@ -63,6 +63,9 @@ func (b *inbox) take(c *claim) driver.Signal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.mail.full = false
+	if c.mail.signal.Kind != driver.Granted {
+		c.mail.look = false // who takes it asks again
+	}
 	return c.mail.signal
 }
 
@@ -87,12 +90,17 @@ func (b *inbox) putAll(s driver.Signal) {
 	}
 }
 
-// put replaces what is there only by "granted": anything else says "look", as whatever is there does too.
+// put replaces what is there by "granted", which saves asking; and that by "lost", whichever came first: then
+// only asking helps. Anything else says "look", as whatever is there does too.
 func (m *mail) put(s driver.Signal) {
-	if m.full && s.Kind != driver.Granted || m.tenure != nil {
+	if m.tenure != nil {
 		return
 	}
-	m.signal = s
+	m.look = m.look || s.Kind != driver.Granted
+	switch {
+	case !m.full, s.Kind == driver.Lost, s.Kind == driver.Granted && m.signal.Kind != driver.Lost:
+		m.signal = s
+	}
 	if !m.full && m.arrived != nil {
 		m.arrived <- struct{}{} // there is room: what was in it was read before m was emptied
 	}

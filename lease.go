@@ -25,6 +25,7 @@ type Lease struct {
 
 	// Protected by t.mu.
 	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
+	early  *LostError      // it was lost before it was granted: its loss is still to be said
 	ctx    context.Context // made when somebody asks for it
 	cancel context.CancelCauseFunc
 }
@@ -35,12 +36,13 @@ type Lease struct {
 type tenure struct {
 	c     *Client
 	claim *claim
-	since reading // when the attempt was sent that got it
+	since reading // when it began, for the longest hold: the sending of the attempt that got it, or its signal
 
 	mu    sync.Mutex
 	term  term
 	lease *Lease     // the one now; nil between two, and after the last
 	gone  *LostError // set once, when the term ended without a release
+	back  bool       // the last lease was released: whoever did that passes the tenure on, or gives it back
 	next  uint64     // the next fence of the run
 	end   uint64     // the first fence that is not of the run
 	// What the last renewal failed with, nil since one succeeded: says later why the term ended.
@@ -59,6 +61,22 @@ func newTenure(c *Client, cl *claim, since reading, tm term, fence uint64, run i
 func (t *tenure) grant(values context.Context, now reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.another(values, now)
+}
+
+// pass makes another lease of the tenure, whose last one was released; or nil if it is not good for that. It
+// is one step, so that Close finds it either passed on or given back.
+func (t *tenure) pass(values context.Context, now reading) *Lease {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone != nil || t.next >= t.end || !t.term.fresh(now) {
+		return nil
+	}
+	return t.another(values, now)
+}
+
+// another is the next lease. The caller holds the mutex.
+func (t *tenure) another(values context.Context, now reading) *Lease {
 	l := &t.first
 	if l.t != nil { // it had its time, and its user may still look at it
 		l = &Lease{}
@@ -66,18 +84,24 @@ func (t *tenure) grant(values context.Context, now reading) *Lease {
 	l.t, l.fence, l.values, l.begun = t, t.next, values, now.mono
 	t.next++
 	if t.gone != nil { // already: Close, or a break, was quicker
-		l.over = t.gone
+		l.over, l.early = t.gone, t.gone
 		return l
 	}
-	t.lease = l
+	t.lease, t.back = l, false
 	return l
 }
 
-// passable reports whether the tenure, whose last lease was released, is good for another one.
-func (t *tenure) passable(now reading) bool {
+// lost reports whether the tenure is lost, and givenBack whether a Release sees to its end in the backend.
+func (t *tenure) lost() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.gone == nil && t.next < t.end && t.term.fresh(now)
+	return t.gone != nil
+}
+
+func (t *tenure) givenBack() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.back
 }
 
 // Name is what is locked.
@@ -140,6 +164,7 @@ func (l *Lease) finish(why error) error {
 	}
 	l.over = why
 	l.t.lease = nil
+	l.t.back = why == ErrReleased //nolint:errorlint // it is the reason as it was given
 	cancel := l.cancel
 	l.t.mu.Unlock()
 	if cancel != nil { // not under the mutex: it runs what the user hung on the context

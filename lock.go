@@ -61,9 +61,12 @@ func (l *lock) claim(weight, limit int) (*claim, error) {
 			return nil, err
 		}
 		c.TTL = min(c.TTL, c.maxHold)
+		c.WaitTTL = min(c.WaitTTL, c.TTL) // a grant that is passed on lasts that long, and no longer than it may
 	}
-	if c.margin < 0 || c.margin > o.ttl/2 {
-		return nil, &InvalidError{What: "margin", Problem: "is " + c.margin.String(), Allowed: "0 to half of the TTL"}
+	if c.margin < 0 || c.margin > c.TTL/2 {
+		return nil, &InvalidError{
+			What: "margin", Problem: "is " + c.margin.String(), Allowed: "0 to half of the TTL, and of the longest hold",
+		}
 	}
 	return c, nil
 }

@@ -4,14 +4,16 @@ import "time"
 
 // Observer is told what happens to a client's locks, for logs, metrics and traces. Every field may be nil.
 // The functions are called from the goroutine in which the thing happens, so they should be quick; they may
-// be called by several at once. They may read the lease that they are told of, but not release it.
+// be called by several at once. They may read the lease that they are told of, but neither release it nor close
+// the client: both wait for them.
 type Observer struct {
 	// Waiting: a claim was told that the name is held, or that its place in the queue has changed.
 	Waiting func(held *HeldError)
 	// Acquired: a lease was granted after waiting that long.
 	Acquired func(l *Lease, waited time.Duration)
-	// Released: a lease was released after it was held that long. A non-nil err says that the backend could not be told;
-	// the client goes on trying until the lease would have expired.
+	// Released: a lease was released after it was held that long. A non-nil err is what Release answers: it was no
+	// longer held (ErrLost), or the backend could not be told, and the client goes on trying until the lease would
+	// have expired.
 	Released func(l *Lease, held time.Duration, err error)
 	// Lost: a lease ended without a release.
 	Lost func(l *Lease, err *LostError)

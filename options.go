@@ -108,11 +108,11 @@ func WithAtLeast(d time.Duration) Option { return func(o *lockOptions) { o.atLea
 func WithLockDelay(d time.Duration) Option { return func(o *lockOptions) { o.lockDelay = d } }
 
 // WithMaxHold ends a lease that is held for that long: it is renewed no more, and lost with ReasonMaxHold.
-// Default: no bound.
+// 10 ms to 30 days; default: no bound.
 func WithMaxHold(d time.Duration) Option { return func(o *lockOptions) { o.maxHold = d } }
 
 // WithMargin sets how long before the end of its lease in the backend a holder is told that it is lost: what
-// it needs to stop. At most half of the TTL; default a tenth of the TTL, 10 ms at least.
+// it needs to stop. At most half of the TTL, and of WithMaxHold; default a tenth of the TTL, 10 ms at least.
 func WithMargin(d time.Duration) Option { return func(o *lockOptions) { o.margin = d } }
 
 // WithLabel adds a label that people see with the lease. See Options.Labels for the limits.

@@ -34,7 +34,8 @@ type renewal struct {
 	at     time.Time     // when it is due
 	slack  time.Duration // how much earlier it may go along with others
 	index  int           // in the heap, from 1; 0 if it is not in it
-	asking bool          // a renewal is under way
+	asking bool          // a renewal is under way, or stands in line for a slot
+	sent   bool          // it is under way: release waits for it
 	check  bool          // ask, whether or not that makes the lease longer
 	idle   chan struct{} // closed when it no longer is; made by who waits for that
 	fails  int
@@ -78,7 +79,7 @@ func (r *renewer) remove(t *tenure) {
 // settle waits until no renewal of t is under way, or ctx ends.
 func (r *renewer) settle(ctx context.Context, t *tenure) {
 	r.mu.Lock()
-	if !t.due.asking {
+	if !t.due.sent {
 		r.mu.Unlock()
 		return
 	}
@@ -102,8 +103,11 @@ func (r *renewer) check(some ...*tenure) {
 		some = slices.Clone(r.heap) // scheduling moves them about
 	}
 	for _, t := range some {
-		if t.due.index > 0 && !t.due.asking { // else it is over, or its answer will say
-			t.due.check = true
+		if t.due.index == 0 {
+			continue // it is over
+		}
+		t.due.check = true
+		if !t.due.asking { // else it asks again after the answer, which may be older than what is to be checked
 			r.schedule(t, now, 0)
 		}
 	}
@@ -131,6 +135,8 @@ func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
 func (r *renewer) run(ctx context.Context, last reading) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	var line []*tenure // due, and waiting for a slot; their terms may end meanwhile
+	defer func() { r.drop(line) }()
 	for {
 		now := r.c.now()
 		slept := now.slept > last.slept
@@ -139,10 +145,10 @@ func (r *renewer) run(ctx context.Context, last reading) {
 		for _, t := range over {
 			t.expire()
 		}
-		for len(batch) > 0 {
-			n := min(len(batch), batchSize)
-			r.send(ctx, batch[:n:n])
-			batch = batch[n:]
+		line = append(line, batch...)
+		slot := r.slot
+		if len(line) == 0 {
+			slot = nil
 		}
 		timer.Reset(next)
 		select {
@@ -150,6 +156,12 @@ func (r *renewer) run(ctx context.Context, last reading) {
 			return
 		case <-timer.C:
 		case <-r.wake:
+		case slot <- struct{}{}:
+			n := min(len(line), batchSize)
+			r.send(line[:n:n])
+			if line = line[n:]; len(line) == 0 {
+				line = nil // its array would keep those that were sent
+			}
 		}
 	}
 }
@@ -196,18 +208,41 @@ func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time
 }
 
 // send renews a batch in a goroutine of its own, so that a backend that does not answer holds up nothing
-// else. With too many batches under way it waits for one to end, but not beyond ctx.
-func (r *renewer) send(ctx context.Context, batch []*tenure) {
-	select {
-	case r.slot <- struct{}{}:
-	case <-ctx.Done():
-		return
-	}
-	if !r.c.spawn(func() {
+// else. The caller has taken a slot for it.
+func (r *renewer) send(batch []*tenure) {
+	r.mu.Lock()
+	batch = slices.DeleteFunc(batch, func(t *tenure) bool {
+		t.due.sent = t.due.index > 0 // else it was released or lost while it stood in line
+		if !t.due.sent {
+			t.due.answered()
+		}
+		return !t.due.sent
+	})
+	r.mu.Unlock()
+	if len(batch) == 0 || !r.c.spawn(func() {
 		defer func() { <-r.slot }()
 		r.renew(batch)
 	}) {
-		<-r.slot // closing: whoever holds these leases has been told
+		<-r.slot
+		r.drop(batch) // closing: whoever holds these leases has been told
+	}
+}
+
+// drop gives up renewals that were not sent. A release that waits for one need not wait any more.
+func (r *renewer) drop(batch []*tenure) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range batch {
+		t.due.answered()
+	}
+}
+
+// answered notes that no renewal is under way any more. The caller holds the renewer's mutex.
+func (d *renewal) answered() {
+	d.asking, d.sent = false, false
+	if d.idle != nil {
+		close(d.idle)
+		d.idle = nil
 	}
 }
 
@@ -255,18 +290,18 @@ func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err 
 	t.mu.Unlock()
 
 	r.mu.Lock()
-	t.due.asking = false
-	if t.due.idle != nil {
-		close(t.due.idle)
-		t.due.idle = nil
-	}
+	t.due.answered()
 	if t.due.index > 0 { // else it was released, or lost, while the answer was under way
 		in := renewIn(t.claim.TTL, left)
 		t.due.fails++
-		if err == nil {
-			t.due.fails = 0
-		} else {
+		if err != nil {
 			in = min(retryIn(t.due.fails, t.claim.TTL), left)
+			t.due.check = true // whatever it was sent for has not been done
+		} else {
+			t.due.fails = 0
+			if t.due.check {
+				in = 0
+			}
 		}
 		r.schedule(t, now.mono.Add(in), in/16)
 	}

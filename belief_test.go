@@ -1,0 +1,136 @@
+package pawl_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// believers are the leases of a name that their holders trust, with what each excludes.
+type believers struct {
+	mu     sync.Mutex
+	leases []believer
+}
+
+type believer struct {
+	*pawl.Lease
+	weight, limit int
+}
+
+// look fails the test if holders believe in leases that exclude each other, in this very instant.
+func (b *believers) look(t *testing.T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leases = slices.DeleteFunc(b.leases, func(l believer) bool { return l.Err() != nil })
+	slices.SortFunc(b.leases, func(l, m believer) int { return cmp.Compare(l.Fence(), m.Fence()) })
+	sum := int64(0)
+	for i, l := range b.leases { // in the order of their grants: each counts those before it
+		if sum += int64(l.weight); sum > int64(l.limit) {
+			t.Errorf("%d is held of %d: %v", sum, l.limit, b.leases)
+		}
+		if i > 0 && l.Fence() == b.leases[i-1].Fence() {
+			t.Errorf("the same fence twice: %v", b.leases)
+		}
+	}
+}
+
+// Several processes claim a few names in every way, over links that lose requests, lose replies, and are slow,
+// sometimes beyond any deadline. Nobody may believe beside another, and in the end nothing may be left.
+func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
+	ttls := []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second}
+	for seed := range uint64(10) {
+		inWorld(t, func(t *testing.T, w *world) {
+			var names [2]believers
+			var clients []*pawl.Client
+			var links []*faulty
+			var wg sync.WaitGroup
+			for p := range uint64(3) {
+				c, f := w.client(&pawl.Options{WaitTTL: ttls[1+(seed+p)%3], RideOut: time.Second, LocalBatch: time.Duration(seed%3) * 5 * time.Millisecond})
+				var mu sync.Mutex
+				dice := rand.New(rand.NewPCG(seed, p))
+				bad := func(string) error {
+					mu.Lock()
+					n, d := dice.IntN(100), time.Duration(dice.ExpFloat64()*float64(2*time.Millisecond))
+					if dice.IntN(50) == 0 {
+						d += time.Duration(dice.Int64N(int64(time.Second)))
+					}
+					mu.Unlock()
+					time.Sleep(d)
+					if n < 10 {
+						return errNet
+					}
+					return nil
+				}
+				f.set(bad, bad)
+				clients, links = append(clients, c), append(links, f)
+				for g := range uint64(6) {
+					wg.Go(func() {
+						dice := rand.New(rand.NewPCG(seed, 100+p*10+g))
+						for range 30 {
+							n := dice.IntN(2)
+							name, believed := []string{"x", "y"}[n], &names[n]
+							options := []pawl.Option{pawl.WithTTL(ttls[dice.IntN(4)])}
+							if dice.IntN(4) == 0 {
+								options = append(options, pawl.WithMaxHold(ttls[dice.IntN(4)]))
+							}
+							ctx, cancel := context.WithTimeout(background, time.Duration(dice.Int64N(int64(3*time.Second))))
+							var l *pawl.Lease
+							var err error
+							weight, limit := driver.All, driver.All
+							switch dice.IntN(6) {
+							case 0:
+								weight = 1
+								l, err = c.RWMutex(name, options...).RLock(ctx)
+							case 1:
+								weight, limit = 1, 2
+								l, err = c.Semaphore(name, 2, options...).Acquire(ctx, 1)
+							case 2:
+								l, err = c.Mutex(name, options...).TryLock(ctx)
+							default:
+								l, err = c.Mutex(name, options...).Lock(ctx)
+							}
+							cancel()
+							if err != nil {
+								if !errors.Is(err, pawl.ErrHeld) && !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+									t.Errorf("acquire: %v", err)
+								}
+								continue
+							}
+							believed.mu.Lock()
+							believed.leases = append(believed.leases, believer{l, weight, limit})
+							believed.mu.Unlock()
+							for range dice.IntN(20) {
+								believed.look(t)
+								time.Sleep(time.Duration(dice.Int64N(int64(10 * time.Millisecond))))
+							}
+							believed.look(t)
+							if err := l.Release(background); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnavailable) {
+								t.Errorf("release: %v", err)
+							}
+						}
+					})
+				}
+			}
+			wg.Wait()
+			for _, f := range links {
+				f.set(nil, nil)
+			}
+			time.Sleep(10 * time.Second)
+			w.free("x")
+			w.free("y")
+			for _, c := range clients {
+				if c.Gates()+c.Inboxes()+c.Leases() > 0 {
+					t.Errorf("left behind: %d gates, %d inboxes, %d leases", c.Gates(), c.Inboxes(), c.Leases())
+				}
+			}
+		})
+	}
+}

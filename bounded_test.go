@@ -1,0 +1,104 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A bounded context must not be told from context.WithDeadline, whenever Done, Err or a child is asked for.
+func TestBoundedContextIsLikeOneWithADeadline(t *testing.T) {
+	type key struct{}
+	errCause := errors.New("cause")
+	for _, end := range []struct {
+		name string
+		by   func(b *bounded, parent context.CancelCauseFunc)
+		err  error
+	}{
+		{"not over", func(*bounded, context.CancelCauseFunc) {}, nil},
+		{"its time", func(*bounded, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded},
+		{"cancelled", func(b *bounded, _ context.CancelCauseFunc) { b.cancel() }, context.Canceled},
+		{"its parent", func(_ *bounded, parent context.CancelCauseFunc) { parent(errCause) }, context.Canceled},
+	} {
+		for _, asked := range []bool{false, true} {
+			t.Run(end.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					parent, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, "value"))
+					defer cancel(nil)
+					b := bound(parent, time.Now().Add(time.Second))
+					defer b.cancel()
+					ran := make(chan struct{}, 2)
+					var child context.Context
+					if asked { // before it ends
+						var stop func()
+						child, stop = context.WithCancel(b)
+						defer stop()
+						context.AfterFunc(b, func() { ran <- struct{}{} })
+					}
+					end.by(b, cancel)
+					synctest.Wait()
+					if !asked {
+						var stop func()
+						child, stop = context.WithCancel(b)
+						defer stop()
+						context.AfterFunc(b, func() { ran <- struct{}{} })
+					}
+					synctest.Wait()
+					if b.Err() != end.err || child.Err() != end.err {
+						t.Errorf("it says %v, its child %v, want %v", b.Err(), child.Err(), end.err)
+					}
+					select {
+					case <-b.Done():
+						if end.err == nil {
+							t.Error("it is done")
+						}
+					default:
+						if end.err != nil {
+							t.Error("it is not done")
+						}
+					}
+					if (len(ran) == 1) != (end.err != nil) {
+						t.Errorf("%d functions ran after it", len(ran))
+					}
+					if end.name == "its parent" && !errors.Is(context.Cause(child), errCause) {
+						t.Errorf("cause %v", context.Cause(child))
+					}
+					if b.Value(key{}) != "value" || child.Value(key{}) != "value" {
+						t.Error("a value is missing")
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestBoundedContextEndsWithTheEarlierDeadline(t *testing.T) {
+	parent, cancel := context.WithDeadline(context.Background(), time.Now().Add(time.Minute))
+	defer cancel()
+	want, _ := parent.Deadline()
+	b := bound(parent, time.Now().Add(time.Hour))
+	defer b.cancel()
+	if got, ok := b.Deadline(); !ok || !got.Equal(want) {
+		t.Errorf("deadline %v, want %v", got, want)
+	}
+}
+
+func TestBoundedContextMayBeUsedByMany(t *testing.T) {
+	parent, cancel := context.WithCancel(context.Background())
+	b := bound(parent, time.Now().Add(time.Hour))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			child, stop := context.WithTimeout(b, time.Hour)
+			defer stop()
+			_, _ = b.Err(), b.Value(b)
+			<-child.Done()
+		})
+	}
+	wg.Go(cancel)
+	wg.Go(b.cancel)
+	wg.Wait()
+}

@@ -1,0 +1,58 @@
+package pawl_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// However many wait here for permits, those that stand in the backend's queue are no more than could be
+// granted together.
+func TestCrowdForPermitsStandsInTheLocalQueue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, f := w.client(nil)
+		f.latency = time.Millisecond
+		held := must(t)(a.Semaphore("x", 2).Acquire(background, 2))
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				l := must(t)(b.Semaphore("x", 2).Acquire(background, 1))
+				time.Sleep(10 * time.Millisecond)
+				if n := len(w.entry("x").Waiters); n > 2 {
+					t.Errorf("%d wait in the backend", n)
+				}
+				noError(t, l.Release(background))
+			})
+		}
+		time.Sleep(time.Second)
+		if n := len(w.entry("x").Waiters); n > 2 {
+			t.Errorf("%d wait in the backend", n)
+		}
+		began, asked := time.Now(), f.count("acquire")
+		noError(t, held.Release(background))
+		wg.Wait()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("100 hand-overs of 10 ms by twos took %v", took)
+		}
+		if n := f.count("acquire") - asked; n > 2*100 {
+			t.Errorf("%d claims for 100 hand-overs", n)
+		}
+	})
+}
+
+// While nobody was told that the name is held, readers do not wait for each other, whether they try or wait.
+func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		f.latency = 300 * time.Millisecond
+		first := make(chan *pawl.Lease)
+		go func() { first <- must(t)(c.RWMutex("x").RLock(background)) }()
+		time.Sleep(time.Millisecond)
+		noError(t, must(t)(c.RWMutex("x").TryRLock(background)).Release(background))
+		noError(t, (<-first).Release(background))
+		w.free("x")
+	})
+}

@@ -1,0 +1,79 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// careless is a driver that answers what it should not.
+type careless struct {
+	*faulty
+	acquire func(driver.Claim) (driver.Grant, error)
+}
+
+func (d *careless) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+	return d.acquire(c)
+}
+
+func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
+	for name, answer := range map[string]func(driver.Claim) (driver.Grant, error){
+		"no TTL":       func(driver.Claim) (driver.Grant, error) { return driver.Grant{Fence: 1, Run: 1}, nil },
+		"negative TTL": func(driver.Claim) (driver.Grant, error) { return driver.Grant{Fence: 1, TTL: -time.Hour}, nil },
+		"held, without a place": func(c driver.Claim) (driver.Grant, error) {
+			return driver.Grant{}, &driver.HeldError{Name: c.Name, RetryAfter: -time.Hour}
+		},
+		"canceled": func(driver.Claim) (driver.Grant, error) { return driver.Grant{}, context.Canceled },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				asked := 0
+				d := &careless{&faulty{Driver: w.memory.Driver()}, func(c driver.Claim) (driver.Grant, error) { asked++; return answer(c) }}
+				c, err := pawl.New(d, nil)
+				noError(t, err)
+				defer c.Close(background)
+				ctx, cancel := context.WithTimeout(background, time.Minute)
+				defer cancel()
+				_, err = c.Mutex("x").Lock(ctx)
+				if !errors.Is(err, pawl.ErrUnavailable) && !errors.Is(err, pawl.ErrHeld) || errors.Is(err, context.Canceled) {
+					t.Errorf("lock: %v", err)
+				}
+				_, err = c.Mutex("x").TryLock(ctx)
+				if err == nil || errors.Is(err, context.Canceled) {
+					t.Errorf("try: %v", err)
+				}
+				if asked > 100 {
+					t.Errorf("it was asked %d times in a minute", asked)
+				}
+				if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
+					t.Errorf("%d things were left behind", n)
+				}
+			})
+		})
+	}
+}
+
+func TestGrantWithoutARunHasOneFence(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		fence := uint64(0)
+		d := &careless{&faulty{Driver: w.memory.Driver()}, func(c driver.Claim) (driver.Grant, error) {
+			fence += 10
+			return driver.Grant{Fence: fence, TTL: c.TTL}, nil
+		}}
+		c, err := pawl.New(d, nil)
+		noError(t, err)
+		defer c.Close(background)
+		first := must(t)(c.Mutex("x").Lock(background))
+		next := make(chan *pawl.Lease)
+		go func() { next <- must(t)(c.Mutex("x").Lock(background)) }()
+		time.Sleep(time.Millisecond)
+		_ = first.Release(background)
+		if l := <-next; l.Fence() != 20 {
+			t.Errorf("fence %d was never granted", l.Fence())
+		}
+	})
+}

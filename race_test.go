@@ -1,0 +1,76 @@
+package pawl
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A lease may be lost, because Close began or a signal came, before whoever asked for it has come back from
+// the backend. Then nothing of it is kept, and the Observer hears of it after the grant.
+func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := 0
+		c, err := New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(*Lease, *LostError) { said++ }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		cl, err := c.Mutex("x").claim(driver.All, driver.All)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := attempts{c: c, ctx: context.Background(), claim: cl, margin: cl.marginOf(cl.TTL)}
+		tn, now, err := a.run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.renewer.add(tn, now)
+		tn.lose(LostError{Reason: ReasonExpired})
+		lease := c.begin(context.Background(), nil, tn, now)
+		if lease.Err() == nil || lease.early == nil || said != 0 {
+			t.Errorf("the lease says %v, and its loss is not still to be said", lease.Err())
+		}
+		_ = lease.Release(context.Background())
+		synctest.Wait()
+		if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
+			t.Errorf("%d things were left behind", n)
+		}
+	})
+}
+
+// Close may begin in the middle of a Release: after the lease ended, before the backend was told. Then Close
+// leaves it to the Release, which would otherwise be told that somebody else had ended the lease.
+func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		c, err := New(memory.Driver(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := c.Mutex("x").Lock(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.calls.enter()
+		_ = lease.finish(ErrReleased)
+		closed := make(chan error)
+		go func() { closed <- c.Close(context.Background()) }()
+		synctest.Wait()
+		if err := lease.t.giveBack(context.Background(), c.now().mono, lease.fence); err != nil {
+			t.Errorf("the release says %v", err)
+		}
+		c.calls.leave()
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		d := memory.Driver()
+		defer d.Close()
+		if e, _ := d.Entry(context.Background(), "x"); len(e.Holders) > 0 {
+			t.Errorf("still held: %+v", e)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package pawl_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// The backend may have renewed the lease first and lost it afterwards, and the signal may be quicker than the
+// answer to the renewal, which says that all is well.
+func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
+	for name, everybody := range map[string]bool{"to the holder": false, "to everybody": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, f := w.client(nil)
+				f.noSignals = everybody
+				b, _ := w.client(nil)
+				lease := must(t)(a.Mutex("x").Lock(background))
+				var stolen atomic.Bool
+				f.set(nil, func(op string) error {
+					if op == "renew" && stolen.CompareAndSwap(false, true) {
+						must(t)(b.Mutex("x").Steal(background))
+						if everybody {
+							f.hear(driver.Signal{Kind: driver.Look})
+						}
+					}
+					return nil
+				})
+				for !stolen.Load() {
+					time.Sleep(10 * time.Millisecond)
+				}
+				synctest.Wait()
+				isError(t, context.Cause(lease.Context()), pawl.ErrLost)
+			})
+		})
+	}
+}
+
+// The signal may also be quicker than the answer to the claim.
+func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		b, _ := w.client(nil)
+		for name, claim := range map[string]func(context.Context) (*pawl.Lease, error){
+			"try": a.Mutex("x").TryLock, "lock": a.Mutex("x").Lock, "steal": a.Mutex("x").Steal,
+		} {
+			var thief *pawl.Lease
+			f.set(nil, func(op string) error {
+				if op == "acquire" && thief == nil {
+					thief = must(t)(b.Mutex("x").Steal(background))
+				}
+				return nil
+			})
+			lease := must(t)(claim(background))
+			synctest.Wait()
+			if cause := context.Cause(lease.Context()); cause == nil {
+				t.Errorf("%s: nobody has told it that it was lost", name)
+			}
+			f.set(nil, nil)
+			isError(t, lease.Release(background), pawl.ErrLost)
+			noError(t, thief.Release(background))
+			synctest.Wait()
+			if n := a.Gates() + a.Inboxes() + a.Leases(); n > 0 {
+				t.Errorf("%s: %d things were left behind", name, n)
+			}
+		}
+	})
+}
+
+// A waiter that is slow to look finds two signals: it was granted the name, and lost it.
+func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
+	for range 50 {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, f := w.client(nil)
+			c, _ := w.client(nil)
+			held := must(t)(a.Mutex("x").Lock(background))
+			f.noSignals = true
+			var late []driver.Signal // b's signals, held back
+			defer f.Driver.Listen(func(s driver.Signal) { late = append(late, s) })()
+			got := make(chan *pawl.Lease, 1)
+			go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
+			synctest.Wait()
+			noError(t, held.Release(background))
+			stolen := must(t)(c.Mutex("x").Steal(background))
+			if len(late) != 2 {
+				t.Fatalf("signals %v", late)
+			}
+			for _, s := range late {
+				f.hear(s)
+			}
+			synctest.Wait()
+			select {
+			case l := <-got:
+				isError(t, l.Err(), pawl.ErrLost)
+			default: // it has asked again, and waits
+				noError(t, stolen.Release(background))
+				noError(t, (<-got).Release(background))
+			}
+		})
+	}
+}
