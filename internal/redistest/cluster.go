@@ -1,0 +1,89 @@
+package redistest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// StartCluster starts a cluster of n masters without replicas, and waits until each of them says that it is whole.
+func StartCluster(tb TB, n int) []*Server {
+	tb.Helper()
+	nodes := make([]*Server, n)
+	for i := range nodes {
+		nodes[i] = Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+	}
+	for i, node := range nodes {
+		node.Do("CLUSTER", "ADDSLOTSRANGE", fmt.Sprint(i*16384/n), fmt.Sprint((i+1)*16384/n-1))
+		node.Do("CLUSTER", "SET-CONFIG-EPOCH", fmt.Sprint(i+1))
+		if i > 0 {
+			node.Do("CLUSTER", "MEET", "127.0.0.1", nodes[0].Port)
+		}
+	}
+	for _, node := range nodes {
+		for tries := 0; ; tries++ {
+			info := node.Do("CLUSTER", "INFO")
+			if strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", n)) {
+				break
+			}
+			if tries == 500 {
+				tb.Fatalf("the cluster does not come up: %s", info)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return nodes
+}
+
+// StartReplica starts a replica of a server, and waits until it follows.
+func StartReplica(tb TB, of *Server, args ...string) *Server {
+	tb.Helper()
+	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + of.Port, "--repl-diskless-sync-delay", "0"}, args...)...)
+	for tries := 0; !strings.Contains(s.Do("INFO", "replication"), "master_link_status:up"); tries++ {
+		if tries == 500 {
+			tb.Fatalf("the replica does not follow")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return s
+}
+
+// Move moves a slot, and the keys in it, from one node of a cluster to another, as resharding does. It calls meanwhile
+// before the keys are moved, and again before the slot is the other's.
+func Move(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
+	n := fmt.Sprint(slot)
+	id := func(s *Server) string {
+		return strings.TrimSpace(strings.SplitN(s.Do("CLUSTER", "MYID"), "\r\n", 3)[1])
+	}
+	fromID, toID := id(from), id(to)
+	to.Do("CLUSTER", "SETSLOT", n, "IMPORTING", fromID)
+	from.Do("CLUSTER", "SETSLOT", n, "MIGRATING", toID)
+	meanwhile()
+	for {
+		lines := strings.Split(from.Do("CLUSTER", "GETKEYSINSLOT", n, "100"), "\r\n")
+		moved := false
+		for i := 2; i < len(lines); i += 2 {
+			from.Do("MIGRATE", "127.0.0.1", to.Port, lines[i], "0", "5000")
+			moved = true
+		}
+		if !moved {
+			break
+		}
+	}
+	meanwhile()
+	for _, node := range append([]*Server{to, from}, nodes...) {
+		node.Do("CLUSTER", "SETSLOT", n, "NODE", toID)
+	}
+}
+
+// Owner is the node that serves a key's slot, and the slot.
+func Owner(nodes []*Server, key string) (*Server, uint16) {
+	var slot int
+	_, _ = fmt.Sscanf(nodes[0].Do("CLUSTER", "KEYSLOT", key), ":%d", &slot)
+	for i, node := range nodes {
+		if slot < (i+1)*16384/len(nodes) {
+			return node, uint16(slot)
+		}
+	}
+	return nil, 0
+}

@@ -1,0 +1,66 @@
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Group is a master, its replica, and three Sentinels that watch them under the name "main".
+type Group struct {
+	Master, Replica *Server
+	Sentinels       []*Server
+}
+
+// StartGroup starts a group, and waits until its Sentinels could replace the master.
+func StartGroup(tb TB, args ...string) *Group {
+	tb.Helper()
+	g := &Group{Master: Start(tb, args...)}
+	g.Replica = StartReplica(tb, g.Master, args...)
+	for range 3 {
+		s := &Server{tb: tb, Dir: tb.TempDir(), Port: FreePort(tb)}
+		s.Addr = "127.0.0.1:" + s.Port
+		conf := filepath.Join(s.Dir, "sentinel.conf")
+		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main 127.0.0.1 %s 2\n"+
+			"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n", s.Port, s.Dir, g.Master.Port)
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			tb.Fatalf("%v", err)
+		}
+		s.run("redis-sentinel", conf)
+		tb.Cleanup(s.Kill)
+		g.Sentinels = append(g.Sentinels, s)
+	}
+	for tries := 0; !g.ready(); tries++ {
+		if tries == 1000 {
+			tb.Fatalf("the Sentinels do not find each other")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return g
+}
+
+// ready reports whether every Sentinel knows the two others and the replica.
+func (g *Group) ready() bool {
+	for _, s := range g.Sentinels {
+		quorum, err := Ask(s.Addr, "SENTINEL", "CKQUORUM", "main")
+		if err != nil || !strings.HasPrefix(quorum, "+OK 3 usable") {
+			return false
+		}
+		replicas, err := Ask(s.Addr, "SENTINEL", "REPLICAS", "main")
+		if err != nil || !strings.Contains(replicas, g.Replica.Port) {
+			return false
+		}
+	}
+	return true
+}
+
+// URL is for a driver: the Sentinels, and the name of the master.
+func (g *Group) URL() string {
+	var addrs []string
+	for _, s := range g.Sentinels {
+		addrs = append(addrs, s.Addr)
+	}
+	return "redis://" + strings.Join(addrs, ",") + "?master_set=main"
+}

@@ -1,0 +1,86 @@
+package redislock_test
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
+		panic(err)
+	}
+	// rueidis waits a second between two looks at the Sentinels, and is not told when its client is closed; that ends by itself.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr) },
+		Unit: time.Second,
+	})
+}
+
+// The same on other set-ups. There the drivers share one client, as a user's own client is shared by what uses it; a
+// client for each would take longer to open than the tests run.
+
+func TestConformanceWithoutRESP3(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	shared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true})
+}
+
+func TestConformanceOnACluster(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	shared(t, rueidis.ClientOption{InitAddress: []string{nodes[0].Addr, nodes[1].Addr}})
+}
+
+func TestConformanceWithSentinel(t *testing.T) {
+	t.Parallel()
+	group := redistest.StartGroup(t)
+	o := rueidis.ClientOption{Sentinel: rueidis.SentinelOption{MasterSet: "main"}}
+	for _, s := range group.Sentinels {
+		o.InitAddress = append(o.InitAddress, s.Addr)
+	}
+	shared(t, o)
+}
+
+func shared(t *testing.T, o rueidis.ClientOption) {
+	t.Helper()
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver {
+			d, err := redislock.New(client, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		Unit: time.Second,
+	})
+}
+
+func open(t testing.TB, url string) *redislock.Driver {
+	t.Helper()
+	d, err := redislock.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -1,0 +1,59 @@
+package redislock_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// What a step costs the server is decided by the commands that its script runs. More than are said here make everybody
+// slower, and are noticed here first.
+func TestWhatEachStepRuns(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr+"?tracking=false")
+	step := func(what string, want int, f func()) {
+		t.Helper()
+		server.Do("CONFIG", "RESETSTAT")
+		f()
+		if got := commands(server); got != want {
+			t.Errorf("%s: %d commands, want %d: %s", what, got, want, server.Do("INFO", "commandstats"))
+		}
+	}
+	for range 2 { // the first round teaches the server the scripts, and makes the name known
+		holder, waiter, next, late := mutex("job"), queued("job"), queued("job"), mutex("job")
+		for _, c := range []driver.Claim{holder, reader("job"), holder} {
+			gets(t, d, c)
+			renews(t, d, c)
+			releases(t, d, c)
+		}
+		step("acquire", 3, func() { gets(t, d, holder) })                      // TIME GET SET
+		step("renew", 3, func() { renews(t, d, holder) })                      // TIME GET SET
+		step("refused", 2, func() { _, _ = d.Acquire(ctx, late) })             // TIME GET
+		step("queue, the first", 12, func() { _, _ = d.Acquire(ctx, waiter) }) // and ZRANGE, HSET, 2 ZADD, 3 PEXPIRE, SET; who is ahead: ZRANGE, ZSCORE
+		step("queue, behind", 11, func() { _, _ = d.Acquire(ctx, next) })      // and ZCARD, ZRANGEBYSCORE, ZSCORE; no PEXPIRE, no SET
+		step("keep the place", 11, func() { _, _ = d.Acquire(ctx, next) })     // the same, with HGET, ZSCORE, ZADD, ZRANK
+		step("renew while others wait", 6, func() { renews(t, d, holder) })    // TIME GET ZREM ZCARD ZRANGEBYSCORE SET
+		step("release to the next", 13, func() { releases(t, d, holder) })     // and ZRANGE, HGET, ZSCORE; HDEL, 2 ZREM; PUBLISH
+		step("release to the last", 13, func() { releases(t, d, waiter) })     // the same
+		step("release, and nobody waits", 3, func() { releases(t, d, next) })  // TIME GET SET
+		step("read", 2, func() { _, _ = d.Entry(ctx, "job") })                 // TIME GET
+	}
+}
+
+// commands is how many were run by scripts since the statistics were reset.
+func commands(server *redistest.Server) (n int) {
+	for line := range strings.SplitSeq(server.Do("INFO", "commandstats"), "\r\n") {
+		name, stat, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		switch {
+		case !ok, name == "eval", name == "evalsha", name == "info", name == "ping", strings.HasPrefix(name, "config"), strings.HasPrefix(name, "subscribe"):
+		default:
+			calls, _, _ := strings.Cut(stat, ",")
+			k, _ := strconv.Atoi(calls)
+			n += k
+		}
+	}
+	return n
+}

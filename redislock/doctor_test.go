@@ -1,0 +1,48 @@
+package redislock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
+	healthy := redistest.Start(t, "--appendonly", "yes")
+	if found := diagnose(t, start(t, "redis://"+healthy.Addr)); found != "" {
+		t.Errorf("of a healthy server: %s", found)
+	}
+	server := redistest.Start(t)
+	replica := redistest.StartReplica(t, server)
+	evicting := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	for url, want := range map[string]string{
+		"redis://" + evicting.Addr:                                   "error maxmemory-policy,warning persistence",
+		"redis://" + server.Addr:                                     "warning min-replicas-to-write",
+		"redis://" + healthy.Addr + "?tracking=false":                "info tracking",
+		"redis://" + healthy.Addr + "?push=false":                    "info push",
+		user(t, healthy, rights+" +client|tracking +client|caching"): "warning push,info server settings",
+	} {
+		if found := diagnose(t, start(t, url)); found != want {
+			t.Errorf("%s: %s; want %s", url, found, want)
+		}
+	}
+	// A replica cannot run what writes, but can be examined.
+	if found := diagnose(t, start(t, "redis://"+replica.Addr)); !strings.HasPrefix(found, "error role") {
+		t.Errorf("of a replica: %s", found)
+	}
+}
+
+// diagnose is what the doctor finds, in short.
+func diagnose(t *testing.T, d *redislock.Driver) string {
+	t.Helper()
+	found, err := d.Diagnose(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	var short []string
+	for _, f := range found {
+		short = append(short, f.Severity+" "+f.Subject)
+	}
+	return strings.Join(short, ",")
+}

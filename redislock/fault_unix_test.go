@@ -1,0 +1,70 @@
+//go:build unix
+
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// The server gets the attempt while nobody waits for the answer any more: asked again, it answers with the grant that it
+// made, and a release frees it.
+func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	warm := mutex("warm") // so that the server knows the scripts: else what arrives is only their names
+	gets(t, d, warm)
+	releases(t, d, warm)
+	hurry := func(f func(context.Context) error) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		server.Pause()
+		defer server.Resume()
+		began := time.Now()
+		if err := f(ctx); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("%v; want the end of the ctx", err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+	c := mutex("job")
+	hurry(func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err })
+	made := holder(t, d)
+	if g := gets(t, d, c); g.Fence != made {
+		t.Errorf("fence %d, and the server made the grant %d", g.Fence, made)
+	}
+	hurry(func(ctx context.Context) error { return d.Release(ctx, lease(c)) })
+	for tries := 0; ; tries++ {
+		e, err := d.Entry(ctx, "job")
+		if err == nil && len(e.Holders) == 0 {
+			break
+		}
+		if tries == 500 {
+			t.Fatal(e, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
+		t.Errorf("%v; want ErrNotHeld", err)
+	}
+}
+
+// holder waits until the name is held, and returns the fence.
+func holder(t *testing.T, d driver.Driver) uint64 {
+	t.Helper()
+	for range 500 {
+		if e, err := d.Entry(ctx, "job"); err == nil && len(e.Holders) == 1 {
+			return e.Holders[0].Fence
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the attempt did not arrive")
+	return 0
+}

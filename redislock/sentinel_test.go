@@ -1,0 +1,70 @@
+package redislock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// A lease that was replicated is held on the new master, too; its holder keeps it, and a waiter is told when it is released there.
+func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	group := redistest.StartGroup(t)
+	d, other := start(t, group.URL()), start(t, group.URL())
+	heard := listen(t, other)
+	c, waiter := mutex("job"), queued("job")
+	c.TTL, waiter.WaitTTL = time.Minute, time.Minute
+	first := gets(t, d, c)
+	if _, err := other.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	replicated(t, group)
+	group.Master.Kill()
+
+	began := time.Now()
+	for {
+		answers, err := d.Renew(ctx, []driver.Lease{lease(c)})
+		if err == nil && answers[0] == nil {
+			break
+		}
+		if errors.Is(errors.Join(append(answers, err)...), driver.ErrNotHeld) {
+			t.Fatal("the new master does not know the lease")
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatal(err, answers)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Logf("held on the new master after %v", time.Since(began))
+	hear(t, heard, driver.Look, driver.Token{}) // what was published meanwhile may be lost
+	releases(t, d, c)
+	for tries := 0; ; tries++ { // by its own look: the subscription may not be back yet
+		second, err := other.Acquire(ctx, waiter)
+		if err == nil {
+			if second.Fence <= first.Fence {
+				t.Errorf("fence %d after %d", second.Fence, first.Fence)
+			}
+			return
+		}
+		if tries == 500 {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// replicated waits until the replica has what the master has.
+func replicated(t *testing.T, group *redistest.Group) {
+	t.Helper()
+	for range 500 {
+		at := redistest.Field(group.Master.Do("INFO", "replication"), "master_repl_offset")
+		if redistest.Field(group.Replica.Do("INFO", "replication"), "slave_repl_offset") == at {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the replica does not catch up")
+}
