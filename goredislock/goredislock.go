@@ -1,0 +1,80 @@
+// Package goredislock is redislock for those who have a go-redis client: the same scripts, the same keys and the same
+// answers, sent through it. Clients of both packages exclude each other.
+//
+//	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+//	d, err := goredislock.New(client, nil)
+//	locks, err := pawl.New(d, nil)
+//
+// # Which clients will do?
+//
+// *redis.Client, with Sentinel too (NewFailoverClient), and *redis.ClusterClient. A *redis.Ring is refused: it forgets the locks of
+// a server that it cannot reach, and asks another.
+//
+// # What is different from redislock?
+//
+// go-redis takes about three times as long for a command when many goroutines send, and cannot tell of keys that somebody
+// deleted or evicted: a holder hears of that by its next renewal. In a cluster it does not subscribe again by itself
+// after a slot has moved (v9.23.0): a waiter in that slot is then woken by its own next look.
+//
+// # Do its retries matter?
+//
+// A command is retried after an error of the network (MaxRetries, 3 by default). Acquiring and renewing twice is as good as
+// once. The release of a lease whose first answer was lost is answered with "not held", though it was: set MaxRetries
+// to -1 to have that told as what it is, an unknown outcome.
+package goredislock
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
+)
+
+// Options for a driver. The zero value, and nil, are fine.
+type Options struct {
+	// Prefix begins all keys and channels. Clients that shall exclude each other have the same one; it must not
+	// contain braces. Default: "pawl:".
+	Prefix string
+
+	// Retention is how long the last fence of a name is remembered after its last grant, at the least.
+	// Default: 24 hours; 1 minute to 30 days.
+	Retention time.Duration
+
+	// NoPush is for servers, proxies and users that cannot subscribe: waiters then ask now and then.
+	NoPush bool
+}
+
+// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.Breaker and
+// driver.Doctor.
+type Driver struct {
+	*redisscript.Driver
+}
+
+// New makes a driver over a client, which stays open when the driver is closed. Its error is a [*driver.InvalidError].
+func New(client redis.UniversalClient, o *Options) (*Driver, error) {
+	s := &sender{client: client}
+	switch c := client.(type) {
+	case nil:
+		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
+	case *redis.Ring:
+		return nil, &driver.InvalidError{
+			What: "client", Problem: "is a Ring, which asks another server when one cannot be reached, and so grants a lock twice",
+			Allowed: "a *redis.Client or a *redis.ClusterClient",
+		}
+	case *redis.Client:
+		s.where = c.Options().Addr
+	case *redis.ClusterClient:
+		s.cluster, s.where = c, "cluster"
+	}
+	own := Options{}
+	if o != nil {
+		own = *o
+	}
+	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush}
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	return &Driver{redisscript.New(s, options)}, nil
+}

@@ -1,0 +1,119 @@
+package goredislock_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
+
+// owning is a driver that closes the client that was opened for it.
+type owning struct {
+	*goredislock.Driver
+	client redis.UniversalClient
+	once   sync.Once
+	err    error
+}
+
+func (o *owning) Close() error {
+	o.once.Do(func() { o.err = errors.Join(o.Driver.Close(), o.client.Close()) })
+	return o.err
+}
+
+func over(t testing.TB, client redis.UniversalClient) driver.Driver {
+	t.Helper()
+	d, err := goredislock.New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &owning{Driver: d, client: client}
+}
+
+func TestConformance(t *testing.T) {
+	server := redistest.Start(t)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver { return over(t, redis.NewClient(&redis.Options{Addr: server.Addr})) },
+		Unit: time.Second,
+	})
+}
+
+func TestConformanceOnACluster(t *testing.T) {
+	nodes := redistest.StartCluster(t, 3)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver {
+			return over(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
+		},
+		Unit: time.Second,
+	})
+}
+
+func TestRingIsRefused(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	defer ring.Close()
+	for _, client := range []redis.UniversalClient{ring, nil} {
+		if _, err := goredislock.New(client, nil); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%v; want ErrInvalid", err)
+		}
+	}
+}
+
+// Both packages lock the same names, and wake each other's waiters.
+func TestExcludesTheClientsOfRedislock(t *testing.T) {
+	ctx := context.Background()
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close()
+	one, err := goredislock.New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	two, err := redislock.Open(ctx, "redis://"+server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Minute, WaitTTL: time.Minute, Queue: true}
+	next := c
+	next.Token = driver.NewToken()
+	if _, err := one.Acquire(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan driver.Signal, 100)
+	defer two.Listen(func(s driver.Signal) { heard <- s })()
+	if _, err := two.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	if err := one.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		select {
+		case s := <-heard:
+			if s.Kind == driver.Granted && s.Token == next.Token {
+				return
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("nobody was told")
+		}
+	}
+}

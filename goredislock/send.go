@@ -1,0 +1,170 @@
+package goredislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/internal/redisscript"
+)
+
+// sender sends the scripts through go-redis. It is a redisscript.Sender.
+type sender struct {
+	client  redis.UniversalClient
+	cluster *redis.ClusterClient // nil if it is none
+	where   string
+}
+
+// Run implements redisscript.Sender.
+func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
+	cmd := s.client.EvalSha(ctx, script.SHA, c.Keys, anys(c.Args)...)
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		cmd = s.client.Eval(ctx, script.Source, c.Keys, anys(c.Args)...)
+	}
+	return reply(cmd)
+}
+
+// RunAll implements redisscript.Sender.
+func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls []redisscript.Call) []redisscript.Reply {
+	cmds := make([]*redis.Cmd, len(calls))
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, c := range calls {
+			cmds[i] = p.EvalSha(ctx, script.SHA, c.Keys, anys(c.Args)...)
+		}
+		return nil
+	})
+	replies := make([]redisscript.Reply, len(calls))
+	for i, cmd := range cmds {
+		switch {
+		case cmd == nil: // the pipeline was never filled
+			replies[i].Err = err
+		case redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT"):
+			replies[i] = s.Run(ctx, script, calls[i])
+		default:
+			replies[i] = reply(cmd)
+		}
+	}
+	return replies
+}
+
+func anys(args []string) []any {
+	out := make([]any, len(args))
+	for i, a := range args {
+		out[i] = a
+	}
+	return out
+}
+
+var errAnswer = errors.New("the server answered something else than a script does")
+
+func reply(cmd *redis.Cmd) redisscript.Reply {
+	v, err := cmd.Result()
+	if err != nil {
+		return redisscript.Reply{Err: err}
+	}
+	switch v := v.(type) {
+	case int64:
+		return redisscript.Reply{Int: v}
+	case string:
+		if v != "" {
+			return redisscript.Reply{Text: v}
+		}
+	}
+	return redisscript.Reply{Err: errAnswer}
+}
+
+// Scan implements redisscript.Sender.
+func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)) error {
+	if s.cluster == nil {
+		return scan(ctx, s.client, pattern, f)
+	}
+	var mu sync.Mutex // ForEachMaster asks them side by side
+	return s.cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		return scan(ctx, node, pattern, func(keys []string) {
+			mu.Lock()
+			defer mu.Unlock()
+			f(keys)
+		})
+	})
+}
+
+func scan(ctx context.Context, node redis.Cmdable, pattern string, f func(keys []string)) error {
+	for cursor := uint64(0); ; {
+		keys, next, err := node.Scan(ctx, cursor, pattern, 1000).Result()
+		if err != nil {
+			return err
+		}
+		f(keys)
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// Do implements redisscript.Sender.
+func (s *sender) Do(ctx context.Context, command ...string) (string, error) {
+	v, err := s.client.Do(ctx, anys(command)...).Result()
+	return flat(v), err
+}
+
+// flat is an answer as text: of a list or a map, each element in a line.
+func flat(v any) string {
+	var b strings.Builder
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			b.WriteString(flat(e) + "\n")
+		}
+	case map[any]any:
+		for k, e := range v {
+			b.WriteString(flat(k) + "\n" + flat(e) + "\n")
+		}
+	case nil:
+	default:
+		return fmt.Sprint(v)
+	}
+	return b.String()
+}
+
+// Receive implements redisscript.Sender. go-redis subscribes again by itself when a connection was lost, and confirms it
+// each time.
+func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
+	var ps *redis.PubSub
+	if sharded {
+		ps = s.client.SSubscribe(ctx, channel)
+	} else {
+		ps = s.client.Subscribe(ctx, channel)
+	}
+	defer ps.Close() // its connection is its own, so the server forgets the subscription with it
+	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
+	defer stop()
+	for {
+		m, err := ps.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		switch m := m.(type) {
+		case *redis.Subscription:
+			if m.Kind == "subscribe" || m.Kind == "ssubscribe" {
+				subscribed()
+			}
+		case *redis.Message:
+			heard(m.Payload)
+		}
+	}
+}
+
+// Cluster implements redisscript.Sender.
+func (s *sender) Cluster() bool { return s.cluster != nil }
+
+// Where implements redisscript.Sender.
+func (s *sender) Where() string { return s.where }
+
+// Close implements redisscript.Sender: the client is the caller's.
+func (s *sender) Close() error { return nil }
+
+var _ redisscript.Sender = (*sender)(nil)

@@ -1,0 +1,217 @@
+package redisscript
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// damage says that what is stored, or what a script made of it, cannot be read.
+type damage struct{ problem string }
+
+func (d *damage) Error() string {
+	return "the stored entry is damaged, or written by a newer version: " + d.problem
+}
+
+// A snapshot is what a script says of a name.
+type snapshot struct {
+	now      locktable.Instant
+	entry    locktable.Entry
+	head     locktable.Instant // when the place of the first in the queue ends; 0 if nobody waits
+	position int
+}
+
+const maxPeople = 1 << 20
+
+// readSnapshot reads what people() in state.lua wrote.
+func readSnapshot(s string) (*snapshot, error) {
+	r := reader{rest: s}
+	r.take(1) // 'h' or 'e'
+	p := &snapshot{now: r.instant()}
+	p.entry.Fence, p.entry.Closed = uint64(r.instant()), r.instant()
+	p.head, p.position = r.instant(), int(r.uint32())
+	for range min(r.uint32(), maxPeople) {
+		if r.failed {
+			break
+		}
+		h := locktable.Holder{Fence: uint64(r.instant()), Run: int(r.uint32()), Weight: int(r.uint32()), Limit: int(r.uint32())}
+		h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), time.Duration(r.instant())*time.Microsecond
+		if r.byte() == 0 {
+			h.Token = held
+		}
+		h.Owner = r.claimant()
+		p.entry.Holders = append(p.entry.Holders, h)
+	}
+	for len(r.rest) > 0 && !r.failed {
+		w := locktable.Waiter{Weight: int(r.uint32()), Limit: int(r.uint32()), Since: r.instant(), Expires: r.instant()}
+		w.Owner = r.claimant()
+		p.entry.Queue = append(p.entry.Queue, w)
+	}
+	if r.failed {
+		return nil, &damage{"the holders or the queue cannot be read"}
+	}
+	return p, nil
+}
+
+// held stands for the token of a holder that does not linger. The real ones do not leave Redis.
+var held = driver.Token{1}
+
+// people is the entry as it may be shown.
+func (p *snapshot) people(name string) driver.Entry { return p.entry.People(p.now, name) }
+
+// refusal says who is in the way of a claim, and when that changes by itself, as locktable does.
+func (p *snapshot) refusal(c *driver.Claim) *driver.HeldError {
+	seen := p.people(c.Name)
+	err := &driver.HeldError{
+		Name: c.Name, Position: p.position, Fence: p.entry.Fence, Holders: seen.Holders, ClosedFor: seen.ClosedFor,
+	}
+	if err.ClosedFor > 0 {
+		err.RetryAfter = err.ClosedFor
+		return err
+	}
+	weights := int64(c.Weight)
+	for i, h := range p.entry.Holders {
+		weights += int64(h.Weight)
+		if d := p.now.Until(h.Expires.After(h.LockDelay)); i == 0 || d < err.RetryAfter {
+			err.RetryAfter = d
+		}
+	}
+	if p.head > 0 && weights <= int64(c.Limit) {
+		err.RetryAfter = min(err.RetryAfter, p.now.Until(p.head))
+	}
+	return err
+}
+
+// readGrant reads a grant: its fence, or a run of fences.
+func readGrant(p Reply, ttl time.Duration) (driver.Grant, error) {
+	if p.Text == "" {
+		if p.Int <= 0 {
+			return driver.Grant{}, &damage{"a fence below 1"}
+		}
+		return driver.Grant{Fence: uint64(p.Int), Run: 1, TTL: ttl}, nil
+	}
+	r := reader{rest: p.Text}
+	r.take(1) // 'g'
+	g := driver.Grant{Fence: uint64(r.instant()), Run: int(r.uint32()), TTL: ttl}
+	if r.failed || g.Run < 1 {
+		return driver.Grant{}, &damage{"a grant that cannot be read"}
+	}
+	return g, nil
+}
+
+// readEnd reads whether a token held something.
+func readEnd(p Reply) error {
+	if p.Text == "" {
+		if p.Int == 1 {
+			return nil
+		}
+		return driver.ErrNotHeld
+	}
+	r := reader{rest: p.Text}
+	r.take(1) // 'b'
+	closed := time.Duration(r.instant()) * time.Microsecond
+	by := r.owner()
+	if r.failed {
+		return driver.ErrNotHeld // it is all the same who broke it
+	}
+	return &driver.BrokenError{By: by, ClosedFor: closed}
+}
+
+// readSignal reads a message on one of our channels.
+func readSignal(s string) (driver.Signal, bool) {
+	r := reader{rest: s}
+	out := driver.Signal{Kind: driver.SignalKind(r.byte())}
+	copy(out.Token[:], r.take(len(out.Token)))
+	out.Fence, out.Run = uint64(r.instant()), int(r.uint32())
+	return out, !r.failed && (out.Kind == driver.Granted || out.Kind == driver.Lost)
+}
+
+// reader reads fields one after the other. After the first that is not there, everything reads as zero.
+type reader struct {
+	rest   string
+	failed bool
+}
+
+func (r *reader) take(n int) string {
+	if n < 0 || n > len(r.rest) {
+		r.failed, r.rest = true, ""
+		return ""
+	}
+	s := r.rest[:n]
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *reader) byte() byte {
+	if s := r.take(1); s != "" {
+		return s[0]
+	}
+	return 0
+}
+
+func (r *reader) uint32() uint32 {
+	if s := r.take(4); s != "" {
+		return binary.BigEndian.Uint32([]byte(s))
+	}
+	return 0
+}
+
+// instant reads a double that is a whole number, as all of ours are.
+func (r *reader) instant() locktable.Instant {
+	s := r.take(8)
+	if s == "" {
+		return 0
+	}
+	f := math.Float64frombits(binary.BigEndian.Uint64([]byte(s)))
+	if !(f >= 0 && f <= 1<<53) { // NaN is neither
+		r.failed = true
+		return 0
+	}
+	return locktable.Instant(f)
+}
+
+// claimant reads what who() wrote, with its length before it.
+func (r *reader) claimant() driver.Owner {
+	in := reader{rest: r.take(int(r.uint32()))}
+	for range 2 {
+		s := in.take(2)
+		if s == "" {
+			break
+		}
+		in.take(int(binary.BigEndian.Uint16([]byte(s))))
+	}
+	o := in.owner()
+	r.failed = r.failed || in.failed
+	return o
+}
+
+func (r *reader) owner() (o driver.Owner) {
+	o.Client, o.Host, o.PID = r.string(), r.string(), int(r.varint())
+	n := r.varint()
+	if n > driver.MaxLabels {
+		r.failed = true
+		return o
+	}
+	for range n {
+		if o.Labels == nil {
+			o.Labels = make(map[string]string, n)
+		}
+		k := r.string()
+		o.Labels[k] = r.string()
+	}
+	return o
+}
+
+func (r *reader) string() string { return r.take(int(min(r.varint(), math.MaxInt32))) }
+
+func (r *reader) varint() uint64 {
+	v, n := binary.Uvarint([]byte(r.rest[:min(len(r.rest), binary.MaxVarintLen64)]))
+	if n <= 0 {
+		r.failed, n = true, 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}

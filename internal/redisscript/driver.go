@@ -1,0 +1,225 @@
+package redisscript
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options for a Driver.
+type Options struct {
+	Prefix    string        // of all keys and channels
+	Retention time.Duration // how long the last fence of a name is remembered after its last grant
+	Push      bool          // subscribe, so that waiters are told
+	Watch     bool          // the sender is a Watcher, and will call [Driver.Invalidated]
+}
+
+// DefaultRetention is how long the last fence of a name is remembered, if nothing else is said.
+const DefaultRetention = 24 * time.Hour
+
+// Validate fills in the defaults, and refuses what cannot be used.
+func (o *Options) Validate() error {
+	if o.Prefix == "" {
+		o.Prefix = "pawl:"
+	}
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	for _, r := range o.Prefix {
+		if r == '{' || r == '}' {
+			return &driver.InvalidError{What: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
+		}
+	}
+	if o.Retention < time.Minute || o.Retention > driver.MaxTTL {
+		return &driver.InvalidError{What: "retention", Problem: "is " + o.Retention.String(), Allowed: "1m to 720h"}
+	}
+	return nil
+}
+
+// Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler, driver.Lister,
+// driver.Breaker and driver.Doctor.
+type Driver struct {
+	Options
+	sender  Sender
+	backend string // how errors name it
+	inbox   *inbox
+	watch   *watch // nil if the server does not tell of changes
+	closed  atomic.Bool
+}
+
+// New makes a driver over a client. The options have been validated.
+func New(s Sender, o Options) *Driver {
+	d := &Driver{Options: o, sender: s, backend: "redis " + s.Where()}
+	d.inbox = newInbox(s, o.Prefix, o.Push)
+	if server, ok := s.(Watcher); ok && o.Watch {
+		d.watch = newWatch(server, o.Prefix)
+		d.inbox.granted = func(t driver.Token) { d.watch.held(t, 0) }
+		d.inbox.loops.Go(func() { d.watch.run(d.inbox.life, d.lost) })
+	}
+	return d
+}
+
+// newID draws the address of a driver's signals. It is no secret, only unlike any other.
+func newID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// Acquire implements driver.Driver.
+func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := c.Validate(); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := d.ready(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	// Listen first: the signal may come before the answer that says "queued".
+	box, shard, err := d.inbox.open(ctx, &c)
+	if err != nil {
+		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
+	}
+	args := []string{claimArg(&c, d.Retention), who(box, shard, &c.Owner)}
+	if c.Force {
+		args = append(args, string(appendOwner(nil, &c.Owner)))
+	}
+	d.watch.claim(&c)
+	p := d.sender.Run(ctx, Acquire, Call{Keys: keys(d.Prefix, c.Name), Args: args})
+	if p.Err == nil && p.Text != "" && p.Text[0] == 'h' {
+		if !c.Queue {
+			d.watch.over(c.Token)
+		}
+		var seen *snapshot
+		if seen, p.Err = readSnapshot(p.Text); p.Err == nil {
+			return driver.Grant{}, seen.refusal(&c)
+		}
+	}
+	var g driver.Grant
+	if p.Err == nil {
+		g, p.Err = readGrant(p, c.TTL)
+	}
+	if p.Err != nil {
+		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, p.Err)
+	}
+	d.watch.held(c.Token, c.TTL)
+	return g, nil
+}
+
+// Renew implements driver.Driver: one script per lease, all of them in one pipeline. One script for all would have to
+// have its keys in one slot, and would stop the server for as long as it takes.
+func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, error) {
+	calls := make([]Call, len(renewals))
+	for i := range renewals {
+		l := &renewals[i]
+		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
+			return nil, err
+		}
+		calls[i] = Call{Keys: keys(d.Prefix, l.Name), Args: []string{renewArg(l, d.Retention)}}
+	}
+	if err := d.ready(ctx); err != nil || len(renewals) == 0 {
+		return nil, err
+	}
+	answers, failed := make([]error, len(renewals)), 0
+	for i, p := range d.sender.RunAll(ctx, Renew, calls) {
+		l := &renewals[i]
+		if p.Err != nil {
+			answers[i] = d.trouble(ctx, "renew", l.Name, p.Err)
+			failed++
+			continue
+		}
+		if answers[i] = readEnd(p); answers[i] != nil {
+			d.watch.over(l.Token)
+		} else {
+			d.watch.held(l.Token, l.TTL)
+		}
+	}
+	if failed == len(answers) && failed > 1 {
+		return nil, answers[0] // nothing is known of any of them
+	}
+	return answers, nil
+}
+
+// Release implements driver.Driver.
+func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("linger", l.Linger)); err != nil {
+		return err
+	}
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	d.watch.over(l.Token)
+	p := d.sender.Run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention)}})
+	if p.Err != nil {
+		return d.trouble(ctx, "release", l.Name, p.Err)
+	}
+	return readEnd(p)
+}
+
+// Break implements driver.Breaker.
+func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	err := errors.Join(driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate(), d.ready(ctx))
+	if err != nil {
+		return err
+	}
+	args := []string{breakArg(fence, delay, d.Retention), string(appendOwner(nil, &by))}
+	p := d.sender.Run(ctx, Break, Call{Keys: keys(d.Prefix, name), Args: args})
+	if p.Err != nil {
+		return d.trouble(ctx, "break", name, p.Err)
+	}
+	return readEnd(p)
+}
+
+// Entry implements driver.Driver.
+func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
+	if err := errors.Join(driver.ValidateName(name), d.ready(ctx)); err != nil {
+		return driver.Entry{}, err
+	}
+	return d.entry(ctx, name, d.sender.Run(ctx, Read, Call{Keys: keys(d.Prefix, name)}))
+}
+
+func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry, error) {
+	var seen *snapshot
+	if p.Err == nil {
+		seen, p.Err = readSnapshot(p.Text)
+	}
+	if p.Err != nil {
+		return driver.Entry{}, d.trouble(ctx, "read", name, p.Err)
+	}
+	return seen.people(name), nil
+}
+
+// Listen implements driver.Signaler.
+func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.inbox.listen(f) }
+
+// Properties implements driver.Driver.
+func (d *Driver) Properties() driver.Properties {
+	return driver.Properties{
+		Backend: "redis",
+		Clock:   "server",
+		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
+			"whose name was lost or forgotten",
+		MinTTL: driver.MinTTL,
+		Push:   d.inbox.works(),
+	}
+}
+
+// Close implements driver.Driver.
+func (d *Driver) Close() error {
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.inbox.close()
+	return d.sender.Close()
+}
+
+func (d *Driver) ready(ctx context.Context) error {
+	if d.closed.Load() {
+		return driver.ErrClosed
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,81 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// trouble gives an error of the client its place and, where somebody can do something about it, a hint. What is
+// typed already, and the end of the caller's own ctx, pass as they are.
+func (d *Driver) trouble(ctx context.Context, op, name string, err error) error {
+	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
+		return driver.ErrClosed
+	}
+	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.DeadlineExceeded)) {
+		return ctx.Err()
+	}
+	return Trouble(d.backend, op, name, err)
+}
+
+// Trouble makes a *driver.Error of what a client of Redis said.
+func Trouble(backend, op, name string, err error) error {
+	hint, permanent := advice(err)
+	return &driver.Error{Backend: backend, Op: op, Name: name, Hint: hint, Permanent: permanent, Err: err}
+}
+
+// hints is what Redis says, by what it begins with or has in it, and what to do about it. The first that fits counts.
+var hints = []struct {
+	says      string
+	permanent bool
+	hint      string
+}{
+	{"PAWLDAMAGED", true, damagedHint},
+	{"data string too short", true, damagedHint},
+	{"the stored entry is damaged", true, damagedHint},
+	{"WRONGTYPE", true, "a key of ours holds something else: is another program using our prefix? Give one of the two another prefix"},
+	{"NOAUTH", true, "the server wants a password: redis://USER:PASSWORD@HOST"},
+	{"WRONGPASS", true, "the user or the password is wrong"},
+	{"invalid password", true, "the password is wrong"}, // Redis 5
+	{"without any password configured", true, "the server has no password: leave it out of the URL"},
+	{"NOPERM", true, "the user may not do this: docs/backends.md has the ACL that is needed"},
+	{"can't run this command or subcommand", true, "the user may not do this: docs/backends.md has the ACL that is needed"},
+	{"can't access", true, "the user may not use our keys: docs/backends.md has the ACL that is needed"},
+	{"READONLY", false, "this is a replica: use the master's address, or the Sentinels' and the name of the master"},
+	{"LOADING", false, "the server is reading its data from the disk, and will answer when it is done"},
+	{"MASTERDOWN", false, "this is a replica that has lost its master"},
+	{"OOM", false, "the server's memory is full (maxmemory): leases can be renewed and released, but nothing new is granted"},
+	{"MISCONF", false, "the server cannot save its data, and refuses to write: look at its disk and its log"},
+	{"NOREPLICAS", false, "fewer replicas are connected than min-replicas-to-write asks for"},
+	{"CLUSTERDOWN", false, "the cluster has lost nodes, or slots that nobody serves: redis-cli --cluster check"},
+	{"MOVED", true, "this is a node of a cluster: give its address to a cluster client (a URL with several hosts, or ?cluster=true)"},
+	{"TRYAGAIN", false, "the slot of the name is being moved"},
+	{"BUSY", false, "another script has been running for long: SCRIPT KILL ends it if it has written nothing"},
+	{"max number of clients", false, "the server has as many connections as its maxclients allows"},
+	{"unknown command", true, "the server, or a proxy before it, lacks a command: Redis 6.2 or later is needed"},
+	{"Wrong number of args calling Redis command", true, "Redis 6.2 or later is needed"},
+	{"x509:", true, "the server's certificate is not one that this machine trusts for that host"},
+	{"first record does not look like a TLS handshake", true, "the server does not speak TLS on this port: redis:// rather than rediss://"},
+	{"deadline exceeded", false, "the server does not answer in time: can it be reached, and does it speak TLS if and only if the URL says rediss?"},
+	{"i/o timeout", false, "the server does not answer in time: can it be reached, and does it speak TLS if and only if the URL says rediss?"},
+	{"connection refused", false, "nobody listens there: is the server up, and the port right?"},
+	{"no such host", false, "the host is not known"},
+}
+
+const damagedHint = "nobody is granted this name until its keys are deleted, while nobody holds it: " +
+	"DEL PREFIX{NAME}s PREFIX{NAME}d PREFIX{NAME}l PREFIX{NAME}e"
+
+func advice(err error) (hint string, permanent bool) {
+	if d, ok := errors.AsType[*damage](err); ok {
+		return damagedHint, d != nil
+	}
+	said := err.Error()
+	for _, h := range hints {
+		if strings.Contains(said, h.says) {
+			return h.hint, h.permanent
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,223 @@
+package redisscript
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// An inbox is where the signals of one driver come in: a channel of its own, whose name is stored with its claims.
+//
+// In a cluster a message on a plain channel goes to every node. That is right for "lost", which is seldom. "Granted" is
+// not: it is published in the slot of its name, on a channel with a hash tag of that slot, so that no other node hears
+// of it. There are 16384 slots, and the driver subscribes to those in which it waits.
+type inbox struct {
+	sender  Sender
+	prefix  string
+	id      string
+	push    bool
+	life    context.Context    // until close
+	granted func(driver.Token) // called before the listeners; may be nil
+	end     context.CancelFunc
+	loops   sync.WaitGroup
+
+	mu     sync.Mutex // protects box, shards, and over in them; never held while anything is waited for
+	box    *subscription
+	shards map[uint16]*subscription
+	over   bool
+
+	listenersMu sync.Mutex // protects the list; never held while a listener is called
+	listeners   []*func(driver.Signal)
+}
+
+// A subscription is to one channel, for as long as it is wanted.
+type subscription struct {
+	channel string
+	sharded bool
+	end     context.CancelFunc
+	tried   chan struct{} // closed when the server has said yes or no for the first time
+	once    sync.Once
+	up      atomic.Bool
+	failed  atomic.Bool // since the last time that it was up
+	until   time.Time   // of the last place in the queue that it was opened for; protected by inbox.mu
+}
+
+func newInbox(s Sender, prefix string, push bool) *inbox {
+	b := &inbox{sender: s, prefix: prefix, id: newID(), push: push, shards: map[uint16]*subscription{}}
+	b.life, b.end = context.WithCancel(context.Background())
+	return b
+}
+
+// open says where the signals of a claim shall go, and makes sure that they are heard. If they cannot be, the claim
+// goes on without: whoever waits then asks now and then.
+func (b *inbox) open(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
+	if !b.push {
+		return "", "", nil
+	}
+	b.mu.Lock()
+	if b.over {
+		b.mu.Unlock()
+		return "", "", driver.ErrClosed
+	}
+	if b.box == nil {
+		b.box = b.subscribe(b.prefix+"inbox:"+b.id, false)
+	}
+	first, second := b.box, (*subscription)(nil)
+	if c.Queue && b.sender.Cluster() {
+		second = b.shard(slot(c.Name), time.Now().Add(c.WaitTTL))
+	}
+	b.mu.Unlock()
+
+	for _, s := range []*subscription{first, second} {
+		if s == nil || s.up.Load() {
+			continue
+		}
+		select {
+		case <-s.tried:
+		case <-ctx.Done():
+			return "", "", ctx.Err()
+		}
+	}
+	if second != nil && !second.refused() {
+		shard = second.channel
+	}
+	return first.channel, shard, nil
+}
+
+// try reports whether the driver's own channel can be subscribed to.
+func (b *inbox) try(ctx context.Context) bool {
+	_, _, err := b.open(ctx, &driver.Claim{})
+	return err == nil && b.works()
+}
+
+// refused reports whether the server has never let us subscribe: it may be too old for sharded channels.
+func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
+
+// maxShards is how many slots are subscribed to at once before those are left in which nobody has waited lately.
+const maxShards = 64
+
+// shard finds or makes the subscription of a slot. The caller holds the mutex.
+func (b *inbox) shard(slot uint16, until time.Time) *subscription {
+	s := b.shards[slot]
+	if s == nil {
+		if len(b.shards) >= maxShards {
+			b.leave(time.Now())
+		}
+		s = b.subscribe(b.prefix+"{"+tags()[slot]+"}inbox:"+b.id, true)
+		b.shards[slot] = s
+	}
+	if until.After(s.until) {
+		s.until = until
+	}
+	return s
+}
+
+func (b *inbox) leave(now time.Time) {
+	for slot, s := range b.shards {
+		if s.until.Before(now) {
+			s.end()
+			delete(b.shards, slot)
+		}
+	}
+}
+
+func (b *inbox) subscribe(channel string, sharded bool) *subscription {
+	ctx, end := context.WithCancel(b.life)
+	s := &subscription{channel: channel, sharded: sharded, end: end, tried: make(chan struct{})}
+	b.loops.Go(func() { b.receive(ctx, s) })
+	return s
+}
+
+// receive keeps a subscription up until ctx ends.
+func (b *inbox) receive(ctx context.Context, s *subscription) {
+	defer s.end()
+	tried := func() { s.once.Do(func() { close(s.tried) }) }
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		began := time.Now()
+		_ = b.sender.Receive(ctx, s.channel, s.sharded, func() {
+			s.up.Store(true)
+			again := s.failed.Swap(false)
+			select {
+			case <-s.tried:
+				again = true // a client that subscribes again by itself does not return in between
+			default:
+			}
+			tried()
+			if again {
+				b.deliver(driver.Signal{Kind: driver.Look}) // what was published in between is lost
+			}
+		}, func(message string) {
+			if signal, ok := readSignal(message); ok {
+				if signal.Kind == driver.Granted && b.granted != nil {
+					b.granted(signal.Token)
+				}
+				b.deliver(signal)
+			}
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		s.failed.Store(true)
+		s.up.Store(false)
+		tried()
+		if time.Since(began) > 5*time.Second {
+			pause = 10 * time.Millisecond
+		}
+		timer := time.NewTimer(pause + rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// works reports whether signals arrive, as far as it is known: before the first claim it is expected.
+func (b *inbox) works() bool {
+	if !b.push {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.box == nil || !b.box.failed.Load()
+}
+
+func (b *inbox) listen(f func(driver.Signal)) (stop func()) {
+	b.listenersMu.Lock()
+	defer b.listenersMu.Unlock()
+	b.listeners = append(b.listeners[:len(b.listeners):len(b.listeners)], &f) // deliver may be reading the old one
+	return func() {
+		b.listenersMu.Lock()
+		defer b.listenersMu.Unlock()
+		var rest []*func(driver.Signal)
+		for _, l := range b.listeners {
+			if l != &f {
+				rest = append(rest, l)
+			}
+		}
+		b.listeners = rest
+	}
+}
+
+func (b *inbox) deliver(s driver.Signal) {
+	b.listenersMu.Lock()
+	listeners := b.listeners
+	b.listenersMu.Unlock()
+	for _, f := range listeners {
+		(*f)(s)
+	}
+}
+
+// close ends all subscriptions, and waits until they have ended.
+func (b *inbox) close() {
+	b.mu.Lock()
+	b.over = true
+	b.mu.Unlock()
+	b.end()
+	b.loops.Wait()
+}

@@ -1,0 +1,86 @@
+package redisscript
+
+import (
+	"strings"
+	"sync"
+)
+
+// The keys of a name are PREFIX{NAME} and a letter. Redis Cluster hashes what is between the first { and the first }
+// after it, so all keys of one name are in one slot if the name itself has no braces: they are escaped, and with
+// them the %, so that no two names get the same keys. An empty tag would not count as one, but no name is empty.
+var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
+var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
+
+// keys are all keys of a name, as the scripts want them: S, D, L, E.
+func keys(prefix, name string) []string {
+	if strings.ContainsAny(name, "%{}") {
+		name = escaper.Replace(name)
+	}
+	n := len(prefix) + len(name) + 3
+	all := make([]byte, 0, 4*n) // one allocation for the four
+	for _, kind := range "sdle" {
+		all = append(all, prefix...)
+		all = append(all, '{')
+		all = append(all, name...)
+		all = append(all, '}', byte(kind))
+	}
+	s := string(all)
+	return []string{s[:n], s[n : 2*n], s[2*n : 3*n], s[3*n:]}
+}
+
+// nameOf is the name whose state stands at key, or false if key is another one.
+func nameOf(prefix, key string) (string, bool) {
+	rest, ok := strings.CutPrefix(key, prefix+"{")
+	if !ok {
+		return "", false
+	}
+	rest, ok = strings.CutSuffix(rest, "}s")
+	return unescaper.Replace(rest), ok
+}
+
+var globs = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`)
+
+// pattern matches the states of all names that begin with start, and no other key.
+func pattern(prefix, start string) string {
+	return globs.Replace(prefix) + "{" + globs.Replace(escaper.Replace(start)) + "*}s"
+}
+
+const slots = 16384
+
+// slot is the slot of Redis Cluster in which the keys of a name are.
+func slot(name string) uint16 {
+	return crc16(escaper.Replace(name)) % slots
+}
+
+// crc16 is the one of the cluster specification: XMODEM.
+func crc16(s string) (crc uint16) {
+	for i := range len(s) {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc
+}
+
+// tags has a hash tag for each slot, for channels: they are in the slot of the name that they are about, and there
+// are as many as slots, not as many as names.
+var tags = sync.OnceValue(func() *[slots]string {
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+	all, found := new([slots]string), 0
+	for i := 0; found < slots; i++ {
+		tag := ""
+		for n := i; n > 0 || tag == ""; n /= len(digits) {
+			tag += string(digits[n%len(digits)])
+		}
+		if at := crc16(tag) % slots; all[at] == "" {
+			all[at] = tag
+			found++
+		}
+	}
+	return all
+})

@@ -1,0 +1,82 @@
+package redisscript
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// hashSlot is the rule of the cluster specification: what is between the first { and the first } after it, unless
+// that is nothing.
+func hashSlot(key string) uint16 {
+	if _, rest, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(rest, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	return crc16(key) % slots
+}
+
+func TestCRC16IsTheOneOfTheSpecification(t *testing.T) {
+	if got := crc16("123456789"); got != 0x31c3 {
+		t.Errorf("%#x, want 0x31c3", got)
+	}
+}
+
+// odd makes names of the characters that hash tags, escapes and patterns are made of.
+func odd(n int) []string {
+	random := rand.New(rand.NewPCG(1, 2))
+	alphabet := []string{"{", "}", "%", "25", "7B", "7D", "a", "b", "*", "?", "[", "]", "\\", "s", " ", ":", "\u00e9"}
+	seen := map[string]bool{}
+	var names []string
+	for len(names) < n {
+		name := ""
+		for range 1 + random.IntN(12) {
+			name += alphabet[random.IntN(len(alphabet))]
+		}
+		if !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestAllKeysOfANameAreInOneSlotAndNoTwoNamesShareOne(t *testing.T) {
+	owners := map[string]string{}
+	for _, name := range odd(10_000) {
+		for _, key := range keys("pawl:", name) {
+			if hashSlot(key) != slot(name) {
+				t.Fatalf("%q of %q is in slot %d, not in %d", key, name, hashSlot(key), slot(name))
+			}
+			if other, dup := owners[key]; dup {
+				t.Fatalf("%q belongs to %q and to %q", key, name, other)
+			}
+			owners[key] = name
+		}
+		if back, ok := nameOf("pawl:", keys("pawl:", name)[0]); !ok || back != name {
+			t.Fatalf("%q became %q", name, back)
+		}
+	}
+}
+
+func TestEachSlotHasATagOfItsOwn(t *testing.T) {
+	for slot, tag := range tags() {
+		if channel := "pawl:{" + tag + "}inbox:0"; tag == "" || hashSlot(channel) != uint16(slot) {
+			t.Fatalf("%q is in slot %d, not in %d", channel, hashSlot(channel), slot)
+		}
+	}
+}
+
+func FuzzSnapshot(f *testing.F) {
+	f.Add("h")
+	f.Add("h" + strings.Repeat("\x00", 40) + "\xff\xff\xff\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		if p, err := readSnapshot(s); err == nil {
+			p.people("name")
+		}
+		_, _ = readSignal(s)
+		_ = readEnd(Reply{Text: s})
+		_, _ = readGrant(Reply{Text: s}, 1)
+	})
+}

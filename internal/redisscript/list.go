@@ -1,0 +1,67 @@
+package redisscript
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// page is how many entries are read in one pipeline.
+const page = 100
+
+// List implements driver.Lister: it scans the whole keyspace of each master, which takes a while where there is much
+// else, and stops nobody.
+func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		if err := d.ready(ctx); err != nil {
+			yield(driver.Entry{}, err)
+			return
+		}
+		found := map[string]bool{}
+		err := d.sender.Scan(ctx, pattern(d.Prefix, prefix), func(keys []string) {
+			for _, key := range keys {
+				if name, ok := nameOf(d.Prefix, key); ok && strings.HasPrefix(name, prefix) {
+					found[name] = true
+				}
+			}
+		})
+		if err != nil {
+			yield(driver.Entry{}, d.trouble(ctx, "list", prefix, err))
+			return
+		}
+		for names := range slices.Chunk(slices.Sorted(maps.Keys(found)), page) {
+			if !d.readPage(ctx, names, yield) {
+				return
+			}
+		}
+	}
+}
+
+func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver.Entry, error) bool) bool {
+	if err := d.ready(ctx); err != nil {
+		yield(driver.Entry{}, err)
+		return false
+	}
+	calls := make([]Call, len(names))
+	for i, name := range names {
+		calls[i].Keys = keys(d.Prefix, name)
+	}
+	for i, p := range d.sender.RunAll(ctx, Read, calls) {
+		e, err := d.entry(ctx, names[i], p)
+		if err != nil {
+			yield(driver.Entry{}, err)
+			return false
+		}
+		if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
+			continue // remembered for its fence only
+		}
+		if !yield(e, nil) {
+			return false
+		}
+	}
+	return true
+}

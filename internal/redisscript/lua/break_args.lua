@@ -1,0 +1,1 @@
+local wanted, delay, keep = unpack('>ddd', ARGV[1])

@@ -1,0 +1,7 @@
+call('ZREM', E, '') -- a script that has written something may go on when memory is full
+settle()
+local place = stands(token)
+local said = 1
+if place == 'lease' or place == 'h' then extend(place, token, now + ttl) else said = gone(token) end
+save()
+return said

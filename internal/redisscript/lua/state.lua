@@ -1,0 +1,287 @@
+-- The whole lock algorithm, as in locktable/entry.go, on what is stored of one name:
+--
+--   S  string: version, flags, last fence, closed until, kept until; then, if there are details, how long those are
+--      kept, the weights and the number of shared holders, and the number of the broken; then the exclusive holder
+--   D  hash: the details of each shared holder, of each waiter, and of each lease that was broken
+--   L  sorted set, the line: first the broken, by time (scores below 0); then the shared holders, by fence; then the
+--      waiters, by arrival (scores from 2^52)
+--   E  sorted set: when each of them expires
+--
+-- D, L and E have the same members: a token; 'l' and the fence for what lingers; 'b' and a token for the broken.
+-- S is the root: where it is missing nothing is held, and where it says that there are no details there are none.
+-- So a name that is only locked and released is one string. Times are microseconds.
+local D, L, E = KEYS[2], KEYS[3], KEYS[4]
+local ALL, WAITS, NEVER = 2147483647, 4503599627370496, 9007199254740992
+local ZERO = string.rep('\0', 16)
+local GRANTED, LOST = 1, 2
+
+local fence, closed, till = 0, 0, 0
+local kept, held, holders, broken = 0, 0, 0, 0
+local size = 0    -- of D, L and E
+local lease       -- the exclusive holder
+local more = false -- S says that there are details
+local changed = false
+
+-- What cannot be read is never taken for a free name.
+local function damaged(what) error('PAWLDAMAGED ' .. what) end
+
+local function sane(x, below) return x >= 0 and x < below and x % 1 == 0 end
+
+if s then
+  if #s < 26 then damaged('the state is too short') end
+  local v, f, at
+  v, f, fence, closed, till, at = unpack('>BBddd', s)
+  if v ~= 161 or f > 3 then damaged('the state is of another version') end
+  if not (sane(fence, WAITS) and sane(closed, NEVER) and sane(till, NEVER)) then damaged('a number is out of range') end
+  more = f >= 2
+  if more then
+    if #s < at + 23 then damaged('the state is too short') end
+    kept, held, holders, broken, at = unpack('>ddI4I4', s, at)
+    if not (sane(kept, NEVER) and sane(held, NEVER)) or held < holders then damaged('a number is out of range') end
+  end
+  if f % 2 == 1 then
+    if #s < at + 51 then damaged('the state is too short') end
+    lease = {}
+    lease.token, lease.first, lease.run, lease.since, lease.expires, lease.delay, at = unpack('>c16dI4ddd', s, at)
+    lease.who = s:sub(at)
+    if lease.first + lease.run - 1 ~= fence or lease.run < 1 or holders > 0 then damaged('the holder does not fit the fence') end
+    if not (sane(lease.since, NEVER) and sane(lease.expires, NEVER) and sane(lease.delay, NEVER)) then
+      damaged('a number is out of range')
+    end
+  elseif #s ~= at - 1 then
+    damaged('the state is too long')
+  end
+end
+
+local function count()
+  if not more then return end
+  size = call('ZCARD', L)
+  if size < holders + broken then damaged('holders are missing') end
+end
+
+local function detail(id)
+  local rec = call('HGET', D, id)
+  local expires = tonumber(call('ZSCORE', E, id) or nil)
+  if not rec or not expires then damaged('details are missing') end
+  return rec, expires
+end
+
+local function put(id, score, rec, expires)
+  call('HSET', D, id, rec)
+  call('ZADD', E, expires, id)
+  local new = call('ZADD', L, score, id)
+  size = size + new
+  return new
+end
+
+local function forget(id)
+  call('HDEL', D, id)
+  call('ZREM', L, id)
+  call('ZREM', E, id)
+  size = size - 1
+  if size == 0 then kept = 0 end -- they are gone, and so is how long they would have been kept
+end
+
+-- raise makes all of it stay until then, and somewhat longer, so that it is seldom done. It is never lowered.
+local raised = false
+local function raise(instant)
+  if instant > till then till, raised, changed = instant + keep / 8, true, true end
+end
+
+-- signal tells who stands behind a claim: 'who' begins with where it listens. Nothing depends on its arrival, so
+-- a user without the right to publish may still lock.
+local function signal(who, kind, token, first, run)
+  local n = unpack('>I2', who)
+  local box = who:sub(3, 2 + n)
+  local m = unpack('>I2', who, 3 + n)
+  local shard = who:sub(5 + n, 4 + n + m)
+  local said = pack('>Bc16dI4', kind, token, first, run)
+  if m > 0 and kind == GRANTED then
+    redis.pcall('SPUBLISH', shard, said)
+  elseif n > 0 then
+    redis.pcall('PUBLISH', box, said)
+  end
+end
+
+local function grant(token, weight, limit, run, expires, delay, who)
+  if weight ~= ALL then run = 1 end
+  local first = math.max(fence + 1, now)
+  fence = first + run - 1
+  if fence >= WAITS then damaged('fences have run out, or the clock of the server is wrong') end
+  if weight == ALL then
+    lease = { token = token, first = first, run = run, since = now, expires = expires, delay = delay, who = who }
+  else
+    put(token, first, 'h' .. pack('>dI4I4dd', first, weight, limit, now, delay) .. who, expires)
+    held, holders = held + weight, holders + 1
+  end
+  raise(math.max(expires + delay, now + keep))
+  changed = true
+  return first, run
+end
+
+-- promote grants to the head of the queue, and to the next, until one does not fit.
+local function promote()
+  while size > holders + broken and closed <= now and not lease do
+    local token = call('ZRANGE', L, broken + holders, broken + holders)[1]
+    local rec, expires = detail(token)
+    if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
+    local run, weight, limit, since, delay, at = unpack('>I4I4I4dd', rec, 2)
+    if held + weight > limit then return end
+    local who = rec:sub(at)
+    if weight == ALL then forget(token) end
+    local first
+    first, run = grant(token, weight, limit, run, expires, delay, who)
+    signal(who, GRANTED, token, first, run)
+  end
+end
+
+-- settle removes what has expired, then grants to the head of the queue while it fits.
+local function settle()
+  if not s and call('EXISTS', D, L, E) > 0 then
+    call('UNLINK', D, L, E) -- somebody deleted the name, but not all of it
+  end
+  count()
+  if lease and lease.expires <= now then
+    if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) end
+    lease, changed = nil, true
+  end
+  if size > 0 then
+    local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
+    for i = 1, #dead, 2 do
+      local id = dead[i]
+      if #id == 17 then
+        broken, changed = broken - 1, true
+      else
+        local rec = call('HGET', D, id)
+        if not rec then damaged('details are missing') end
+        if rec:sub(1, 1) == 'h' then
+          local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
+          held, holders, changed = held - weight, holders - 1, true
+          if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
+        end
+      end
+      forget(id)
+    end
+  end
+  if closed <= now then closed = 0 end
+  promote()
+end
+
+local function save()
+  if more ~= (size > 0) then changed = true end
+  if size > 0 and kept < till then
+    kept, changed = till + 3600000000, true -- an hour more, so that this is done about once an hour
+    local ms = math.ceil((kept - now) / 1000)
+    call('PEXPIRE', D, ms)
+    call('PEXPIRE', L, ms)
+    call('PEXPIRE', E, ms)
+  end
+  if not changed then return end
+  local f, state = 0, ''
+  if size > 0 then f, state = 2, pack('>ddI4I4', kept, held, holders, broken) end
+  if lease then
+    f = f + 1
+    state = state .. pack('>c16dI4ddd', lease.token, lease.first, lease.run, lease.since, lease.expires, lease.delay) .. lease.who
+  end
+  state = pack('>BBddd', 161, f, fence, closed, till) .. state
+  if raised then
+    call('SET', S, state, 'PX', math.ceil((till - now) / 1000))
+  else
+    call('SET', S, state, 'KEEPTTL')
+  end
+end
+
+-- stands says where a token stands: 'lease', 'h' for a shared holder, 'w' for a waiter, or nil.
+local function stands(token)
+  if token == ZERO then return end -- those that linger have it
+  if lease and lease.token == token then return 'lease' end
+  if size == 0 then return end
+  local score = tonumber(call('ZSCORE', L, token) or nil)
+  if score then return score < WAITS and 'h' or 'w', score end
+end
+
+-- extend makes the lease of a token last until then, and never shorter.
+local function extend(place, token, later)
+  if place == 'lease' then
+    if later > lease.expires then lease.expires, changed = later, true end
+    raise(lease.expires + lease.delay)
+  else
+    local rec, expires = detail(token)
+    local _, _, _, _, delay = unpack('>dI4I4dd', rec, 2)
+    if later > expires then
+      call('ZADD', E, later, token)
+      raise(later + delay)
+    end
+  end
+end
+
+-- bury takes a lease from its holder, and leaves word for it.
+local function bury(token, who, expires, by)
+  if #token ~= 16 or token == ZERO then return end
+  if broken >= 256 then
+    forget(call('ZRANGE', L, 0, 0)[1])
+    broken = broken - 1
+  end
+  broken = broken + put('b' .. token, now - WAITS, by, expires)
+  raise(expires)
+  signal(who, LOST, token, 0, 0)
+end
+
+local function take(id, by)
+  changed = true
+  if not id then
+    local l = lease
+    lease = nil
+    return bury(l.token, l.who, l.expires, by)
+  end
+  local rec, expires = detail(id)
+  local _, weight, _, _, _, at = unpack('>dI4I4dd', rec, 2)
+  held, holders = held - weight, holders - 1
+  forget(id)
+  bury(id, rec:sub(at), expires, by)
+end
+
+-- gone says why a token holds nothing, as far as it is known.
+local function gone(token)
+  local by = size > 0 and call('HGET', D, 'b' .. token)
+  if not by then return 0 end
+  return 'b' .. pack('>d', math.max(0, closed - now)) .. by
+end
+
+local function answer(first, run)
+  if run == 1 then return first end
+  return 'g' .. pack('>dI4', first, run)
+end
+
+-- people describes who holds the name, and who waits for it if asked for, for Go to show.
+local function people(kind, position, waiters)
+  local out = { '' }
+  local n, head = 0, 0
+  local function holder(first, run, weight, limit, since, expires, delay, lingers, who)
+    n = n + 1
+    out[#out + 1] = pack('>dI4I4I4dddBI4', first, run, weight, limit, since, expires, delay, lingers and 1 or 0, #who) .. who
+  end
+  if lease then
+    holder(lease.first, lease.run, ALL, ALL, lease.since, lease.expires, lease.delay, lease.token == ZERO, lease.who)
+  end
+  if holders > 0 then
+    for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do
+      local rec, expires = detail(id)
+      local first, weight, limit, since, delay, at = unpack('>dI4I4dd', rec, 2)
+      holder(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
+    end
+  end
+  if size > holders + broken then
+    for i, id in ipairs(call('ZRANGE', L, broken + holders, waiters and -1 or broken + holders)) do
+      if waiters then
+        local rec, expires = detail(id)
+        local _, weight, limit, since, _, at = unpack('>I4I4I4dd', rec, 2)
+        out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1) .. rec:sub(at)
+      else
+        head = tonumber(call('ZSCORE', E, id) or 0)
+      end
+    end
+  end
+  out[1] = kind .. pack('>ddddI4I4', now, fence, closed, head, position, n)
+  return table.concat(out)
+end

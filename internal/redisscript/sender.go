@@ -1,0 +1,47 @@
+package redisscript
+
+import "context"
+
+// A Sender is a client of Redis. Its methods may be called from many goroutines at once.
+type Sender interface {
+	// Run runs a script on the keys of one name, and sends its text along when the server does not know it. An
+	// attempt is one attempt: it does not send again after an error of the connection, for the release of a lease that
+	// is sent twice would say the second time that nothing was held. Redirections of a cluster are followed.
+	Run(ctx context.Context, s *Script, c Call) Reply
+
+	// RunAll runs a script on several names, pipelined. The calls of one name are run in order.
+	RunAll(ctx context.Context, s *Script, calls []Call) []Reply
+
+	// Scan calls f with the keys that match a pattern, on each master. Keys may come twice.
+	Scan(ctx context.Context, pattern string, f func(keys []string)) error
+
+	// Do sends a command about the server itself, to one master, and returns its answer as text.
+	Do(ctx context.Context, command ...string) (string, error)
+
+	// Receive subscribes to a channel and calls heard with each message, and subscribed each time the server has
+	// confirmed the subscription, until ctx ends or the subscription is lost. Neither may block. It leaves nothing
+	// subscribed when it returns, if the server can be told.
+	Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(message string)) error
+
+	// Cluster reports whether this is a client of a cluster, where channels belong to slots.
+	Cluster() bool
+
+	// Where says which server this is, for people: without a password.
+	Where() string
+
+	// Close frees what was opened for this driver only.
+	Close() error
+}
+
+// A Call is what a script is run on.
+type Call struct {
+	Keys []string
+	Args []string
+}
+
+// A Reply is what a script answered: a number, or else bytes.
+type Reply struct {
+	Int  int64
+	Text string
+	Err  error
+}

@@ -1,0 +1,234 @@
+package redislock_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+func TestAScriptThatTheServerForgotIsSentAgain(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	flush := func() { server.Do("SCRIPT", "FLUSH") }
+	for _, kind := range []func(string) driver.Claim{mutex, reader} {
+		c, waiter := kind("job"), queued("job")
+		gets(t, d, c)
+		flush()
+		renews(t, d, c)
+		flush()
+		if _, err := d.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+		flush()
+		if e, err := d.Entry(ctx, "job"); err != nil || len(e.Holders) != 1 || len(e.Waiters) != 1 {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		flush()
+		releases(t, d, c)
+		flush()
+		g := gets(t, d, waiter)
+		flush()
+		if err := d.Break(ctx, "job", g.Fence, 0, driver.Owner{}); err != nil {
+			t.Fatal(err)
+		}
+		flush()
+	}
+}
+
+func TestFencesRiseWhenTheServerLosesItsData(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	first := gets(t, d, mutex("job"))
+	server.Kill()
+	server.Run()
+	for tries := 0; ; tries++ { // the connection has to be made again
+		second, err := d.Acquire(ctx, mutex("job"))
+		if err == nil {
+			if second.Fence <= first.Fence {
+				t.Errorf("fence %d after %d", second.Fence, first.Fence)
+			}
+			return
+		}
+		if tries == 100 {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	c := mutex("job")
+	gets(t, d, c)
+	server.Kill()
+	began := time.Now()
+	_, err := d.Acquire(ctx, mutex("other"))
+	unavailable(t, err, false, "")
+	unavailable(t, d.Release(ctx, lease(c)), false, "")
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// Redis removes expired keys when it gets round to it. The holder's time is in the entry, so nothing waits for that.
+func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do("EVAL", "for i = 1, 200000 do redis.call('SET', 'x' .. i, '', 'PX', 1000 + i % 3000) end return 1", "0")
+	d := start(t, "redis://"+server.Addr)
+	c := mutex("job")
+	c.TTL = time.Second
+	gets(t, d, c)
+	granted := time.Now()
+	waiter := queued("job")
+	for {
+		_, err := d.Acquire(ctx, waiter)
+		if err == nil {
+			break
+		}
+		held, ok := errors.AsType[*driver.HeldError](err)
+		if !ok {
+			t.Fatal(err)
+		}
+		time.Sleep(held.RetryAfter)
+	}
+	if took := time.Since(granted); took < 900*time.Millisecond || took > 1500*time.Millisecond {
+		t.Errorf("taken over after %v; want 1 s", took)
+	}
+}
+
+func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	state := "pawl:{job}s"
+	for name, tamper := range map[string]func(){
+		"another type":    func() { server.Do("DEL", state); server.Do("LPUSH", state, "x") },
+		"empty":           func() { server.Do("SET", state, "") },
+		"text":            func() { server.Do("SET", state, "held by me until tomorrow, please") },
+		"cut off":         func() { server.Do("SET", state, string([]byte{161, 1})+strings.Repeat("\x00", 24)) },
+		"a newer version": func() { server.Do("SETRANGE", state, "0", "\xa2") },
+		"longer":          func() { server.Do("SET", state, "\xa1"+strings.Repeat("\x00", 30)) },
+		"an absurd fence": func() { server.Do("SETRANGE", state, "2", "\x7f\xf8\x00\x00\x00\x00\x00\x00") },
+		"no details":      func() { server.Do("DEL", "pawl:{job}d") },
+		"no line":         func() { server.Do("DEL", "pawl:{job}l") },
+		"details of another type": func() {
+			server.Do("DEL", "pawl:{job}l")
+			server.Do("SET", "pawl:{job}l", "x")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.Do("FLUSHALL")
+			c := reader("job")
+			gets(t, d, c)
+			tamper()
+			_, err := d.Acquire(ctx, mutex("job"))
+			unavailable(t, err, true, "")
+			answers, err := d.Renew(ctx, []driver.Lease{lease(c)})
+			if err == nil && answers[0] == nil {
+				t.Error("renewed")
+			}
+			if _, err := d.Entry(ctx, "job"); err == nil {
+				t.Error("shown")
+			}
+			gets(t, d, mutex("another name"))
+		})
+	}
+}
+
+func TestWhatTheServerRefusesIsTypedAndSaysWhatToDo(t *testing.T) {
+	server := redistest.Start(t, "--maxclients", "20")
+	for what, refusal := range map[string]struct {
+		before, after []string
+		permanent     bool
+		hint          string
+	}{
+		"a replica":   {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}, false, "replica"},
+		"full memory": {[]string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}, false, "memory is full"},
+		"no replicas": {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}, false, "min-replicas-to-write"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := start(t, "redis://"+server.Addr)
+			warm := mutex("warm")
+			gets(t, d, warm)
+			releases(t, d, warm)
+			server.Do(refusal.before...)
+			_, err := d.Acquire(ctx, mutex(what))
+			server.Do(refusal.after...)
+			unavailable(t, err, refusal.permanent, refusal.hint)
+			gets(t, d, mutex(what))
+		})
+	}
+}
+
+func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	for i, kind := range []func(string) driver.Claim{mutex, reader} {
+		name := fmt.Sprint("job", i)
+		c, waiter := kind(name), queued(name)
+		gets(t, d, c)
+		alone := kind(name + " alone")
+		gets(t, d, alone)
+		_, _ = d.Acquire(ctx, waiter)
+		server.Do("CONFIG", "SET", "maxmemory", "1")
+		for _, c := range []driver.Claim{c, alone} {
+			renews(t, d, c)
+			releases(t, d, c)
+		}
+		renews(t, d, waiter) // it was passed on
+		server.Do("CONFIG", "SET", "maxmemory", "0")
+		releases(t, d, waiter)
+	}
+}
+
+func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
+	server := redistest.Start(t, "--requirepass", "sesame")
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := nobody.Addr().String()
+	nobody.Close()
+	for url, hint := range map[string]string{
+		"redis://" + server.Addr:                        "password",
+		"redis://:hunter2@" + server.Addr:               "password",
+		"redis://joe:hunter2@" + server.Addr:            "password",
+		"rediss://:hunter2@" + server.Addr:              "TLS",
+		"redis://:hunter2@" + gone:                      "is the server up",
+		"redis://:hunter2@" + gone + "?master_set=main": "is the server up",
+		"redis://:hunter2@" + server.Addr + "/x":        "",
+		"redis://:hunter2@" + server.Addr + "?hunter=2": "",
+	} {
+		d, err := redislock.Open(ctx, url)
+		if err == nil {
+			_, err = d.Acquire(ctx, mutex("job"))
+			_ = d.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s: %v; want a hint about %q", url, err, hint)
+		}
+		if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), "hunter2") {
+			t.Errorf("%s: the error has the password: %v", url, err)
+		}
+	}
+	gets(t, start(t, "redis://:sesame@"+server.Addr), mutex("job"))
+}
+
+// unavailable wants trouble with the backend, of this kind and with this hint.
+func unavailable(t *testing.T, err error, permanent bool, hint string) {
+	t.Helper()
+	trouble, ok := errors.AsType[*driver.Error](err)
+	if !ok || !errors.Is(err, driver.ErrUnavailable) {
+		t.Fatalf("%v; want a *driver.Error", err)
+	}
+	if trouble.Permanent != permanent || !strings.Contains(trouble.Hint, hint) || !strings.HasPrefix(trouble.Backend, "redis 127.0.0.1:") {
+		t.Errorf("%+v; want permanent %v, and a hint about %q", trouble, permanent, hint)
+	}
+}

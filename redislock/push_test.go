@@ -1,0 +1,128 @@
+package redislock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// armed waits until a lease is watched: it has to have lasted for 10 ms first.
+func armed(t *testing.T, server *redistest.Server) {
+	t.Helper()
+	for range 500 {
+		if redistest.Field(server.Do("INFO", "stats"), "tracking_total_keys") != "0" {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatal("nothing is watched")
+}
+
+func TestAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
+	for how, command := range map[string][]string{
+		"deleted":     {"DEL", "pawl:{job}s"},
+		"unlinked":    {"UNLINK", "pawl:{job}s"},
+		"expired":     {"PEXPIRE", "pawl:{job}s", "1"},
+		"overwritten": {"SET", "pawl:{job}s", "x"},
+		"renamed":     {"RENAME", "pawl:{job}s", "other"},
+	} {
+		t.Run(how, func(t *testing.T) {
+			server := redistest.Start(t)
+			d := start(t, "redis://"+server.Addr)
+			heard := listen(t, d)
+			c := mutex("job")
+			gets(t, d, c)
+			armed(t, server)
+			server.Do(command...)
+			if how == "expired" {
+				time.Sleep(5 * time.Millisecond)
+				server.Do("EXISTS", "pawl:{job}s") // else Redis finds it within a tenth of a second or so
+			}
+			if took := hear(t, heard, driver.Lost, c.Token); took > time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+func TestARenewedLeaseIsStillWatched(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	heard := listen(t, d)
+	for _, c := range []driver.Claim{mutex("job"), reader("book")} {
+		gets(t, d, c)
+		armed(t, server)
+		renews(t, d, c)
+		time.Sleep(50 * time.Millisecond)
+		server.Do("DEL", "pawl:{"+c.Name+"}s")
+		hear(t, heard, driver.Lost, c.Token)
+	}
+}
+
+func TestANameThatIsDeletedBeforeItIsWatchedIsNoticed(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	heard := listen(t, d)
+	c := mutex("job")
+	gets(t, d, c)
+	server.Do("DEL", "pawl:{job}s")
+	hear(t, heard, driver.Lost, c.Token)
+}
+
+func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
+	for _, command := range [][]string{{"FLUSHALL"}, {"FLUSHDB"}, {"CLIENT", "KILL", "TYPE", "pubsub"}} {
+		t.Run(command[0], func(t *testing.T) {
+			server := redistest.Start(t)
+			d := start(t, "redis://"+server.Addr)
+			heard := listen(t, d)
+			c := mutex("job")
+			gets(t, d, c)
+			armed(t, server)
+			_, _ = redistest.Ask(server.Addr, command...)
+			hear(t, heard, driver.Look, driver.Token{})
+			// And it is heard again afterwards, once the subscription is back.
+			for !strings.Contains(server.Do("PUBSUB", "CHANNELS"), "inbox") {
+				time.Sleep(5 * time.Millisecond)
+			}
+			_ = d.Release(ctx, lease(c))
+			holder, waiter := mutex("job"), queued("job")
+			gets(t, d, holder)
+			_, _ = d.Acquire(ctx, waiter)
+			releases(t, d, holder)
+			hear(t, heard, driver.Granted, waiter.Token)
+		})
+	}
+}
+
+func TestWaitersLookWhenTheSubscriptionWasLost(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr+"?protocol=2") // a connection of its own for Pub/Sub
+	heard := listen(t, d)
+	holder, waiter := mutex("job"), queued("job")
+	gets(t, d, holder)
+	if _, err := d.Acquire(ctx, waiter); err == nil {
+		t.Fatal("granted twice")
+	}
+	server.Do("CLIENT", "KILL", "TYPE", "pubsub")
+	hear(t, heard, driver.Look, driver.Token{})
+	releases(t, d, holder)
+	hear(t, heard, driver.Granted, waiter.Token)
+}
+
+func TestWithoutPushItIsSlowerAndNotWrong(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr+"?push=false&tracking=false")
+	if d.Properties().Push {
+		t.Error("Push is true")
+	}
+	holder, waiter := mutex("job"), queued("job")
+	gets(t, d, holder)
+	if _, err := d.Acquire(ctx, waiter); err == nil {
+		t.Fatal("granted twice")
+	}
+	releases(t, d, holder)
+	gets(t, d, waiter)
+}

@@ -1,0 +1,221 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/internal/redisscript"
+)
+
+// sender sends the scripts through rueidis. It is a redisscript.Sender.
+type sender struct {
+	client rueidis.Client
+	where  string
+	close  func()
+}
+
+// Run implements redisscript.Sender. rueidis sends a command that is no read once only, whatever its own retries are set to.
+func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
+	cmd := s.client.B().Evalsha().Sha1(script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+	r := s.client.Do(ctx, cmd)
+	if unknown(r) {
+		r = s.client.Do(ctx, s.eval(script, c))
+	}
+	return reply(r)
+}
+
+// RunAll implements redisscript.Sender. rueidis keeps the order of commands for one node.
+func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls []redisscript.Call) []redisscript.Reply {
+	cmds := make(rueidis.Commands, len(calls))
+	for i, c := range calls {
+		cmds[i] = s.client.B().Evalsha().Sha1(script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+	}
+	replies := make([]redisscript.Reply, len(calls))
+	for i, r := range s.client.DoMulti(ctx, cmds...) {
+		if unknown(r) { // the first that is sent again teaches the server the script, and the others find it
+			replies[i] = s.Run(ctx, script, calls[i])
+		} else {
+			replies[i] = reply(r)
+		}
+	}
+	return replies
+}
+
+func (s *sender) eval(script *redisscript.Script, c redisscript.Call) rueidis.Completed {
+	return s.client.B().Eval().Script(script.Source).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+}
+
+// unknown reports whether the server does not know the script: it was restarted, or another node took over.
+func unknown(r rueidis.RedisResult) bool {
+	err, is := rueidis.IsRedisErr(r.Error())
+	return is && err.IsNoScript()
+}
+
+func reply(r rueidis.RedisResult) redisscript.Reply {
+	m, err := r.ToMessage()
+	if err != nil {
+		return redisscript.Reply{Err: err}
+	}
+	if m.IsInt64() {
+		n, err := m.ToInt64()
+		return redisscript.Reply{Int: n, Err: err}
+	}
+	text, err := m.ToString()
+	if err == nil && text == "" {
+		err = errEmpty
+	}
+	return redisscript.Reply{Text: text, Err: err}
+}
+
+var errEmpty = errors.New("the server answered nothing to a script")
+
+// Scan implements redisscript.Sender.
+func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)) error {
+	masters, err := s.masters(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range masters {
+		for cursor := uint64(0); ; {
+			page, err := node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(1000).Build()).AsScanEntry()
+			if err != nil {
+				return err
+			}
+			f(page.Elements)
+			if cursor = page.Cursor; cursor == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// masters are the nodes that hold the keys. Outside of a cluster it is the client itself: with Sentinel, that is the
+// master of the moment.
+func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
+	if !s.Cluster() {
+		return []rueidis.Client{s.client}, nil
+	}
+	var found []rueidis.Client
+	for _, node := range s.client.Nodes() {
+		role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+		if err != nil {
+			return nil, err
+		}
+		if len(role) > 0 {
+			if kind, _ := role[0].ToString(); kind == "master" {
+				found = append(found, node)
+			}
+		}
+	}
+	return found, nil
+}
+
+// Do implements redisscript.Sender.
+func (s *sender) Do(ctx context.Context, command ...string) (string, error) {
+	node := s.client
+	if s.Cluster() {
+		masters, err := s.masters(ctx)
+		if err != nil {
+			return "", err
+		}
+		if len(masters) > 0 {
+			node = masters[0]
+		}
+	}
+	m, err := node.Do(ctx, node.B().Arbitrary(command...).Build()).ToMessage()
+	if err != nil {
+		return "", err
+	}
+	return flat(m), nil
+}
+
+// flat is an answer as text: of a list or a map, each element in a line.
+func flat(m rueidis.RedisMessage) string {
+	if list, err := m.ToArray(); err == nil {
+		text := ""
+		for _, e := range list {
+			text += flat(e) + "\n"
+		}
+		return text
+	}
+	if pairs, err := m.ToMap(); err == nil {
+		text := ""
+		for k, v := range pairs {
+			text += k + "\n" + flat(v) + "\n"
+		}
+		return text
+	}
+	text, err := m.ToString()
+	if err != nil {
+		text = m.String()
+	}
+	return text
+}
+
+// Receive implements redisscript.Sender. The functions are called from rueidis' goroutine that reads the connection.
+//
+// With RESP2 rueidis has a connection for subscriptions beside each other one, and does not make it anew when it was
+// lost as long as the other one lives (v1.0.79): then a connection of our own serves, and is closed afterwards.
+func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
+	var confirmed atomic.Bool
+	err := receive(ctx, s.client, channel, sharded, func() { confirmed.Store(true); subscribed() }, heard)
+	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
+		return err
+	}
+	own, _ := s.client.Dedicate()
+	defer own.Close()
+	return receive(ctx, own, channel, sharded, subscribed, heard)
+}
+
+// receiver is what a client and a dedicated client have in common.
+type receiver interface {
+	B() rueidis.Builder
+	Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error
+}
+
+func receive(ctx context.Context, on receiver, channel string, sharded bool, subscribed func(), heard func(string)) error {
+	cmd := on.B().Subscribe().Channel(channel).Build()
+	if sharded {
+		cmd = on.B().Ssubscribe().Channel(channel).Build()
+	}
+	watched := rueidis.WithOnSubscriptionHook(ctx, func(e rueidis.PubSubSubscription) {
+		if e.Kind == "subscribe" || e.Kind == "ssubscribe" {
+			subscribed()
+		}
+	})
+	// What ends with ctx is only the receiving: the server would go on sending, for as long as the connection lives.
+	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, on rueidis.CommandClient) error {
+		if ctx.Err() != nil {
+			bye, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if sharded {
+				on.Do(bye, on.B().Sunsubscribe().Channel(channel).Build())
+			} else {
+				on.Do(bye, on.B().Unsubscribe().Channel(channel).Build())
+			}
+		}
+		return err
+	})
+	return on.Receive(watched, cmd, func(m rueidis.PubSubMessage) { heard(m.Message) })
+}
+
+// Cluster implements redisscript.Sender.
+func (s *sender) Cluster() bool { return s.client.Mode() == rueidis.ClientModeCluster }
+
+// Where implements redisscript.Sender.
+func (s *sender) Where() string { return s.where }
+
+// Close implements redisscript.Sender.
+func (s *sender) Close() error {
+	if s.close != nil {
+		s.close()
+	}
+	return nil
+}
+
+var _ redisscript.Sender = (*sender)(nil)

@@ -1,0 +1,215 @@
+package redislock
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, redis+unix:///PATH for a socket; " +
+	"redis://HOST1,HOST2:PORT or &addr=HOST:PORT for a cluster; the same with &master_set=NAME for Sentinel"
+
+// parsed is what a URL says.
+type parsed struct {
+	client rueidis.ClientOption
+	own    Options
+	track  bool
+	where  string // for errors: without the user and the password
+}
+
+// parseURL reads the forms that rueidis and go-redis read, and says of what it cannot read only the name: a value
+// may be a password.
+func parseURL(u *url.URL) (*parsed, error) {
+	p := &parsed{client: settings(), track: true}
+	if u.Opaque != "" || u.Fragment != "" {
+		return nil, invalid("has no // after the scheme, or a # in it")
+	}
+	if u.User != nil {
+		p.client.Username = u.User.Username()
+		p.client.Password, _ = u.User.Password()
+	}
+	secure := u.Scheme == "rediss" || u.Scheme == "valkeys"
+	if secure {
+		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if u.Scheme == "redis+unix" {
+		if u.Host != "" || u.Path == "" {
+			return nil, invalid("has no path of a socket: three slashes begin it")
+		}
+		p.client.InitAddress = []string{u.Path}
+		p.client.DialCtxFn = func(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return d.DialContext(ctx, "unix", path)
+		}
+	} else {
+		for host := range strings.SplitSeq(u.Host, ",") {
+			p.client.InitAddress = append(p.client.InitAddress, address(host))
+		}
+		if db := strings.Trim(u.Path, "/"); db != "" {
+			if err := p.setDB(db); err != nil {
+				return nil, err
+			}
+		}
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, invalid("has parameters that cannot be read")
+	}
+	for _, key := range sortedKeys(query) {
+		set := parameters[key]
+		if set == nil {
+			return nil, invalid("has the unknown parameter " + strconv.Quote(key))
+		}
+		if len(query[key]) > 1 && key != "addr" {
+			return nil, invalid("has the parameter " + key + " twice")
+		}
+		for _, v := range query[key] {
+			if err := set(p, v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p, p.finish(secure)
+}
+
+// finish is for what depends on several parts of the URL.
+func (p *parsed) finish(secure bool) error {
+	port := "6379"
+	if p.client.Sentinel.MasterSet != "" {
+		port = "26379"
+	}
+	for i, a := range p.client.InitAddress {
+		if p.client.DialCtxFn == nil && !strings.HasSuffix(a, "]") && strings.HasSuffix(a, ":") {
+			p.client.InitAddress[i] = a + port
+		}
+	}
+	if !secure && p.client.TLSConfig != nil {
+		return invalid("has parameters of TLS, and does not begin with rediss")
+	}
+	if secure && len(p.client.InitAddress) == 1 && p.client.TLSConfig.ServerName == "" {
+		p.client.TLSConfig.ServerName, _, _ = net.SplitHostPort(p.client.InitAddress[0])
+	}
+	if len(p.client.InitAddress) > 1 && p.client.SelectDB != 0 && p.client.Sentinel.MasterSet == "" {
+		return invalid("has a database number, and a cluster has no databases")
+	}
+	p.client.Sentinel.TLSConfig = p.client.TLSConfig
+	p.client.Sentinel.Dialer = p.client.Dialer
+	p.where = strings.Join(p.client.InitAddress, ",")
+	if p.client.Sentinel.MasterSet != "" {
+		p.where = p.client.Sentinel.MasterSet + " of " + p.where
+	}
+	return nil
+}
+
+// address is host:port, with nothing after the colon where the port is still to be said.
+func address(hostport string) string {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = strings.Trim(hostport, "[]"), ""
+	}
+	if host == "" {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (p *parsed) setDB(v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		return invalid("has a database that is no number")
+	}
+	p.client.SelectDB = n
+	return nil
+}
+
+// parameters are known by the names that rueidis, go-redis and redis-py have for them.
+var parameters map[string]func(p *parsed, v string) error
+
+func init() {
+	text := func(at func(p *parsed) *string) func(*parsed, string) error {
+		return func(p *parsed, v string) error { *at(p) = v; return nil }
+	}
+	span := func(key string, at func(p *parsed) *time.Duration) func(*parsed, string) error {
+		return func(p *parsed, v string) (err error) {
+			if n, e := strconv.Atoi(v); e == nil { // go-redis takes seconds without a unit
+				v = strconv.Itoa(n) + "s"
+			}
+			if *at(p), err = time.ParseDuration(v); err != nil || *at(p) <= 0 {
+				return invalid("has " + key + " that is no duration")
+			}
+			return nil
+		}
+	}
+	yes := func(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
+		return func(p *parsed, v string) error {
+			on, err := strconv.ParseBool(v)
+			if err != nil && v != "" {
+				return invalid("has " + key + " that is neither true nor false")
+			}
+			set(p, on || v == "")
+			return nil
+		}
+	}
+	master := text(func(p *parsed) *string { return &p.client.Sentinel.MasterSet })
+	parameters = map[string]func(*parsed, string) error{
+		"addr": func(p *parsed, v string) error {
+			p.client.InitAddress = append(p.client.InitAddress, address(v))
+			return nil
+		},
+		"db":                (*parsed).setDB,
+		"client_name":       text(func(p *parsed) *string { return &p.client.ClientName }),
+		"dial_timeout":      span("dial_timeout", func(p *parsed) *time.Duration { return &p.client.Dialer.Timeout }),
+		"write_timeout":     span("write_timeout", func(p *parsed) *time.Duration { return &p.client.ConnWriteTimeout }),
+		"master_set":        master,
+		"master_name":       master,
+		"sentinel_username": text(func(p *parsed) *string { return &p.client.Sentinel.Username }),
+		"sentinel_password": text(func(p *parsed) *string { return &p.client.Sentinel.Password }),
+		"cluster":           yes("cluster", func(p *parsed, on bool) { p.client.ForceSingleClient = !on }),
+		"protocol": func(p *parsed, v string) error {
+			p.client.AlwaysRESP2 = v == "2"
+			p.track = p.track && v != "2"
+			return nil
+		},
+		"skip_verify": yes("skip_verify", func(p *parsed, on bool) { p.tls().InsecureSkipVerify = on }),
+		"server_name": func(p *parsed, v string) error { p.tls().ServerName = v; return nil },
+		"ca_cert":     (*parsed).setCA,
+		"prefix":      text(func(p *parsed) *string { return &p.own.Prefix }),
+		"retention":   span("retention", func(p *parsed) *time.Duration { return &p.own.Retention }),
+		"push":        yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
+		"tracking":    yes("tracking", func(p *parsed, on bool) { p.track = on }),
+	}
+}
+
+func (p *parsed) tls() *tls.Config {
+	if p.client.TLSConfig == nil {
+		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return p.client.TLSConfig
+}
+
+func (p *parsed) setCA(path string) error {
+	pem, err := os.ReadFile(path) //nolint:gosec // the user names the file
+	pool := x509.NewCertPool()
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		return invalid("has ca_cert=" + strconv.Quote(path) + ", which cannot be read or has no certificate")
+	}
+	p.tls().RootCAs = pool
+	return nil
+}
+
+func sortedKeys(q url.Values) []string {
+	keys := make([]string, 0, len(q))
+	for k := range q {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
