@@ -18,8 +18,9 @@ type contender struct {
 
 // A client locks names. Its methods are called by many goroutines.
 type client interface {
-	// lock waits for the lock. lost is closed when the lease is lost; it may be nil.
-	lock(ctx context.Context, name string) (unlock func() error, lost <-chan struct{}, err error)
+	// lock waits for the lock. What lost returns is closed when the lease is lost; lost may be nil, and is called
+	// only where that is looked at, for it may cost something.
+	lock(ctx context.Context, name string) (unlock func() error, lost func() <-chan struct{}, err error)
 	// key is where the server keeps the lock of a name.
 	key(name string) string
 	close()
@@ -29,6 +30,8 @@ type client interface {
 func contenders() []contender {
 	return []contender{
 		{name: "raw", open: openRaw, sends: []string{"set", "evalsha", "eval"}},
+		{name: "pawl", open: openPawl, sends: scripts, renews: true, tells: true},
+		{name: "pawl (go-redis)", open: openPawlGoRedis, sends: scripts, renews: true},
 		{name: "rueidislock (1 key)", open: openRueidislock(1), sends: scripts, renews: true, tells: true},
 		{name: "rueidislock (3 keys)", open: openRueidislock(2), sends: scripts, renews: true, tells: true},
 		{name: "redsync", open: openRedsync, sends: []string{"set", "evalsha", "eval"}},

@@ -25,7 +25,7 @@ func held(name string, leases int) scenario {
 				return nil, err
 			}
 			goroutines, before := runtime.NumGoroutine(), heap()
-			losts := make([]<-chan struct{}, leases)
+			losts := make([]func() <-chan struct{}, leases)
 			unlocks := make([]func() error, leases)
 			var wg sync.WaitGroup
 			var mu sync.Mutex
@@ -53,7 +53,7 @@ func held(name string, leases int) scenario {
 			gone := 0
 			for _, lost := range losts {
 				select {
-				case <-lost:
+				case <-lost():
 					gone++
 				default:
 				}

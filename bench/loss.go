@@ -25,13 +25,14 @@ func deleted() scenario {
 				if err != nil {
 					return nil, err
 				}
+				gone := lost()
 				time.Sleep(20 * time.Millisecond)
 				began := time.Now()
 				if n := s.c.Del(context.Background(), cl.key(name)).Val(); n != 1 {
 					return nil, fmt.Errorf("%s has no key %q", c.name, cl.key(name))
 				}
 				select {
-				case <-lost:
+				case <-gone:
 					told = append(told, time.Since(began))
 				case <-time.After(15 * time.Second):
 					return nil, fmt.Errorf("%s: the holder was not told in 15 s", c.name)

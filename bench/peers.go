@@ -27,12 +27,12 @@ func openRueidislock(majority int32) func(string, time.Duration) (client, error)
 	}
 }
 
-func (r rueidisLocker) lock(ctx context.Context, name string) (func() error, <-chan struct{}, error) {
+func (r rueidisLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
 	held, cancel, err := r.l.WithContext(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() error { cancel(); return nil }, held.Done(), nil
+	return func() error { cancel(); return nil }, held.Done, nil
 }
 
 func (r rueidisLocker) key(name string) string { return "rueidislock:0:" + name }
@@ -53,7 +53,7 @@ func goRedis(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: 64})
 }
 
-func (r *redsyncLocker) lock(ctx context.Context, name string) (func() error, <-chan struct{}, error) {
+func (r *redsyncLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
 	m := r.r.NewMutex(name, redsync.WithExpiry(r.ttl), redsync.WithTries(1<<30))
 	if err := m.LockContext(ctx); err != nil {
 		return nil, nil, err
@@ -75,7 +75,7 @@ func openBsm(addr string, ttl time.Duration) (client, error) {
 	return &bsmLocker{c, bsm.New(c), ttl}, nil
 }
 
-func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, <-chan struct{}, error) {
+func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
 	if _, ok := ctx.Deadline(); !ok { // it invents one of its TTL otherwise, and gives up
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Hour)

@@ -23,7 +23,7 @@ func openRaw(addr string, ttl time.Duration) (client, error) {
 	return &raw{c, ttl}, err
 }
 
-func (r *raw) lock(ctx context.Context, name string) (func() error, <-chan struct{}, error) {
+func (r *raw) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
 	token := rand.Text()
 	for {
 		err := r.c.Do(ctx, r.c.B().Set().Key(name).Value(token).Nx().Px(r.ttl).Build()).Error()
