@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"io"
+)
+
+// chart draws the first figures of some scenarios as bars, each scenario on a scale of its own: an SVG that a
+// browser shows, light or dark.
+func chart(w io.Writer, done []measured) {
+	const left, width, row, gap = 150, 420, 18, 34
+	height := 10
+	for _, m := range done {
+		height += gap + row*len(m.results)
+	}
+	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">
+<style>text{fill:#222}.bar{fill:#9db4c0}.pawl{fill:#2a6f97}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>
+`, left+width+90, height)
+	y := 10
+	for _, m := range done {
+		fmt.Fprintf(w, `<text x="4" y="%d" font-weight="bold">%s (%s)</text>`+"\n", y+16, html.EscapeString(m.scenario.what), m.scenario.unit)
+		y += 24
+		most := 0.0
+		for _, r := range m.results {
+			if r.err == nil {
+				most = max(most, r.medians[0])
+			}
+		}
+		for _, r := range m.results {
+			class, value, label := "bar", 0.0, "failed"
+			if r.err == nil {
+				value, label = r.medians[0], short(r.medians[0])
+			}
+			if r.contender == "pawl" {
+				class = "bar pawl"
+			}
+			long := 1 + int(value/max(most, 1e-9)*width)
+			fmt.Fprintf(w, `<text x="%d" y="%d" text-anchor="end">%s</text><rect class="%s" x="%d" y="%d" width="%d" height="%d"/><text x="%d" y="%d">%s</text>`+"\n",
+				left-6, y+13, html.EscapeString(r.contender), class, left, y+2, long, row-4, left+long+5, y+13, label)
+			y += row
+		}
+		y += gap - 24
+	}
+	fmt.Fprintln(w, "</svg>")
+}

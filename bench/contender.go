@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// A contender is a lock library, as its users would set it up.
+type contender struct {
+	name string
+	// open makes a client of its own connections to a server, whose leases last ttl without a renewal.
+	open func(addr string, ttl time.Duration) (client, error)
+	// what it has, for scenarios that need it
+	renews bool     // a lease is renewed while it is held
+	tells  bool     // its holder is told of a loss
+	sends  []string // the commands that it sends to lock and unlock, besides what its scripts call
+}
+
+// A client locks names. Its methods are called by many goroutines.
+type client interface {
+	// lock waits for the lock. What lost returns is closed when the lease is lost; lost may be nil, and is called
+	// only where that is looked at, for it may cost something.
+	lock(ctx context.Context, name string) (unlock func() error, lost func() <-chan struct{}, err error)
+	// key is where the server keeps the lock of a name.
+	key(name string) string
+	close()
+}
+
+// The contenders, the floor first. What is compared with what is said by the scenarios.
+func contenders() []contender {
+	return []contender{
+		{name: "raw", open: openRaw, sends: []string{"set", "evalsha", "eval"}},
+		{name: "pawl", open: openPawl, sends: scripts, renews: true, tells: true},
+		{name: "pawl (go-redis)", open: openPawlGoRedis, sends: scripts, renews: true},
+		{name: "rueidislock (1 key)", open: openRueidislock(1), sends: scripts, renews: true, tells: true},
+		{name: "rueidislock (3 keys)", open: openRueidislock(2), sends: scripts, renews: true, tells: true},
+		{name: "redsync", open: openRedsync, sends: []string{"set", "evalsha", "eval"}},
+		{name: "bsm/redislock", open: openBsm, sends: scripts},
+	}
+}
+
+var scripts = []string{"evalsha", "eval"}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// distant is one goroutine whose server is far away: how many round trips a cycle takes. Two would be one to
+// lock and one to unlock.
+func distant(name string, roundTrip time.Duration) scenario {
+	return scenario{
+		name: name, what: fmt.Sprintf("one goroutine, the server %v away", roundTrip), unit: "round trips/cycle",
+		others: []string{"calls/cycle"}, rounds: 1,
+		run: func(s *server, c contender, length time.Duration) (figures, error) {
+			p, err := startProxy(s.addr, roundTrip)
+			if err != nil {
+				return nil, err
+			}
+			defer p.stop()
+			cl, err := c.open(p.addr(), 30*time.Second)
+			if err != nil {
+				return nil, err
+			}
+			defer cl.close()
+			if err := once(cl, "warm"); err != nil {
+				return nil, err
+			}
+			n, calls, began := 0, s.commands(c.sends), time.Now()
+			for ; time.Since(began) < length; n++ {
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				unlock, _, err := cl.lock(ctx, "far")
+				cancel()
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", c.name, errGaveUp)
+				}
+				if err := unlock(); err != nil {
+					return nil, err
+				}
+			}
+			took := time.Since(began)
+			calls = s.commands(c.sends) - calls
+			return figures{float64(took) / float64(n) / float64(roundTrip), float64(calls) / float64(n)}, nil
+		},
+	}
+}

@@ -1,0 +1,124 @@
+// Command bench runs Pawl on Redis beside its peers and the floor: one server that it starts itself, one scenario
+// after the other, the contenders in turns, and of the rounds the medians. Ratios mean more than absolute numbers.
+//
+//	go run . [-scenario own] [-only pawl,raw] [-rounds 5] [-length 2s] [-svg chart.svg]
+//
+// It needs redis-server. It is a module of its own, so that the peers are in no user's go.sum.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// measured is a scenario with its results.
+type measured struct {
+	scenario scenario
+	results  []result
+}
+
+func main() {
+	holdIfAsked()
+	pick := flag.String("scenario", "", "run those whose name begins with one of these, separated by commas; default all")
+	only := flag.String("only", "", "contenders, separated by commas; default all")
+	rounds := flag.Int("rounds", 5, "how often each contender has its turn")
+	length := flag.Duration("length", 2*time.Second, "how long a turn is, where the scenario does not say")
+	svg := flag.String("svg", "", "draw a chart to this file")
+	list := flag.Bool("list", false, "list scenarios and contenders, and run none")
+	flag.Parse()
+	if *list {
+		for _, s := range scenarios() {
+			fmt.Printf("%-14s %s\n", s.name, s.what)
+		}
+		for _, c := range contenders() {
+			fmt.Println(c.name)
+		}
+		return
+	}
+	if err := run(*pick, *only, *rounds, *length, *svg); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(pick, only string, rounds int, length time.Duration, svg string) error {
+	fmt.Printf("%s, %d cores, %s, rounds of %v\n", runtime.Version(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, length)
+	var done []measured
+	for _, s := range scenarios() {
+		if pick != "" && !slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(s.name, p) }) {
+			continue
+		}
+		var in []contender
+		for _, c := range contenders() {
+			if (only == "" || slices.Contains(strings.Split(only, ","), c.name)) && (s.fit == nil || s.fit(c)) {
+				in = append(in, c)
+			}
+		}
+		n := rounds
+		if s.rounds > 0 {
+			n = s.rounds
+		}
+		results, err := measure(s, in, n, length)
+		if err != nil {
+			return err
+		}
+		table(os.Stdout, s, results)
+		done = append(done, measured{s, results})
+	}
+	if svg == "" {
+		return nil
+	}
+	f, err := os.Create(svg)
+	if err != nil {
+		return err
+	}
+	chart(f, done)
+	return f.Close()
+}
+
+// measure gives the contenders turns, each round in another order, each on an empty server.
+func measure(s scenario, in []contender, rounds int, length time.Duration) ([]result, error) {
+	runs := make([][]figures, len(in))
+	errs := make([]error, len(in))
+	for round := range rounds {
+		for turn := range in {
+			i := (turn + round) % len(in)
+			srv, err := startServer()
+			if err != nil {
+				return nil, err
+			}
+			f, err := s.run(srv, in[i], length)
+			srv.stop()
+			if err != nil {
+				errs[i] = err
+				continue
+			}
+			runs[i] = append(runs[i], f)
+		}
+	}
+	results := make([]result, len(in))
+	for i, c := range in {
+		results[i] = result{contender: c.name}
+		if len(runs[i]) == 0 {
+			results[i].err = errs[i]
+			if errs[i] == nil {
+				results[i].err = errors.New("no round")
+			}
+			continue
+		}
+		for k := range runs[i][0] {
+			var values []float64
+			for _, f := range runs[i] {
+				values = append(values, f[k])
+			}
+			results[i].medians = append(results[i].medians, median(values))
+		}
+	}
+	return results, nil
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/goredislock"
+	_ "github.com/pawl-go/pawl/redislock"
+)
+
+// pawlLocker is Pawl with its defaults, but for the TTL.
+type pawlLocker struct {
+	c  *pawl.Client
+	rc *redis.Client // ours to close, if we made it
+}
+
+func openPawl(addr string, ttl time.Duration) (client, error) {
+	c, err := pawl.Open(context.Background(), "redis://"+addr, &pawl.Options{TTL: ttl})
+	return pawlLocker{c: c}, err
+}
+
+func openPawlGoRedis(addr string, ttl time.Duration) (client, error) {
+	rc := goRedis(addr)
+	d, err := goredislock.New(rc, nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := pawl.New(d, &pawl.Options{TTL: ttl})
+	return pawlLocker{c, rc}, err
+}
+
+func (p pawlLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	l, err := p.c.Mutex(name).Lock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() error { return l.Release(context.Background()) }, l.Done, nil
+}
+
+// key is the state of the name: the rest of what is kept of it means nothing without.
+func (p pawlLocker) key(name string) string { return "pawl:{" + name + "}" }
+
+func (p pawlLocker) close() {
+	_ = p.c.Close(context.Background())
+	if p.rc != nil {
+		_ = p.rc.Close()
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	bsm "github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+)
+
+// The peers, with their defaults but for the TTL; those that poll forever where their default gives up.
+
+type rueidisLocker struct{ l rueidislock.Locker }
+
+func openRueidislock(majority int32) func(string, time.Duration) (client, error) {
+	return func(addr string, ttl time.Duration) (client, error) {
+		l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+			ClientOption: rueidis.ClientOption{InitAddress: []string{addr}},
+			KeyMajority:  majority,
+			KeyValidity:  ttl,
+		})
+		return rueidisLocker{l}, err
+	}
+}
+
+func (r rueidisLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	held, cancel, err := r.l.WithContext(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() error { cancel(); return nil }, held.Done, nil
+}
+
+func (r rueidisLocker) key(name string) string { return "rueidislock:0:" + name }
+func (r rueidisLocker) close()                 { r.l.Close() }
+
+type redsyncLocker struct {
+	c   *redis.Client
+	r   *redsync.Redsync
+	ttl time.Duration
+}
+
+func openRedsync(addr string, ttl time.Duration) (client, error) {
+	c := goRedis(addr)
+	return &redsyncLocker{c, redsync.New(goredis.NewPool(c)), ttl}, nil
+}
+
+func goRedis(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: 64})
+}
+
+func (r *redsyncLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	m := r.r.NewMutex(name, redsync.WithExpiry(r.ttl), redsync.WithTries(1<<30))
+	if err := m.LockContext(ctx); err != nil {
+		return nil, nil, err
+	}
+	return func() error { _, err := m.UnlockContext(context.Background()); return err }, nil, nil
+}
+
+func (r *redsyncLocker) key(name string) string { return name }
+func (r *redsyncLocker) close()                 { _ = r.c.Close() }
+
+type bsmLocker struct {
+	c   *redis.Client
+	l   *bsm.Client
+	ttl time.Duration
+}
+
+func openBsm(addr string, ttl time.Duration) (client, error) {
+	c := goRedis(addr)
+	return &bsmLocker{c, bsm.New(c), ttl}, nil
+}
+
+func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	if _, ok := ctx.Deadline(); !ok { // it invents one of its TTL otherwise, and gives up
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+	}
+	// Its README's strategy for waiting, ten times as often: at 100 ms it has no chance to begin with.
+	l, err := b.l.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(10 * time.Millisecond)})
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() error { return l.Release(context.Background()) }, nil, nil
+}
+
+func (b *bsmLocker) key(name string) string { return name }
+func (b *bsmLocker) close()                 { _ = b.c.Close() }

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// raw is the floor: SET NX PX, and a script that compares and deletes, through rueidis. It has no fence, no
+// renewal and no queue; who does not get the lock tries again after a millisecond.
+type raw struct {
+	c   rueidis.Client
+	ttl time.Duration
+}
+
+var compareAndDelete = rueidis.NewLuaScript(
+	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
+
+func openRaw(addr string, ttl time.Duration) (client, error) {
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	return &raw{c, ttl}, err
+}
+
+func (r *raw) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	token := rand.Text()
+	for {
+		err := r.c.Do(ctx, r.c.B().Set().Key(name).Value(token).Nx().Px(r.ttl).Build()).Error()
+		if err == nil {
+			return func() error {
+				return compareAndDelete.Exec(context.Background(), r.c, []string{name}, []string{token}).Error()
+			}, nil, nil
+		}
+		if !rueidis.IsRedisNil(err) {
+			return nil, nil, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (r *raw) key(name string) string { return name }
+func (r *raw) close()                 { r.c.Close() }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+)
+
+// A result is what a contender reached in a scenario: the medians of its rounds.
+type result struct {
+	contender string
+	medians   figures
+	err       error // of the last round that failed, if none worked
+}
+
+// table prints one scenario. The ratio is to the first contender that worked, in favour of who is better.
+func table(w io.Writer, s scenario, results []result) {
+	fmt.Fprintf(w, "\n%s: %s\n", s.name, s.what)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "contender\t%s\tratio\t%s\t\n", s.unit, strings.Join(s.others, "\t"))
+	base := math.NaN()
+	for _, r := range results {
+		if r.err != nil {
+			fmt.Fprintf(t, "%s\tfailed\t\t%s\t\n", r.contender, r.err)
+			continue
+		}
+		if math.IsNaN(base) {
+			base = r.medians[0]
+		}
+		ratio := r.medians[0] / base
+		if !s.more {
+			ratio = base / r.medians[0]
+		}
+		fmt.Fprintf(t, "%s\t%s\t%.2f\t", r.contender, short(r.medians[0]), ratio)
+		for _, v := range r.medians[1:] {
+			fmt.Fprintf(t, "%s\t", short(v))
+		}
+		fmt.Fprintln(t)
+	}
+	_ = t.Flush()
+}
+
+// short writes a number with three digits that count.
+func short(v float64) string {
+	switch a := math.Abs(v); {
+	case math.IsNaN(v):
+		return "-"
+	case a >= 100 || v == math.Trunc(v):
+		return fmt.Sprintf("%.0f", v)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case a >= 1:
+		return fmt.Sprintf("%.2f", v)
+	default:
+		return fmt.Sprintf("%.3f", v)
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"time"
+)
+
+// A scenario is one thing to measure.
+type scenario struct {
+	name   string
+	what   string   // a sentence for the report
+	unit   string   // of the first figure
+	more   bool     // is better
+	others []string // the further figures
+	rounds int      // of the alternation; 0 is as the flag says
+	fit    func(c contender) bool
+	run    func(s *server, c contender, length time.Duration) (figures, error)
+}
+
+// figures are the results of one run: the first is the one to compare.
+type figures []float64
+
+func scenarios() []scenario {
+	return []scenario{
+		own("own-1", "one goroutine, one name", 1),
+		own("own-64", "64 goroutines on names of their own", 64),
+		own("own-1000", "1000 goroutines on names of their own", 1000),
+		shared("one-8-2ms", "8 clients on one name, 2 ms of work each time", 8, 2*time.Millisecond),
+		shared("one-64-2ms", "64 clients on one name, 2 ms of work each time", 64, 2*time.Millisecond),
+		shared("one-8", "8 clients on one name, no work", 8, 0),
+		shared("one-64", "64 clients on one name, no work", 64, 0),
+		local(),
+		held("held-10000", 10_000),
+		held("held-100000", 100_000),
+		deleted(),
+		dead(),
+		distant("latency-1ms", time.Millisecond),
+		distant("latency-30ms", 30*time.Millisecond),
+		distant("latency-300ms", 300*time.Millisecond),
+	}
+}
+
+var errGaveUp = errors.New("did not get the lock in time")

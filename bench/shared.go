@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// shared is clients with connections of their own that want one name: how long a hand-over takes, how long
+// anybody waits at the most, how fair it is, and what it costs the server.
+//
+// The mean hand-over is what is left of the time when the work is taken off, per cycle.
+func shared(name, what string, clients int, work time.Duration) scenario {
+	return scenario{
+		name: name, what: what, unit: "ms/hand-over",
+		others: []string{"longest wait ms", "Jain", "calls/cycle", "cycles"},
+		run: func(s *server, c contender, length time.Duration) (figures, error) {
+			all := make([]client, clients)
+			for i := range all {
+				cl, err := c.open(s.addr, 30*time.Second)
+				if err != nil {
+					return nil, err
+				}
+				defer cl.close()
+				all[i] = cl
+				if err := once(cl, fmt.Sprint("warm", i)); err != nil {
+					return nil, err
+				}
+			}
+			counts, longest := make([]int, clients), make([]time.Duration, clients)
+			calls, began := s.commands(c.sends), time.Now()
+			ctx, cancel := context.WithTimeout(context.Background(), length)
+			defer cancel()
+			var worked time.Duration // protected by the lock that is measured
+			var wg sync.WaitGroup
+			for i, cl := range all {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						asked := time.Now()
+						unlock, _, err := cl.lock(ctx, "one")
+						longest[i] = max(longest[i], time.Since(asked))
+						if err != nil {
+							return // the time is over: its wait counts, a cycle it is not
+						}
+						got := time.Now()
+						time.Sleep(work)
+						worked += time.Since(got)
+						_ = unlock()
+						counts[i]++
+					}
+				})
+			}
+			wg.Wait()
+			took := time.Since(began)
+			n, worst := 0, time.Duration(0)
+			for i := range all {
+				n, worst = n+counts[i], max(worst, longest[i])
+			}
+			if n == 0 {
+				return nil, errGaveUp
+			}
+			calls = s.commands(c.sends) - calls
+			return figures{
+				ms(took-worked) / float64(n), ms(worst), jain(counts), float64(calls) / float64(n), float64(n),
+			}, nil
+		},
+	}
+}
+
+func once(cl client, name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	unlock, _, err := cl.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	return unlock()
+}
+
+// local is 64 goroutines of one client that want one name.
+func local() scenario {
+	return scenario{
+		name: "local-64", what: "one process, 64 goroutines on one name", unit: "cycles/s", more: true,
+		others: []string{"server µs/cycle"},
+		run: func(s *server, c contender, length time.Duration) (figures, error) {
+			cl, err := c.open(s.addr, 30*time.Second)
+			if err != nil {
+				return nil, err
+			}
+			defer cl.close()
+			n, took, cpu, err := cycles(s, cl, 64, length, func(int) string { return "one" })
+			if err != nil {
+				return nil, err
+			}
+			return figures{float64(n) / took.Seconds(), float64(cpu.Microseconds()) / float64(max(n, 1))}, nil
+		},
+	}
+}

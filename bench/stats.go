@@ -1,0 +1,40 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// median of some runs; of an even number, the upper one.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	s := slices.Sorted(slices.Values(values))
+	return s[len(s)/2]
+}
+
+// jain is Jain's index of fairness: 1 when all got the same, 1/n when one got everything.
+func jain(counts []int) float64 {
+	var sum, squares float64
+	for _, c := range counts {
+		sum += float64(c)
+		squares += float64(c) * float64(c)
+	}
+	if squares == 0 {
+		return math.NaN()
+	}
+	return sum * sum / (float64(len(counts)) * squares)
+}
+
+// quantile of some durations, which are sorted for it.
+func quantile(d []time.Duration, q float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[min(int(q*float64(len(d))), len(d)-1)]
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
