@@ -50,6 +50,11 @@ cover: ## run the tests and say how much of the code they reach, whoever's tests
 bench: ## run the benchmarks; docs/benchmarks.md has the numbers and what each means
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) $(PKG)
 
+.PHONY: peers
+peers: NEEDS := redis-server:redis-server
+peers: needs ## run Pawl on Redis beside other lock libraries; PEERS='-scenario own -rounds 1' for a part of it
+	cd bench && go run . $(PEERS)
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
 	@set -e; for pkg in $$(go list $(PKG)); do \
