@@ -40,8 +40,8 @@ func (p pawlLocker) lock(ctx context.Context, name string) (func() error, func()
 	return func() error { return l.Release(context.Background()) }, l.Done, nil
 }
 
-// key is the state of the name: the rest of what is kept of it means nothing without.
-func (p pawlLocker) key(name string) string { return "pawl:{" + name + "}" }
+// key is the state of the name; the rest of what is kept of it means nothing without.
+func (p pawlLocker) key(name string) string { return "pawl:{" + name + "}s" }
 
 func (p pawlLocker) close() {
 	_ = p.c.Close(context.Background())
