@@ -63,6 +63,17 @@ func TestFencesRiseWhenTheServerLosesItsData(t *testing.T) {
 	}
 }
 
+func TestAFenceThatRedisCannotKeepIsAPermanentError(t *testing.T) {
+	d := start(t, "redis://"+redistest.Start(t).Addr)
+	c := mutex("job")
+	g := gets(t, d, c)
+	_, err := d.RaiseFence(ctx, lease(c), 1<<52)
+	unavailable(t, err, true, "future")
+	if again := gets(t, d, c); again.Fence != g.Fence {
+		t.Errorf("fence %d, want %d as before", again.Fence, g.Fence)
+	}
+}
+
 func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
