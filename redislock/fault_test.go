@@ -74,6 +74,32 @@ func TestAFenceThatRedisCannotKeepIsAPermanentError(t *testing.T) {
 	}
 }
 
+func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
+	server := redistest.Start(t)
+	server.Kill()
+	d := start(t, "redis://"+server.Addr+"?lazy=true")
+	for range 2 {
+		_, err := d.Acquire(ctx, mutex("job"))
+		unavailable(t, err, false, "nobody listens there")
+	}
+	server.Run()
+	holder, waiter := mutex("job"), queued("job")
+	gets(t, d, holder)
+	heard := listen(t, d)
+	_, _ = d.Acquire(ctx, waiter)
+	for range 200 { // the subscription is tried again by itself
+		if d.Properties().Push {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	releases(t, d, holder)
+	hear(t, heard, driver.Granted, waiter.Token)
+	if _, err := redislock.Open(ctx, "redis://a,b?lazy=true"); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("%v; want ErrInvalid, for a cluster cannot be lazy", err)
+	}
+}
+
 func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
