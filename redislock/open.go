@@ -143,15 +143,22 @@ func (c *clients) connectLater(o rueidis.ClientOption) (err error) {
 	o.ForceSingleClient = true
 	dial := o.DialCtxFn
 	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+		var c net.Conn
+		var err error
 		switch {
 		case !opened.Load():
 			return nil, errLater
 		case dial != nil:
-			return dial(ctx, addr, d, t)
+			c, err = dial(ctx, addr, d, t)
 		case t != nil:
-			return (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", addr)
+			c, err = (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", addr)
+		default:
+			c, err = d.DialContext(ctx, "tcp", addr)
 		}
-		return d.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, err
+		}
+		return &greeted{Conn: c, stop: context.AfterFunc(ctx, func() { _ = c.Close() })}, nil
 	}
 	for _, at := range []*rueidis.Client{&c.client, &c.push} {
 		if *at, err = rueidis.NewClient(o); err != nil && !errors.Is(err, errLater) {
@@ -161,6 +168,23 @@ func (c *clients) connectLater(o rueidis.ClientOption) (err error) {
 	}
 	opened.Store(true)
 	return nil
+}
+
+// greeted is a connection that ends with the ctx of who made it, until the server has said something. rueidis would
+// wait for that, even when ctx has ended: Close would hang for as long as a server does.
+type greeted struct {
+	net.Conn
+	stop func() bool
+	done atomic.Bool
+}
+
+func (g *greeted) Read(b []byte) (int, error) {
+	n, err := g.Conn.Read(b)
+	if n > 0 && !g.done.Load() {
+		g.done.Store(true)
+		g.stop()
+	}
+	return n, err
 }
 
 var errLater = errors.New("not connected yet")

@@ -17,6 +17,8 @@
 // redislock, but for what is about clusters, Sentinels and tracking. A URL that gives any host a port has to give the last one a port, too.
 // &addr=HOST:PORT names a further host, and is the way to write an IPv6 address.
 //
+// Servers have to be independent: no two of them a master and its replica, or on one machine.
+//
 // All clients have to name the same servers. A server that is down when the URL is opened, or later, is tried again with each
 // step, as long as a majority of them answers.
 package redlock

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,28 @@ func TestAMinorityMayBeDownAlsoWhenItIsOpened(t *testing.T) {
 		servers[(down+1)%3].Kill() // now the one that was down has to vote, or nobody is granted anything
 		last = rise(t, last, after, "job", 3)
 		rise(t, last, before, "job", 3)
+	}
+}
+
+func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	servers, _ := three(t)
+	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // the kernel accepts, and nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	began := time.Now()
+	c, err := pawl.Open(ctx, "redlock://"+servers[0].Addr+","+silent.Addr().String()+","+servers[1].Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rise(t, 0, c, "job", 5)
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
