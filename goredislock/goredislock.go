@@ -44,8 +44,8 @@ type Options struct {
 	NoPush bool
 }
 
-// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.Breaker and
-// driver.Doctor.
+// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.Breaker,
+// driver.FenceRaiser and driver.Doctor.
 type Driver struct {
 	*redisscript.Driver
 }

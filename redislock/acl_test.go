@@ -34,6 +34,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 		c, waiter := kind("job"), queued("job")
 		gets(t, d, c)
 		renews(t, d, c)
+		raises(t, d, c)
 		_, _ = d.Acquire(ctx, waiter)
 		for e, err := range d.List(ctx, "") {
 			if err != nil || e.Name != "job" || len(e.Waiters) != 1 {

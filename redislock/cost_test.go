@@ -31,6 +31,7 @@ func TestWhatEachStepRuns(t *testing.T) {
 		}
 		step("acquire", 3, func() { gets(t, d, holder) })                      // TIME GET SET
 		step("renew", 3, func() { renews(t, d, holder) })                      // TIME GET SET
+		step("raise", 4, func() { raises(t, d, holder) })                      // and ZREM
 		step("refused", 2, func() { _, _ = d.Acquire(ctx, late) })             // TIME GET
 		step("queue, the first", 12, func() { _, _ = d.Acquire(ctx, waiter) }) // and ZRANGE, HSET, 2 ZADD, 3 PEXPIRE, SET; who is ahead: ZRANGE, ZSCORE
 		step("queue, behind", 11, func() { _, _ = d.Acquire(ctx, next) })      // and ZCARD, ZRANGEBYSCORE, ZSCORE; no PEXPIRE, no SET

@@ -63,6 +63,43 @@ func TestFencesRiseWhenTheServerLosesItsData(t *testing.T) {
 	}
 }
 
+func TestAFenceThatRedisCannotKeepIsAPermanentError(t *testing.T) {
+	d := start(t, "redis://"+redistest.Start(t).Addr)
+	c := mutex("job")
+	g := gets(t, d, c)
+	_, err := d.RaiseFence(ctx, lease(c), 1<<52)
+	unavailable(t, err, true, "future")
+	if again := gets(t, d, c); again.Fence != g.Fence {
+		t.Errorf("fence %d, want %d as before", again.Fence, g.Fence)
+	}
+}
+
+func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
+	server := redistest.Start(t)
+	server.Kill()
+	d := start(t, "redis://"+server.Addr+"?lazy=true")
+	for range 2 {
+		_, err := d.Acquire(ctx, mutex("job"))
+		unavailable(t, err, false, "nobody listens there")
+	}
+	server.Run()
+	holder, waiter := mutex("job"), queued("job")
+	gets(t, d, holder)
+	heard := listen(t, d)
+	_, _ = d.Acquire(ctx, waiter)
+	for range 200 { // the subscription is tried again by itself
+		if d.Properties().Push {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	releases(t, d, holder)
+	hear(t, heard, driver.Granted, waiter.Token)
+	if _, err := redislock.Open(ctx, "redis://a,b?lazy=true"); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("%v; want ErrInvalid, for a cluster cannot be lazy", err)
+	}
+}
+
 func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)

@@ -66,6 +66,14 @@ func renews(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
+func raises(t testing.TB, d driver.FenceRaiser, c driver.Claim) {
+	t.Helper()
+	want := uint64(time.Now().Add(time.Minute).UnixMicro())
+	if got, err := d.RaiseFence(ctx, lease(c), want); err != nil || got != want {
+		t.Fatalf("RaiseFence: %d, %v; want %d", got, err, want)
+	}
+}
+
 func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	if err := d.Release(ctx, lease(c)); err != nil {

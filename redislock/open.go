@@ -2,7 +2,11 @@ package redislock
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"net"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -105,6 +109,9 @@ func dial(ctx context.Context, p *parsed, t *tracker) (*clients, error) {
 // connect opens both clients, the second with tracking if that is to be had.
 func connect(p *parsed, t *tracker) (_ *clients, err error) {
 	c := &clients{}
+	if p.lazy {
+		return c, c.connectLater(p.client)
+	}
 	if c.client, err = rueidis.NewClient(p.client); err != nil {
 		return nil, err
 	}
@@ -127,6 +134,60 @@ func connect(p *parsed, t *tracker) (_ *clients, err error) {
 	}
 	return c, nil
 }
+
+// connectLater opens both clients without a connection: rueidis makes it with the first command, and tries again with
+// each as long as it fails. A client that is to be a single one is there even when NewClient cannot connect, and
+// here it is not let to. Tracking would have to be decided before the server is known.
+func (c *clients) connectLater(o rueidis.ClientOption) (err error) {
+	var opened atomic.Bool
+	o.ForceSingleClient = true
+	dial := o.DialCtxFn
+	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+		var c net.Conn
+		var err error
+		switch {
+		case !opened.Load():
+			return nil, errLater
+		case dial != nil:
+			c, err = dial(ctx, addr, d, t)
+		case t != nil:
+			c, err = (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", addr)
+		default:
+			c, err = d.DialContext(ctx, "tcp", addr)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &greeted{Conn: c, stop: context.AfterFunc(ctx, func() { _ = c.Close() })}, nil
+	}
+	for _, at := range []*rueidis.Client{&c.client, &c.push} {
+		if *at, err = rueidis.NewClient(o); err != nil && !errors.Is(err, errLater) {
+			c.close()
+			return err
+		}
+	}
+	opened.Store(true)
+	return nil
+}
+
+// greeted is a connection that ends with the ctx of who made it, until the server has said something. rueidis would
+// wait for that, even when ctx has ended: Close would hang for as long as a server does.
+type greeted struct {
+	net.Conn
+	stop func() bool
+	done atomic.Bool
+}
+
+func (g *greeted) Read(b []byte) (int, error) {
+	n, err := g.Conn.Read(b)
+	if n > 0 && !g.done.Load() {
+		g.done.Store(true)
+		g.stop()
+	}
+	return n, err
+}
+
+var errLater = errors.New("not connected yet")
 
 // The settings of a client that is opened for a driver. A lock is a few bytes, so half a megabyte of buffers for each
 // direction of each connection is too much. Commands that change something are never sent twice by rueidis; with

@@ -15,7 +15,8 @@
 //	redis://HOST1,HOST2/DB?master_set=NAME        Sentinels, and the name of the master: &sentinel_username=, &sentinel_password=
 //
 // valkey: and valkeys: are the same as redis: and rediss:. Further parameters: client_name, dial_timeout, write_timeout,
-// protocol=2, cluster=false, prefix, retention, push=false, tracking=false.
+// protocol=2, cluster=false, prefix, retention, push=false, tracking=false; and lazy=true, to open one server without asking
+// whether it is there: the first step connects, without tracking, and each step tries again while that fails.
 //
 // # What does the server need?
 //
@@ -27,7 +28,7 @@
 //
 // Replication is asynchronous: the last grants before it can be lost, and then granted again while the first holder still
 // believes in its lease. The fence of the second is greater, so a guard at the resource refuses the first. No client
-// can promise more on Redis; several independent servers can.
+// can promise more on Redis; several independent servers can: package redlock.
 //
 // # Whose clock decides?
 //
@@ -80,8 +81,8 @@ type Options struct {
 	Where string
 }
 
-// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.Breaker and
-// driver.Doctor.
+// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.Breaker,
+// driver.FenceRaiser and driver.Doctor.
 type Driver struct {
 	*redisscript.Driver
 }

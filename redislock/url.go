@@ -23,6 +23,7 @@ type parsed struct {
 	client rueidis.ClientOption
 	own    Options
 	track  bool
+	lazy   bool
 	where  string // for errors: without the user and the password
 }
 
@@ -99,6 +100,9 @@ func (p *parsed) finish(secure bool) error {
 	}
 	if len(p.client.InitAddress) > 1 && p.client.SelectDB != 0 && p.client.Sentinel.MasterSet == "" {
 		return invalid("has a database number, and a cluster has no databases")
+	}
+	if p.lazy && (len(p.client.InitAddress) > 1 || p.client.Sentinel.MasterSet != "") {
+		return invalid("has lazy, which is for one server")
 	}
 	p.client.Sentinel.TLSConfig = p.client.TLSConfig
 	p.client.Sentinel.Dialer = p.client.Dialer
@@ -185,6 +189,7 @@ func init() {
 		"retention":   span("retention", func(p *parsed) *time.Duration { return &p.own.Retention }),
 		"push":        yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
 		"tracking":    yes("tracking", func(p *parsed, on bool) { p.track = on }),
+		"lazy":        yes("lazy", func(p *parsed, on bool) { p.lazy = on }),
 	}
 }
 

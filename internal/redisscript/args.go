@@ -42,10 +42,10 @@ func claimArg(c *driver.Claim, keep time.Duration) string {
 	if c.Force {
 		flags |= flagForce
 	}
-	b := make([]byte, 0, 64)
+	b := make([]byte, 0, 72)
 	b = append(append(b, flags), c.Token[:]...)
 	b = number(number(number(b, micros(c.TTL)), micros(c.LockDelay)), micros(keep))
-	b = number(b, micros(c.WaitTTL))
+	b = number(number(b, fenceArg(c.MinFence)), micros(c.WaitTTL))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Weight))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Limit))
 	return string(binary.BigEndian.AppendUint32(b, uint32(run)))
@@ -63,10 +63,18 @@ func releaseArg(l *driver.Lease, keep time.Duration) string {
 	return string(number(number(b, micros(l.Linger)), micros(keep)))
 }
 
-// breakArg names a fence that a script can name: there are none above 2^52.
+// fenceArg is a fence that a script can name: there are none from 2^52 on.
+func fenceArg(fence uint64) int64 { return int64(min(fence, 1<<52)) }
+
+func raiseArg(l *driver.Lease, fence uint64, keep time.Duration) string {
+	b := make([]byte, 0, 40)
+	b = append(b, l.Token[:]...)
+	return string(number(number(b, fenceArg(fence)), micros(keep)))
+}
+
 func breakArg(fence uint64, delay, keep time.Duration) string {
 	b := make([]byte, 0, 24)
-	b = number(b, int64(min(fence, 1<<52)))
+	b = number(b, fenceArg(fence))
 	return string(number(number(b, micros(delay)), micros(keep)))
 }
 

@@ -43,7 +43,7 @@ func (o *Options) Validate() error {
 }
 
 // Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler, driver.Lister,
-// driver.Breaker and driver.Doctor.
+// driver.Breaker, driver.FenceRaiser and driver.Doctor.
 type Driver struct {
 	Options
 	sender  Sender
@@ -177,6 +177,32 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 		return d.trouble(ctx, "break", name, p.Err)
 	}
 	return readEnd(p)
+}
+
+// RaiseFence implements driver.FenceRaiser.
+func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (uint64, error) {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence)); err != nil {
+		return 0, err
+	}
+	if err := d.ready(ctx); err != nil {
+		return 0, err
+	}
+	d.watch.renewing(l.Token)
+	p := d.run(ctx, Raise, Call{Keys: keys(d.Prefix, l.Name), Args: []string{raiseArg(&l, fence, d.Retention)}})
+	d.watch.held(l.Token, 0)
+	var seen *snapshot
+	switch {
+	case p.Err != nil:
+	case p.Text == "" && p.Int > 0:
+		return uint64(p.Int), nil
+	case p.Text != "" && p.Text[0] == 'h':
+		if seen, p.Err = readSnapshot(p.Text); p.Err == nil {
+			return 0, seen.refusal(&driver.Claim{Name: l.Name})
+		}
+	default:
+		return 0, readEnd(p)
+	}
+	return 0, d.trouble(ctx, "raise", l.Name, p.Err)
 }
 
 // Entry implements driver.Driver.

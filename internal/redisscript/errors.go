@@ -35,6 +35,7 @@ var hints = []struct {
 	{"PAWLDAMAGED", true, damagedHint},
 	{"data string too short", true, damagedHint},
 	{"the stored entry is damaged", true, damagedHint},
+	{"PAWLFENCE", true, "another node's clock, or fence, is far in the future"},
 	{"WRONGTYPE", true, "a key of ours holds something else: is another program using our prefix? Give one of the two another prefix"},
 	{"NOAUTH", true, "the server wants a password: redis://USER:PASSWORD@HOST"},
 	{"WRONGPASS", true, "the user or the password is wrong"},

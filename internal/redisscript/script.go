@@ -25,6 +25,7 @@ var (
 	Renew   = script("renew", "renew_fast", "state", "renew")
 	Release = script("release", "release_fast", "state", "release")
 	Break   = script("break", "break_args", "state", "break")
+	Raise   = script("raise", "raise_args", "state", "raise")
 	Read    = script("read", "state", "read")
 )
 

@@ -18,10 +18,10 @@ if force then
     for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do take(id, by) end
   end
   closed = 0
-  first, run = grant(token, weight, limit, run, now + ttl, delay, who)
+  first, run = grant(token, weight, limit, run, now + ttl, delay, who, wish)
   promote() -- beside a forced claim that is not exclusive, the head of the queue may fit
 elseif size == holders + broken and closed <= now and not lease and held + weight <= limit then
-  first, run = grant(token, weight, limit, run, now + ttl, delay, who)
+  first, run = grant(token, weight, limit, run, now + ttl, delay, who, wish)
 end
 if first then
   save()

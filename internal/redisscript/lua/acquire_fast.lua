@@ -1,12 +1,14 @@
 -- Nearly every claim is an exclusive one for a name that is free: then state.lua is not needed, whose functions
 -- would be made anew in every run. redis.calls: TIME, GET, SET.
-local flags, token, ttl, delay, keep, at = unpack('>Bc16ddd', ARGV[1])
+local flags, token, ttl, delay, keep, wish, at = unpack('>Bc16dddd', ARGV[1])
+if wish > now + 250000 then wish = now + 250000 end -- driver.MaxLead
 local who = ARGV[2]
 if flags % 2 == 1 and flags < 4 and s and #s == 26 then
   local v, f, fence, closed, till = unpack('>BBddd', s)
   if v == 161 and f == 0 and closed <= now and fence >= 0 and fence < 4503599627370496 and till < 9007199254740992 then
     local first = fence + 1
     if first < now then first = now end
+    if first < wish then first = wish end
     local expires = now + ttl
     local need = expires + delay
     if need < now + keep then need = now + keep end

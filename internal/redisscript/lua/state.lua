@@ -111,9 +111,9 @@ local function signal(who, kind, token, first, run)
   end
 end
 
-local function grant(token, weight, limit, run, expires, delay, who)
+local function grant(token, weight, limit, run, expires, delay, who, wish)
   if weight ~= ALL then run = 1 end
-  local first = math.max(fence + 1, now)
+  local first = math.max(fence + 1, now, wish)
   fence = first + run - 1
   if fence >= WAITS then damaged('fences have run out, or the clock of the server is wrong') end
   if weight == ALL then
@@ -122,7 +122,7 @@ local function grant(token, weight, limit, run, expires, delay, who)
     put(token, first, 'h' .. pack('>dI4I4dd', first, weight, limit, now, delay) .. who, expires)
     held, holders = held + weight, holders + 1
   end
-  raise(math.max(expires + delay, now + keep))
+  raise(math.max(expires + delay, now + keep, fence))
   changed = true
   return first, run
 end
@@ -138,7 +138,7 @@ local function promote()
     local who = rec:sub(at)
     if weight == ALL then forget(token) end
     local first
-    first, run = grant(token, weight, limit, run, expires, delay, who)
+    first, run = grant(token, weight, limit, run, expires, delay, who, 0)
     signal(who, GRANTED, token, first, run)
   end
 end

@@ -1,0 +1,1 @@
+local token, wanted, keep = unpack('>c16dd', ARGV[1])

@@ -1,0 +1,159 @@
+// Package redlock keeps locks in several independent Redis or Valkey servers, a majority of which decides. It is
+// quorumlock over redislock, by URL:
+//
+//	import _ "github.com/pawl-go/pawl/redlock"
+//
+//	locks, err := pawl.Open(ctx, "redlock://host1,host2,host3", nil)
+//
+// What it promises, and when a server that lost its data may come back, is in the documentation of quorumlock; what
+// it asks of each server, in that of redislock.
+//
+// # Which URLs are there?
+//
+//	redlock://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],HOST[:PORT][/DB]
+//	redlocks://...                                                      the same with TLS
+//
+// There are 3 hosts or more, and an odd number is best. User, password, database and parameters are the same for all of them, and are those of
+// redislock, but for what is about clusters, Sentinels and tracking. A URL that gives any host a port has to give the last one a port, too.
+// &addr=HOST:PORT names a further host, and is the way to write an IPv6 address.
+//
+// Servers have to be independent: no two of them a master and its replica, or on one machine.
+//
+// All clients have to name the same servers. A server that is down when the URL is opened, or later, is tried again with each
+// step, as long as a majority of them answers.
+package redlock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorumlock"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT][/DB], redlocks:// for TLS; 3 servers or more that share nothing"
+
+// schemes are ours, and what each node has instead.
+var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
+
+func init() {
+	for scheme := range schemes {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
+			d, err := open(ctx, u)
+			if err != nil {
+				return nil, err // not d: a nil *Driver would be no nil driver.Driver
+			}
+			return d, nil
+		})
+	}
+}
+
+// Open opens the servers that a URL names; the package comment has the forms. Closing the driver closes what was opened. The error is a
+// [*driver.InvalidError] or, if no majority answers, a [*driver.Error], without the password; ctx bounds only the
+// opening.
+func Open(ctx context.Context, rawURL string) (*quorumlock.Driver, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, invalid("cannot be parsed")
+	}
+	if schemes[u.Scheme] == "" {
+		return nil, invalid("begins with neither redlock: nor redlocks:")
+	}
+	return open(ctx, u)
+}
+
+func open(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
+	urls, err := split(u)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []driver.Driver
+	for _, node := range urls {
+		d, err := redislock.Open(ctx, node) // which is lazy, and does not wait
+		if err != nil {
+			shut(nodes)
+			return nil, err
+		}
+		nodes = append(nodes, d)
+	}
+	d, err := quorumlock.New(nodes, nil)
+	if err != nil {
+		shut(nodes)
+		return nil, err
+	}
+	// Whether a majority is there is known when it has answered something.
+	if _, err := d.Entry(ctx, "pawl open"); err != nil {
+		_ = d.Close()
+		if e, ok := errors.AsType[*driver.Error](err); ok {
+			e.Op, e.Name = "open", ""
+		}
+		return nil, err
+	}
+	return d, nil
+}
+
+func shut(nodes []driver.Driver) {
+	for _, d := range nodes {
+		_ = d.Close()
+	}
+}
+
+// elsewhere are parameters of redislock for what is no single server, or is decided here.
+var elsewhere = []string{"cluster", "lazy", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
+
+// split makes a URL for each node. What is wrong with all of them, redislock says.
+func split(u *url.URL) ([]string, error) {
+	if u.Opaque != "" || u.Fragment != "" {
+		return nil, invalid("has no // after the scheme, or a # in it")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, invalid("has parameters that cannot be read")
+	}
+	for _, key := range elsewhere {
+		if query.Has(key) {
+			return nil, invalid("has the parameter " + key + ", which a node of a quorum has not")
+		}
+	}
+	hosts := append(strings.Split(u.Host, ","), query["addr"]...)
+	query.Del("addr")
+	query.Set("lazy", "true")
+	var urls, known []string
+	for _, host := range hosts {
+		at := address(host)
+		switch {
+		case strings.HasPrefix(at, ":"):
+			return nil, invalid("names a host that is empty")
+		case slices.Contains(known, at):
+			return nil, invalid("names " + at + " twice, which would vote twice")
+		}
+		known = append(known, at)
+		node := url.URL{Scheme: schemes[u.Scheme], User: u.User, Host: at, Path: u.Path, RawQuery: query.Encode()}
+		urls = append(urls, node.String())
+	}
+	if len(urls) < 3 {
+		return nil, invalid("names fewer than 3 hosts, and could not lose one")
+	}
+	return urls, nil
+}
+
+// address is host:port, as it can be compared.
+func address(hostport string) string {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = strings.Trim(hostport, "[]"), ""
+	}
+	if port == "" {
+		port = "6379"
+	}
+	return net.JoinHostPort(strings.ToLower(host), port)
+}
+
+func invalid(problem string) error {
+	return &driver.InvalidError{What: "redlock URL", Problem: problem, Allowed: urlForm}
+}

@@ -1,0 +1,245 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redlock"
+)
+
+var ctx = context.Background()
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// three are servers that keep what they were told, as the nodes of a quorum should.
+func three(t *testing.T, args ...string) (servers []*redistest.Server, url string) {
+	t.Helper()
+	var addrs []string
+	for range 3 {
+		s := redistest.Start(t, args...)
+		servers, addrs = append(servers, s), append(addrs, s.Addr)
+	}
+	return servers, "redlock://" + strings.Join(addrs, ",")
+}
+
+func client(t *testing.T, url string) *pawl.Client {
+	t.Helper()
+	c, err := pawl.Open(ctx, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if err := c.Close(soon); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// cycle locks and unlocks, and returns the fence.
+func cycle(t *testing.T, c *pawl.Client, name string) uint64 {
+	t.Helper()
+	soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	lease, err := c.Mutex(name).Lock(soon)
+	if err != nil {
+		t.Fatalf("Lock: %v", err)
+	}
+	if err := lease.Release(soon); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	return lease.Fence()
+}
+
+// rise wants each cycle to have a greater fence than the last one.
+func rise(t *testing.T, last uint64, c *pawl.Client, name string, n int) uint64 {
+	t.Helper()
+	for range n {
+		next := cycle(t, c, name)
+		if next <= last {
+			t.Fatalf("fence %d after %d", next, last)
+		}
+		last = next
+	}
+	return last
+}
+
+func TestItExcludesAndHandsOver(t *testing.T) {
+	t.Parallel()
+	_, url := three(t)
+	one, two := client(t, url), client(t, url)
+	lease, err := one.Mutex("job").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.Mutex("job").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
+		t.Fatalf("TryLock: %v; want ErrHeld", err)
+	}
+	got := make(chan uint64)
+	go func() { got <- cycle(t, two, "job") }()
+	for range 500 {
+		if e, err := one.Entry(ctx, "job"); err == nil && len(e.Waiters) == 1 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := lease.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if next := <-got; next <= lease.Fence() {
+		t.Errorf("fence %d after %d", next, lease.Fence())
+	}
+}
+
+func TestAMinorityMayBeDownAlsoWhenItIsOpened(t *testing.T) {
+	t.Parallel()
+	for down := range 3 {
+		servers, url := three(t)
+		before := client(t, url)
+		last := rise(t, 0, before, "job", 3)
+		servers[down].Kill()
+		last = rise(t, last, before, "job", 3)
+		opened := time.Now()
+		after := client(t, url)
+		if took := time.Since(opened); took > 2*time.Second {
+			t.Errorf("opening took %v", took)
+		}
+		last = rise(t, last, after, "job", 3)
+
+		servers[down].Run()
+		servers[(down+1)%3].Kill() // now the one that was down has to vote, or nobody is granted anything
+		last = rise(t, last, after, "job", 3)
+		rise(t, last, before, "job", 3)
+	}
+}
+
+func TestANodeThatHangsIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	servers, _ := three(t)
+	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0") // the kernel accepts, and nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	began := time.Now()
+	c, err := pawl.Open(ctx, "redlock://"+servers[0].Addr+","+silent.Addr().String()+","+servers[1].Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rise(t, 0, c, "job", 5)
+	if err := c.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestWithoutAMajorityNothingIsGrantedAndNothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	servers, url := three(t, "--appendonly", "yes", "--appendfsync", "always")
+	c := client(t, url)
+	last := cycle(t, c, "job")
+	servers[0].Kill()
+	servers[1].Kill()
+	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, err := c.Mutex("job").TryLock(soon); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Fatalf("TryLock: %v; want ErrUnavailable", err)
+	}
+	if _, err := redlock.Open(soon, url); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "2 of 3 nodes failed, 2 are needed") {
+		t.Fatalf("Open: %v; want ErrUnavailable", err)
+	}
+	servers[0].Run()
+	servers[1].Run()
+	rise(t, last, c, "job", 3)
+	for i, s := range servers { // no node has a holder or a waiter: those have other keys, or a longer one
+		var size string
+		for range 200 {
+			if size = s.Do("STRLEN", "pawl:{job}s"); size == ":26\r\n" {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if size != ":26\r\n" || s.Do("DBSIZE") != ":1\r\n" {
+			t.Errorf("node %d: the state has %q bytes, keys: %q", i+1, size, s.Do("KEYS", "*"))
+		}
+	}
+}
+
+func TestFencesRiseWhenANodeLosesItsData(t *testing.T) {
+	t.Parallel()
+	servers, url := three(t)
+	c := client(t, url)
+	last := uint64(0)
+	for i := range 6 {
+		last = rise(t, last, c, "job", 3)
+		servers[i%3].Kill()
+		servers[i%3].Run() // without its data
+		last = rise(t, last, c, "job", 3)
+		servers[i%3].Do("FLUSHALL")
+	}
+}
+
+func TestAURLThatCannotBeIsRefusedWithoutItsPassword(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"redlock://u:sesame@a,b", "redlock://u:sesame@a", "redlock:", "redlock://", "redlock:///0",
+		"redlock://u:sesame@a,,b,c", "redlock://u:sesame@a,b,A", "redlock://u:sesame@a,b,c,b:6379",
+		"redlock://u:sesame@a:1,b,c", "redlock://u:sesame@a,b,c:sesame",
+		"redlock://u:sesame@a,b,c/x", "redlock://u:sesame@a,b,c?nosuch=sesame", "redlock://u:sesame@a,b,c?master_set=sesame",
+		"redlock://u:sesame@a,b,c?cluster=true", "redlock://u:sesame@a,b,c?lazy=false", "redlock://u:sesame@a,b,c?tracking=true",
+		"redlock://u:sesame@a,b,c?prefix={}", "redlock://u:sesame@a,b,c?skip_verify=true", "redlock://u:sesame@a,b,c#sesame",
+		"redlocks://u:sesame@a,b", "redis://a,b,c",
+	} {
+		_, err := redlock.Open(ctx, url)
+		if _, ok := errors.AsType[*driver.InvalidError](err); !ok || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v; want an InvalidError without a password", url, err)
+		}
+		if url == "redis://a,b,c" {
+			continue
+		}
+		if _, err := pawl.Open(ctx, url, nil); !errors.Is(err, pawl.ErrInvalid) || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: %v; want ErrInvalid without a password", url, err)
+		}
+	}
+}
+
+func TestUserPasswordDatabaseAndPrefixAreForAllNodes(t *testing.T) {
+	t.Parallel()
+	_, url := three(t, "--requirepass", "sesame")
+	hosts := strings.TrimPrefix(url, "redlock://")
+	c := client(t, "redlock://:sesame@"+hosts+"/3?prefix=mine:")
+	lease, err := c.Mutex("job").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client(t, "redlock://:sesame@"+hosts+"/3?prefix=mine:").Mutex("job").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("in the same place: %v; want ErrHeld", err)
+	}
+	for _, elsewhere := range []string{"/4?prefix=mine:", "/3", "/3?prefix=yours:"} {
+		cycle(t, client(t, "redlock://:sesame@"+hosts+elsewhere), "job")
+	}
+	if err := lease.Release(ctx); err != nil {
+		t.Error(err)
+	}
+	_, err = redlock.Open(ctx, "redlock://:secret@"+hosts)
+	if trouble, ok := errors.AsType[*driver.Error](err); !ok || !trouble.Permanent || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v; want a permanent error without the password", err)
+	}
+	addr := strings.Split(hosts, ",")
+	client(t, "redlock://:sesame@"+addr[0]+"?addr="+addr[1]+"&addr="+addr[2])
+}
