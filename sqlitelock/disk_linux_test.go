@@ -16,7 +16,7 @@ func mount(t *testing.T, options string) string {
 	t.Helper()
 	folder := t.TempDir()
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, options); err != nil {
-		t.Skipf("no filesystem can be mounted here (%v)", err)
+		t.Skipf("mounting a small filesystem failed (%v): run as root, where mounting is allowed", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
 	return folder

@@ -122,7 +122,7 @@ func TestARelativePathAndALinkLeadToTheSameFile(t *testing.T) {
 	t.Chdir(folder)
 	mustAcquire(t, open(t, "locks.db", nil), mutex("job"))
 	if err := os.Symlink("locks.db", "link.db"); err != nil {
-		t.Skip(err)
+		t.Skipf("no symbolic links here (%v): run where they are allowed", err)
 	}
 	if _, err := open(t, filepath.Join(folder, "link.db"), nil).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatal(err)
