@@ -26,27 +26,28 @@ const watchAfter = 10 * time.Millisecond
 type watch struct {
 	server Watcher
 	prefix string
+	began  time.Time
 	wake   chan struct{} // holds one: due is no longer empty
 
 	mu      sync.Mutex // protects all below
 	byToken map[driver.Token]watched
 	byName  map[string][]driver.Token // those that were armed once: most are over before
-	due     []driver.Token // to be armed, in the order of their grants
-	swept   time.Time
+	due     []driver.Token            // to be armed, in the order of their grants
+	swept   time.Duration
 }
 
 type watched struct {
 	name   string
-	at     time.Time // not armed before; zero while it is not granted
-	until  time.Time // it is over by then, if nobody said so before
-	listed bool      // in byName
-	armed  bool      // a change would be news: it is not our own renewal, and we have not heard of it yet
+	at     time.Duration // since watch.began: not armed before; 0 while it is not granted
+	until  time.Duration // since watch.began: it is over by then, if nobody said so before
+	listed bool          // in byName
+	armed  bool          // a change would be news: it is not our own renewal, and we have not heard of it yet
 }
 
 func newWatch(s Watcher, prefix string) *watch {
 	return &watch{
-		server: s, prefix: prefix, wake: make(chan struct{}, 1),
-		byName: map[string][]driver.Token{}, byToken: map[driver.Token]watched{}, swept: time.Now(),
+		server: s, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1),
+		byName: map[string][]driver.Token{}, byToken: map[driver.Token]watched{},
 	}
 }
 
@@ -55,22 +56,22 @@ func (w *watch) claim(c *driver.Claim) {
 	if w == nil {
 		return
 	}
-	now := time.Now()
+	now := time.Since(w.began)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.byToken[c.Token]
-	l.name, l.armed, l.until = c.Name, false, now.Add(max(c.TTL, c.WaitTTL))
+	l.name, l.armed, l.until = c.Name, false, now+max(c.TTL, c.WaitTTL)
 	w.byToken[c.Token] = l
-	if now.Sub(w.swept) > time.Minute {
+	if now-w.swept > time.Minute {
 		w.sweep(now)
 	}
 }
 
 // sweep forgets those that ended without a word. The caller holds the mutex.
-func (w *watch) sweep(now time.Time) {
+func (w *watch) sweep(now time.Duration) {
 	w.swept = now
 	for t, l := range w.byToken {
-		if l.until.Before(now) {
+		if l.until < now {
 			w.drop(t)
 		}
 	}
@@ -100,12 +101,12 @@ func (w *watch) held(t driver.Token, ttl time.Duration) {
 	if !known {
 		return
 	}
-	now := time.Now()
+	now := time.Since(w.began)
 	if ttl > 0 {
-		l.until = now.Add(ttl)
+		l.until = now + ttl
 	}
-	if l.at.IsZero() {
-		l.at = now.Add(watchAfter)
+	if l.at == 0 {
+		l.at = now + watchAfter
 	}
 	w.byToken[t] = l
 	w.due = append(w.due, t)
@@ -175,10 +176,10 @@ func (w *watch) take() []driver.Token {
 		w.due = nil
 		return nil
 	}
-	now, tokens, n := time.Now(), []driver.Token{}, 0
+	now, tokens, n := time.Since(w.began), []driver.Token{}, 0
 	for _, t := range w.due {
 		l, known := w.byToken[t]
-		if known && l.at.After(now) {
+		if known && l.at > now {
 			break
 		}
 		n++
