@@ -26,7 +26,7 @@ type snapshot struct {
 
 const maxPeople = 1 << 20
 
-// readSnapshot reads what people() in state.lua wrote.
+// readSnapshot reads what people() in people.lua wrote.
 func readSnapshot(s string) (*snapshot, error) {
 	r := reader{rest: s}
 	r.take(1) // 'h' or 'e'

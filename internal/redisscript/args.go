@@ -22,12 +22,6 @@ const (
 	otherRelease = 'E'
 )
 
-// The flags of a claim.
-const (
-	flagQueue = 1 << iota
-	flagForce
-)
-
 func number(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(float64(v)))
 }
@@ -63,10 +57,7 @@ func claimArg(c *driver.Claim, keep time.Duration, who string) string {
 func waitArg(c *driver.Claim) string {
 	b := make([]byte, 1, 17)
 	if c.Queue {
-		b[0] |= flagQueue
-	}
-	if c.Force {
-		b[0] |= flagForce
+		b[0] = 1
 	}
 	b = number(b, micros(c.WaitTTL))
 	return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit)))

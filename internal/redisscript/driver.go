@@ -93,11 +93,11 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	arg := claimArg(&c, d.Retention, d.sign(box, shard, &c.Owner))
 	d.watch.claim(&c)
 	p := d.quickly(ctx, c.Name, arg, func() Reply {
-		args := []string{arg, waitArg(&c)}
+		step, args := Acquire, []string{arg, waitArg(&c)}
 		if c.Force {
-			args = append(args, string(appendOwner(nil, &c.Owner)))
+			step, args = Steal, append(args, string(appendOwner(nil, &c.Owner)))
 		}
-		return d.run(ctx, Acquire, Call{Keys: keys(d.Prefix, c.Name), Args: args})
+		return d.run(ctx, step, Call{Keys: keys(d.Prefix, c.Name), Args: args})
 	})
 	if p.Err == nil && p.Text != "" && p.Text[0] == 'h' {
 		if !c.Queue {

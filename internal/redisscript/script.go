@@ -18,15 +18,17 @@ type Script struct {
 	SHA    string // what EVALSHA calls it
 }
 
-// Each script of one name is its quick case, if it has one; its arguments; then the whole algorithm; then the step. The
-// order matters: Lua makes the functions of the algorithm anew in each run, and the quick case returns before them.
+// Each script of one name is its quick case, if it has one; its arguments; then the algorithm, as much as is needed of it; then
+// the step. The order matters: Lua makes the functions of the algorithm anew in each run, and the quick case returns
+// before them.
 var (
-	Acquire = script("acquire", "time", "begin", "quick_acquire", "acquire_args", "state", "acquire")
-	Renew   = script("renew", "time", "begin", "quick_renew", "renew_args", "state", "renew")
-	Release = script("release", "time", "begin", "quick_release", "release_args", "state", "release")
-	Break   = script("break", "time", "begin", "break_args", "state", "break")
-	Raise   = script("raise", "time", "begin", "raise_args", "state", "raise")
-	Read    = script("read", "time", "begin", "state", "read")
+	Acquire = script("acquire", "time", "begin", "quick_acquire", "acquire_args", "state", "stands", "extend", "again", "people", "acquire")
+	Steal   = script("steal", "time", "begin", "quick_acquire", "acquire_args", "state", "stands", "extend", "again", "take", "steal")
+	Renew   = script("renew", "time", "begin", "quick_renew", "renew_args", "state", "stands", "extend", "gone", "renew")
+	Release = script("release", "time", "begin", "quick_release", "release_args", "state", "stands", "gone", "release")
+	Break   = script("break", "time", "begin", "break_args", "state", "take", "break")
+	Raise   = script("raise", "time", "begin", "raise_args", "state", "stands", "people", "gone", "raise")
+	Read    = script("read", "time", "begin", "state", "people", "read")
 )
 
 // Many runs the quick cases of several steps on as many names: KEYS[i] is the state of the name for which ARGV[i] is what

@@ -1,7 +1,8 @@
 -- The whole lock algorithm, as in locktable/entry.go, on what is stored of one name:
 --
 --   S  string: version, flags, last fence, closed until, kept until; then, if there are details, how long those are
---      kept, the weights and the number of shared holders, and the number of the broken; then the exclusive holder
+--      kept, the weights and the number of shared holders, the number of the broken, and when the first of them expires, at
+--      the earliest; then the exclusive holder
 --   D  hash: the details of each shared holder, of each waiter, and of each lease that was broken
 --   L  sorted set, the line: first the broken, by time (scores below 0); then the shared holders, by fence; then the
 --      waiters, by arrival (scores from 2^52)
@@ -17,6 +18,7 @@ local GRANTED, LOST = 1, 2
 
 local fence, closed, till = 0, 0, 0
 local kept, held, holders, broken = 0, 0, 0, 0
+local soonest = 0 -- nobody in E expires before
 local size = 0    -- of D, L and E
 local lease       -- the exclusive holder
 local more = false -- S says that there are details
@@ -35,9 +37,9 @@ if s then
   if not (sane(fence, WAITS) and sane(closed, NEVER) and sane(till, NEVER)) then damaged('a number is out of range') end
   more = f >= 2
   if more then
-    if #s < at + 23 then damaged('the state is too short') end
-    kept, held, holders, broken, at = unpack('>ddI4I4', s, at)
-    if not (sane(kept, NEVER) and sane(held, NEVER)) or held < holders then damaged('a number is out of range') end
+    if #s < at + 31 then damaged('the state is too short') end
+    kept, held, holders, broken, soonest, at = unpack('>ddI4I4d', s, at)
+    if not (sane(kept, NEVER) and sane(held, NEVER) and soonest < NEVER) or held < holders then damaged('a number is out of range') end
   end
   if f % 2 == 1 then
     if #s < at + 43 then damaged('the state is too short') end
@@ -77,6 +79,7 @@ end
 local function put(id, score, rec, expires)
   details()
   if size == 0 then call('UNLINK', D, L, E) end -- what is left if somebody deleted the name, but not all of it
+  if size == 0 or expires < soonest then soonest, changed = expires, true end
   call('HSET', D, id, rec)
   call('ZADD', E, expires, id)
   local new = call('ZADD', L, score, id)
@@ -132,12 +135,13 @@ end
 -- promote grants to the head of the queue, and to the next, until one does not fit.
 local function promote()
   while size > holders + broken and closed <= now and not lease do
-    local token = call('ZRANGE', L, broken + holders, broken + holders)[1]
+    local at = tostring(broken + holders)
+    local token = call('ZRANGE', L, at, at)[1]
     local rec, expires = detail(token)
     if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
-    local run, weight, limit, since, delay, at = unpack('>I4I4I4dd', rec, 2)
+    local run, weight, limit, _, delay, rest = unpack('>I4I4I4dd', rec, 2)
     if held + weight > limit then return end
-    local who = rec:sub(at)
+    local who = rec:sub(rest)
     if weight == ALL then forget(token) end
     local first
     first, run = grant(token, weight, limit, run, expires, delay, who, 0)
@@ -152,23 +156,25 @@ local function settle()
     if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) end
     lease, changed = nil, true
   end
-  if size > 0 then
+  if size > 0 and soonest <= now then
     local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
     for i = 1, #dead, 2 do
       local id = dead[i]
       if #id == 17 then
-        broken, changed = broken - 1, true
+        broken = broken - 1
       else
         local rec = call('HGET', D, id)
         if not rec then damaged('details are missing') end
         if rec:sub(1, 1) == 'h' then
           local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
-          held, holders, changed = held - weight, holders - 1, true
+          held, holders = held - weight, holders - 1
           if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
         end
       end
       forget(id)
     end
+    changed = true
+    if size > 0 then soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0) end
   end
   if closed <= now then closed = 0 end
   promote()
@@ -178,14 +184,14 @@ local function save()
   if more ~= (size > 0) then changed = true end
   if size > 0 and kept < till then
     kept, changed = till + 3600000000, true -- an hour more, so that this is done about once an hour
-    local ms = math.ceil((kept - now) / 1000)
+    local ms = string.format('%d', math.ceil((kept - now) / 1000))
     call('PEXPIRE', D, ms)
     call('PEXPIRE', L, ms)
     call('PEXPIRE', E, ms)
   end
   if not changed then return end
   local f, state = 0, ''
-  if size > 0 then f, state = 2, pack('>ddI4I4', kept, held, holders, broken) end
+  if size > 0 then f, state = 2, pack('>ddI4I4d', kept, held, holders, broken, soonest) end
   if lease then
     f = f + 1
     state = state .. pack('>ddI4c16d', lease.expires, lease.since, lease.run, lease.token, lease.delay) .. lease.who
@@ -196,94 +202,4 @@ local function save()
   else
     call('SET', S, state, 'KEEPTTL')
   end
-end
-
--- stands says where a token stands: 'lease', 'h' for a shared holder, 'w' for a waiter, or nil.
-local function stands(token)
-  if token == ZERO then return end -- those that linger have it
-  if lease and lease.token == token then return 'lease' end
-  if size == 0 then return end
-  local score = tonumber(call('ZSCORE', L, token) or nil)
-  if score then return score < WAITS and 'h' or 'w', score end
-end
-
--- extend makes the lease of a token last until then, and never shorter.
-local function extend(place, token, later)
-  if place == 'lease' then
-    if later > lease.expires then lease.expires, changed = later, true end
-    raise(lease.expires + lease.delay)
-  else
-    local rec, expires = detail(token)
-    local _, _, _, _, delay = unpack('>dI4I4dd', rec, 2)
-    if later > expires then
-      call('ZADD', E, later, token)
-      raise(later + delay)
-    end
-  end
-end
-
--- bury takes a lease from its holder, and leaves word for it.
-local function bury(token, who, expires, by)
-  if #token ~= 16 or token == ZERO then return end
-  if broken >= 256 then
-    forget(call('ZRANGE', L, 0, 0)[1])
-    broken = broken - 1
-  end
-  broken = broken + put('b' .. token, now - WAITS, by, expires)
-  raise(expires)
-  signal(who, LOST, token, 0, 0)
-end
-
-local function take(id, by)
-  changed = true
-  if not id then
-    local l = lease
-    lease = nil
-    return bury(l.token, l.who, l.expires, by)
-  end
-  local rec, expires = detail(id)
-  local _, weight, _, _, _, at = unpack('>dI4I4dd', rec, 2)
-  held, holders = held - weight, holders - 1
-  forget(id)
-  bury(id, rec:sub(at), expires, by)
-end
-
--- gone says why a token holds nothing, as far as it is known.
-local function gone(token)
-  local by = size > 0 and call('HGET', D, 'b' .. token)
-  if not by then return 0 end
-  return 'b' .. pack('>d', math.max(0, closed - now)) .. by
-end
-
--- people describes who holds the name, and who waits for it if asked for, for Go to show.
-local function people(kind, position, waiters)
-  local out = { '' }
-  local n, head = 0, 0
-  local function holder(first, run, weight, limit, since, expires, delay, lingers, who)
-    n = n + 1
-    out[#out + 1] = pack('>dI4I4I4dddBI4', first, run, weight, limit, since, expires, delay, lingers and 1 or 0, #who) .. who
-  end
-  if lease then
-    holder(lease.first, lease.run, ALL, ALL, lease.since, lease.expires, lease.delay, lease.token == ZERO, lease.who)
-  end
-  if holders > 0 then
-    for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do
-      local rec, expires = detail(id)
-      local first, weight, limit, since, delay, at = unpack('>dI4I4dd', rec, 2)
-      holder(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
-    end
-  end
-  if size > holders + broken then
-    for i, id in ipairs(call('ZRANGE', L, broken + holders, waiters and -1 or broken + holders)) do
-      if waiters then
-        local rec, expires = detail(id)
-        local _, weight, limit, since, _, at = unpack('>I4I4I4dd', rec, 2)
-        out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1) .. rec:sub(at)
-      else
-        head = tonumber(call('ZSCORE', E, id) or 0)
-      end
-    end
-  end
-  out[1] = kind .. pack('>ddddI4I4', now, fence, closed, head, position, n)
-  return table.concat(out)
 end
