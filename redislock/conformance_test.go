@@ -35,6 +35,12 @@ func TestConformance(t *testing.T) {
 // The same on other set-ups. There the drivers share one client, as a user's own client is shared by what uses it; a
 // client for each would take longer to open than the tests run.
 
+func TestConformanceWithoutRESP3(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	shared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true})
+}
+
 func TestConformanceOnACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
