@@ -179,31 +179,6 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerRefusesIsTypedAndSaysWhatToDo(t *testing.T) {
-	server := redistest.Start(t, "--maxclients", "20")
-	for what, refusal := range map[string]struct {
-		before, after []string
-		permanent     bool
-		hint          string
-	}{
-		"a replica":   {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}, false, "replica"},
-		"full memory": {[]string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}, false, "memory is full"},
-		"no replicas": {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}, false, "min-replicas-to-write"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			d := start(t, "redis://"+server.Addr)
-			warm := mutex("warm")
-			gets(t, d, warm)
-			releases(t, d, warm)
-			server.Do(refusal.before...)
-			_, err := d.Acquire(ctx, mutex(what))
-			server.Do(refusal.after...)
-			unavailable(t, err, refusal.permanent, refusal.hint)
-			gets(t, d, mutex(what))
-		})
-	}
-}
-
 func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
