@@ -1,0 +1,29 @@
+package goredislock_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
+	t.Parallel()
+	for _, day := range redistest.BadDays {
+		t.Run(day.Name, func(t *testing.T) {
+			t.Parallel()
+			if day.Name == "too many clients" {
+				day.Cause, day.Hint = "", "" // go-redis takes what the server says for the answer of one that is too old for HELLO
+			}
+			server := day.Start(t)
+			o, err := redis.ParseURL("redis://" + day.UserInfo() + server.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := over(t, redis.NewClient(o))
+			defer d.Close()
+			day.Check(t, d, server, nil)
+		})
+	}
+}
