@@ -27,3 +27,11 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 		})
 	}
 }
+
+func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
+	t.Parallel()
+	server, day := redistest.StartOneNode(t), redistest.ClusterDown
+	d := over(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))
+	defer d.Close()
+	day.Check(t, d, server, nil)
+}

@@ -124,6 +124,35 @@ var BadDays = []BadDay{
 	},
 }
 
+// ClusterDown is the bad day of a cluster: a slot is served by nobody.
+var ClusterDown = BadDay{
+	Name: "a slot of the cluster is lost", Args: []string{"--cluster-enabled", "yes"},
+	Begin: func(s *Server) { s.Admin("CLUSTER", "DELSLOTS", "16383"); s.cluster("fail") },
+	End:   func(s *Server) { s.Admin("CLUSTER", "ADDSLOTS", "16383"); s.cluster("ok") },
+	Cause: "CLUSTERDOWN", Hint: "redis-cli --cluster check",
+}
+
+// StartOneNode starts a cluster of one node.
+func StartOneNode(tb TB) *Server {
+	tb.Helper()
+	s := ClusterDown.Start(tb)
+	s.Admin("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	s.cluster("ok")
+	return s
+}
+
+// cluster waits until the cluster is in a state.
+func (s *Server) cluster(state string) {
+	s.tb.Helper()
+	for range 1000 {
+		if Field(s.Admin("CLUSTER", "INFO"), "cluster_state") == state {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.tb.Fatalf("the cluster does not become %s", state)
+}
+
 // disconnect ends all connections but the one of Admin.
 func (s *Server) disconnect() {
 	for _, kind := range []string{"pubsub", "normal"} {
