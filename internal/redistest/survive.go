@@ -17,19 +17,7 @@ func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context
 	tb.Helper()
 	job, book, fresh := claim("job"), claim("book"), claim("fresh")
 	book.Weight = 1
-	acquire := func(c driver.Claim) func(context.Context) error {
-		return func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }
-	}
-	renew := func(c driver.Claim) func(context.Context) error {
-		return func(ctx context.Context) error {
-			answers, err := d.Renew(ctx, []driver.Lease{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
-			return errors.Join(append(answers, err)...)
-		}
-	}
-	release := func(ctx context.Context) error {
-		return d.Release(ctx, driver.Lease{Name: job.Name, Token: job.Token})
-	}
-	for _, step := range []func(context.Context) error{acquire(job), acquire(book), renew(job)} {
+	for _, step := range []func(context.Context) error{acquire(d, job), acquire(d, book), renew(d, job)} {
 		if err := bounded(step); err != nil {
 			tb.Fatalf("before: %v", err)
 		}
@@ -37,37 +25,37 @@ func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context
 	first := fence(tb, d, job.Name)
 
 	b.Begin(s)
-	b.refuses(tb, "acquire", acquire(fresh))
+	b.refuses(tb, "acquire", acquire(d, fresh))
 	fresh.Queue, fresh.WaitTTL = true, time.Minute
-	b.refuses(tb, "acquire, and wait", acquire(fresh))
+	b.refuses(tb, "acquire, and wait", acquire(d, fresh))
 	if meanwhile != nil {
 		b.refuses(tb, "meanwhile", meanwhile)
 	}
 	if b.Keeps {
-		if err := errors.Join(bounded(renew(job)), bounded(renew(book))); err != nil {
+		if err := errors.Join(bounded(renew(d, job)), bounded(renew(d, book))); err != nil {
 			tb.Errorf("renew: %v; want what is held to go on", err)
 		}
 	} else {
-		b.refuses(tb, "renew", renew(job))
-		b.refuses(tb, "renew what is shared", renew(book))
-		b.refuses(tb, "release", release)
+		b.refuses(tb, "renew", renew(d, job))
+		b.refuses(tb, "renew what is shared", renew(d, book))
+		b.refuses(tb, "release", release(d, job))
 	}
 	b.End(s)
 
-	recovers(tb, renew(job))
-	recovers(tb, renew(book))
-	recovers(tb, acquire(job))
+	recovers(tb, renew(d, job))
+	recovers(tb, renew(d, book))
+	recovers(tb, acquire(d, job))
 	if now := fence(tb, d, job.Name); now != first {
 		tb.Errorf("fence %d, want %d as before", now, first)
 	}
-	if err := bounded(acquire(claim("job"))); !errors.Is(err, driver.ErrHeld) {
+	if err := bounded(acquire(d, claim("job"))); !errors.Is(err, driver.ErrHeld) {
 		tb.Errorf("%v; want it held", err)
 	}
 	if f := fence(tb, d, fresh.Name); f != 0 {
 		tb.Errorf("the name that was refused has the fence %d", f)
 	}
 	next := claim("job")
-	if err := errors.Join(bounded(release), bounded(acquire(next))); err != nil {
+	if err := errors.Join(bounded(release(d, job)), bounded(acquire(d, next))); err != nil {
 		tb.Errorf("after: %v", err)
 	}
 	if now := fence(tb, d, job.Name); now <= first {
@@ -77,6 +65,21 @@ func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context
 
 func claim(name string) driver.Claim {
 	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Minute}
+}
+
+func acquire(d driver.Driver, c driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }
+}
+
+func renew(d driver.Driver, c driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error {
+		answers, err := d.Renew(ctx, []driver.Lease{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
+		return errors.Join(append(answers, err)...)
+	}
+}
+
+func release(d driver.Driver, c driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error { return d.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token}) }
 }
 
 // bounded bounds a step so generously that only one that hangs needs it.
