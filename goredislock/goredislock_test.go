@@ -23,8 +23,15 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
+	redis.SetLogger(quiet{})
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
+
+// quiet hears what go-redis would print of each Sentinel that it asks.
+type quiet struct{}
+
+// Printf implements the logger of go-redis.
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // owning is a driver that closes the client that was opened for it.
 type owning struct {
