@@ -31,7 +31,7 @@ func TestWithSentinel(t *testing.T) {
 		return d
 	}
 	t.Run("Conformance", func(t *testing.T) {
-		drivertest.Run(t, drivertest.Harness{Open: open, Unit: time.Second})
+		drivertest.Run(t, drivertest.Harness{Open: open, Unit: unit})
 	})
 	t.Run("AFailOverWhileHeld", func(t *testing.T) {
 		d := open(t)

@@ -45,9 +45,9 @@ func init() {
 	}
 }
 
+// inWorld is not for parallel tests: it takes all of a processor, and others are waiting in real time.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
-	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, redis: miniredis.NewMiniRedis()}
 		first, err := w.redis.Dial() // which starts it

@@ -14,7 +14,6 @@ import (
 // in benchmarks; here it must only be no matter of luck. The server's clock is in the fences, so what the test measures
 // is the wait, and not its own start.
 func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
-	t.Parallel()
 	server := redistest.Start(t)
 	server.Do("EVAL", "for i = 1, 200000 do redis.call('SET', 'x' .. i, '', 'PX', 1000 + i % 3000) end return 1", "0")
 	for what, options := range map[string]string{"told": "", "not told": "?push=false&tracking=false"} {

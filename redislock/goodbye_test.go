@@ -11,7 +11,6 @@ import (
 
 // rueidis panics when it unsubscribes while the server answers to PING with an error, and takes the process with it.
 func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
-	t.Parallel()
 	for _, day := range redistest.BadDays {
 		if day.Cause != "MISCONF" && day.Cause != "MASTERDOWN" {
 			continue
