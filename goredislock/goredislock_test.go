@@ -70,12 +70,21 @@ func TestConformance(t *testing.T) {
 func TestConformanceOnACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver {
-			return over(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
-		},
-		Unit: unit,
-	})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	drivertest.Run(t, drivertest.Harness{Open: shared(client), Unit: unit})
+}
+
+// shared opens drivers over one client, as a user has one. A client for each would take longer to open than the tests run.
+func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
+	return func(t testing.TB) driver.Driver {
+		t.Helper()
+		d, err := goredislock.New(client, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
 }
 
 func TestRingIsRefused(t *testing.T) {

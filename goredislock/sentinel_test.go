@@ -10,7 +10,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
-	"github.com/pawl-go/pawl/goredislock"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
@@ -23,18 +22,11 @@ func TestWithSentinel(t *testing.T) {
 	}
 	client := redis.NewFailoverClient(o)
 	defer client.Close()
-	open := func(t testing.TB) driver.Driver { // over one client, as a user has one
-		d, err := goredislock.New(client, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
 	t.Run("Conformance", func(t *testing.T) {
-		drivertest.Run(t, drivertest.Harness{Open: open, Unit: unit})
+		drivertest.Run(t, drivertest.Harness{Open: shared(client), Unit: unit})
 	})
 	t.Run("AFailOverWhileHeld", func(t *testing.T) {
-		d := open(t)
+		d := shared(client)(t)
 		defer d.Close()
 		failOver(t, d, group)
 	})

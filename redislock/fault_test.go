@@ -175,6 +175,7 @@ func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "sesame")
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
