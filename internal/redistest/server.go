@@ -150,7 +150,7 @@ func Ask(addr string, command ...string) (string, error) {
 }
 
 func connect(addr string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: time.Second}
+	dialer := net.Dialer{Timeout: 10 * time.Second}
 	return dialer.DialContext(context.Background(), "tcp", addr)
 }
 
