@@ -23,8 +23,15 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
+	redis.SetLogger(quiet{})
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
+
+// quiet hears what go-redis would print of each Sentinel that it asks.
+type quiet struct{}
+
+// Printf implements the logger of go-redis.
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // owning is a driver that closes the client that was opened for it.
 type owning struct {
@@ -48,24 +55,36 @@ func over(t testing.TB, client redis.UniversalClient) driver.Driver {
 	return &owning{Driver: d, client: client}
 }
 
+// unit is what the suite's times are multiples of. Between two of them a busy machine has to get some requests done.
+const unit = 2 * time.Second
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return over(t, redis.NewClient(&redis.Options{Addr: server.Addr})) },
-		Unit: time.Second,
+		Unit: unit,
 	})
 }
 
 func TestConformanceOnACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver {
-			return over(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
-		},
-		Unit: time.Second,
-	})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	drivertest.Run(t, drivertest.Harness{Open: shared(client), Unit: unit})
+}
+
+// shared opens drivers over one client, as a user has one. A client for each would take longer to open than the tests run.
+func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
+	return func(t testing.TB) driver.Driver {
+		t.Helper()
+		d, err := goredislock.New(client, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
 }
 
 func TestRingIsRefused(t *testing.T) {

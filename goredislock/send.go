@@ -60,12 +60,15 @@ func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls [
 		cmds[i] = command(ctx, "evalsha", script.SHA, c)
 		_ = p.Process(ctx, cmds[i])
 	}
-	_, _ = p.Exec(ctx) // the errors are in the commands, too
+	_, err := p.Exec(ctx) // mostly it is in the commands, too; not if the new connection was refused
 	replies := make([]redisscript.Reply, len(calls))
 	for i, cmd := range cmds {
-		if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		switch {
+		case redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT"):
 			replies[i] = s.Run(ctx, script, calls[i])
-		} else {
+		case err != nil && cmd.Err() == nil && cmd.Val() == nil:
+			replies[i] = redisscript.Reply{Err: err}
+		default:
 			replies[i] = reply(cmd.Cmd)
 		}
 	}

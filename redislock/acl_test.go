@@ -2,11 +2,13 @@ package redislock_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
 )
 
 // What a user needs, as docs/backends.md says. What comes after the first line can be left out, and then that ability
@@ -18,6 +20,10 @@ const (
 	rightsToTrack  = "+client|tracking +client|caching +exists"
 	rightsToList   = "+scan"
 	rightsToDoctor = "+info +config|get"
+
+	// In a cluster, besides.
+	rightsToPushInSlots   = "+ssubscribe +sunsubscribe +spublish"
+	rightsToListAllMaster = "+role"
 )
 
 func user(t *testing.T, server *redistest.Server, rules string) string {
@@ -27,37 +33,70 @@ func user(t *testing.T, server *redistest.Server, rules string) string {
 }
 
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	d := start(t, user(t, server, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")))
+	doesEverything(t, d, func() { armed(t, server) })
+	neverRefused(t, server)
+}
+
+// Names in all slots, so that each node is asked for all that it may be asked for.
+func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	all := strings.Join([]string{
+		rights, rightsToPush, rightsToPushInSlots, rightsToTrack, rightsToList, rightsToListAllMaster, rightsToDoctor,
+	}, " ")
+	var url string
+	for _, node := range nodes {
+		url = user(t, node, all)
+	}
+	doesEverything(t, start(t, url), func() {})
+	neverRefused(t, nodes...)
+}
+
+// doesEverything does all that a driver can. watched waits until a lease is watched, where it is.
+func doesEverything(t *testing.T, d *redislock.Driver, watched func()) {
+	t.Helper()
 	heard := listen(t, d)
-	for _, kind := range []func(string) driver.Claim{mutex, reader} {
-		c, waiter := kind("job"), queued("job")
+	for i := range 8 {
+		name, kind := fmt.Sprint("job ", i), mutex
+		if i%2 == 1 {
+			kind = reader
+		}
+		c, waiter := kind(name), queued(name)
 		gets(t, d, c)
 		renews(t, d, c)
 		raises(t, d, c)
 		_, _ = d.Acquire(ctx, waiter)
-		for e, err := range d.List(ctx, "") {
-			if err != nil || e.Name != "job" || len(e.Waiters) != 1 {
+		for e, err := range d.List(ctx, name) {
+			if err != nil || e.Name != name || len(e.Waiters) != 1 {
 				t.Errorf("%+v, %v", e, err)
 			}
 		}
 		releases(t, d, c)
 		hear(t, heard, driver.Granted, waiter.Token)
 		g := gets(t, d, waiter)
-		armed(t, server)
-		if err := d.Break(ctx, "job", g.Fence, 0, driver.Owner{}); err != nil {
+		watched()
+		if err := d.Break(ctx, name, g.Fence, 0, driver.Owner{}); err != nil {
 			t.Error(err)
 		}
 		hear(t, heard, driver.Lost, waiter.Token)
-		if _, err := d.Diagnose(ctx); err != nil {
-			t.Error(err)
-		}
+	}
+	if _, err := d.Diagnose(ctx); err != nil {
+		t.Error(err)
 	}
 	if !d.Properties().Push {
 		t.Error("Push is false")
 	}
-	if log := server.Do("ACL", "LOG"); log != "*0\r\n" {
-		t.Errorf("refused: %s", log)
+}
+
+func neverRefused(t *testing.T, nodes ...*redistest.Server) {
+	t.Helper()
+	for _, node := range nodes {
+		if log := node.Do("ACL", "LOG"); log != "*0\r\n" {
+			t.Errorf("refused: %s", log)
+		}
 	}
 }
 

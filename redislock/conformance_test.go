@@ -23,17 +23,26 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
 
+// unit is what the suite's times are multiples of. Between two of them a busy machine has to get some requests done.
+const unit = 2 * time.Second
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr) },
-		Unit: time.Second,
+		Unit: unit,
 	})
 }
 
 // The same on other set-ups. There the drivers share one client, as a user's own client is shared by what uses it; a
 // client for each would take longer to open than the tests run.
+
+func TestConformanceWithoutRESP3(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	shared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true})
+}
 
 func TestConformanceOnACluster(t *testing.T) {
 	t.Parallel()
@@ -66,7 +75,7 @@ func shared(t *testing.T, o rueidis.ClientOption) {
 			}
 			return d
 		},
-		Unit: time.Second,
+		Unit: unit,
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 )
 
 func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	healthy := redistest.Start(t, "--appendonly", "yes")
 	if found := diagnose(t, start(t, "redis://"+healthy.Addr)); found != "" {
 		t.Errorf("of a healthy server: %s", found)

@@ -115,32 +115,6 @@ func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
 	}
 }
 
-// Redis removes expired keys when it gets round to it. The holder's time is in the entry, so nothing waits for that.
-func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
-	server := redistest.Start(t)
-	server.Do("EVAL", "for i = 1, 200000 do redis.call('SET', 'x' .. i, '', 'PX', 1000 + i % 3000) end return 1", "0")
-	d := start(t, "redis://"+server.Addr)
-	c := mutex("job")
-	c.TTL = time.Second
-	gets(t, d, c)
-	granted := time.Now()
-	waiter := queued("job")
-	for {
-		_, err := d.Acquire(ctx, waiter)
-		if err == nil {
-			break
-		}
-		held, ok := errors.AsType[*driver.HeldError](err)
-		if !ok {
-			t.Fatal(err)
-		}
-		time.Sleep(held.RetryAfter)
-	}
-	if took := time.Since(granted); took < 900*time.Millisecond || took > 1500*time.Millisecond {
-		t.Errorf("taken over after %v; want 1 s", took)
-	}
-}
-
 func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
@@ -179,31 +153,6 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 	}
 }
 
-func TestWhatTheServerRefusesIsTypedAndSaysWhatToDo(t *testing.T) {
-	server := redistest.Start(t, "--maxclients", "20")
-	for what, refusal := range map[string]struct {
-		before, after []string
-		permanent     bool
-		hint          string
-	}{
-		"a replica":   {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}, false, "replica"},
-		"full memory": {[]string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}, false, "memory is full"},
-		"no replicas": {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}, false, "min-replicas-to-write"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			d := start(t, "redis://"+server.Addr)
-			warm := mutex("warm")
-			gets(t, d, warm)
-			releases(t, d, warm)
-			server.Do(refusal.before...)
-			_, err := d.Acquire(ctx, mutex(what))
-			server.Do(refusal.after...)
-			unavailable(t, err, refusal.permanent, refusal.hint)
-			gets(t, d, mutex(what))
-		})
-	}
-}
-
 func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)
@@ -226,6 +175,7 @@ func TestLeasesAreRenewedAndReleasedWhenMemoryIsFull(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsWrongAndKeepsThePasswordToItself(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--requirepass", "sesame")
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -122,6 +122,11 @@ func connect(p *parsed, t *tracker) (_ *clients, err error) {
 		}
 		option := p.client
 		withTracking(&option, how, t)
+		if how != nil {
+			// rueidis (v1.0.79) starts the timer of its pings before the goroutine that reads. Where the machine stands still for
+			// as long as that takes, in between, two goroutines read, and it panics.
+			option.Dialer.KeepAlive = 5 * time.Second
+		}
 		c.push, err = rueidis.NewClient(option)
 		c.tracking = how != nil
 		if err == nil || !refusesTracking(err) {

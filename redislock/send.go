@@ -168,13 +168,14 @@ func flat(m rueidis.RedisMessage) string {
 // lost as long as the other one lives (v1.0.79): then a connection of our own serves, and is closed afterwards.
 func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
-	err := receive(ctx, s.push, channel, sharded, func() { confirmed.Store(true); subscribed() }, heard)
+	leave := sharded || s.close == nil // else this is the end of the driver, and of the connection
+	err := receive(ctx, s.push, channel, sharded, leave, func() { confirmed.Store(true); subscribed() }, heard)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err
 	}
 	own, _ := s.push.Dedicate()
 	defer own.Close()
-	return receive(ctx, own, channel, sharded, subscribed, heard)
+	return receive(ctx, own, channel, sharded, false, subscribed, heard)
 }
 
 // receiver is what a client and a dedicated client have in common.
@@ -183,7 +184,7 @@ type receiver interface {
 	Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error
 }
 
-func receive(ctx context.Context, on receiver, channel string, sharded bool, subscribed func(), heard func(string)) error {
+func receive(ctx context.Context, on receiver, channel string, sharded, leave bool, subscribed func(), heard func(string)) error {
 	cmd := on.B().Subscribe().Channel(channel).Build()
 	if sharded {
 		cmd = on.B().Ssubscribe().Channel(channel).Build()
@@ -195,18 +196,29 @@ func receive(ctx context.Context, on receiver, channel string, sharded bool, sub
 	})
 	// What ends with ctx is only the receiving: the server would go on sending, for as long as the connection lives.
 	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, on rueidis.CommandClient) error {
-		if ctx.Err() != nil {
-			bye, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			if sharded {
-				on.Do(bye, on.B().Sunsubscribe().Channel(channel).Build())
-			} else {
-				on.Do(bye, on.B().Unsubscribe().Channel(channel).Build())
-			}
+		if leave && ctx.Err() != nil {
+			unsubscribe(on, channel, sharded)
 		}
 		return err
 	})
 	return on.Receive(watched, cmd, func(m rueidis.PubSubMessage) { heard(m.Message) })
+}
+
+// unsubscribe tells the server, unless it is in trouble. rueidis (v1.0.79) sends a PING after each UNSUBSCRIBE, and panics, for
+// the whole process, if its answer is an error that it does not expect there: MISCONF when the server cannot save its
+// data, MASTERDOWN of a replica that lost its master. So a PING goes first. A subscription that is left costs the server
+// a message to nobody now and then.
+func unsubscribe(on rueidis.CommandClient, channel string, sharded bool) {
+	bye, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if on.Do(bye, on.B().Ping().Build()).Error() != nil {
+		return
+	}
+	if sharded {
+		on.Do(bye, on.B().Sunsubscribe().Channel(channel).Build())
+	} else {
+		on.Do(bye, on.B().Unsubscribe().Channel(channel).Build())
+	}
 }
 
 // Cluster implements redisscript.Sender.

@@ -21,7 +21,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 	if _, err := other.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
 		t.Fatal(err)
 	}
-	replicated(t, group)
+	group.Replicated()
 	group.Master.Kill()
 
 	began := time.Now()
@@ -54,17 +54,4 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-}
-
-// replicated waits until the replica has what the master has.
-func replicated(t *testing.T, group *redistest.Group) {
-	t.Helper()
-	for range 500 {
-		at := redistest.Field(group.Master.Do("INFO", "replication"), "master_repl_offset")
-		if redistest.Field(group.Replica.Do("INFO", "replication"), "slave_repl_offset") == at {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatal("the replica does not catch up")
 }

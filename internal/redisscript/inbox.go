@@ -40,7 +40,7 @@ type subscription struct {
 	channel string
 	sharded bool
 	end     context.CancelFunc
-	tried   chan struct{} // closed when the server has said yes or no for the first time
+	tried   chan struct{} // closed when the server has said yes or no for the first time, or was given up on
 	once    sync.Once
 	up      atomic.Bool
 	failed  atomic.Bool // since the last time that it was up
@@ -82,6 +82,9 @@ func (b *inbox) open(ctx context.Context, c *driver.Claim) (box, shard string, e
 		case <-ctx.Done():
 			return "", "", ctx.Err()
 		}
+	}
+	if b.life.Err() != nil {
+		return "", "", driver.ErrClosed // close ended the trying, and nobody listens
 	}
 	if second != nil && !second.refused() {
 		shard = second.channel
@@ -129,14 +132,34 @@ func (b *inbox) leave(now time.Time) {
 func (b *inbox) subscribe(channel string, sharded bool) *subscription {
 	ctx, end := context.WithCancel(b.life)
 	s := &subscription{channel: channel, sharded: sharded, end: end, tried: make(chan struct{})}
-	b.loops.Go(func() { b.receive(ctx, s) })
+	impatient := time.AfterFunc(patience, s.giveUp)
+	b.loops.Go(func() {
+		defer impatient.Stop()
+		b.receive(ctx, s)
+	})
 	return s
 }
+
+// patience is how long claims wait for the answer to a subscription. A server, or a proxy before it, that never says yes
+// or no costs them no more than that, once.
+const patience = time.Second
+
+// giveUp lets claims go on without a subscription that takes too long. When it is up after all, everybody looks.
+func (s *subscription) giveUp() {
+	s.failed.Store(true)
+	if s.up.Load() { // it came up in this moment, and may have said so before us
+		s.failed.Store(false)
+	}
+	s.settle()
+}
+
+// settle lets those go on who wait for the first answer.
+func (s *subscription) settle() { s.once.Do(func() { close(s.tried) }) }
 
 // receive keeps a subscription up until ctx ends.
 func (b *inbox) receive(ctx context.Context, s *subscription) {
 	defer s.end()
-	tried := func() { s.once.Do(func() { close(s.tried) }) }
+	defer s.settle() // it may have ended before there was an answer, and nobody would wait for its end
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		_ = b.sender.Receive(ctx, s.channel, s.sharded, func() {
 			s.up.Store(true)
@@ -146,7 +169,7 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 				again = true // a client that subscribes again by itself does not return in between
 			default:
 			}
-			tried()
+			s.settle()
 			if again {
 				b.deliver(driver.Signal{Kind: driver.Look}) // what was published in between is lost
 			}
@@ -165,7 +188,7 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 		if s.up.Swap(false) {
 			pause = 10 * time.Millisecond
 		}
-		tried()
+		s.settle()
 		timer := time.NewTimer(pause + rand.N(pause))
 		select {
 		case <-timer.C:

@@ -56,6 +56,19 @@ func (g *Group) ready() bool {
 	return true
 }
 
+// Replicated waits until the replica has what the master has.
+func (g *Group) Replicated() {
+	g.Master.tb.Helper()
+	for range 500 {
+		at := Field(g.Master.Do("INFO", "replication"), "master_repl_offset")
+		if Field(g.Replica.Do("INFO", "replication"), "slave_repl_offset") == at {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	g.Master.tb.Fatalf("the replica does not catch up")
+}
+
 // URL is for a driver: the Sentinels, and the name of the master.
 func (g *Group) URL() string {
 	var addrs []string

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type TB interface {
 	Helper()
 	Cleanup(f func())
 	TempDir() string
+	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 	Skipf(format string, args ...any)
 	Logf(format string, args ...any)
@@ -30,9 +32,10 @@ type Server struct {
 	Port string
 	Dir  string
 
-	tb   TB
-	args []string
-	cmd  *exec.Cmd
+	tb    TB
+	args  []string
+	cmd   *exec.Cmd
+	admin net.Conn // see Admin
 }
 
 // Start starts a redis-server with no persistence and these arguments more, and waits until it answers.
@@ -54,6 +57,12 @@ func (s *Server) Run() {
 
 func (s *Server) run(command string, args ...string) {
 	s.tb.Helper()
+	s.launch(command, args...)
+	s.await(func(answer string) bool { return !strings.HasPrefix(answer, "-LOADING") })
+}
+
+func (s *Server) launch(command string, args ...string) {
+	s.tb.Helper()
 	path, err := exec.LookPath(command)
 	if err != nil {
 		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
@@ -71,14 +80,19 @@ func (s *Server) run(command string, args ...string) {
 	if err := s.cmd.Start(); err != nil {
 		s.tb.Fatalf("%v", err)
 	}
+}
+
+// await waits for an answer to PING that is right.
+func (s *Server) await(right func(answer string) bool) {
+	s.tb.Helper()
 	for range 1000 {
-		if answer, err := Ask(s.Addr, "PING"); err == nil && !strings.HasPrefix(answer, "-LOADING") {
+		if answer, err := Ask(s.Addr, "PING"); err == nil && right(answer) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	said, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
-	s.tb.Fatalf("%s does not answer:\n%s", command, said)
+	s.tb.Fatalf("%s does not answer:\n%s", s.cmd.Path, said)
 }
 
 // Kill kills the process, as kill -9 does.
@@ -87,6 +101,7 @@ func (s *Server) Kill() {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 		s.cmd = nil
+		s.hangUp()
 	}
 }
 
@@ -100,14 +115,46 @@ func (s *Server) Do(command ...string) string {
 	return answer
 }
 
+// Admin is Do on a connection that stays open, as long as the server lives: it goes on to work when no new one would.
+func (s *Server) Admin(command ...string) string {
+	s.tb.Helper()
+	if s.admin == nil {
+		var err error
+		if s.admin, err = connect(s.Addr); err != nil {
+			s.tb.Fatalf("%v", err)
+		}
+		s.tb.Cleanup(s.hangUp)
+	}
+	answer, err := say(s.admin, command...)
+	if err != nil || strings.HasPrefix(answer, "-") {
+		s.tb.Fatalf("%q: %s %v", command, answer, err)
+	}
+	return answer
+}
+
+func (s *Server) hangUp() {
+	if s.admin != nil {
+		_ = s.admin.Close()
+		s.admin = nil
+	}
+}
+
 // Ask sends one command and returns what comes back first, up to 64 KB.
 func Ask(addr string, command ...string) (string, error) {
-	dialer := net.Dialer{Timeout: time.Second}
-	c, err := dialer.DialContext(context.Background(), "tcp", addr)
+	c, err := connect(addr)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
+	return say(c, command...)
+}
+
+func connect(addr string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 10 * time.Second}
+	return dialer.DialContext(context.Background(), "tcp", addr)
+}
+
+func say(c net.Conn, command ...string) (string, error) {
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	text := fmt.Sprintf("*%d\r\n", len(command))
 	for _, word := range command {
@@ -121,22 +168,34 @@ func Ask(addr string, command ...string) (string, error) {
 	return string(b[:n]), err
 }
 
-// FreePort is a port on which nobody listens.
+// FreePort is a port on which nobody listens, and 10000 above it neither: a node of a cluster listens there, too.
+//
+// Tests start many servers at once, some in other processes. A server that gets a port which another one is about to
+// take would die, and its test talk to the other one. So the system is not asked for any free port: each process takes
+// those of a range of its own, one after the other, and connections to elsewhere do not begin at them.
 func FreePort(tb TB) string {
 	tb.Helper()
-	for range 100 {
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatalf("%v", err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener has one
-		_ = l.Close()
-		if port < 55000 { // a node of a cluster listens at port + 10000, too
+	const size, ranges = 200, 60
+	first := 10000 + os.Getpid()%ranges*size
+	for range size {
+		port := first + int(ports.Add(1)%size)
+		if free(port) && free(port+10000) {
 			return strconv.Itoa(port)
 		}
 	}
-	tb.Fatalf("no free port below 55000")
+	tb.Fatalf("no free port from %d on", first)
 	return ""
+}
+
+var ports atomic.Uint64 // given so far
+
+func free(port int) bool {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
 }
 
 // Field is the value of a line "name:value" in an answer.

@@ -1,0 +1,36 @@
+package goredislock_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
+	for _, day := range redistest.BadDays {
+		t.Run(day.Name, func(t *testing.T) {
+			t.Parallel()
+			if day.Name == "too many clients" {
+				day.Cause, day.Hint = "", "" // go-redis takes what the server says for the answer of one that is too old for HELLO
+			}
+			server := day.Start(t)
+			o, err := redis.ParseURL("redis://" + day.UserInfo() + server.Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := over(t, redis.NewClient(o))
+			defer d.Close()
+			day.Check(t, d, server, nil)
+		})
+	}
+}
+
+func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
+	t.Parallel()
+	server, day := redistest.StartOneNode(t), redistest.ClusterDown
+	d := over(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr}}))
+	defer d.Close()
+	day.Check(t, d, server, nil)
+}

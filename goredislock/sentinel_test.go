@@ -1,0 +1,72 @@
+package goredislock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+func TestWithSentinel(t *testing.T) {
+	t.Parallel()
+	group := redistest.StartGroup(t)
+	o := &redis.FailoverOptions{MasterName: "main"}
+	for _, s := range group.Sentinels {
+		o.SentinelAddrs = append(o.SentinelAddrs, s.Addr)
+	}
+	client := redis.NewFailoverClient(o)
+	defer client.Close()
+	t.Run("Conformance", func(t *testing.T) {
+		drivertest.Run(t, drivertest.Harness{Open: shared(client), Unit: unit})
+	})
+	t.Run("AFailOverWhileHeld", func(t *testing.T) {
+		d := shared(client)(t)
+		defer d.Close()
+		failOver(t, d, group)
+	})
+}
+
+// A lease that was replicated is held on the new master, too, and the fences go on from there.
+func failOver(t *testing.T, d driver.Driver, group *redistest.Group) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: 5 * time.Minute}
+	first, err := d.Acquire(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group.Replicated()
+	group.Master.Kill()
+	l := driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+	for {
+		answers, err := d.Renew(ctx, []driver.Lease{l})
+		if err == nil {
+			err = answers[0]
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("%v; want it held on the new master", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	next := c
+	next.Token = driver.NewToken()
+	if _, err := d.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("%v; want it held", err)
+	}
+	if err := d.Release(ctx, l); err != nil {
+		t.Error(err)
+	}
+	if second, err := d.Acquire(ctx, next); err != nil || second.Fence <= first.Fence {
+		t.Errorf("fence %d after %d, %v", second.Fence, first.Fence, err)
+	}
+}

@@ -1,0 +1,139 @@
+package goredislock_test
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/redisscript"
+)
+
+// A world is a Redis in virtual time: miniredis, which runs our scripts and can be talked to without a network, in a bubble where
+// days pass in no time. What Redis itself does is for the tests with a real one.
+type world struct {
+	t     *testing.T
+	redis *miniredis.Miniredis
+
+	mu    sync.Mutex // protects all below
+	ahead time.Duration
+	down  bool
+	conns []net.Conn
+}
+
+//go:embed testdata/struct.lua
+var structLibrary string
+
+// scripts are by what the server calls them.
+var scripts = map[string]string{}
+
+func init() {
+	for _, s := range []*redisscript.Script{
+		redisscript.Acquire, redisscript.Renew, redisscript.Release, redisscript.Break, redisscript.Raise, redisscript.Read,
+	} {
+		scripts[s.SHA] = structLibrary + s.Source
+	}
+}
+
+// inWorld is not for parallel tests: it takes all of a processor, and others are waiting in real time.
+func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, redis: miniredis.NewMiniRedis()}
+		first, err := w.redis.Dial() // which starts it
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer first.Close()
+		w.redis.ClockTTL(true)
+		w.redis.Server().SetPreHook(w.before)
+		t.Cleanup(func() {
+			w.redis.Close()
+			time.Sleep(2 * time.Second) // go-redis tries each second whether the server is back, and then sees that it was closed
+		})
+		f(t, w)
+	})
+}
+
+// before gives each script the server's clock, and the library that the server lacks.
+func (w *world) before(c *server.Peer, cmd string, args ...string) bool {
+	if cmd != "EVALSHA" {
+		return false
+	}
+	w.redis.SetTime(w.now())
+	w.redis.Server().Dispatch(c, append([]string{"EVAL", scripts[args[0]]}, args[1:]...))
+	return true
+}
+
+// now is the server's clock.
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.ahead)
+}
+
+// jump sets the server's clock.
+func (w *world) jump(by time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ahead += by
+}
+
+// crash ends all connections, and refuses new ones until restart. Nothing is forgotten.
+func (w *world) crash() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = true
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+}
+
+func (w *world) restart() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = false
+}
+
+func (w *world) dial(context.Context, string, string) (net.Conn, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down {
+		return nil, errors.New("connection refused")
+	}
+	c, err := w.redis.Dial()
+	if err == nil {
+		w.conns = append(w.conns, c)
+	}
+	return c, err
+}
+
+// client is one more process. Its end is the test's.
+func (w *world) client(o *pawl.Options) *pawl.Client {
+	w.t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: w.dial})
+	d, err := goredislock.New(client, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	locks, err := pawl.New(d, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = locks.Close(context.Background())
+		_ = client.Close()
+	})
+	return locks
+}

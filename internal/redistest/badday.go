@@ -1,0 +1,196 @@
+package redistest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A BadDay is something that makes a server answer with an error, to whoever has locks in it, for a while.
+type BadDay struct {
+	Name  string
+	Args  []string // of the server
+	User  string   // of the clients, see UserInfo; it may do everything at first
+	Begin func(s *Server)
+	End   func(s *Server)
+
+	Cause     string // what Redis says
+	Hint      string // what is said about it besides
+	Permanent bool
+	Keeps     bool // what is held can be renewed and released
+}
+
+const password = "hunter2"
+
+// UserInfo is what stands before the host in the URL of a client: USER:PASSWORD@, or nothing.
+func (b *BadDay) UserInfo() string {
+	if b.User == "" {
+		return ""
+	}
+	return b.User + ":" + password + "@"
+}
+
+// Start starts the server, as it is before that day.
+func (b *BadDay) Start(tb TB) *Server {
+	tb.Helper()
+	s := Start(tb, b.Args...)
+	if b.User != "" {
+		s.Admin("ACL", "SETUSER", b.User, "on", ">"+password, "~*", "&*", "+@all")
+	}
+	return s
+}
+
+// BadDays are those of a single server.
+var BadDays = []BadDay{
+	{
+		Name:  "a password is set",
+		Begin: func(s *Server) { s.Admin("CONFIG", "SET", "requirepass", "sesame"); s.disconnect() },
+		End:   func(s *Server) { s.Admin("CONFIG", "SET", "requirepass", "") },
+		Cause: "NOAUTH", Hint: "wants a password", Permanent: true,
+	},
+	{
+		Name: "another password is set", User: "joe",
+		Begin: func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "resetpass", ">other"); s.disconnect() },
+		End:   func(s *Server) { s.Admin("ACL", "SETUSER", "joe", ">"+password) },
+		Cause: "WRONGPASS", Hint: "password is wrong", Permanent: true,
+	},
+	{
+		Name: "the user is deleted", User: "joe",
+		Begin: func(s *Server) { s.Admin("ACL", "DELUSER", "joe") },
+		End:   func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "on", ">"+password, "~*", "&*", "+@all") },
+		Cause: "WRONGPASS", Hint: "password is wrong", Permanent: true,
+	},
+	{
+		Name: "the user may not run scripts any more", User: "joe",
+		Begin: func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "-evalsha", "-eval") },
+		End:   func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "+@all") },
+		Cause: "NOPERM", Hint: "ACL", Permanent: true,
+	},
+	{
+		Name: "the user may not write any more", User: "joe",
+		Begin: func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "-@write") },
+		End:   func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "+@all") },
+		Cause: "can't run this command", Hint: "ACL", Permanent: true,
+	},
+	{
+		Name: "the keys are not the user's any more", User: "joe",
+		Begin: func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "resetkeys", "~other:*") },
+		End:   func(s *Server) { s.Admin("ACL", "SETUSER", "joe", "~*") },
+		Cause: "NOPERM", Hint: "ACL", Permanent: true,
+	},
+	{
+		Name:  "the master becomes a replica",
+		Begin: func(s *Server) { s.Admin("REPLICAOF", "127.0.0.1", "1") },
+		End:   func(s *Server) { s.Admin("REPLICAOF", "NO", "ONE") },
+		Cause: "READONLY", Hint: "replica",
+	},
+	{
+		Name: "a replica without its master", Args: []string{"--replica-serve-stale-data", "no"},
+		Begin: func(s *Server) { s.Admin("REPLICAOF", "127.0.0.1", "1") },
+		End:   func(s *Server) { s.Admin("REPLICAOF", "NO", "ONE") },
+		Cause: "MASTERDOWN", Hint: "lost its master",
+	},
+	{
+		Name:  "too few replicas",
+		Begin: func(s *Server) { s.Admin("CONFIG", "SET", "min-replicas-to-write", "1") },
+		End:   func(s *Server) { s.Admin("CONFIG", "SET", "min-replicas-to-write", "0") },
+		Cause: "NOREPLICAS", Hint: "min-replicas-to-write",
+	},
+	{
+		Name:  "the data cannot be saved",
+		Begin: (*Server).unsaved,
+		End:   func(s *Server) { s.Admin("CONFIG", "SET", "save", ""); _ = os.Remove(filepath.Join(s.Dir, "dump.rdb")) },
+		Cause: "MISCONF", Hint: "disk",
+	},
+	{
+		Name:  "memory is full",
+		Begin: func(s *Server) { s.Admin("CONFIG", "SET", "maxmemory", "1") },
+		End:   func(s *Server) { s.Admin("CONFIG", "SET", "maxmemory", "0") },
+		Cause: "OOM", Hint: "memory is full", Keeps: true,
+	},
+	{
+		Name:  "too many clients",
+		Begin: func(s *Server) { s.Admin("CONFIG", "SET", "maxclients", "1"); s.disconnect() },
+		End:   func(s *Server) { s.Admin("CONFIG", "SET", "maxclients", "1000") },
+		Cause: "max number of clients", Hint: "maxclients",
+	},
+	{
+		Name:  "the server is started again, and reads its data",
+		Begin: (*Server).loading,
+		End:   (*Server).loaded,
+		Cause: "LOADING", Hint: "reading its data",
+	},
+}
+
+// ClusterDown is the bad day of a cluster: a slot is served by nobody.
+var ClusterDown = BadDay{
+	Name: "a slot of the cluster is lost", Args: []string{"--cluster-enabled", "yes"},
+	Begin: func(s *Server) { s.Admin("CLUSTER", "DELSLOTS", "16383"); s.cluster("fail") },
+	End:   func(s *Server) { s.Admin("CLUSTER", "ADDSLOTS", "16383"); s.cluster("ok") },
+	Cause: "CLUSTERDOWN", Hint: "redis-cli --cluster check",
+}
+
+// StartOneNode starts a cluster of one node.
+func StartOneNode(tb TB) *Server {
+	tb.Helper()
+	s := ClusterDown.Start(tb)
+	s.Admin("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	s.cluster("ok")
+	return s
+}
+
+// cluster waits until the cluster is in a state.
+func (s *Server) cluster(state string) {
+	s.tb.Helper()
+	for range 1000 {
+		if Field(s.Admin("CLUSTER", "INFO"), "cluster_state") == state {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.tb.Fatalf("the cluster does not become %s", state)
+}
+
+// disconnect ends all connections but the one of Admin.
+func (s *Server) disconnect() {
+	for _, kind := range []string{"pubsub", "normal"} {
+		s.Admin("CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes")
+	}
+}
+
+// unsaved lets the server fail to save its data, for a folder stands where the file should: it refuses to write then.
+func (s *Server) unsaved() {
+	s.tb.Helper()
+	if err := os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700); err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+	s.Admin("CONFIG", "SET", "save", "3600 1")
+	s.Admin("BGSAVE")
+	for range 1000 {
+		if Field(s.Admin("INFO", "persistence"), "rdb_last_bgsave_status") == "err" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.tb.Fatalf("the data is saved in spite of the folder")
+}
+
+// loading starts the server again with the data that it has, and with so much else, read so slowly, that it answers
+// with LOADING until loaded is called.
+func (s *Server) loading() {
+	s.tb.Helper()
+	s.Do("EVAL", "for i = 1, 5000 do redis.call('SET', 'ballast' .. i, string.rep('x', 100)) end return 1", "0")
+	s.Do("SAVE")
+	s.Kill()
+	s.launch("redis-server", append(slices.Clone(s.args),
+		"--rdbcompression", "no", "--key-load-delay", "5000", "--loading-process-events-interval-bytes", "1024")...)
+	s.await(func(answer string) bool { return strings.HasPrefix(answer, "-LOADING") })
+}
+
+func (s *Server) loaded() {
+	s.tb.Helper()
+	s.Do("CONFIG", "SET", "key-load-delay", "0")
+	s.await(func(answer string) bool { return !strings.HasPrefix(answer, "-LOADING") })
+}

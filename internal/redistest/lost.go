@@ -1,0 +1,141 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// CheckLostReplies loses the answer to each step after the server has run it: asked again, the server answers with what it
+// did, or it did it once only, and nobody takes the loss of an answer for the loss of a lease. The scripts are what the server calls them.
+func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
+	tb.Helper()
+	server := Start(tb)
+	proxy := StartProxy(tb, server)
+	l := &losing{TB: tb, proxy: proxy, far: open(proxy.Addr), near: open(server.Addr)}
+	for _, weight := range []int{driver.All, 1} {
+		c := claim("job")
+		c.Weight, c.Limit = weight, weight
+		l.round(c) // the first round teaches the server the scripts: else an answer is only that it does not know one
+		c.Token = driver.NewToken()
+		l.lossyRound(c)
+	}
+	l.client(renewal, release)
+}
+
+// losing is two drivers of one server, the far one behind a network that loses answers.
+type losing struct {
+	TB
+	proxy     *Proxy
+	far, near driver.Driver
+}
+
+func (l *losing) round(c driver.Claim) {
+	l.Helper()
+	for _, step := range []func(context.Context) error{acquire(l.far, c), renew(l.far, c), release(l.far, c)} {
+		if err := bounded(step); err != nil {
+			l.Fatalf("%v", err)
+		}
+	}
+}
+
+func (l *losing) lossyRound(c driver.Claim) {
+	l.Helper()
+	l.loses("acquire", c, acquire(l.far, c))
+	made := l.holder(c.Name)
+	other := c
+	other.Token = driver.NewToken()
+	if _, err := l.near.Acquire(context.Background(), other); !errors.Is(err, driver.ErrHeld) {
+		l.Errorf("%v; want it held by the one whose answer was lost", err)
+	}
+	recovers(l, acquire(l.far, c))
+	if again := l.holder(c.Name); again.Fence != made.Fence {
+		l.Errorf("fence %d, and %d before for the same grant", again.Fence, made.Fence)
+	}
+
+	waiter := other
+	waiter.Queue, waiter.WaitTTL = true, time.Minute
+	l.loses("acquire, and wait", waiter, acquire(l.far, waiter))
+	err := bounded(func(ctx context.Context) error { _, err := l.near.Acquire(ctx, waiter); return err })
+	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 1 {
+		l.Errorf("%v; want the place that it has", err)
+	}
+
+	c.TTL = 5 * time.Minute
+	l.loses("renew", c, renew(l.far, c))
+	if h := l.holder(c.Name); h.ExpiresIn < 4*time.Minute {
+		l.Errorf("it lasts %v; want it renewed", h.ExpiresIn)
+	}
+	recovers(l, renew(l.far, c))
+
+	l.loses("release", c, release(l.far, c))
+	next := l.holder(c.Name)
+	if next.Fence <= made.Fence {
+		l.Errorf("fence %d after %d", next.Fence, made.Fence)
+	}
+	if err := bounded(release(l.far, c)); !errors.Is(err, driver.ErrNotHeld) {
+		l.Errorf("%v; want ErrNotHeld, the second time", err)
+	}
+	if h := l.holder(c.Name); h.Fence != next.Fence {
+		l.Errorf("fence %d; want the next holder to be left alone", h.Fence)
+	}
+	if err := bounded(release(l.far, waiter)); err != nil {
+		l.Errorf("%v", err)
+	}
+}
+
+// client is the same with a client over the driver, which asks again by itself.
+func (l *losing) client(renewal, release string) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	locks, err := pawl.New(l.far, nil)
+	if err != nil {
+		l.Fatalf("%v", err)
+	}
+	defer locks.Close(ctx)
+	happened := l.proxy.LoseReply("{report}")
+	lease, err := locks.Mutex("report", pawl.WithTTL(6*time.Second)).Lock(ctx)
+	if err != nil {
+		l.Fatalf("Lock: %v", err)
+	}
+	<-happened
+	if h := l.holder("report"); h.Fence != lease.Fence() {
+		l.Errorf("the fence is %d, and the server says %d", lease.Fence(), h.Fence)
+	}
+	<-l.proxy.LoseReply(renewal)
+	if err := lease.Err(); err != nil {
+		l.Errorf("%v; want it held, for only an answer was lost", err)
+	}
+	happened = l.proxy.LoseReply(release)
+	if err := lease.Release(ctx); errors.Is(err, pawl.ErrLost) || !errors.Is(err, pawl.ErrUnavailable) {
+		l.Errorf("%v; want ErrUnavailable", err)
+	}
+	<-happened
+	if e, err := l.near.Entry(ctx, "report"); err != nil || len(e.Holders) != 0 {
+		l.Errorf("%+v, %v; want nobody", e, err)
+	}
+}
+
+// loses runs a step whose answer is lost.
+func (l *losing) loses(what string, c driver.Claim, step func(context.Context) error) {
+	l.Helper()
+	happened := l.proxy.LoseReply(string(c.Token[:]))
+	if err := bounded(step); !errors.Is(err, driver.ErrUnavailable) {
+		l.Fatalf("%s: %v; want ErrUnavailable", what, err)
+	}
+	<-happened
+}
+
+// holder is the only one.
+func (l *losing) holder(name string) driver.Holder {
+	l.Helper()
+	e, err := l.near.Entry(context.Background(), name)
+	if err != nil || len(e.Holders) != 1 {
+		l.Fatalf("%+v, %v; want one holder", e, err)
+	}
+	return e.Holders[0]
+}

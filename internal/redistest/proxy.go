@@ -1,0 +1,198 @@
+package redistest
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"sync"
+)
+
+// A Proxy is a network between clients and a server, on which a test loses what it wants to be lost.
+type Proxy struct {
+	Addr string
+
+	to       string
+	listener net.Listener
+	loops    sync.WaitGroup
+
+	mu    sync.Mutex // protects all below
+	rule  *rule
+	conns []net.Conn
+	over  bool
+}
+
+// A rule is about the requests with these bytes in them.
+type rule struct {
+	what     []byte
+	silent   bool // the request is lost, and all that comes after it; else only its reply, and the connection ends
+	happened chan struct{}
+	once     sync.Once
+}
+
+func (r *rule) happens() { r.once.Do(func() { close(r.happened) }) }
+
+// StartProxy starts a proxy before a server.
+func StartProxy(tb TB, to *Server) *Proxy {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	p := &Proxy{Addr: l.Addr().String(), to: to.Addr, listener: l}
+	p.loops.Go(p.serve)
+	tb.Cleanup(p.close)
+	return p
+}
+
+// LoseReply makes the server run the next request with these bytes in it, and the client never hear of it: its
+// connection ends instead. The channel is closed when both have happened.
+func (p *Proxy) LoseReply(request string) (happened <-chan struct{}) {
+	return p.set(&rule{what: []byte(request)})
+}
+
+// Silence makes each connection hang, in both directions, from the first request with these bytes in it. The channel is
+// closed when there was one.
+func (p *Proxy) Silence(request string) (happened <-chan struct{}) {
+	return p.set(&rule{what: []byte(request), silent: true})
+}
+
+// Heal lets new connections pass everything again, and ends the old ones.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rule = nil
+	p.cut()
+}
+
+func (p *Proxy) set(r *rule) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.happened = make(chan struct{})
+	p.rule = r
+	return r.happened
+}
+
+// match returns the rule for a request. One that loses a reply is used up by it.
+func (p *Proxy) match(request []byte) *rule {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.rule
+	if r == nil || !bytes.Contains(request, r.what) {
+		return nil
+	}
+	if !r.silent {
+		p.rule = nil
+	}
+	return r
+}
+
+func (p *Proxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.to)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.conns = append(p.conns, client, server)
+		if p.over {
+			p.cut()
+		}
+		p.mu.Unlock()
+		l := &link{proxy: p, client: client, server: server}
+		p.loops.Go(l.requests)
+		p.loops.Go(l.replies)
+	}
+}
+
+// cut ends all connections. The caller holds the mutex.
+func (p *Proxy) cut() {
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
+}
+
+func (p *Proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.over = true
+	p.cut()
+	p.mu.Unlock()
+	p.loops.Wait()
+}
+
+// A link is a client's connection, and the one to the server for it.
+type link struct {
+	proxy          *Proxy
+	client, server net.Conn
+
+	mu     sync.Mutex // protects losing and silent; held while a request is passed on, so that its reply comes after it
+	losing *rule
+	silent bool
+}
+
+func (l *link) requests() {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := l.client.Read(b)
+		if n > 0 && err == nil {
+			err = l.request(b[:n])
+		}
+		if err != nil {
+			// What the server has not read yet it shall still read, and run: it sees the end after that.
+			if c, ok := l.server.(*net.TCPConn); ok {
+				_ = c.CloseWrite()
+			}
+			return
+		}
+	}
+}
+
+func (l *link) request(b []byte) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.proxy.match(b)
+	if r != nil && r.silent {
+		l.silent = true
+		r.happens()
+	}
+	if l.silent {
+		return nil
+	}
+	_, err = l.server.Write(b)
+	if r != nil {
+		l.losing = r
+	}
+	return err
+}
+
+func (l *link) replies() {
+	defer l.server.Close()
+	defer l.client.Close()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := l.server.Read(b)
+		l.mu.Lock()
+		losing, silent := l.losing, l.silent
+		l.mu.Unlock()
+		switch {
+		case err != nil:
+			if losing != nil {
+				losing.happens()
+			}
+			return
+		case losing != nil:
+			_ = l.client.Close() // then requests tells the server, and it ends the connection
+		case silent:
+		default:
+			if _, err := l.client.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Check goes through a bad day with a driver on a server that Start started. While the server refuses, every step says
+// why, with the server's own error inside; nothing is granted, and nothing that is held is taken for lost. When it is
+// over, what was held is held, and what was not granted is free. Meanwhile, if not nil, is a step more that is refused.
+func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context.Context) error) {
+	tb.Helper()
+	job, book, fresh := claim("job"), claim("book"), claim("fresh")
+	book.Weight = 1
+	for _, step := range []func(context.Context) error{acquire(d, job), acquire(d, book), renew(d, job)} {
+		if err := bounded(step); err != nil {
+			tb.Fatalf("before: %v", err)
+		}
+	}
+	first := fence(tb, d, job.Name)
+
+	b.Begin(s)
+	b.refuses(tb, "acquire", acquire(d, fresh))
+	fresh.Queue, fresh.WaitTTL = true, time.Minute
+	b.refuses(tb, "acquire, and wait", acquire(d, fresh))
+	if meanwhile != nil {
+		b.refuses(tb, "meanwhile", meanwhile)
+	}
+	if b.Keeps {
+		if err := errors.Join(bounded(renew(d, job)), bounded(renew(d, book))); err != nil {
+			tb.Errorf("renew: %v; want what is held to go on", err)
+		}
+	} else {
+		b.refuses(tb, "renew", renew(d, job))
+		b.refuses(tb, "renew what is shared", renew(d, book))
+		b.refuses(tb, "release", release(d, job))
+	}
+	b.End(s)
+
+	recovers(tb, renew(d, job))
+	recovers(tb, renew(d, book))
+	recovers(tb, acquire(d, job))
+	if now := fence(tb, d, job.Name); now != first {
+		tb.Errorf("fence %d, want %d as before", now, first)
+	}
+	if err := bounded(acquire(d, claim("job"))); !errors.Is(err, driver.ErrHeld) {
+		tb.Errorf("%v; want it held", err)
+	}
+	if f := fence(tb, d, fresh.Name); f != 0 {
+		tb.Errorf("the name that was refused has the fence %d", f)
+	}
+	next := claim("job")
+	if err := errors.Join(bounded(release(d, job)), bounded(acquire(d, next))); err != nil {
+		tb.Errorf("after: %v", err)
+	}
+	if now := fence(tb, d, job.Name); now <= first {
+		tb.Errorf("fence %d after %d", now, first)
+	}
+}
+
+func claim(name string) driver.Claim {
+	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Minute}
+}
+
+func acquire(d driver.Driver, c driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err }
+}
+
+func renew(d driver.Driver, c driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error {
+		answers, err := d.Renew(ctx, []driver.Lease{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
+		return errors.Join(append(answers, err)...)
+	}
+}
+
+func release(d driver.Driver, c driver.Claim) func(context.Context) error {
+	return func(ctx context.Context) error { return d.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token}) }
+}
+
+// bounded bounds a step so generously that only one that hangs needs it.
+func bounded(step func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return step(ctx)
+}
+
+// fence is the last fence of a name.
+func fence(tb TB, d driver.Driver, name string) (f uint64) {
+	tb.Helper()
+	err := bounded(func(ctx context.Context) error {
+		e, err := d.Entry(ctx, name)
+		f = e.Fence
+		return err
+	})
+	if err != nil {
+		tb.Fatalf("Entry: %v", err)
+	}
+	return f
+}
+
+// refuses wants the error of that day. The first attempts may find that their connection is gone, or that nobody listens.
+func (b *BadDay) refuses(tb TB, what string, step func(context.Context) error) {
+	tb.Helper()
+	var err error
+	for range 200 {
+		err = bounded(step)
+		trouble, ok := errors.AsType[*driver.Error](err)
+		if !ok || !errors.Is(err, driver.ErrUnavailable) || trouble.Err == nil || !strings.HasPrefix(trouble.Backend, "redis ") {
+			tb.Fatalf("%s: %v; want a *driver.Error with its cause", what, err)
+		}
+		if strings.Contains(fmt.Sprintf("%v %+v %#v %v", err, err, err, trouble.Err), password) {
+			tb.Fatalf("%s: the error has the password: %v", what, err)
+		}
+		if strings.Contains(trouble.Err.Error(), b.Cause) {
+			if trouble.Permanent != b.Permanent || !strings.Contains(trouble.Hint, b.Hint) {
+				tb.Errorf("%s: %+v; want permanent %v, and a hint about %q", what, trouble, b.Permanent, b.Hint)
+			}
+			return
+		}
+		if trouble.Permanent {
+			tb.Fatalf("%s: %+v is permanent; want an error about %q", what, trouble, b.Cause)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	tb.Fatalf("%s: %v; want an error about %q", what, err, b.Cause)
+}
+
+// recovers wants a step to go through again, at once or on a new connection.
+func recovers(tb TB, step func(context.Context) error) {
+	tb.Helper()
+	for tries := 0; ; tries++ {
+		err := bounded(step)
+		if err == nil {
+			return
+		}
+		if tries == 200 || !errors.Is(err, driver.ErrUnavailable) {
+			tb.Fatalf("afterwards: %v", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,47 @@
+package redislock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// Redis removes what has expired when it gets round to it: among 200 000 other keys that expire, that can take a minute. The
+// holder's time is in the entry and a waiter has a timer for it, so nothing waits for that. How long it takes is measured
+// in benchmarks; here it must only be no matter of luck. The server's clock is in the fences, so what the test measures
+// is the wait, and not its own start.
+func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
+	server := redistest.Start(t)
+	server.Do("EVAL", "for i = 1, 200000 do redis.call('SET', 'x' .. i, '', 'PX', 1000 + i % 3000) end return 1", "0")
+	for what, options := range map[string]string{"told": "", "not told": "?push=false&tracking=false"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := start(t, "redis://"+server.Addr+options)
+			locks, err := pawl.New(d, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			defer locks.Close(ctx)
+			dead := mutex(what)
+			dead.TTL = time.Second
+			first := gets(t, d, dead)
+			lease, err := locks.Mutex(what).Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wait := time.Duration(lease.Fence()-first.Fence) * time.Microsecond
+			t.Logf("taken over after %v", wait)
+			if wait < dead.TTL {
+				t.Errorf("taken over after %v, before the lease was over", wait)
+			}
+			if wait > dead.TTL+10*time.Second {
+				t.Errorf("taken over after %v; want that soon after %v", wait, dead.TTL)
+			}
+		})
+	}
+}

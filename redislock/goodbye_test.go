@@ -1,0 +1,50 @@
+package redislock_test
+
+import (
+	"testing"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// rueidis panics when it unsubscribes while the server answers to PING with an error, and takes the process with it.
+func TestADriverIsClosedWhileTheServerIsInTrouble(t *testing.T) {
+	for _, day := range redistest.BadDays {
+		if day.Cause != "MISCONF" && day.Cause != "MASTERDOWN" {
+			continue
+		}
+		for protocol, options := range map[string]rueidis.ClientOption{
+			"RESP3": {DisableCache: true}, "RESP2": {DisableCache: true, AlwaysRESP2: true},
+		} {
+			t.Run(day.Name+"/"+protocol, func(t *testing.T) {
+				t.Parallel()
+				server := day.Start(t)
+				options.InitAddress = []string{server.Addr}
+				client, err := rueidis.NewClient(options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer client.Close()
+				for range 2 {
+					d, err := redislock.New(client, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c := mutex("job")
+					gets(t, d, c)
+					releases(t, d, c)
+					day.Begin(server)
+					if err := d.Close(); err != nil {
+						t.Error(err)
+					}
+					for range 3 {
+						client.Do(ctx, client.B().Ping().Build()) // the panic comes with the next answers
+					}
+					day.End(server)
+				}
+			})
+		}
+	}
+}

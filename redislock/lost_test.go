@@ -1,0 +1,16 @@
+package redislock_test
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+func TestALostAnswerIsNoLostLease(t *testing.T) {
+	t.Parallel()
+	redistest.CheckLostReplies(t, redisscript.Renew.SHA, redisscript.Release.SHA, func(addr string) driver.Driver {
+		return start(t, "redis://"+addr+"?tracking=false") // so that what names a key is a step
+	})
+}

@@ -1,0 +1,76 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// An attempt listens first, so it waits for the answer to its subscription. Nobody gives that any more when the driver is closed.
+func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
+	t.Parallel()
+	for what, options := range map[string]string{"RESP3": "?tracking=false", "RESP2": "?protocol=2"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.StartProxy(t, redistest.Start(t))
+			d := start(t, "redis://"+proxy.Addr+options)
+			subscribing := proxy.Silence("SUBSCRIBE")
+			answers := make(chan error, 10)
+			for range cap(answers) {
+				go func() {
+					_, err := d.Acquire(ctx, mutex("job"))
+					answers <- err
+				}()
+			}
+			<-subscribing
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			for range cap(answers) {
+				select {
+				case err := <-answers:
+					if err != nil && !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrHeld) {
+						t.Errorf("%v; want ErrClosed", err) // or what is true, if the machine took a second to get here
+					}
+				case <-time.After(time.Minute):
+					t.Fatal("an attempt waits for ever")
+				}
+			}
+		})
+	}
+}
+
+// A proxy before the server may not know Pub/Sub, and say nothing to it. Locks are then slower, and not unavailable: the
+// claims go on without, and waiters ask now and then, until it is up after all.
+func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, redistest.Start(t))
+	d := start(t, "redis://"+proxy.Addr+"?tracking=false&write_timeout=30s") // rueidis takes long to see that it hangs
+	heard := listen(t, d)
+	proxy.Silence("SUBSCRIBE")
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	holder, waiter := mutex("job"), queued("job")
+	holder.TTL, waiter.WaitTTL = time.Minute, time.Minute
+	if _, err := d.Acquire(ctx, holder); err != nil {
+		t.Fatal(err)
+	}
+	if d.Properties().Push {
+		t.Error("Push is true")
+	}
+	if _, err := d.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	proxy.Heal()
+	hear(t, heard, driver.Look, driver.Token{})
+	if !d.Properties().Push {
+		t.Error("Push is false")
+	}
+	_ = d.Release(ctx, lease(holder)) // the first attempt finds that its connection is gone
+	_ = d.Release(ctx, lease(holder))
+	hear(t, heard, driver.Granted, waiter.Token)
+}
