@@ -24,12 +24,16 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	defer d.work.Done()
-	p := d.placed.enter(c, d.now(), len(d.nodes))
+	p, err := d.turn(ctx, c)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer d.done(p)
 	c.Owner = p.tag.on(c.Owner)
 	a := &attempt{d: d, claim: c, place: p, strays: map[int]bool{}}
 	grant, err := a.run(ctx)
 	if err == nil {
-		d.placed.leave(c.Token)
+		d.placed.leave(c.Token, c.Name)
 	}
 	return grant, err
 }

@@ -207,3 +207,12 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 		t.Fatalf("Release: %v", err)
 	}
 }
+
+func refused(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if g, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("Acquire = %+v, %v; want it held", g, err)
+	}
+}

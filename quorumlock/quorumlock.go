@@ -98,6 +98,10 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	return d, nil
 }
 
+// shortest is the shortest TTL that leaves time for the three round trips that a grant can take: one for the votes, one
+// to agree on the fence, and one to count permits.
+const shortest = 200 * time.Millisecond
+
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {
 	var kinds []string
@@ -120,6 +124,9 @@ func (d *Driver) Properties() driver.Properties {
 		if n := count[k]; n > 1 {
 			kinds[i] = fmt.Sprintf("%d×%s", n, k)
 		}
+	}
+	if len(d.nodes) > 1 {
+		out.MinTTL = max(out.MinTTL, shortest)
 	}
 	out.Backend = "quorum(" + strings.Join(kinds, ", ") + ")"
 	out.FenceSurvives = "whatever leaves a majority of the nodes with their data; a node that lost its own must stay away for the longest TTL"
