@@ -55,7 +55,11 @@ type ballots = []vote[driver.Grant]
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	votes := a.canvass(ctx, a.d.everyone())
 	if granted(votes) >= a.d.majority {
-		grant, err := a.agree(ctx, votes)
+		get := a.agree
+		if a.claim.Force {
+			get = a.hold
+		}
+		grant, err := get(ctx, votes)
 		if err == nil && counts(a.claim) {
 			err = a.recount(ctx, grant, votes)
 		}

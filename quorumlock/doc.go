@@ -85,6 +85,12 @@
 // client that dies while it holds a vote costs the others its WaitTTL, or its TTL if it had been granted.
 // Tries that come at once may all fail. An even number of nodes splits more often than an odd one.
 //
+// # Takeovers
+//
+// Two who take a name by force at once may each be granted by every node, one after the other. So a takeover takes a second
+// round trip, to see that a majority had it all at once, and is made again if it was not. Of several that come at once each
+// is granted it at an instant of its own, and all but the last have lost it when they hear of that, or a moment later.
+//
 // # Semaphores
 //
 // Two majorities have a node in common, but four permits of a semaphore of three have not: three nodes with three

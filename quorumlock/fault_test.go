@@ -286,6 +286,19 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 	})
 }
 
+// Of four nodes two are enough to know that there can be no majority of three, however slow the others are.
+func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, lines := newCluster(4).client(t, time.Millisecond)
+		lines[2].out.Store(int64(time.Second))
+		lines[3].out.Store(int64(time.Second))
+		answers, err := d.Renew(t.Context(), []driver.Lease{lease(mutex("jobs"))})
+		if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+			t.Errorf("Renew: %v, %v; want ErrNotHeld", answers, err)
+		}
+	})
+}
+
 // Break takes the fence that people see, though a node knows the lease by another.
 func TestBreakByTheFenceThatIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

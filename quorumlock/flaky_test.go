@@ -20,6 +20,7 @@ type server struct {
 	mu     sync.Mutex
 	memory *memlock.Memory
 	skew   time.Duration
+	after  func() // each request, if it is there
 }
 
 func newServer(skew time.Duration) *server {
@@ -74,6 +75,9 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 		}
 	}
 	v, err := f()
+	if l.s.after != nil {
+		l.s.after()
+	}
 	if l.silent.Load() {
 		<-ctx.Done()
 		return none, ctx.Err()
@@ -144,6 +148,11 @@ func newCluster(n int) cluster {
 // client connects to all of them, with a delay each; the last delay counts for the rest.
 func (c cluster) client(t testing.TB, delays ...time.Duration) (*quorumlock.Driver, []*line) {
 	t.Helper()
+	return c.clientWith(t, nil, delays...)
+}
+
+func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.Duration) (*quorumlock.Driver, []*line) {
+	t.Helper()
 	var nodes []driver.Driver
 	var lines []*line
 	for i, s := range c {
@@ -154,7 +163,7 @@ func (c cluster) client(t testing.TB, delays ...time.Duration) (*quorumlock.Driv
 		l := s.connect(delay)
 		lines, nodes = append(lines, l), append(nodes, l)
 	}
-	d, err := quorumlock.New(nodes, nil)
+	d, err := quorumlock.New(nodes, o)
 	if err != nil {
 		t.Fatal(err)
 	}
