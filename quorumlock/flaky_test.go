@@ -40,14 +40,15 @@ var errDown = errors.New("connection refused")
 // A line is one client's connection to a node, on which things go wrong.
 type line struct {
 	*locktable.Driver
-	s      *server
-	out    atomic.Int64 // a request takes so long, in nanoseconds
-	back   atomic.Int64 // and its answer so long
-	down   atomic.Bool  // nobody is there
-	hung   atomic.Bool  // requests are taken, and handled when it no longer hangs
-	silent atomic.Bool  // requests are handled, and not answered
-	calls  atomic.Int64
-	jitter atomic.Int64 // each way takes up to so much longer, at random
+	s       *server
+	out     atomic.Int64 // a request takes so long, in nanoseconds
+	back    atomic.Int64 // and its answer so long
+	down    atomic.Bool  // nobody is there
+	hung    atomic.Bool  // requests are taken, and handled when it no longer hangs
+	silent  atomic.Bool  // requests are handled, and not answered
+	calls   atomic.Int64
+	refusal error        // the answer to everything, if it is there
+	jitter  atomic.Int64 // each way takes up to so much longer, at random
 }
 
 func (s *server) connect(delay time.Duration) *line {
@@ -63,6 +64,9 @@ func (s *server) connect(delay time.Duration) *line {
 func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 	var none T
 	l.calls.Add(1)
+	if l.refusal != nil {
+		return none, l.refusal
+	}
 	if l.down.Load() {
 		return none, &driver.Error{Backend: "memory", Op: "dial", Err: errDown}
 	}
