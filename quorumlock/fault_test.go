@@ -134,6 +134,51 @@ func TestAMajorityThatIsDown(t *testing.T) {
 	}
 }
 
+// The same of nodes that stand still with the requests in their sockets, and go on with those that nobody wants any more;
+// and of claims that would have waited.
+func TestAMajorityThatStandsStill(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(n)
+			d, lines := c.client(t, time.Millisecond)
+			for _, l := range lines[n/2:] {
+				l.stop()
+			}
+			for i := range 4 {
+				x := mutex("jobs")
+				if i%2 == 0 {
+					x = queued(x)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				began := time.Now()
+				g, err := d.Acquire(ctx, x)
+				cancel()
+				if err == nil || errors.Is(err, driver.ErrHeld) {
+					t.Fatalf("Acquire = %+v, %v; want trouble", g, err)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("Acquire took %v with a deadline of 1s", took)
+				}
+				if i%2 == 0 { // who gives up waiting releases
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					if err := d.Release(ctx, lease(x)); err == nil {
+						t.Error("Release was heard by a majority")
+					}
+					cancel()
+				}
+			}
+			for _, l := range lines[n/2:] {
+				l.goOn()
+			}
+			time.Sleep(10 * time.Second) // less than the TTL
+			if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) != 0 {
+				t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
+			}
+			gets(t, d, mutex("jobs"))
+		})
+	}
+}
+
 // A try that only a minority grants is taken back there.
 func TestAPartialGrantIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -49,6 +49,49 @@ type line struct {
 	calls   atomic.Int64
 	refusal error        // the answer to everything, if it is there
 	jitter  atomic.Int64 // each way takes up to so much longer, at random
+
+	mu      sync.Mutex // protects what follows
+	stopped bool       // requests are taken, and handled when it goes on, also those that were given up
+	socket  []func()   // them, in their order
+}
+
+func (l *line) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+}
+
+func (l *line) goOn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = false
+	for _, handle := range l.socket {
+		handle()
+	}
+	l.socket = nil
+}
+
+// handle runs f, or leaves it in the socket and waits as long as ctx allows.
+func handle[T any](ctx context.Context, l *line, f func() (T, error)) (v T, err error) {
+	done := make(chan struct{})
+	l.mu.Lock()
+	if !l.stopped {
+		l.mu.Unlock()
+		return f()
+	}
+	var late T
+	var lateErr error
+	l.socket = append(l.socket, func() {
+		defer close(done)
+		late, lateErr = f()
+	})
+	l.mu.Unlock()
+	select {
+	case <-done:
+		return late, lateErr
+	case <-ctx.Done():
+		return v, ctx.Err()
+	}
 }
 
 func (s *server) connect(delay time.Duration) *line {
@@ -78,7 +121,7 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 			return none, err // what is still in the socket is handled later, or never: here, never
 		}
 	}
-	v, err := f()
+	v, err := handle(ctx, l, f)
 	if l.s.after != nil {
 		l.s.after()
 	}
