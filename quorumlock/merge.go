@@ -67,20 +67,25 @@ func (d *Driver) holder(s *sighting, answers int) driver.Holder {
 	h := s.holders[0]
 	var fences []uint64
 	var ends []int64
+	var since []time.Time
 	lingers := 0
 	for _, x := range s.holders {
-		fences, ends = append(fences, x.Fence), append(ends, int64(x.ExpiresIn))
+		fences, ends, since = append(fences, x.Fence), append(ends, int64(x.ExpiresIn)), append(since, x.Since)
 		if x.Lingering {
 			lingers++
 		}
-		if x.Since.Before(h.Since) {
-			h.Since = x.Since
-		}
 	}
+	h.Since = middle(since)
 	h.Fence = common(fences, d.majority)
 	h.ExpiresIn = duration(nth(len(ends)-need+1, ends))
 	h.Lingering = lingers >= need
 	return h
+}
+
+// middle is the time in the middle, which no minority of clocks can move beyond what the others show.
+func middle(times []time.Time) time.Time {
+	slices.SortFunc(times, time.Time.Compare)
+	return times[len(times)/2]
 }
 
 // common is the one of these fences that so many have, or the highest.

@@ -46,7 +46,7 @@ func conforms(t *testing.T, n int) {
 			}
 			return d
 		},
-		Unit:       1500 * time.Millisecond,
+		Unit:       2 * time.Second,
 		AgreesLate: true,
 	})
 }

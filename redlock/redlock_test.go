@@ -21,11 +21,11 @@ var ctx = context.Background()
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "32"); err != nil { // drivertest lets many subtests wait side by side
+	if err := flag.Set("test.parallel", "48"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
-		_ = checks.Value.Set("30") // each is a dozen round trips to each of five servers; redislock has them in full
+		_ = checks.Value.Set("10") // each is a dozen round trips to each of five servers; redislock has them in full
 	}
 	goleak.VerifyTestMain(m)
 }
