@@ -33,11 +33,11 @@
 //     greater.
 //
 // Nothing in it depends on clocks. The nodes do not grant the same number by themselves, for it is their time in
-// microseconds. So a claim goes out with a wish ([driver.Claim].MinFence): our own clock, and a lead that is measured
-// whenever they disagree, so that the wish is the highest number there is. Then all of them grant it, and one round
-// trip is enough. If they disagree, the highest of their fences is written back to the others
-// ([driver.FenceRaiser]), which takes a second round trip, as it does in the first grant of a client whose clock is behind
-// that of a node, and where clocks differ, or requests take, more than [driver.MaxLead]. The wish can bring
+// microseconds. So a claim goes out with a wish ([driver.Claim].MinFence): our own clock, and a lead that is half of
+// [driver.MaxLead] at first, and measured whenever they disagree, so that the wish is the highest number there is. Then all of
+// them grant it, and one round trip is enough. If they disagree, the highest of their fences is written back to the others
+// ([driver.FenceRaiser]), which takes a second round trip, as it does in the first grant of a client whose clock differs from
+// that of a node by more than the lead, and always where clocks differ, or requests take, more than MaxLead. The wish can bring
 // a fence no further than MaxLead ahead of a node's clock, and writing back copies only what some node gave; so the
 // highest fence of a name stays within MaxLead of the fastest of the clocks, or is one more than the last. (Claims that are
 // granted beside each other at the same moment may chase each other's numbers, in steps of up to 4 ms.)
