@@ -173,3 +173,26 @@ func TestACrowdOfReadersIsGrantedAtOnce(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// A hand-over that meets the Close of its waiter's client ends with it.
+func TestCloseInTheMiddleOfAHandOver(t *testing.T) {
+	for late := range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			c[1].skew = time.Millisecond
+			one, _ := c.client(t, 10*time.Millisecond)
+			two, _ := c.client(t, 10*time.Millisecond)
+			holder, waiter := mutex("jobs"), queued(mutex("jobs"))
+			gets(t, one, holder)
+			refused(t, two, waiter)
+			go func() {
+				time.Sleep(time.Duration(late) * time.Millisecond)
+				if err := two.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			releases(t, one, holder)
+			time.Sleep(time.Second)
+		})
+	}
+}

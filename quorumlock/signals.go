@@ -162,6 +162,7 @@ func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
 		return
 	}
 	if d.begin(d.life) != nil {
+		d.passed(p, nil, 0) // or done would come back here, until Close has ended all places
 		d.done(p)
 		return
 	}
