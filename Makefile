@@ -47,8 +47,9 @@ cover: ## run the tests and say how much of the code they reach, whoever's tests
 	@go tool cover -func=bin/cover.out | awk '/^total:/ { print $$NF " in all; go tool cover -html=bin/cover.out shows the lines" }'
 
 .PHONY: bench
-bench: ## run the benchmarks; docs/benchmarks.md has the numbers and what each means
+bench: ## run the benchmarks, and Pawl beside its peers; with PKG= or BENCH= only those; docs/benchmarks.md has the numbers
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) $(PKG)
+	$(if $(filter-out file,$(origin PKG) $(origin BENCH)),,$(MAKE) --no-print-directory peers)
 
 .PHONY: peers
 peers: NEEDS := redis-server:redis-server

@@ -38,6 +38,9 @@ func (b *bounded) cancel() {
 
 func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 
+// Canceled is for driver.Canceled.
+func (b *bounded) Canceled() <-chan struct{} { return b.Context.Done() }
+
 func (b *bounded) Done() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

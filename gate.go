@@ -25,6 +25,7 @@ type gates struct {
 
 	mu    sync.Mutex // protects all below, and the fields of each gate and waiter that say so
 	gates map[string]*gate
+	open  []*tenure // those that may be passed on, or could once, in the order in which their windows close
 }
 
 // A gate is the local queue of one name. It exists while somebody waits or a tenure may be passed on.
@@ -215,11 +216,13 @@ func (g *gates) granted(w *waiter, t *tenure, now reading) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.sweep(now.mono)
 	q := g.at(t.claim.Name)
 	q.answered()
 	if opens && !t.lost() { // else lose has looked here already, and would not look again
 		g.shut(q) // of a tenure that was taken from us, and that nobody here knows to be lost yet
 		q.tenure, q.closes = t, now.mono.Add(g.batch)
+		g.open = append(g.open, t)
 	}
 	if w != nil {
 		g.unqueue(q, w)
@@ -276,6 +279,24 @@ func (g *gates) close(t *tenure) {
 		g.shut(q)
 		g.advance(q)
 		g.tidy(t.claim.Name, q)
+	}
+}
+
+// sweep forgets tenures whose window has closed, so that a lease that is held for long costs no gate. The caller holds the
+// mutex.
+func (g *gates) sweep(now time.Time) {
+	for len(g.open) > 0 {
+		t := g.open[0]
+		if q := g.gates[t.claim.Name]; q != nil && q.tenure == t {
+			if now.Before(q.closes) {
+				return
+			}
+			g.shut(q)
+			g.advance(q)
+			g.tidy(t.claim.Name, q)
+		}
+		g.open[0] = nil
+		g.open = g.open[1:]
 	}
 }
 

@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -197,5 +198,30 @@ func TestLostTenureIsNotPassedOn(t *testing.T) {
 		}
 		noError(t, stolen.Release(background))
 		noError(t, (<-got).Err())
+	})
+}
+
+// A lease that is held for long has no gate: what is kept of its name goes when its window has closed.
+func TestGatesOfLeasesThatAreHeldAreForgotten(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		var leases []*pawl.Lease
+		lock := func(i int) { leases = append(leases, must(t)(c.Mutex(fmt.Sprint("x", i)).Lock(background))) }
+		for i := range 1000 {
+			lock(i)
+		}
+		time.Sleep(time.Second)
+		for i := range 200 { // in each shard one comes by, and finds what is left there
+			lock(1000 + i)
+		}
+		if n := c.Gates(); n > 200 {
+			t.Errorf("%d gates for 1200 leases, want those of the last 200 at the most", n)
+		}
+		for _, l := range leases {
+			noError(t, l.Release(background))
+		}
+		if n := c.Gates(); n > 0 {
+			t.Errorf("%d gates were left behind", n)
+		}
 	})
 }

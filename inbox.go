@@ -15,7 +15,7 @@ type inbox struct {
 
 // mail is what the inbox has for one claim: the last signal, until it is granted; then its tenure, to check.
 type mail struct {
-	signal  driver.Signal
+	signal  *driver.Signal // by itself, for most claims never have one
 	full    bool
 	look    bool          // something besides "granted" came, and the backend was not asked since
 	arrived chan struct{} // holds one if signal is there; made by who waits, which most claims never do
@@ -66,7 +66,7 @@ func (b *inbox) take(c *claim) driver.Signal {
 	if c.mail.signal.Kind != driver.Granted {
 		c.mail.look = false // who takes it asks again
 	}
-	return c.mail.signal
+	return *c.mail.signal
 }
 
 // put leaves a signal for the claim that it concerns, and returns its tenure, if it has one.
@@ -99,7 +99,8 @@ func (m *mail) put(s driver.Signal) {
 	m.look = m.look || s.Kind != driver.Granted
 	switch {
 	case !m.full, s.Kind == driver.Lost, s.Kind == driver.Granted && m.signal.Kind != driver.Lost:
-		m.signal = s
+		m.signal = new(driver.Signal)
+		*m.signal = s
 	}
 	if !m.full && m.arrived != nil {
 		m.arrived <- struct{}{} // there is room: what was in it was read before m was emptied

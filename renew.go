@@ -33,12 +33,12 @@ type renewer struct {
 type renewal struct {
 	at     time.Time     // when it is due
 	slack  time.Duration // how much earlier it may go along with others
-	index  int           // in the heap, from 1; 0 if it is not in it
+	index  int32         // in the heap, from 1; 0 if it is not in it
+	fails  int32
 	asking bool          // a renewal is under way, or stands in line for a slot
 	sent   bool          // it is under way: release waits for it
 	check  bool          // ask, whether or not that makes the lease longer
 	idle   chan struct{} // closed when it no longer is; made by who waits for that
-	fails  int
 }
 
 const (
@@ -72,7 +72,7 @@ func (r *renewer) remove(t *tenure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.due.index > 0 {
-		heap.Remove(&r.heap, t.due.index-1)
+		heap.Remove(&r.heap, int(t.due.index)-1)
 	}
 }
 
@@ -119,7 +119,7 @@ func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
 	if t.due.index == 0 {
 		heap.Push(&r.heap, t)
 	} else {
-		heap.Fix(&r.heap, t.due.index-1)
+		heap.Fix(&r.heap, int(t.due.index)-1)
 	}
 	// Most leases are released long before anything is due: run is woken only if it would sleep too long.
 	if !r.armed.IsZero() && at.Before(r.armed) {
@@ -295,7 +295,7 @@ func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err 
 		in := renewIn(t.claim.TTL, left)
 		t.due.fails++
 		if err != nil {
-			in = min(retryIn(t.due.fails, t.claim.TTL), left)
+			in = min(retryIn(int(t.due.fails), t.claim.TTL), left)
 			t.due.check = true // whatever it was sent for has not been done
 		} else {
 			t.due.fails = 0
@@ -337,13 +337,13 @@ func (h byDue) Len() int           { return len(h) }
 func (h byDue) Less(i, j int) bool { return h[i].due.at.Before(h[j].due.at) }
 func (h byDue) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].due.index, h[j].due.index = i+1, j+1
+	h[i].due.index, h[j].due.index = int32(i+1), int32(j+1)
 }
 
 func (h *byDue) Push(x any) {
 	t := x.(*tenure) //nolint:forcetypeassert // container/heap's signature; only schedule calls it
 	*h = append(*h, t)
-	t.due.index = len(*h)
+	t.due.index = int32(len(*h))
 }
 
 func (h *byDue) Pop() any {

@@ -10,6 +10,8 @@ type contender struct {
 	name string
 	// open makes a client of its own connections to a server, whose leases last ttl without a renewal.
 	open func(addr string, ttl time.Duration) (client, error)
+	// quorum makes a client of several independent servers; nil for those that cannot.
+	quorum func(addrs []string, ttl time.Duration) (client, error)
 	// what it has, for scenarios that need it
 	renews bool     // a lease is renewed while it is held
 	tells  bool     // its holder is told of a loss
@@ -30,11 +32,11 @@ type client interface {
 func contenders() []contender {
 	return []contender{
 		{name: "raw", open: openRaw, sends: []string{"set", "evalsha", "eval"}},
-		{name: "pawl", open: openPawl, sends: scripts, renews: true, tells: true},
+		{name: "pawl", open: openPawl, quorum: openPawlQuorum, sends: scripts, renews: true, tells: true},
 		{name: "pawl (go-redis)", open: openPawlGoRedis, sends: scripts, renews: true},
 		{name: "rueidislock (1 key)", open: openRueidislock(1), sends: scripts, renews: true, tells: true},
 		{name: "rueidislock (3 keys)", open: openRueidislock(2), sends: scripts, renews: true, tells: true},
-		{name: "redsync", open: openRedsync, sends: []string{"set", "evalsha", "eval"}},
+		{name: "redsync", open: openRedsync, quorum: openRedsyncQuorum, sends: []string{"set", "evalsha", "eval"}},
 		{name: "bsm/redislock", open: openBsm, sends: scripts},
 	}
 }

@@ -24,9 +24,9 @@ func held(name string, leases int) scenario {
 			if err := once(cl, "warm"); err != nil {
 				return nil, err
 			}
-			goroutines, before := runtime.NumGoroutine(), heap()
 			losts := make([]func() <-chan struct{}, leases)
 			unlocks := make([]func() error, leases)
+			goroutines, before := runtime.NumGoroutine(), heap()
 			var wg sync.WaitGroup
 			var mu sync.Mutex
 			for g := range 64 {

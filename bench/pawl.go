@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -9,6 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/goredislock"
 	_ "github.com/pawl-go/pawl/redislock"
+	_ "github.com/pawl-go/pawl/redlock"
 )
 
 // pawlLocker is Pawl with its defaults, but for the TTL.
@@ -19,6 +21,11 @@ type pawlLocker struct {
 
 func openPawl(addr string, ttl time.Duration) (client, error) {
 	c, err := pawl.Open(context.Background(), "redis://"+addr, &pawl.Options{TTL: ttl})
+	return pawlLocker{c: c}, err
+}
+
+func openPawlQuorum(addrs []string, ttl time.Duration) (client, error) {
+	c, err := pawl.Open(context.Background(), "redlock://"+strings.Join(addrs, ","), &pawl.Options{TTL: ttl})
 	return pawlLocker{c: c}, err
 }
 

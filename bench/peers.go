@@ -6,6 +6,7 @@ import (
 
 	bsm "github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
@@ -39,14 +40,24 @@ func (r rueidisLocker) key(name string) string { return "rueidislock:0:" + name 
 func (r rueidisLocker) close()                 { r.l.Close() }
 
 type redsyncLocker struct {
-	c   *redis.Client
+	c   []*redis.Client
 	r   *redsync.Redsync
 	ttl time.Duration
 }
 
 func openRedsync(addr string, ttl time.Duration) (client, error) {
-	c := goRedis(addr)
-	return &redsyncLocker{c, redsync.New(goredis.NewPool(c)), ttl}, nil
+	return openRedsyncQuorum([]string{addr}, ttl)
+}
+
+func openRedsyncQuorum(addrs []string, ttl time.Duration) (client, error) {
+	l := &redsyncLocker{ttl: ttl}
+	var pools []redsyncredis.Pool
+	for _, addr := range addrs {
+		c := goRedis(addr)
+		l.c, pools = append(l.c, c), append(pools, goredis.NewPool(c))
+	}
+	l.r = redsync.New(pools...)
+	return l, nil
 }
 
 func goRedis(addr string) *redis.Client {
@@ -62,7 +73,12 @@ func (r *redsyncLocker) lock(ctx context.Context, name string) (func() error, fu
 }
 
 func (r *redsyncLocker) key(name string) string { return name }
-func (r *redsyncLocker) close()                 { _ = r.c.Close() }
+
+func (r *redsyncLocker) close() {
+	for _, c := range r.c {
+		_ = c.Close()
+	}
+}
 
 type bsmLocker struct {
 	c   *redis.Client

@@ -37,6 +37,8 @@ func scenarios() []scenario {
 		distant("latency-1ms", time.Millisecond),
 		distant("latency-30ms", 30*time.Millisecond),
 		distant("latency-300ms", 300*time.Millisecond),
+		quorum("quorum-3", 3),
+		quorum("quorum-5", 5),
 	}
 }
 

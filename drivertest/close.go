@@ -8,6 +8,7 @@ import (
 )
 
 func testClose(s *suite) {
+	s.timeless = true
 	s.test("ThenEverythingIsAnsweredWithErrClosed", func(k *kit) {
 		c := k.mutex()
 		g := k.a.gets(c)

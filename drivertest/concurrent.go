@@ -10,6 +10,7 @@ import (
 // testConcurrent: many goroutines on both clients, with nothing but the backend between them. The race
 // detector does not help here, for a backend is no happens-before; the counts do.
 func testConcurrent(s *suite) {
+	s.timeless = true
 	const workers, rounds = 8, 10
 
 	s.test("TheQueueAdmitsOneAtATimeInTheOrderOfFences", func(k *kit) {

@@ -73,6 +73,7 @@ func labels(n int, value string) option {
 
 // testInvalid: what cannot be kept is refused alike by every backend, before anything is sent.
 func testInvalid(s *suite) {
+	s.timeless = true
 	s.test("NamesAreRefused", func(k *kit) {
 		calls := map[string]func(d *client, name string) error{
 			"Acquire": func(d *client, name string) error {

@@ -19,6 +19,8 @@ type suite struct {
 	properties driver.Properties
 
 	breaks, lists, signals, diagnoses bool // what the driver can do
+
+	timeless bool // being late is no excuse, see late.go
 }
 
 // parallel lets t run beside the others where time is real and waited for. An injected clock is moved for
@@ -33,7 +35,11 @@ func (s *suite) parallel(t *testing.T) {
 func (s *suite) test(name string, f func(k *kit)) {
 	s.Run(name, func(t *testing.T) {
 		s.parallel(t)
-		f(newKit(t, s))
+		if s.Clock != nil || s.timeless {
+			f(newKit(t, s, s.Unit))
+			return
+		}
+		s.attempt(t, f)
 	})
 }
 
@@ -49,12 +55,16 @@ type kit struct {
 	*testing.T
 	s    *suite
 	ctx  context.Context
-	u    time.Duration // Harness.Unit
+	u    time.Duration // Harness.Unit, or longer, see late.go
 	name string        // that nobody else uses
 	a, b *client       // two clients that share nothing but the backend
 
 	mu     sync.Mutex // protects claims
 	claims []driver.Claim
+
+	notes *notes // nil with an injected clock
+	began time.Time
+	asked atomic.Int64 // how much time the subtest let pass, in ns
 }
 
 // run and serial make names that no other subtest, and no earlier run on the same server, has used.
@@ -63,15 +73,15 @@ var (
 	serial atomic.Int64
 )
 
-func newKit(t *testing.T, s *suite) *kit {
+func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	// A driver never waits; one that does, or that loses a waiter, must not hang the suite.
 	limit := 12 * s.Patience
 	if s.Clock == nil {
-		limit += 20 * s.Unit
+		limit += 20 * u
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
-	k := &kit{T: t, s: s, ctx: ctx, u: s.Unit, name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
+	k := &kit{T: t, s: s, ctx: ctx, u: u, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
 	k.a, k.b = k.open(), k.open()
 
 	if s.Clock == nil {
@@ -107,7 +117,7 @@ func (k *kit) open() *client {
 	d := k.s.Open(k.T)
 	k.Cleanup(func() {
 		if err := d.Close(); err != nil {
-			k.Errorf("Close: %v", err)
+			k.T.Errorf("Close: %v", err)
 		}
 	})
 	return &client{Driver: d, k: k}
@@ -133,6 +143,7 @@ func (k *kit) pass(d time.Duration) {
 
 func (k *kit) sleep(d time.Duration) {
 	k.Helper()
+	k.asked.Add(int64(d))
 	select {
 	case <-time.After(d):
 	case <-k.ctx.Done():

@@ -94,6 +94,16 @@ func reply(cmd *redis.Cmd) redisscript.Reply {
 		if v != "" {
 			return redisscript.Reply{Text: v}
 		}
+	case []any:
+		list := make([]int64, len(v))
+		for i, e := range v {
+			n, ok := e.(int64)
+			if !ok {
+				return redisscript.Reply{Err: errAnswer}
+			}
+			list[i] = n
+		}
+		return redisscript.Reply{List: list}
 	}
 	return redisscript.Reply{Err: errAnswer}
 }

@@ -36,7 +36,7 @@
 //
 // # What does a lock cost?
 //
-// Acquire, renew and release are a script each, in one round trip; a name that is handed over costs the next one a
+// Acquire, renew and release are a script each, in one round trip; those of goroutines that come at the same time share one. A name that is handed over costs the next one a
 // message, with the fence in it, and no request. A name that nobody waits for is one key of about 150 bytes; it is forgotten
 // a day after its last grant. A lease costs no goroutine and no connection; a driver has two connections to each server, one of
 // them for what the server says unasked.

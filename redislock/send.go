@@ -65,6 +65,10 @@ func reply(r rueidis.RedisResult) redisscript.Reply {
 		n, err := m.ToInt64()
 		return redisscript.Reply{Int: n, Err: err}
 	}
+	if m.IsArray() {
+		list, err := m.AsIntSlice()
+		return redisscript.Reply{List: list, Err: err}
+	}
 	text, err := m.ToString()
 	if err == nil && text == "" {
 		err = errEmpty

@@ -85,17 +85,17 @@ func (p *snapshot) refusal(c *driver.Claim) *driver.HeldError {
 	return err
 }
 
-// readGrant reads a grant: its fence, or a run of fences.
-func readGrant(p Reply, ttl time.Duration) (driver.Grant, error) {
+// readGrant reads a grant: the first fence, and how many they are if that is not what was asked for.
+func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 	if p.Text == "" {
 		if p.Int <= 0 {
 			return driver.Grant{}, &damage{"a fence below 1"}
 		}
-		return driver.Grant{Fence: uint64(p.Int), Run: 1, TTL: ttl}, nil
+		return driver.Grant{Fence: uint64(p.Int), Run: run(c), TTL: c.TTL}, nil
 	}
 	r := reader{rest: p.Text}
 	r.take(1) // 'g'
-	g := driver.Grant{Fence: uint64(r.instant()), Run: int(r.uint32()), TTL: ttl}
+	g := driver.Grant{Fence: uint64(r.instant()), Run: int(r.uint32()), TTL: c.TTL}
 	if r.failed || g.Run < 1 {
 		return driver.Grant{}, &damage{"a grant that cannot be read"}
 	}

@@ -13,11 +13,18 @@ import (
 // What goes into a script is packed into one string: a script costs Redis more for each argument than for the bytes
 // of it. Numbers are doubles, as Lua has no others; they are exact up to 2^53.
 
-// The flags of a claim. A claim with flagPlain alone is exclusive, does not queue, and wants one fence: the quick case
-// of acquire.lua.
+// What the first argument of a step begins with.
 const (
-	flagPlain = 1 << iota
-	flagQueue
+	quickAcquire = 'a' // an exclusive claim that is not forced
+	otherAcquire = 'A'
+	quickRenew   = 'r'
+	quickRelease = 'e' // without lingering
+	otherRelease = 'E'
+)
+
+// The flags of a claim.
+const (
+	flagQueue = 1 << iota
 	flagForce
 )
 
@@ -28,39 +35,54 @@ func number(b []byte, v int64) []byte {
 // micros rounds up, so that nothing ends early.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-func claimArg(c *driver.Claim, keep time.Duration) string {
-	run, flags := 1, byte(0)
+// quick reports whether a claim may be granted by quick_acquire.lua.
+func quick(c *driver.Claim) bool { return c.Weight == driver.All && !c.Force }
+
+// run is how many fences a claim is granted.
+func run(c *driver.Claim) int {
 	if c.Weight == driver.All {
-		run = max(c.Fences, 1)
-		if run == 1 {
-			flags |= flagPlain
-		}
+		return max(c.Fences, 1)
 	}
+	return 1
+}
+
+// claimArg ends with what is stored of an exclusive holder as it is: the run, the token, the lock-delay and who.
+func claimArg(c *driver.Claim, keep time.Duration, who string) string {
+	var room [256]byte // mostly enough, and then only the string is allocated
+	b := room[:1]
+	if b[0] = otherAcquire; quick(c) {
+		b[0] = quickAcquire
+	}
+	keep = max(keep, c.TTL+c.LockDelay)
+	b = number(number(number(b, micros(c.TTL)), micros(keep)), fenceArg(c.MinFence))
+	b = append(binary.BigEndian.AppendUint32(b, uint32(run(c))), c.Token[:]...)
+	return string(append(number(b, micros(c.LockDelay)), who...))
+}
+
+// waitArg is what is needed of a claim that is not granted quickly.
+func waitArg(c *driver.Claim) string {
+	b := make([]byte, 1, 17)
 	if c.Queue {
-		flags |= flagQueue
+		b[0] |= flagQueue
 	}
 	if c.Force {
-		flags |= flagForce
+		b[0] |= flagForce
 	}
-	b := make([]byte, 0, 72)
-	b = append(append(b, flags), c.Token[:]...)
-	b = number(number(number(b, micros(c.TTL)), micros(c.LockDelay)), micros(keep))
-	b = number(number(b, fenceArg(c.MinFence)), micros(c.WaitTTL))
-	b = binary.BigEndian.AppendUint32(b, uint32(c.Weight))
-	b = binary.BigEndian.AppendUint32(b, uint32(c.Limit))
-	return string(binary.BigEndian.AppendUint32(b, uint32(run)))
+	b = number(b, micros(c.WaitTTL))
+	return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit)))
 }
 
 func renewArg(l *driver.Lease, keep time.Duration) string {
-	b := make([]byte, 0, 40)
-	b = append(b, l.Token[:]...)
-	return string(number(number(b, micros(l.TTL)), micros(keep)))
+	b := append(make([]byte, 0, 33), quickRenew)
+	return string(append(number(number(b, micros(l.TTL)), micros(keep)), l.Token[:]...))
 }
 
 func releaseArg(l *driver.Lease, keep time.Duration) string {
-	b := make([]byte, 0, 40)
-	b = append(b, l.Token[:]...)
-	return string(number(number(b, micros(l.Linger)), micros(keep)))
+	b := append(make([]byte, 0, 33), quickRelease)
+	if l.Linger > 0 {
+		b[0] = otherRelease
+	}
+	return string(append(number(number(b, micros(l.Linger)), micros(keep)), l.Token[:]...))
 }
 
 // fenceArg is a fence that a script can name: there are none from 2^52 on.
@@ -76,6 +98,18 @@ func breakArg(fence uint64, delay, keep time.Duration) string {
 	b := make([]byte, 0, 24)
 	b = number(b, fenceArg(fence))
 	return string(number(number(b, micros(delay)), micros(keep)))
+}
+
+// A signature is what who made last, and of what: a process mostly signs the same.
+type signature struct {
+	box, shard string
+	owner      driver.Owner
+	text       string
+}
+
+func (s *signature) of(box, shard string, o *driver.Owner) bool {
+	return s != nil && s.box == box && s.shard == shard && len(o.Labels) == 0 && len(s.owner.Labels) == 0 &&
+		s.owner.Client == o.Client && s.owner.Host == o.Host && s.owner.PID == o.PID
 }
 
 // who is what is stored of who claims: the two channels on which its signals are awaited, then the owner. The

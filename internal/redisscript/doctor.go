@@ -152,6 +152,6 @@ func (e *examination) push() {
 	}
 	if e.d.watch == nil {
 		e.say("info", "tracking", "the server does not tell of keys that somebody deletes or evicts: a holder hears of that by its next renewal",
-			"in a cluster, with RESP2 and with a client of your own this is so; else give the user +client|tracking +client|caching")
+			"in a cluster, with RESP2 and with a client of your own this is so; else give the user +client|tracking +client|caching +exists")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,9 @@ type Driver struct {
 	backend string // how errors name it
 	inbox   *inbox
 	watch   *watch // nil if the server does not tell of changes
+	others  *together
+	busy    *busy
+	signed  atomic.Pointer[signature]
 	closed  atomic.Bool
 }
 
@@ -57,6 +61,7 @@ type Driver struct {
 func New(s Sender, o Options) *Driver {
 	d := &Driver{Options: o, sender: s, backend: "redis " + s.Where()}
 	d.inbox = newInbox(s, o.Prefix, o.Push)
+	d.others, d.busy = newTogether(s, d.inbox.life), newBusy()
 	if server, ok := s.(Watcher); ok && o.Watch {
 		d.watch = newWatch(server, o.Prefix)
 		d.inbox.granted = func(t driver.Token) { d.watch.held(t, 0) }
@@ -85,12 +90,15 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
 	}
-	args := []string{claimArg(&c, d.Retention), who(box, shard, &c.Owner)}
-	if c.Force {
-		args = append(args, string(appendOwner(nil, &c.Owner)))
-	}
+	arg := claimArg(&c, d.Retention, d.sign(box, shard, &c.Owner))
 	d.watch.claim(&c)
-	p := d.run(ctx, Acquire, Call{Keys: keys(d.Prefix, c.Name), Args: args})
+	p := d.quickly(ctx, c.Name, arg, func() Reply {
+		args := []string{arg, waitArg(&c)}
+		if c.Force {
+			args = append(args, string(appendOwner(nil, &c.Owner)))
+		}
+		return d.run(ctx, Acquire, Call{Keys: keys(d.Prefix, c.Name), Args: args})
+	})
 	if p.Err == nil && p.Text != "" && p.Text[0] == 'h' {
 		if !c.Queue {
 			d.watch.over(c.Token)
@@ -102,13 +110,22 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	var g driver.Grant
 	if p.Err == nil {
-		g, p.Err = readGrant(p, c.TTL)
+		g, p.Err = readGrant(p, &c)
 	}
 	if p.Err != nil {
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, p.Err)
 	}
 	d.watch.held(c.Token, c.TTL)
 	return g, nil
+}
+
+func (d *Driver) sign(box, shard string, o *driver.Owner) string {
+	last := d.signed.Load()
+	if !last.of(box, shard, o) {
+		last = &signature{box, shard, *o, who(box, shard, o)}
+		d.signed.Store(last)
+	}
+	return last.text
 }
 
 // Renew implements driver.Driver: one script per lease, all of them in one pipeline. One script for all would have to
@@ -129,7 +146,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, e
 		d.watch.renewing(renewals[i].Token)
 	}
 	answers, failed := make([]error, len(renewals)), 0
-	for i, p := range d.runAll(ctx, Renew, calls) {
+	for i, p := range d.runAllQuickly(ctx, Renew, calls) {
 		l := &renewals[i]
 		if p.Err != nil {
 			answers[i] = d.trouble(ctx, "renew", l.Name, p.Err)
@@ -158,7 +175,10 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 		return err
 	}
 	d.watch.over(l.Token)
-	p := d.run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention)}})
+	arg := releaseArg(&l, d.Retention)
+	p := d.quickly(ctx, l.Name, arg, func() Reply {
+		return d.run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{arg}})
+	})
 	if p.Err != nil {
 		return d.trouble(ctx, "release", l.Name, p.Err)
 	}
@@ -246,6 +266,59 @@ func (d *Driver) Close() error {
 	}
 	d.inbox.close()
 	return d.sender.Close()
+}
+
+// quickly takes a step together with others if it can, and by a script of its own otherwise.
+func (d *Driver) quickly(ctx context.Context, name, arg string, alone func() Reply) Reply {
+	if arg[0] < 'a' || d.sender.Cluster() || d.busy.is(name) {
+		return alone()
+	}
+	answer, first, err := d.others.do(ctx, key(d.Prefix, name), arg)
+	defer d.others.leave()
+	if err != nil || answer != 0 {
+		return Reply{Int: answer, Err: err}
+	}
+	if !first {
+		d.busy.note(name)
+	}
+	return alone()
+}
+
+// runAllQuickly takes steps that have one argument.
+func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
+	if d.sender.Cluster() || len(calls) == 1 {
+		return d.runAll(ctx, s, calls)
+	}
+	var scripts []Call
+	for some := range slices.Chunk(calls, most) {
+		var c Call
+		for _, one := range some {
+			c.Keys, c.Args = append(c.Keys, one.Keys[0]), append(c.Args, one.Args[0])
+		}
+		scripts = append(scripts, c)
+	}
+	replies := make([]Reply, len(calls))
+	var rest []Call
+	var where []int
+	for i, p := range d.sender.RunAll(ctx, Many, scripts) {
+		for k := range scripts[i].Keys {
+			at := i*most + k
+			switch {
+			case p.Err != nil && !refused(p.Err):
+				replies[at].Err = p.Err
+			case p.Err == nil && len(p.List) > k && p.List[k] != 0:
+				replies[at].Int = p.List[k]
+			default:
+				rest, where = append(rest, calls[at]), append(where, at)
+			}
+		}
+	}
+	if len(rest) > 0 {
+		for i, p := range d.runAll(ctx, s, rest) {
+			replies[where[i]] = p
+		}
+	}
+	return replies
 }
 
 // run runs a script on all keys of a name. While a cluster is moving a slot it refuses that for most names, see details

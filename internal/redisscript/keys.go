@@ -11,6 +11,14 @@ import (
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 
+// key is the state of a name: S.
+func key(prefix, name string) string {
+	if strings.ContainsAny(name, "%{}") {
+		name = escaper.Replace(name)
+	}
+	return prefix + "{" + name + "}s"
+}
+
 // keys are all keys of a name, as the scripts want them: S, D, L, E.
 func keys(prefix, name string) []string {
 	if strings.ContainsAny(name, "%{}") {

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // hashSlot is the rule of the cluster specification: what is between the first { and the first } after it, unless
@@ -77,6 +79,6 @@ func FuzzSnapshot(f *testing.F) {
 		}
 		_, _ = readSignal(s)
 		_ = readEnd(Reply{Text: s})
-		_, _ = readGrant(Reply{Text: s}, 1)
+		_, _ = readGrant(Reply{Text: s}, &driver.Claim{Weight: driver.All, Fences: 1})
 	})
 }

@@ -18,22 +18,26 @@ type Script struct {
 	SHA    string // what EVALSHA calls it
 }
 
-// Each script is its arguments and, for the frequent ones, the quick case; then the whole algorithm; then the step. The order
-// matters: Lua makes the functions of the middle part anew in each run, and the quick case returns before them.
+// Each script of one name is its quick case, if it has one; its arguments; then the whole algorithm; then the step. The
+// order matters: Lua makes the functions of the algorithm anew in each run, and the quick case returns before them.
 var (
-	Acquire = script("acquire", "acquire_fast", "state", "acquire")
-	Renew   = script("renew", "renew_fast", "state", "renew")
-	Release = script("release", "release_fast", "state", "release")
-	Break   = script("break", "break_args", "state", "break")
-	Raise   = script("raise", "raise_args", "state", "raise")
-	Read    = script("read", "state", "read")
+	Acquire = script("acquire", "time", "begin", "quick_acquire", "acquire_args", "state", "acquire")
+	Renew   = script("renew", "time", "begin", "quick_renew", "renew_args", "state", "renew")
+	Release = script("release", "time", "begin", "quick_release", "release_args", "state", "release")
+	Break   = script("break", "time", "begin", "break_args", "state", "break")
+	Raise   = script("raise", "time", "begin", "raise_args", "state", "raise")
+	Read    = script("read", "time", "begin", "state", "read")
 )
+
+// Many runs the quick cases of several steps on as many names: KEYS[i] is the state of the name for which ARGV[i] is what
+// the script of one step has first. It answers with a list of numbers; 0 says that it was not the quick case.
+var Many = script("many", "time", "quick_acquire", "quick_renew", "quick_release", "many")
 
 var comment = regexp.MustCompile(`(?m)^\s*--.*\n|\s+--\s.*$|^\s+`)
 
 func script(name string, parts ...string) *Script {
 	var b strings.Builder
-	for _, part := range append([]string{"begin"}, parts...) {
+	for _, part := range parts {
 		text, err := files.ReadFile("lua/" + part + ".lua")
 		if err != nil {
 			panic(err) // it is embedded

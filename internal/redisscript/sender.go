@@ -39,9 +39,10 @@ type Call struct {
 	Args []string
 }
 
-// A Reply is what a script answered: a number, or else bytes.
+// A Reply is what a script answered: a number, bytes, or a list of numbers.
 type Reply struct {
 	Int  int64
 	Text string
+	List []int64
 	Err  error
 }

@@ -26,26 +26,28 @@ const watchAfter = 10 * time.Millisecond
 type watch struct {
 	server Watcher
 	prefix string
+	began  time.Time
 	wake   chan struct{} // holds one: due is no longer empty
 
 	mu      sync.Mutex // protects all below
-	byName  map[string][]driver.Token
 	byToken map[driver.Token]watched
-	due     []driver.Token // to be armed, in the order of their grants
-	swept   time.Time
+	byName  map[string][]driver.Token // those that were armed once: most are over before
+	due     []driver.Token            // to be armed, in the order of their grants
+	swept   time.Duration
 }
 
 type watched struct {
-	name  string
-	at    time.Time // not armed before
-	until time.Time // it is over by then, if nobody said so before
-	armed bool      // a change would be news: it is not our own renewal, and we have not heard of it yet
+	name   string
+	at     time.Duration // since watch.began: not armed before; 0 while it is not granted
+	until  time.Duration // since watch.began: it is over by then, if nobody said so before
+	listed bool          // in byName
+	armed  bool          // a change would be news: it is not our own renewal, and we have not heard of it yet
 }
 
 func newWatch(s Watcher, prefix string) *watch {
 	return &watch{
-		server: s, prefix: prefix, wake: make(chan struct{}, 1),
-		byName: map[string][]driver.Token{}, byToken: map[driver.Token]watched{}, swept: time.Now(),
+		server: s, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1),
+		byName: map[string][]driver.Token{}, byToken: map[driver.Token]watched{},
 	}
 }
 
@@ -54,23 +56,22 @@ func (w *watch) claim(c *driver.Claim) {
 	if w == nil {
 		return
 	}
-	now := time.Now()
+	now := time.Since(w.began)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, known := w.byToken[c.Token]; !known {
-		w.byName[c.Name] = append(w.byName[c.Name], c.Token)
-	}
-	w.byToken[c.Token] = watched{name: c.Name, at: now.Add(watchAfter), until: now.Add(max(c.TTL, c.WaitTTL))}
-	if now.Sub(w.swept) > time.Minute {
+	l := w.byToken[c.Token]
+	l.name, l.armed, l.until = c.Name, false, now+max(c.TTL, c.WaitTTL)
+	w.byToken[c.Token] = l
+	if now-w.swept > time.Minute {
 		w.sweep(now)
 	}
 }
 
 // sweep forgets those that ended without a word. The caller holds the mutex.
-func (w *watch) sweep(now time.Time) {
+func (w *watch) sweep(now time.Duration) {
 	w.swept = now
 	for t, l := range w.byToken {
-		if l.until.Before(now) {
+		if l.until < now {
 			w.drop(t)
 		}
 	}
@@ -100,10 +101,14 @@ func (w *watch) held(t driver.Token, ttl time.Duration) {
 	if !known {
 		return
 	}
+	now := time.Since(w.began)
 	if ttl > 0 {
-		l.until = time.Now().Add(ttl)
-		w.byToken[t] = l
+		l.until = now + ttl
 	}
+	if l.at == 0 {
+		l.at = now + watchAfter
+	}
+	w.byToken[t] = l
 	w.due = append(w.due, t)
 	if len(w.due) == 1 {
 		select {
@@ -128,6 +133,9 @@ func (w *watch) drop(t driver.Token) {
 		return
 	}
 	delete(w.byToken, t)
+	if !l.listed {
+		return
+	}
 	all := w.byName[l.name]
 	if len(all) == 1 {
 		delete(w.byName, l.name)
@@ -146,9 +154,9 @@ func (w *watch) run(ctx context.Context, missing func([]driver.Token)) {
 			return
 		case <-w.wake:
 		}
-		for names := w.take(); names != nil; names = w.take() {
+		for tokens := w.take(); tokens != nil; tokens = w.take() {
 			timer.Reset(watchAfter / 2)
-			for some := range slices.Chunk(names, 256) {
+			for some := range slices.Chunk(tokens, 256) {
 				w.arm(ctx, some, missing)
 			}
 			select {
@@ -160,44 +168,53 @@ func (w *watch) run(ctx context.Context, missing func([]driver.Token)) {
 	}
 }
 
-// take returns the names whose time has come, empty if there are none yet, and nil if nothing is due.
-func (w *watch) take() []string {
+// take returns those whose time has come, empty if there are none yet, and nil if nothing is due.
+func (w *watch) take() []driver.Token {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.due) == 0 {
 		w.due = nil
 		return nil
 	}
-	now, names, n := time.Now(), []string{}, 0
+	now, tokens, n := time.Since(w.began), []driver.Token{}, 0
 	for _, t := range w.due {
 		l, known := w.byToken[t]
-		if known && l.at.After(now) {
+		if known && l.at > now {
 			break
 		}
 		n++
 		if known {
-			names = append(names, l.name)
+			tokens = append(tokens, t)
 		}
 	}
 	w.due = w.due[n:]
-	return names
+	return tokens
 }
 
-func (w *watch) arm(ctx context.Context, names []string, missing func([]driver.Token)) {
-	if len(names) == 0 {
-		return
-	}
-	states := make([]string, len(names))
+func (w *watch) arm(ctx context.Context, tokens []driver.Token, missing func([]driver.Token)) {
+	names, states := make([]string, 0, len(tokens)), make([]string, 0, len(tokens))
 	w.mu.Lock()
-	for i, name := range names {
-		states[i] = keys(w.prefix, name)[0]
-		for _, t := range w.byName[name] { // before it is sent: the news may be quicker than the answer
+	for _, t := range tokens {
+		l, known := w.byToken[t]
+		if !known {
+			continue
+		}
+		if !l.listed {
+			l.listed = true
+			w.byToken[t] = l
+			w.byName[l.name] = append(w.byName[l.name], t)
+		}
+		for _, t := range w.byName[l.name] { // before it is sent: the news may be quicker than the answer
 			l := w.byToken[t]
 			l.armed = true
 			w.byToken[t] = l
 		}
+		names, states = append(names, l.name), append(states, key(w.prefix, l.name))
 	}
 	w.mu.Unlock()
+	if len(names) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	there, err := w.server.Watch(ctx, states)

@@ -1,3 +1,9 @@
+-- A grant of as many fences as were asked for is told by the first.
+local function answer(first, given)
+  if given == run then return first end
+  return 'g' .. pack('>dI4', first, given)
+end
+
 settle()
 
 -- Asked again: by a caller that lost the reply, or by a waiter that settle, or somebody before, promoted.
@@ -9,7 +15,7 @@ if place == 'lease' or place == 'h' then
   return answer(lease.first, lease.run)
 end
 
-local first
+local first, given
 if force then
   if place then forget(token) end
   local by = ARGV[3]
@@ -18,14 +24,14 @@ if force then
     for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do take(id, by) end
   end
   closed = 0
-  first, run = grant(token, weight, limit, run, now + ttl, delay, who, wish)
+  first, given = grant(token, weight, limit, run, now + ttl, delay, who, wish)
   promote() -- beside a forced claim that is not exclusive, the head of the queue may fit
 elseif size == holders + broken and closed <= now and not lease and held + weight <= limit then
-  first, run = grant(token, weight, limit, run, now + ttl, delay, who, wish)
+  first, given = grant(token, weight, limit, run, now + ttl, delay, who, wish)
 end
 if first then
   save()
-  return answer(first, run)
+  return answer(first, given)
 end
 
 local position = 0

@@ -1,7 +1,3 @@
--- Every script begins here. What is stored of a name is described in state.lua.
+-- Every script of one name goes on here. What is stored of a name is described in state.lua.
 local S = KEYS[1]
-local pack, unpack = struct.pack, struct.unpack
-local call = redis.call
-local t = call('TIME')
-local now = t[1] * 1000000 + t[2] -- microseconds: below 2^53 until the year 2255, so a double keeps them exact
 local s = call('GET', S)

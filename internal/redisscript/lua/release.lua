@@ -1,4 +1,4 @@
-if E then call('ZREM', E, '') end -- a script that has written something may go on when memory is full
+call('GETEX', S) -- it changes nothing, but a script that has written may go on when memory is full
 settle()
 local place = stands(token)
 local said = 1

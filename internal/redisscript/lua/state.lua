@@ -40,11 +40,12 @@ if s then
     if not (sane(kept, NEVER) and sane(held, NEVER)) or held < holders then damaged('a number is out of range') end
   end
   if f % 2 == 1 then
-    if #s < at + 51 then damaged('the state is too short') end
+    if #s < at + 43 then damaged('the state is too short') end
     lease = {}
-    lease.token, lease.first, lease.run, lease.since, lease.expires, lease.delay, at = unpack('>c16dI4ddd', s, at)
+    lease.expires, lease.since, lease.run, lease.token, lease.delay, at = unpack('>ddI4c16d', s, at)
     lease.who = s:sub(at)
-    if lease.first + lease.run - 1 ~= fence or lease.run < 1 or holders > 0 then damaged('the holder does not fit the fence') end
+    lease.first = fence - lease.run + 1 -- nothing else was granted since
+    if lease.first < 0 or lease.run < 1 or holders > 0 then damaged('the holder does not fit the fence') end
     if not (sane(lease.since, NEVER) and sane(lease.expires, NEVER) and sane(lease.delay, NEVER)) then
       damaged('a number is out of range')
     end
@@ -75,6 +76,7 @@ end
 
 local function put(id, score, rec, expires)
   details()
+  if size == 0 then call('UNLINK', D, L, E) end -- what is left if somebody deleted the name, but not all of it
   call('HSET', D, id, rec)
   call('ZADD', E, expires, id)
   local new = call('ZADD', L, score, id)
@@ -145,9 +147,6 @@ end
 
 -- settle removes what has expired, then grants to the head of the queue while it fits.
 local function settle()
-  if not s and D and call('EXISTS', D, L, E) > 0 then
-    call('UNLINK', D, L, E) -- somebody deleted the name, but not all of it
-  end
   count()
   if lease and lease.expires <= now then
     if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) end
@@ -189,7 +188,7 @@ local function save()
   if size > 0 then f, state = 2, pack('>ddI4I4', kept, held, holders, broken) end
   if lease then
     f = f + 1
-    state = state .. pack('>c16dI4ddd', lease.token, lease.first, lease.run, lease.since, lease.expires, lease.delay) .. lease.who
+    state = state .. pack('>ddI4c16d', lease.expires, lease.since, lease.run, lease.token, lease.delay) .. lease.who
   end
   state = pack('>BBddd', 161, f, fence, closed, till) .. state
   if raised then
@@ -254,11 +253,6 @@ local function gone(token)
   local by = size > 0 and call('HGET', D, 'b' .. token)
   if not by then return 0 end
   return 'b' .. pack('>d', math.max(0, closed - now)) .. by
-end
-
-local function answer(first, run)
-  if run == 1 then return first end
-  return 'g' .. pack('>dI4', first, run)
 end
 
 -- people describes who holds the name, and who waits for it if asked for, for Go to show.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// quorum is one goroutine on several independent servers, each at another distance: how long it takes to lock and
+// to unlock, in round trips to the farthest. One each is what there is to gain by asking all at once.
+func quorum(name string, nodes int) scenario {
+	return scenario{
+		name: name, what: fmt.Sprintf("one goroutine on %d independent servers, 10 ms to 20 ms away", nodes), unit: "of the farthest's round trip to lock",
+		others: []string{"to unlock", "longest lock", "calls/cycle and node"}, rounds: 1,
+		fit: func(c contender) bool { return c.quorum != nil },
+		run: func(s *server, c contender, length time.Duration) (figures, error) {
+			const near, far = 10 * time.Millisecond, 20 * time.Millisecond
+			servers, addrs := []*server{s}, []string(nil)
+			for len(servers) < nodes {
+				another, err := startServer()
+				if err != nil {
+					return nil, err
+				}
+				defer another.stop()
+				servers = append(servers, another)
+			}
+			for i, s := range servers {
+				p, err := startProxy(s.addr, near+(far-near)*time.Duration(i)/time.Duration(nodes-1))
+				if err != nil {
+					return nil, err
+				}
+				defer p.stop()
+				addrs = append(addrs, p.addr())
+			}
+			cl, err := c.quorum(addrs, 30*time.Second)
+			if err != nil {
+				return nil, err
+			}
+			defer cl.close()
+			for range 3 {
+				if err := once(cl, "far"); err != nil {
+					return nil, err
+				}
+			}
+			var lock, unlock, longest time.Duration
+			calls := make([]int64, nodes)
+			for i, s := range servers {
+				calls[i] = s.commands(c.sends)
+			}
+			n := 0
+			for began := time.Now(); time.Since(began) < length; n++ {
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				asked := time.Now()
+				free, _, err := cl.lock(ctx, "far")
+				cancel()
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", c.name, err)
+				}
+				got := time.Now()
+				if err := free(); err != nil {
+					return nil, err
+				}
+				lock, unlock, longest = lock+got.Sub(asked), unlock+time.Since(got), max(longest, got.Sub(asked))
+			}
+			sum := int64(0)
+			for i, s := range servers {
+				sum += s.commands(c.sends) - calls[i]
+			}
+			trips := func(d time.Duration) float64 { return float64(d) / float64(far) }
+			return figures{
+				trips(lock) / float64(n), trips(unlock) / float64(n), trips(longest), float64(sum) / float64(n*nodes),
+			}, nil
+		},
+	}
+}

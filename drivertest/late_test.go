@@ -1,0 +1,71 @@
+package drivertest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// inMemory is a suite on a backend whose time is real, as far as it can tell.
+func inMemory(t *testing.T) *suite {
+	m := memlock.NewMemory(nil)
+	return &suite{T: t, Harness: Harness{
+		Open: func(testing.TB) driver.Driver { return m.Driver() },
+		Unit: time.Second, Patience: time.Second,
+	}}
+}
+
+func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
+	for name, fails := range map[string]func(k *kit){
+		"Errorf": func(k *kit) { k.Errorf("%d was late", 1) },
+		"Error":  func(k *kit) { k.Error(1, "was late") },
+		"Fatalf": func(k *kit) { k.Fatalf("%d was late", 1) },
+		"Fatal":  func(k *kit) { k.Fatal(1, "was late") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var units []time.Duration
+				inMemory(t).attempt(t, func(k *kit) {
+					units = append(units, k.u)
+					c := k.mutex(ttl(k.u))
+					k.a.gets(c)
+					if len(units) < tries {
+						time.Sleep(k.u / 2) // the machine does something else
+						fails(k)
+					}
+					k.past(k.u)
+					k.b.gets(k.mutex())
+				})
+				if len(units) != tries || units[0] != time.Second || units[tries-1] != 8*time.Second {
+					t.Errorf("run with units of %v", units)
+				}
+			})
+		})
+	}
+}
+
+func TestASubtestIsLateOnlyByWhatItDidNotAskFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, inMemory(t), time.Second)
+		k.past(4 * time.Second)
+		k.pass(time.Second)
+		if late := k.late(); late != 0 {
+			t.Errorf("%v late", late)
+		}
+		time.Sleep(time.Minute)
+		if late := k.late(); late != time.Minute {
+			t.Errorf("%v late, want 1m", late)
+		}
+	})
+}
+
+func TestAFailureIsSaidWithTheLineOfTheSubtest(t *testing.T) {
+	n := &notes{}
+	func() { n.add("it did not work") }()
+	if got := n.take(); len(got) != 1 || got[0] == "it did not work" {
+		t.Errorf("%q; want a line number before it", got)
+	}
+}

@@ -1,0 +1,2 @@
+if ARGV[1]:byte() == 101 and quick_release(S, s, now, ARGV[1]) > 0 then return 1 end -- 'e'
+local linger, keep, token = unpack('>ddc16', ARGV[1], 2)

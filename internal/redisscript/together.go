@@ -1,0 +1,125 @@
+package redisscript
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// together makes one script of the steps that several goroutines of this process take at the same time, each on a name of its
+// own: half of what a step costs the server, and most of what it costs us, is the sending. It takes the quick cases only,
+// and in no cluster, where a script has one slot.
+//
+// Nothing is waited for. Who comes alone sends alone. Who comes while others are under way lets the scheduler run those that
+// are ready, once: the answers of one script wake many at a time, and they come back together.
+type together struct {
+	sender Sender
+	life   context.Context
+	under  atomic.Int32 // steps that are under way
+	free   sync.Pool    // of *step
+
+	mu   sync.Mutex // protects both below
+	next []*step
+	led  bool // somebody is about to take them
+}
+
+// most is how many steps one script has at most: no other client waits for much longer than 0.1 ms.
+const most = 64
+
+// A step of one goroutine.
+type step struct {
+	key, arg string
+	answer   int64
+	err      error
+	done     chan struct{} // holds one
+	late     *time.Timer   // stopped while nobody waits
+}
+
+func newTogether(s Sender, life context.Context) *together {
+	return &together{sender: s, life: life, free: sync.Pool{New: func() any {
+		late := time.NewTimer(time.Hour)
+		late.Stop()
+		return &step{done: make(chan struct{}, 1), late: late}
+	}}}
+}
+
+// do takes a step together with others. alone says that there were none, and it has not been taken. An answer of 0
+// says that it is not the quick case.
+func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone bool, err error) {
+	if t.under.Add(1) == 1 {
+		// The caller goes on by itself, and counts as under way until leave.
+		return 0, true, nil
+	}
+	s, _ := t.free.Get().(*step)
+	s.key, s.arg = key, arg
+	t.mu.Lock()
+	t.next = append(t.next, s)
+	lead := !t.led
+	t.led = true
+	t.mu.Unlock()
+	if lead {
+		runtime.Gosched()
+		t.mu.Lock()
+		all := t.next
+		t.next, t.led = nil, false
+		t.mu.Unlock()
+		if len(all) == 1 {
+			t.free.Put(s)
+			return 0, true, nil
+		}
+		for len(all) > most {
+			go t.send(all[:most:most])
+			all = all[most:]
+		}
+		go t.send(all) // not here: the ctx of one is not that of the others
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		s.late.Reset(time.Until(deadline))
+	}
+	// Whoever gives up leaves s to the goroutine that sends it.
+	select {
+	case <-s.done:
+		answer, err = s.answer, s.err
+		s.late.Stop()
+		t.free.Put(s)
+		return answer, false, err
+	case <-s.late.C:
+		return 0, false, context.DeadlineExceeded
+	case <-driver.Canceled(ctx):
+		s.late.Stop()
+		return 0, false, ctx.Err()
+	}
+}
+
+// leave ends what do began.
+func (t *together) leave() { t.under.Add(-1) }
+
+func (t *together) send(all []*step) {
+	c := Call{Keys: make([]string, len(all)), Args: make([]string, len(all))}
+	for i, s := range all {
+		c.Keys[i], c.Args[i] = s.key, s.arg
+	}
+	p := t.sender.Run(t.life, Many, c)
+	if p.Err == nil && len(p.List) != len(all) {
+		p.Err = &damage{"fewer answers than steps"}
+	}
+	for i, s := range all {
+		s.answer, s.err = 0, nil
+		switch {
+		case p.Err == nil:
+			s.answer = p.List[i]
+		case !refused(p.Err):
+			s.err = p.Err
+		}
+		s.done <- struct{}{}
+	}
+}
+
+// refused reports whether the server has run nothing, because of what may be the name of one of them: each asks for itself
+// then.
+func refused(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }

@@ -1,0 +1,109 @@
+package redislock_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// Steps of many goroutines share scripts: each name has its own fences all the same, and who is told "granted" holds.
+func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	const goroutines, cycles = 50, 40
+	server.Do("CONFIG", "RESETSTAT")
+	var all sync.WaitGroup
+	for g := range goroutines {
+		all.Go(func() {
+			last := uint64(0)
+			for range cycles {
+				c := mutex(fmt.Sprint("job", g))
+				grant, err := d.Acquire(ctx, c)
+				if err != nil || grant.Fence <= last {
+					t.Errorf("%+v, %v after fence %d", grant, err, last)
+				}
+				last = grant.Fence
+				if answers, err := d.Renew(ctx, []driver.Lease{lease(c)}); err != nil || answers[0] != nil {
+					t.Errorf("renew: %v, %v", answers, err)
+				}
+				if err := d.Release(ctx, lease(c)); err != nil {
+					t.Errorf("release: %v", err)
+				}
+				if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
+					t.Errorf("released twice: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// What is wrong with one name is told to those who use it, and to nobody else.
+func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	server.Do("LPUSH", "pawl:{job13}s", "x")
+	server.Do("SET", "pawl:{job17}s", "held by me until tomorrow, please")
+	damaged := func(i int) bool { return i == 13 || i == 17 }
+
+	claims := make([]driver.Claim, 50)
+	var all sync.WaitGroup
+	for i := range claims {
+		claims[i] = mutex(fmt.Sprint("job", i))
+		all.Go(func() {
+			if _, err := d.Acquire(ctx, claims[i]); (err != nil) != damaged(i) {
+				t.Errorf("acquire %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	leases := make([]driver.Lease, len(claims))
+	for i, c := range claims {
+		leases[i] = lease(c)
+	}
+	answers, err := d.Renew(ctx, leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range answers {
+		if (err != nil) != damaged(i) {
+			t.Errorf("renew %d: %v", i, err)
+		}
+	}
+	for i, l := range leases {
+		all.Go(func() {
+			if err := d.Release(ctx, l); (err != nil) != damaged(i) {
+				t.Errorf("release %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A script of many leases costs one command, not one for each.
+func TestRenewalsShareScripts(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr+"?tracking=false")
+	leases := make([]driver.Lease, 1000)
+	for i := range leases {
+		c := mutex(fmt.Sprint("job", i))
+		gets(t, d, c)
+		leases[i] = lease(c)
+	}
+	for range 2 { // the first time the server learns the script
+		server.Do("CONFIG", "RESETSTAT")
+		if _, err := d.Renew(ctx, leases); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := commands(server, "evalsha"); n != 16 {
+		t.Errorf("%d scripts for 1000 leases, want 16", n)
+	}
+	if n := commands(server, "get"); n != 1000 {
+		t.Errorf("%d GET for 1000 leases", n)
+	}
+}
