@@ -84,7 +84,7 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open:       func(t testing.TB) driver.Driver { return open(t, servers, nil) },
-		Unit:       2 * time.Second,
+		Unit:       time.Second,
 		AgreesLate: true,
 	})
 }

@@ -46,7 +46,7 @@ func conforms(t *testing.T, n int) {
 			}
 			return d
 		},
-		Unit:       2 * time.Second,
+		Unit:       time.Second,
 		AgreesLate: true,
 	})
 }
