@@ -10,8 +10,8 @@ import (
 )
 
 // rounds is how often nodes are asked to raise a fence before we give up. One is enough unless others are granted
-// beside us in the meantime. Of those who chase each other one has the highest number and gets through, so
-// there may be as many rounds as there are of them, if it never was by chance that more got through at once.
+// beside us in the meantime. Of those who chase each other, the one with the highest number gets through in each
+// round, so there are no more rounds than there are of them; most often a few get through at once.
 const rounds = 100
 
 var errSilent = errors.New("has not answered")
