@@ -31,6 +31,13 @@ type Harness struct {
 	// other subtests: without a Clock they run at the same time, and Wipe has to empty a backend of its own,
 	// which the Opens of the same t see.
 	Wipe func(t testing.TB)
+
+	// AgreesLate allows what a quorum does whose nodes have clocks of their own. When it passes a name on, each node
+	// gives a fence of its own, and they agree on one when the claimant is told. If others are granted beside it before
+	// that, their fences are lower although they came later; what Entry showed of it until then was no more than a
+	// guess; and where they leave no room within its limit, which must be smaller than theirs, it is refused. Exclusive
+	// claims have nobody beside them, so nothing is allowed for those but the guess.
+	AgreesLate bool
 }
 
 // Clock is a clock that stands still until it is told to move.

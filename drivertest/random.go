@@ -86,14 +86,16 @@ type random struct {
 	names  []string
 	last   []pair // of each claim: the grants that both answered with last
 	fences map[string][]pair
-	exact  bool // fences are equal, and not only in the same order
+	shown  map[string]uint64 // per name, the last of the highest run that was granted so far
+	floor  []uint64          // of each claim: that, when it was first asked for
+	exact  bool              // fences are equal, and not only in the same order
 }
 
 // pair is a fence on the backend under test, and the one of the same grant at the oracle.
 type pair struct{ got, want uint64 }
 
 func newRandom(k *kit, t *rapid.T) *random {
-	r := &random{k: k, unit: long, fences: map[string][]pair{}, exact: k.s.Clock != nil}
+	r := &random{k: k, unit: long, fences: map[string][]pair{}, shown: map[string]uint64{}, exact: k.s.Clock != nil && !k.s.AgreesLate}
 	o := &memlock.Options{}
 	if k.s.Clock != nil {
 		r.unit, o.Now = k.u, k.s.Clock.Now
@@ -106,6 +108,9 @@ func newRandom(k *kit, t *rapid.T) *random {
 		r.names = append(r.names, k.serial())
 	}
 	limits := []int{1, 2, 3, driver.All}
+	if k.s.AgreesLate { // and a larger limit than that of others is an advantage
+		limits = []int{rapid.SampledFrom(limits).Draw(t, "limit of all")}
+	}
 	for i := range rapid.IntRange(2, 6).Draw(t, "claims") {
 		limit := rapid.SampledFrom(limits).Draw(t, "limit")
 		var weight int
@@ -121,7 +126,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 		c.Fences = rapid.SampledFrom([]int{0, 1, 7}).Draw(t, "fences")
 		r.claims = append(r.claims, c)
 	}
-	r.last = make([]pair, len(r.claims))
+	r.last, r.floor = make([]pair, len(r.claims)), make([]uint64, len(r.claims))
 	return r
 }
 
@@ -141,6 +146,9 @@ func (r *random) acquire(t *rapid.T) {
 	c := r.claims[i]
 	c.Queue = rapid.Bool().Draw(t, "queue")
 	c.Force = rapid.IntRange(0, 9).Draw(t, "force") == 0
+	if r.floor[i] == 0 {
+		r.floor[i] = r.shown[c.Name] + 1
+	}
 	got, gotErr := r.client(t).Acquire(r.k.ctx, c)
 	want, wantErr := r.oracle.Acquire(r.k.ctx, c)
 	r.same(t, "Acquire", gotErr, wantErr)
@@ -148,7 +156,10 @@ func (r *random) acquire(t *rapid.T) {
 		return
 	}
 	r.exact = r.exact && got.Run == want.Run // fewer than asked for are allowed
-	r.ordered(t, c.Name, pair{got.Fence, want.Fence})
+	if r.ordered(t, c.Name, pair{got.Fence, want.Fence}); got.Fence < r.floor[i] {
+		t.Fatalf("fence %d, and %d was granted before it was asked for", got.Fence, r.floor[i]-1)
+	}
+	r.shown[c.Name] = max(r.shown[c.Name], got.Fence+uint64(got.Run)-1)
 	r.last[i] = pair{got.Fence, want.Fence}
 }
 
@@ -174,11 +185,13 @@ func (r *random) renew(t *rapid.T) {
 }
 
 func (r *random) release(t *rapid.T) {
-	l := lease(r.claims[r.claim(t)])
+	i := r.claim(t)
+	l := lease(r.claims[i])
 	if rapid.IntRange(0, 3).Draw(t, "linger") == 0 {
 		l.Linger = r.span(t, "for", 0)
 	}
 	r.same(t, "Release", r.client(t).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
+	r.floor[i] = 0
 }
 
 // breakOne breaks the last grant of a claim, or a fence beside it. Far from it the two may differ: with a

@@ -24,12 +24,16 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	defer d.work.Done()
-	p := d.placed.enter(c, d.now(), len(d.nodes))
+	p, err := d.turn(ctx, c)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	defer d.done(p)
 	c.Owner = p.tag.on(c.Owner)
 	a := &attempt{d: d, claim: c, place: p, strays: map[int]bool{}}
 	grant, err := a.run(ctx)
 	if err == nil {
-		d.placed.leave(c.Token)
+		d.placed.leave(c.Token, c.Name)
 	}
 	return grant, err
 }
@@ -51,7 +55,11 @@ type ballots = []vote[driver.Grant]
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	votes := a.canvass(ctx, a.d.everyone())
 	if granted(votes) >= a.d.majority {
-		grant, err := a.agree(ctx, votes)
+		get := a.agree
+		if a.claim.Force {
+			get = a.hold
+		}
+		grant, err := get(ctx, votes)
 		if err == nil && counts(a.claim) {
 			err = a.recount(ctx, grant, votes)
 		}

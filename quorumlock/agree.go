@@ -10,10 +10,13 @@ import (
 )
 
 // rounds is how often nodes are asked to raise a fence before we give up. One is enough unless others are granted
-// beside us in the meantime.
-const rounds = 8
+// beside us in the meantime. Of those who chase each other, the one with the highest number gets through in each
+// round, so there are no more rounds than there are of them; most often a few get through at once.
+const rounds = 100
 
 var errSilent = errors.New("has not answered")
+
+var errDisagree = errors.New("others were granted beside it, each time before the nodes had agreed on its fence")
 
 var errGone = errors.New("the lease was gone before the nodes had agreed on its fence")
 
@@ -60,11 +63,14 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 			}
 		}
 		if round > 0 {
-			target += rand.Uint64N(1 << (4 + round))
+			target += rand.Uint64N(1 << min(4+round, 12))
 		}
 		a.raise(ctx, votes, target)
 	}
 	if granted(votes) >= d.majority {
+		for i := range votes {
+			votes[i].err = errDisagree
+		}
 		return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
 	}
 	for _, v := range votes {

@@ -2,6 +2,7 @@ package quorumlock_test
 
 import (
 	"flag"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,40 +17,86 @@ import (
 // other, from two clients, and looks at the exact result of each. None of its facts is excused.
 const patience = time.Minute
 
-func conforms(t *testing.T, n int) {
+// conforms runs the suite on nodes that have the same clock, but for what they are ahead of it.
+func conforms(t *testing.T, ahead ...time.Duration) {
 	clock := memlock.NewClock(time.Now())
+	differ := len(slices.Compact(slices.Clone(ahead))) > 1
 	var servers []*memlock.Memory
 	wipe := func(testing.TB) {
 		servers = nil
-		for range n {
-			servers = append(servers, memlock.NewMemory(&memlock.Options{Now: clock.Now}))
+		for _, d := range ahead {
+			servers = append(servers, memlock.NewMemory(&memlock.Options{Now: func() time.Time { return clock.Now().Add(d) }}))
 		}
 	}
 	wipe(t)
-	drivertest.Run(t, drivertest.Harness{
+	h := drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
-			var nodes []driver.Driver
-			for _, s := range servers {
-				nodes = append(nodes, s.Driver())
-			}
-			d, err := quorumlock.New(nodes, &quorumlock.Options{Now: clock.Now, Grace: patience})
-			if err != nil {
-				t.Fatal(err)
+			d := open(t, servers, clock.Now)
+			if !differ {
+				d.ForgetLead() // the suite knows which fence comes of the only clock there is
 			}
 			return d
 		},
-		Clock: clock,
-		Wipe:  wipe,
+		Clock:      clock,
+		Wipe:       wipe,
+		AgreesLate: differ,
+	}
+	drivertest.Run(t, h)
+}
+
+func open(t testing.TB, servers []*memlock.Memory, now func() time.Time) *quorumlock.Driver {
+	t.Helper()
+	var nodes []driver.Driver
+	for _, s := range servers {
+		nodes = append(nodes, s.Driver())
+	}
+	d, err := quorumlock.New(nodes, &quorumlock.Options{Now: now, Grace: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestConformanceOfOneNode(t *testing.T)    { conforms(t, 0) }
+func TestConformanceOfThreeNodes(t *testing.T) { conforms(t, 0, 0, 0) }
+func TestConformanceOfFiveNodes(t *testing.T)  { conforms(t, 0, 0, 0, 0, 0) }
+
+// Nodes whose clocks differ grant a fence of their own each, and have to agree on one.
+
+func TestConformanceOnClocksThatDifferALittle(t *testing.T) {
+	conforms(t, 0, 7*time.Microsecond, -3*time.Microsecond)
+}
+
+func TestConformanceOnClocksThatDiffer(t *testing.T) {
+	conforms(t, 0, 200*time.Millisecond, -300*time.Millisecond)
+}
+
+func TestConformanceOnClocksThatAreWrong(t *testing.T) {
+	conforms(t, 0, time.Hour, -time.Hour)
+}
+
+// The same in real time: each node expires what it has at an instant of its own, and passes a name on at one, with a
+// fence that nobody can know before.
+func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
+	var servers []*memlock.Memory
+	for range 3 {
+		servers = append(servers, memlock.NewMemory(nil))
+	}
+	drivertest.Run(t, drivertest.Harness{
+		Open:       func(t testing.TB) driver.Driver { return open(t, servers, nil) },
+		Unit:       time.Second,
+		AgreesLate: true,
 	})
 }
 
-func TestConformanceOfOneNode(t *testing.T)    { conforms(t, 1) }
-func TestConformanceOfThreeNodes(t *testing.T) { conforms(t, 3) }
-func TestConformanceOfFiveNodes(t *testing.T)  { conforms(t, 5) }
-
+// A subtest that lets time pass holds its place among the parallel ones while it sleeps: with as many places
+// as processors, the real time of the whole suite would be the sum of theirs.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("rapid.nofailfile", "true"); err != nil { // a failure is said with its seed
+		panic(err)
+	}
+	if err := flag.Set("test.parallel", "64"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

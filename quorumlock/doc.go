@@ -33,13 +33,31 @@
 //     greater.
 //
 // Nothing in it depends on clocks. The nodes do not grant the same number by themselves, for it is their time in
-// microseconds. So a claim goes out with a wish ([driver.Claim].MinFence): our own clock, and a lead that is measured
-// whenever they disagree, so that the wish is the highest number there is. Then all of them grant it, and one round
-// trip is enough. If they disagree, the highest of their fences is written back to the others
-// ([driver.FenceRaiser]), which takes a second round trip, as it does in the first grant of a client, after a
-// hand-over along the queue, and where clocks differ, or requests take, more than [driver.MaxLead]. The wish can bring
+// microseconds. So a claim goes out with a wish ([driver.Claim].MinFence): our own clock, and a lead that is half of
+// [driver.MaxLead] at first, and measured whenever they disagree, so that the wish is the highest number there is. Then all of
+// them grant it, and one round trip is enough. If they disagree, the highest of their fences is written back to the others
+// ([driver.FenceRaiser]), which takes a second round trip, as it does in the first grant of a client whose clock differs from
+// that of a node by more than the lead, and always where clocks differ, or requests take, more than MaxLead. The wish can bring
 // a fence no further than MaxLead ahead of a node's clock, and writing back copies only what some node gave; so the
-// highest fence of a name stays within MaxLead of the fastest of the clocks, or is one more than the last.
+// highest fence of a name stays within MaxLead of the fastest of the clocks, or is one more than the last. (Claims that are
+// granted beside each other at the same moment may chase each other's numbers, in steps of up to 4 ms.)
+//
+// When a name is passed on along the queue there is no wish: each node gives its own time. The client of
+// the waiter hears of it from the nodes, makes them agree, and only then says "granted": one round trip after the signals.
+//
+// # One fence for one grant
+//
+// Who asks again is told the fence that was shown, because a majority of the nodes still has exactly this number. There is
+// one case in which that cannot be seen: a node has granted the claim with a higher number, for its clock is ahead and its
+// answer came too late to be agreed on, and now a node of the majority does not answer. Two that answer could be what is left
+// of either number. Then the higher one is agreed on. It is above what was shown, never below, and nobody else's, so the
+// holder may go on with it.
+//
+// Within one client the nodes are made to agree by one at a time for each claim, whether it was a signal or an attempt
+// that began it. Else two that have heard different nodes could agree on two numbers.
+//
+// A grant that was passed on and has not been told to its claimant has no fence yet. [Driver.Entry] shows the highest that a
+// node gave it, which is the one it will get if all nodes can be reached and nobody comes beside it.
 //
 // # Nodes that lose their data
 //
@@ -67,11 +85,21 @@
 // client that dies while it holds a vote costs the others its WaitTTL, or its TTL if it had been granted.
 // Tries that come at once may all fail. An even number of nodes splits more often than an odd one.
 //
+// # Takeovers
+//
+// Two who take a name by force at once may each be granted by every node, one after the other. So a takeover takes a second
+// round trip, to see that a majority had it all at once, and is made again if it was not. Of several that come at once each
+// is granted it at an instant of its own, and all but the last have lost it when they hear of that, or a moment later.
+//
 // # Semaphores
 //
 // Two majorities have a node in common, but four permits of a semaphore of three have not: three nodes with three
 // places each have room for four claims on two nodes each. So permits are counted a second time, see recount. It
 // takes one more round trip. Mutexes, readers and writers do not need it.
+//
+// A claim that was passed on and has not been told has no fence, and comes after those who get one before it. If
+// these leave no room within its limit, so that theirs is larger, it is refused, and asks again. In a semaphore whose limit is
+// the same for all, and for mutexes, readers and writers, that cannot happen.
 //
 // # Requests
 //

@@ -69,10 +69,7 @@ func TestOneRoundTripWhenAllAgree(t *testing.T) {
 			c := newCluster(n)
 			c[0].skew, c[1].skew = 3*time.Millisecond, -2*time.Millisecond
 			d, lines := c.client(t, 8*time.Millisecond, 12*time.Millisecond, 10*time.Millisecond)
-			learn := mutex("another")
-			gets(t, d, learn) // the clocks are measured by the first grant
-			releases(t, d, learn)
-			for range 20 {
+			for range 20 { // the first one, too
 				for _, l := range lines {
 					l.calls.Store(0)
 				}
@@ -130,6 +127,51 @@ func TestAMajorityThatIsDown(t *testing.T) {
 				}
 				gets(t, d, mutex("jobs"))
 			})
+		})
+	}
+}
+
+// The same of nodes that stand still with the requests in their sockets, and go on with those that nobody wants any more;
+// and of claims that would have waited.
+func TestAMajorityThatStandsStill(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(n)
+			d, lines := c.client(t, time.Millisecond)
+			for _, l := range lines[n/2:] {
+				l.stop()
+			}
+			for i := range 4 {
+				x := mutex("jobs")
+				if i%2 == 0 {
+					x = queued(x)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				began := time.Now()
+				g, err := d.Acquire(ctx, x)
+				cancel()
+				if err == nil || errors.Is(err, driver.ErrHeld) {
+					t.Fatalf("Acquire = %+v, %v; want trouble", g, err)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("Acquire took %v with a deadline of 1s", took)
+				}
+				if i%2 == 0 { // who gives up waiting releases
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					if err := d.Release(ctx, lease(x)); err == nil {
+						t.Error("Release was heard by a majority")
+					}
+					cancel()
+				}
+			}
+			for _, l := range lines[n/2:] {
+				l.goOn()
+			}
+			time.Sleep(10 * time.Second) // less than the TTL
+			if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) != 0 {
+				t.Errorf("held on the nodes: %d; waiting: %d", holders, waiters)
+			}
+			gets(t, d, mutex("jobs"))
 		})
 	}
 }
@@ -282,6 +324,19 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		}
 		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
 			t.Errorf("held on the nodes: %d", holders)
+		}
+	})
+}
+
+// Of four nodes two are enough to know that there can be no majority of three, however slow the others are.
+func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, lines := newCluster(4).client(t, time.Millisecond)
+		lines[2].out.Store(int64(time.Second))
+		lines[3].out.Store(int64(time.Second))
+		answers, err := d.Renew(t.Context(), []driver.Lease{lease(mutex("jobs"))})
+		if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+			t.Errorf("Renew: %v, %v; want ErrNotHeld", answers, err)
 		}
 	})
 }

@@ -20,6 +20,7 @@ type server struct {
 	mu     sync.Mutex
 	memory *memlock.Memory
 	skew   time.Duration
+	after  func() // each request, if it is there
 }
 
 func newServer(skew time.Duration) *server {
@@ -39,14 +40,58 @@ var errDown = errors.New("connection refused")
 // A line is one client's connection to a node, on which things go wrong.
 type line struct {
 	*locktable.Driver
-	s      *server
-	out    atomic.Int64 // a request takes so long, in nanoseconds
-	back   atomic.Int64 // and its answer so long
-	down   atomic.Bool  // nobody is there
-	hung   atomic.Bool  // requests are taken, and handled when it no longer hangs
-	silent atomic.Bool  // requests are handled, and not answered
-	calls  atomic.Int64
-	jitter atomic.Int64 // each way takes up to so much longer, at random
+	s       *server
+	out     atomic.Int64 // a request takes so long, in nanoseconds
+	back    atomic.Int64 // and its answer so long
+	down    atomic.Bool  // nobody is there
+	hung    atomic.Bool  // requests are taken, and handled when it no longer hangs
+	silent  atomic.Bool  // requests are handled, and not answered
+	calls   atomic.Int64
+	refusal error        // the answer to everything, if it is there
+	jitter  atomic.Int64 // each way takes up to so much longer, at random
+
+	mu      sync.Mutex // protects what follows
+	stopped bool       // requests are taken, and handled when it goes on, also those that were given up
+	socket  []func()   // them, in their order
+}
+
+func (l *line) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+}
+
+func (l *line) goOn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = false
+	for _, handle := range l.socket {
+		handle()
+	}
+	l.socket = nil
+}
+
+// handle runs f, or leaves it in the socket and waits as long as ctx allows.
+func handle[T any](ctx context.Context, l *line, f func() (T, error)) (v T, err error) {
+	done := make(chan struct{})
+	l.mu.Lock()
+	if !l.stopped {
+		l.mu.Unlock()
+		return f()
+	}
+	var late T
+	var lateErr error
+	l.socket = append(l.socket, func() {
+		defer close(done)
+		late, lateErr = f()
+	})
+	l.mu.Unlock()
+	select {
+	case <-done:
+		return late, lateErr
+	case <-ctx.Done():
+		return v, ctx.Err()
+	}
 }
 
 func (s *server) connect(delay time.Duration) *line {
@@ -62,6 +107,9 @@ func (s *server) connect(delay time.Duration) *line {
 func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 	var none T
 	l.calls.Add(1)
+	if l.refusal != nil {
+		return none, l.refusal
+	}
 	if l.down.Load() {
 		return none, &driver.Error{Backend: "memory", Op: "dial", Err: errDown}
 	}
@@ -73,7 +121,10 @@ func over[T any](ctx context.Context, l *line, f func() (T, error)) (T, error) {
 			return none, err // what is still in the socket is handled later, or never: here, never
 		}
 	}
-	v, err := f()
+	v, err := handle(ctx, l, f)
+	if l.s.after != nil {
+		l.s.after()
+	}
 	if l.silent.Load() {
 		<-ctx.Done()
 		return none, ctx.Err()
@@ -144,6 +195,11 @@ func newCluster(n int) cluster {
 // client connects to all of them, with a delay each; the last delay counts for the rest.
 func (c cluster) client(t testing.TB, delays ...time.Duration) (*quorumlock.Driver, []*line) {
 	t.Helper()
+	return c.clientWith(t, nil, delays...)
+}
+
+func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.Duration) (*quorumlock.Driver, []*line) {
+	t.Helper()
 	var nodes []driver.Driver
 	var lines []*line
 	for i, s := range c {
@@ -154,7 +210,7 @@ func (c cluster) client(t testing.TB, delays ...time.Duration) (*quorumlock.Driv
 		l := s.connect(delay)
 		lines, nodes = append(lines, l), append(nodes, l)
 	}
-	d, err := quorumlock.New(nodes, nil)
+	d, err := quorumlock.New(nodes, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,5 +261,14 @@ func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	defer cancel()
 	if err := d.Release(ctx, lease(c)); err != nil {
 		t.Fatalf("Release: %v", err)
+	}
+}
+
+func refused(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if g, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("Acquire = %+v, %v; want it held", g, err)
 	}
 }

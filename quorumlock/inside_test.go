@@ -57,8 +57,10 @@ func TestTheLastFence(t *testing.T) {
 	}{
 		{3, []uint64{5, 9, 5}, 5}, // one node is ahead by itself: that fence was shown to nobody
 		{3, []uint64{5, 9, 9}, 9},
-		{3, []uint64{5, 9}, 9}, // the third may know 9 as well
-		{5, []uint64{1, 2, 3, 4, 5}, 3},
+		{3, []uint64{5, 9}, 9},    // the third may know 9 as well
+		{3, []uint64{5, 7, 9}, 9}, // passed on, and they will agree on it
+		{5, []uint64{1, 2, 3, 4, 5}, 5},
+		{5, []uint64{1, 7, 7, 7, 9}, 7},
 		{5, []uint64{1, 2, 3}, 3},
 		{1, []uint64{4}, 4},
 	} {

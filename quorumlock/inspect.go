@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -78,12 +79,12 @@ func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 	})
 	for _, s := range waiting {
 		w := s.waiters[0]
+		var since []time.Time
 		for _, x := range s.waiters {
 			w.ExpiresIn = max(w.ExpiresIn, x.ExpiresIn)
-			if x.Since.Before(w.Since) {
-				w.Since = x.Since
-			}
+			since = append(since, x.Since)
 		}
+		w.Since = middle(since)
 		out.Waiters = append(out.Waiters, w)
 	}
 	return out

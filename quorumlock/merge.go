@@ -11,14 +11,14 @@ import (
 
 func duration(ns int64) time.Duration { return time.Duration(ns) }
 
-// last is the last fence that was granted, of which the nodes know some: every grant is known to a majority,
-// so with k answers at least majority-(n-k) of them know it, and the highest that so many know is no lower.
+// last is the last fence that was granted, of which the nodes know some. Every grant that was shown is known to a majority:
+// a number on which a majority agrees is no lower than that, and neither is the highest of so many answers that they
+// meet every majority. The highest may be one that nobody was shown; whoever takes it for granted asks once too often.
 func (d *Driver) last(fences []uint64) uint64 {
-	at := max(1, d.majority-(len(d.nodes)-len(fences)))
-	if len(fences) < at {
+	if len(fences) == 0 {
 		return 0
 	}
-	return nth(len(fences)-at+1, fences)
+	return common(fences, d.majority)
 }
 
 // A sighting is one claim as the nodes show it.
@@ -59,27 +59,44 @@ func sight(entries []driver.Entry) map[key]*sighting {
 	return all
 }
 
-// holder is the one that a majority shows: with the fence they agree on, which is the highest that so many have, and
-// for as long as a majority keeps it.
+// holder is the one that a majority shows: with the fence they agree on, and for as long as a majority keeps it. Where
+// they do not agree yet, for it was passed on and nobody has asked, the fence is the highest: to that they will be
+// brought, if all can be reached then.
 func (d *Driver) holder(s *sighting, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0]
 	var fences []uint64
 	var ends []int64
+	var since []time.Time
 	lingers := 0
 	for _, x := range s.holders {
-		fences, ends = append(fences, x.Fence), append(ends, int64(x.ExpiresIn))
+		fences, ends, since = append(fences, x.Fence), append(ends, int64(x.ExpiresIn)), append(since, x.Since)
 		if x.Lingering {
 			lingers++
 		}
-		if x.Since.Before(h.Since) {
-			h.Since = x.Since
-		}
 	}
-	h.Fence = nth(len(fences)-need+1, fences)
+	h.Since = middle(since)
+	h.Fence = common(fences, d.majority)
 	h.ExpiresIn = duration(nth(len(ends)-need+1, ends))
 	h.Lingering = lingers >= need
 	return h
+}
+
+// middle is the time in the middle, which no minority of clocks can move beyond what the others show.
+func middle(times []time.Time) time.Time {
+	slices.SortFunc(times, time.Time.Compare)
+	return times[len(times)/2]
+}
+
+// common is the one of these fences that so many have, or the highest.
+func common(fences []uint64, majority int) uint64 {
+	slices.Sort(fences)
+	for i := range len(fences) - majority + 1 {
+		if fences[i] == fences[i+majority-1] {
+			return fences[i]
+		}
+	}
+	return fences[len(fences)-1]
 }
 
 func sortHolders(hs []driver.Holder) {

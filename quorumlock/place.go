@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -10,13 +11,18 @@ import (
 // A place is what we know of a claim that waits: its tag, which stays the same however often it asks, and how
 // it stands on each node, so that signals from the nodes can be counted.
 type place struct {
-	tag   tag
-	claim driver.Claim
+	tag  tag
+	name string
 
 	mu      sync.Mutex // protects what follows
+	claim   driver.Claim
+	busy    chan struct{} // there while somebody asks, or makes the nodes agree; closed when that ends
+	gone    bool          // nobody finds it any more: it was granted, or given up
 	touched time.Time
 	nodes   []standing
-	look    *time.Timer // says "look" when the other nodes keep us waiting
+	timer   *time.Timer // ends the waiting for other nodes' signals
+	waited  bool        // it has
+	patient bool        // it runs for those of the last few, not for a majority
 	said    uint64      // the fence that was said to be granted
 }
 
@@ -52,21 +58,45 @@ type places struct {
 	purge int // how many there may be before those that are stale are looked for
 }
 
-// enter finds the place of a claim, or makes one. One that does not queue is not kept.
-func (ps *places) enter(c driver.Claim, now time.Time, nodes int) *place {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	p := ps.all[c.Token]
-	if p == nil || p.claim.Name != c.Name { // a token may claim several names: only one of them is woken by signals
-		p = &place{tag: newTag(c.Token, uint64(max(now.UnixMicro(), 0))), nodes: make([]standing, nodes)}
-		if c.Queue && ps.all[c.Token] == nil {
-			ps.tidy()
-			ps.all[c.Token] = p
+// turn finds the place of a claim, or makes one, and takes its turn there: the nodes are made to agree on a fence by
+// one at a time, for two who had heard different nodes could agree on two. So it may have to wait for another attempt
+// of the same token, or for what signals have begun. It is over with done.
+func (d *Driver) turn(ctx context.Context, c driver.Claim) (*place, error) {
+	for {
+		p := d.placed.join(c, d.now(), len(d.nodes))
+		p.mu.Lock()
+		busy := p.busy
+		switch {
+		case p.gone: // since we found it
+			p.mu.Unlock()
+			continue
+		case busy == nil:
+			p.busy = make(chan struct{})
+			p.asks(c)
+			p.mu.Unlock()
+			return p, nil
+		}
+		p.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
+}
+
+// done lets others have their turn, and looks at what came in meanwhile.
+func (d *Driver) done(p *place) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c.Queue || p.claim.Name == "" {
+	close(p.busy)
+	p.busy = nil
+	p.mu.Unlock()
+	d.weigh(p)
+}
+
+// asks makes the place ready for another attempt. The caller holds p.mu.
+func (p *place) asks(c driver.Claim) {
+	if c.Queue { // a waiter may try, too
 		p.claim = c
 	}
 	p.touched = time.Now()
@@ -74,6 +104,23 @@ func (ps *places) enter(c driver.Claim, now time.Time, nodes int) *place {
 		p.nodes[i].answered, p.nodes[i].grant = false, driver.Grant{}
 	}
 	p.quiet()
+}
+
+// join finds the place of a claim, or makes one. One that does not queue is not kept.
+func (ps *places) join(c driver.Claim, now time.Time, nodes int) *place {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.all[c.Token]
+	if p == nil || p.name != c.Name { // a token may claim several names: only one of them is woken by signals
+		p = &place{
+			tag: newTag(c.Token, uint64(max(now.UnixMicro(), 0))), name: c.Name,
+			claim: c, touched: time.Now(), nodes: make([]standing, nodes),
+		}
+		if c.Queue && ps.all[c.Token] == nil {
+			ps.tidy()
+			ps.all[c.Token] = p
+		}
+	}
 	return p
 }
 
@@ -85,7 +132,8 @@ func (ps *places) tidy() {
 	}
 	for token, p := range ps.all {
 		p.mu.Lock()
-		if time.Since(p.touched) > 2*max(p.claim.WaitTTL, p.claim.TTL) {
+		if p.busy == nil && time.Since(p.touched) > 2*max(p.claim.WaitTTL, p.claim.TTL) {
+			p.gone = true
 			p.quiet()
 			delete(ps.all, token)
 		}
@@ -95,13 +143,14 @@ func (ps *places) tidy() {
 }
 
 // leave forgets a place: it was granted, or given up.
-func (ps *places) leave(token driver.Token) {
+func (ps *places) leave(token driver.Token, name string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if p := ps.all[token]; p != nil {
+	if p := ps.all[token]; p != nil && p.name == name {
 		delete(ps.all, token)
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		p.gone = true
 		p.quiet()
 	}
 }
@@ -118,6 +167,7 @@ func (ps *places) stop() {
 	defer ps.mu.Unlock()
 	for _, p := range ps.all {
 		p.mu.Lock()
+		p.gone = true
 		p.quiet()
 		p.mu.Unlock()
 	}
@@ -126,10 +176,10 @@ func (ps *places) stop() {
 
 // quiet stops the timer. The caller holds p.mu.
 func (p *place) quiet() {
-	if p.look != nil {
-		p.look.Stop()
-		p.look = nil
+	if p.timer != nil {
+		p.timer.Stop()
 	}
+	p.timer, p.waited, p.patient = nil, false, false
 }
 
 // givesBack forgets the grants of these nodes, before they are told. It returns the highest fence that was

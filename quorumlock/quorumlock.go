@@ -53,6 +53,11 @@ type node struct {
 	late   atomic.Int64 // requests that nobody waits for any more, and that are still under way
 }
 
+// guess is the lead with which fences are proposed before the nodes' clocks were measured. Where these differ from ours by less
+// than that, and what a request takes, it makes the wish the highest number there is, and no more than any node heeds. So the
+// first grant needs one round trip, too, and many a process makes only one.
+const guess = driver.MaxLead / 2
+
 // New makes one driver of several. Each of them has a backend of its own, which shares nothing with the others:
 // no machine, no disk, no replication. A majority of them, len(drivers)/2+1, decides everything. An even
 // number is allowed and is no better than one less: 4 nodes survive the loss of 1, as 3 do.
@@ -88,6 +93,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 			d.now = o.Now
 		}
 	}
+	d.lead.Store(guess.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
 	d.placed.all = map[driver.Token]*place{}
 	for i, n := range d.nodes {
@@ -97,6 +103,10 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	}
 	return d, nil
 }
+
+// shortest is the shortest TTL that leaves time for the three round trips that a grant can take: one for the votes, one
+// to agree on the fence, and one to count permits.
+const shortest = 200 * time.Millisecond
 
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {
@@ -120,6 +130,9 @@ func (d *Driver) Properties() driver.Properties {
 		if n := count[k]; n > 1 {
 			kinds[i] = fmt.Sprintf("%d×%s", n, k)
 		}
+	}
+	if len(d.nodes) > 1 {
+		out.MinTTL = max(out.MinTTL, shortest)
 	}
 	out.Backend = "quorum(" + strings.Join(kinds, ", ") + ")"
 	out.FenceSurvives = "whatever leaves a majority of the nodes with their data; a node that lost its own must stay away for the longest TTL"

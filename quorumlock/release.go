@@ -19,7 +19,7 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 		return err
 	}
 	defer d.work.Done()
-	d.placed.leave(l.Token)
+	d.placed.leave(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: d.everyone(), token: l.Token,
 		send:    func(ctx context.Context, i int) (struct{}, error) { return struct{}{}, d.nodes[i].Release(ctx, l) },

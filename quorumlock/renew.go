@@ -21,6 +21,9 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 		return nil, err
 	}
 	defer d.work.Done()
+	if len(leases) == 0 {
+		return nil, nil
+	}
 	leases = slices.Clone(leases) // a node that is slow reads it when the caller has gone on
 	polled := poll(ctx, d, ballot[[]error]{
 		nodes: d.everyone(),
@@ -40,15 +43,14 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 			return true
 		},
 	})
-	if succeeded(polled) < d.majority {
-		return nil, trouble(ctx, d, "renew", one(leases), polled)
-	}
 	answers := make([]error, len(leases))
 	for k, l := range leases {
 		switch votes := d.share(polled, k); {
 		case succeeded(votes) >= d.majority:
-		case d.lacks(votes):
+		case d.lacks(votes): // of an even number, half are enough
 			answers[k] = d.notHeld(votes)
+		case succeeded(polled) < d.majority:
+			return nil, trouble(ctx, d, "renew", one(leases), polled)
 		default:
 			answers[k] = trouble(ctx, d, "renew", l.Name, votes)
 		}

@@ -51,6 +51,11 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant, votes ballots
 	}
 	switch {
 	case seen < d.majority:
+		for i := range entries {
+			if entries[i].in && entries[i].err == nil {
+				entries[i].err = errGone
+			}
+		}
 		return trouble(ctx, d, "acquire", a.claim.Name, entries)
 	case weight <= int64(a.claim.Limit):
 		return nil

@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"strings"
 	"testing"
@@ -19,14 +20,26 @@ import (
 var ctx = context.Background()
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "48"); err != nil { // drivertest lets many subtests wait side by side
+		panic(err)
+	}
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		_ = checks.Value.Set("10") // each is a dozen round trips to each of five servers; redislock has them in full
+	}
 	goleak.VerifyTestMain(m)
 }
 
-// three are servers that keep what they were told, as the nodes of a quorum should.
 func three(t *testing.T, args ...string) (servers []*redistest.Server, url string) {
 	t.Helper()
+	return independent(t, 3, args...)
+}
+
+// independent are servers that know nothing of each other, and a URL that names them.
+func independent(t *testing.T, n int, args ...string) (servers []*redistest.Server, url string) {
+	t.Helper()
 	var addrs []string
-	for range 3 {
+	for range n {
 		s := redistest.Start(t, args...)
 		servers, addrs = append(servers, s), append(addrs, s.Addr)
 	}

@@ -1,0 +1,259 @@
+package quorumlock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Diagnose implements driver.Doctor. It asks each node's own doctor, and looks at what is between them: how many can be
+// reached, how far their clocks are apart, and whether two are the same server. For that it holds a name of its own on
+// each node for a moment, as one of any number of readers. That no majority can be reached is a finding, and no error.
+func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	if err := d.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer d.work.Done()
+	own, cancel := context.WithTimeout(ctx, forNodes(ctx))
+	defer cancel()
+	defer context.AfterFunc(d.life, cancel)()
+
+	id := rand.Text()
+	all := make([]*visit, len(d.nodes))
+	for i, n := range d.nodes {
+		all[i] = &visit{node: n, mark: fmt.Sprintf("%s %d", id, i), token: driver.NewToken()}
+	}
+	each := func(f func(v *visit)) {
+		var nodes sync.WaitGroup
+		for _, v := range all {
+			nodes.Go(func() { f(v) })
+		}
+		nodes.Wait()
+	}
+	each(func(v *visit) { v.arrive(own) })
+	each(func(v *visit) { v.meet(own) }) // now that everybody is there
+	each(func(v *visit) {
+		if v.timed {
+			v.leave(d.life)
+		} else { // it may be there all the same, and is not worth waiting for
+			d.work.Go(func() { v.leave(d.life) })
+		}
+	})
+
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return nil, driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	found := slices.Concat(d.reach(all), clocks(all), twins(all), d.size(), d.mix())
+	for _, v := range all {
+		for _, f := range v.found {
+			f.Subject = v.name() + ": " + f.Subject
+			found = append(found, f)
+		}
+	}
+	rank := map[string]int{"error": 0, "warning": 1, "info": 2}
+	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank[a.Severity] - rank[b.Severity] })
+	return found, nil
+}
+
+// forNodes is how long the nodes have for their answers: a part of what ctx leaves, so that there is time to say who
+// has not answered.
+func forNodes(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(time.Until(deadline)*4/5, straggle)
+	}
+	return straggle
+}
+
+// A visit is what the doctor sees of one node.
+type visit struct {
+	*node
+	mark  string // by which its claim is known
+	token driver.Token
+
+	err   error // why it cannot vote
+	found []driver.Finding
+	timed bool
+	ahead time.Duration // its clock of ours, within give
+	give  time.Duration
+	there []string // the marks of those who hold the probed name
+}
+
+const probed = "pawl doctor"
+
+func (v *visit) name() string { return fmt.Sprintf("node %d (%s)", v.number, v.Properties().Backend) }
+
+func (v *visit) arrive(ctx context.Context) {
+	sent := time.Now()
+	g, err := v.Acquire(ctx, driver.Claim{
+		Name: probed, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.All, TTL: straggle,
+	})
+	took := time.Since(sent)
+	switch {
+	case err == nil: // without a wish, a fence is the time
+		v.timed, v.ahead, v.give = true, time.UnixMicro(int64(g.Fence)).Sub(sent.Add(took/2)), took/2
+	case !errors.Is(err, driver.ErrHeld):
+		v.err = err
+		return
+	}
+	if doctor, ok := v.Driver.(driver.Doctor); ok {
+		v.found, v.err = doctor.Diagnose(ctx)
+	}
+}
+
+func (v *visit) meet(ctx context.Context) {
+	if !v.timed {
+		return
+	}
+	if e, err := v.Entry(ctx, probed); err == nil {
+		for _, h := range e.Holders {
+			v.there = append(v.there, h.Owner.Client)
+		}
+	}
+}
+
+// leave gives the name back. A node that cannot be told forgets it after the TTL.
+func (v *visit) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = v.Release(ctx, driver.Lease{Name: probed, Token: v.token, TTL: straggle})
+}
+
+// reach finds the nodes that do not vote: those that can be reached, and refuse, and those that cannot.
+func (d *Driver) reach(all []*visit) (found []driver.Finding) {
+	var silent []string
+	without := 0
+	for _, v := range all {
+		if v.err == nil {
+			continue
+		}
+		without++
+		if e, ok := errors.AsType[*driver.Error](v.err); ok && e.Permanent {
+			advice := e.Hint
+			if advice == "" {
+				advice = "see the server's documentation for this error: asking again will not help"
+			}
+			found = append(found, driver.Finding{Severity: "error", Subject: v.name(), Detail: "it refuses, and has no vote: " + v.err.Error(), Advice: advice})
+			continue
+		}
+		silent = append(silent, fmt.Sprintf("%s: %v", v.name(), v.err))
+	}
+	if without == 0 {
+		return nil
+	}
+	f := driver.Finding{Severity: "warning", Subject: "majority", Advice: "bring them back; one that lost its data has to stay away for the longest TTL first"}
+	f.Detail = fmt.Sprintf("%d of %d nodes have no vote now, %d are needed", without, len(all), d.majority)
+	switch spare := len(all) - without - d.majority; {
+	case spare < 0:
+		f.Severity = "error"
+		f.Detail += ": nothing is granted, and what is held is lost"
+	case spare == 0:
+		f.Detail += ": no other one may fail"
+	default:
+		f.Detail += fmt.Sprintf(": no more than %d others may fail", spare)
+	}
+	if len(silent) > 0 {
+		f.Detail += ". Out of reach: " + strings.Join(silent, "; ")
+	}
+	return append(found, f)
+}
+
+// clocks compares the fastest clock with the slowest.
+func clocks(all []*visit) []driver.Finding {
+	var fast, slow *visit
+	for _, v := range all {
+		if !v.timed {
+			continue
+		}
+		if fast == nil || v.ahead > fast.ahead {
+			fast = v
+		}
+		if slow == nil || v.ahead < slow.ahead {
+			slow = v
+		}
+	}
+	if fast == nil || fast.ahead-slow.ahead-fast.give-slow.give <= driver.MaxLead {
+		return nil
+	}
+	apart := (fast.ahead - slow.ahead).Round(time.Millisecond)
+	return []driver.Finding{{
+		Severity: "warning", Subject: "clocks",
+		Detail: fmt.Sprintf("%s is %v ahead of %s: nodes grant different fences, and agree on one in a second round trip; "+
+			"and a node that lost its data has to stay away for so much longer", fast.name(), apart, slow.name()),
+		Advice: "set the clocks by NTP",
+	}}
+}
+
+// twins finds nodes that are the same server: each has the other's claim.
+func twins(all []*visit) (found []driver.Finding) {
+	for i, v := range all {
+		for _, w := range all[i+1:] {
+			if slices.Contains(v.there, w.mark) && slices.Contains(w.there, v.mark) {
+				found = append(found, driver.Finding{
+					Severity: "error", Subject: v.name() + " and " + w.name(),
+					Detail: "they are the same server, which votes twice: when it fails, two votes are lost, and alone it may be a majority",
+					Advice: "name servers that share nothing, each once",
+				})
+			}
+		}
+	}
+	return found
+}
+
+// size is about the number of nodes.
+func (d *Driver) size() []driver.Finding {
+	n := len(d.nodes)
+	f := driver.Finding{Severity: "info", Subject: "nodes", Advice: "use 3 or 5"}
+	switch {
+	case n == 1:
+		f.Detail = "a quorum of one survives the loss of none"
+	case n%2 == 0:
+		f.Detail = fmt.Sprintf("%d nodes survive the loss of %d, as %d do, and split a vote more often", n, n-d.majority, n-1)
+	default:
+		return nil
+	}
+	return []driver.Finding{f}
+}
+
+// mix is about what all can do only as well as the worst of them can.
+func (d *Driver) mix() (found []driver.Finding) {
+	all := d.Properties()
+	for _, n := range d.nodes {
+		v := visit{node: n}
+		p := n.Properties()
+		_, lists := n.Driver.(driver.Lister)
+		_, breaks := n.Driver.(driver.Breaker)
+		say := func(detail, advice string) {
+			found = append(found, driver.Finding{Severity: "info", Subject: v.name(), Detail: detail, Advice: advice})
+		}
+		if p.MinTTL > shortest && p.MinTTL == all.MinTTL {
+			say(fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")
+		}
+		if !p.Push && d.any(func(p driver.Properties) bool { return p.Push }) {
+			say("it does not push, so all who wait ask again and again, though others would push", "use nodes that all push, for shorter waits")
+		}
+		if !lists {
+			say("it cannot list its names, so the quorum cannot", "use another backend, if names have to be listed")
+		}
+		if !breaks {
+			say("it cannot break a lease, so the quorum cannot", "use another backend, if leases have to be broken")
+		}
+	}
+	return found
+}
+
+func (d *Driver) any(f func(driver.Properties) bool) bool {
+	return slices.ContainsFunc(d.nodes, func(n *node) bool { return f(n.Properties()) })
+}

@@ -1,0 +1,135 @@
+package quorumlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/quorumlock"
+)
+
+// diagnosed wants exactly these findings, each as "severity subject: a part of the detail".
+func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	found, err := d.Diagnose(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range found {
+		said := f.Severity + " " + f.Subject + ": " + f.Detail
+		if f.Advice == "" {
+			t.Errorf("%s: no advice", said)
+		}
+		if i >= len(want) {
+			t.Errorf("and: %s", said)
+			continue
+		}
+		head, part, _ := strings.Cut(want[i], " ... ")
+		if !strings.HasPrefix(said, head) || !strings.Contains(said, part) {
+			t.Errorf("found %s\nwant  %s", said, want[i])
+		}
+	}
+	if len(found) < len(want) {
+		t.Errorf("missing: %q", want[len(found):])
+	}
+}
+
+func TestTheDoctorFindsWhatIsBetweenTheNodes(t *testing.T) {
+	refusal := &driver.Error{Backend: "memory", Op: "dial", Hint: "check the password", Permanent: true, Err: errors.New("NOAUTH")}
+	for name, x := range map[string]struct {
+		nodes int
+		spoil func(c cluster, lines []*line)
+		want  []string
+	}{
+		"Nothing":             {3, func(cluster, []*line) {}, nil},
+		"ClocksAreNearEnough": {3, func(c cluster, _ []*line) { c[0].skew = 200 * time.Millisecond }, nil},
+		"ClocksAreFarApart": {
+			3, func(c cluster, _ []*line) { c[0].skew, c[2].skew = time.Second, -time.Second },
+			[]string{"warning clocks: node 1 (memory) is 2s ahead of node 3 (memory)"},
+		},
+		"OneIsDown": {
+			3, func(_ cluster, lines []*line) { lines[1].down.Store(true) },
+			[]string{"warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other one may fail. Out of reach: node 2 (memory) ... refused"},
+		},
+		"OneHangs": {
+			5, func(_ cluster, lines []*line) { lines[4].hung.Store(true) },
+			[]string{"warning majority: 1 of 5 nodes have no vote now, 3 are needed: no more than 1 others may fail. Out of reach: node 5 (memory) ... deadline"},
+		},
+		"AMajorityIsDown": {
+			3, func(_ cluster, lines []*line) { lines[1].down.Store(true); lines[2].silent.Store(true) },
+			[]string{"error majority: 2 of 3 nodes have no vote now, 2 are needed: nothing is granted ... node 3"},
+		},
+		"OneRefuses": {
+			3, func(_ cluster, lines []*line) { lines[0].refusal = refusal },
+			[]string{"error node 1 (memory): it refuses, and has no vote ... NOAUTH", "warning majority: 1 of 3 ... no other one may fail"},
+		},
+		"AnEvenNumber": {4, func(cluster, []*line) {}, []string{"info nodes: 4 nodes survive the loss of 1, as 3 do"}},
+		"One":          {1, func(cluster, []*line) {}, []string{"info nodes: a quorum of one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(x.nodes)
+				d, lines := c.client(t, 10*time.Millisecond)
+				x.spoil(c, lines)
+				diagnosed(t, d, x.want...)
+				time.Sleep(time.Minute)
+				if holders, _ := c.people(t, "pawl doctor"); sum(holders) != 0 {
+					t.Errorf("left behind: %d", holders)
+				}
+			})
+		})
+	}
+}
+
+func TestTheDoctorFindsTwoNodesThatAreOne(t *testing.T) {
+	one, other := memlock.NewMemory(nil), memlock.NewMemory(nil)
+	d, err := quorumlock.New([]driver.Driver{one.Driver(), other.Driver(), one.Driver()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	diagnosed(t, d, "error node 1 (memory) and node 3 (memory): they are the same server")
+}
+
+// limited is a driver that can do less than others, and has a doctor who says so.
+type limited struct {
+	driver.Driver
+	driver.FenceRaiser
+}
+
+func (l limited) Properties() driver.Properties {
+	p := l.Driver.Properties()
+	p.Backend, p.Push, p.MinTTL = "limited", false, time.Minute
+	return p
+}
+
+func (l limited) Diagnose(context.Context) ([]driver.Finding, error) {
+	return []driver.Finding{{Severity: "error", Subject: "ability", Detail: "limited", Advice: "more"}}, nil
+}
+
+func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
+	m := memlock.New(nil)
+	d, err := quorumlock.New([]driver.Driver{memlock.New(nil), limited{m, m}, memlock.New(nil)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	diagnosed(t, d,
+		"error node 2 (limited): ability: limited",
+		"info node 2 (limited): the shortest TTL of the quorum is 1m0s",
+		"info node 2 (limited): it does not push",
+		"info node 2 (limited): it cannot list",
+		"info node 2 (limited): it cannot break")
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Diagnose(t.Context()); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("Diagnose after Close: %v; want ErrClosed", err)
+	}
+}

@@ -1,0 +1,81 @@
+package quorumlock_test
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorumlock"
+)
+
+// Several take a name by force at once, and their requests come to the nodes in different orders, so each of them may
+// be granted on every node, one after the other. Whoever is told that it was granted has held a majority at one
+// instant, and the last of them, with the highest fence, has the name in the end.
+func TestTakeoversAtOnce(t *testing.T) {
+	const clients, jitter = 3, 10 * time.Millisecond
+	for _, nodes := range []int{3, 4, 5} {
+		for range 100 {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(nodes)
+				c[1].skew = time.Millisecond
+				var mu sync.Mutex
+				had := map[string]bool{} // who held a majority at some instant
+				look := func() {
+					mu.Lock()
+					defer mu.Unlock()
+					count := map[string]int{}
+					for _, s := range c {
+						e, _ := s.memory.Driver().Entry(t.Context(), "jobs")
+						for _, h := range e.Holders {
+							if count[h.Owner.Host]++; count[h.Owner.Host] > nodes/2 {
+								had[h.Owner.Host] = true
+							}
+						}
+					}
+				}
+				for _, s := range c {
+					s.after = look
+				}
+				old, _ := c.client(t, time.Millisecond)
+				gets(t, old, mutex("jobs"))
+
+				fences := make([]uint64, clients)
+				claims := make([]driver.Claim, clients)
+				drivers := make([]driver.Driver, clients)
+				var all sync.WaitGroup
+				for i := range clients {
+					// With patience, or requests that are still under way when their claim was granted may come after all others.
+					d, lines := c.clientWith(t, &quorumlock.Options{Grace: time.Second}, 0)
+					for _, l := range lines {
+						l.jitter.Store(int64(jitter))
+					}
+					claims[i], drivers[i] = mutex("jobs"), d
+					claims[i].Force, claims[i].Owner.Host = true, strconv.Itoa(i)
+					all.Go(func() {
+						g, err := d.Acquire(t.Context(), claims[i])
+						mu.Lock()
+						defer mu.Unlock()
+						if err != nil {
+							t.Errorf("Acquire: %v", err)
+						} else if !had[strconv.Itoa(i)] {
+							t.Errorf("%d was told it has the fence %d, and never had a majority", i, g.Fence)
+						}
+						fences[i] = g.Fence
+					})
+				}
+				all.Wait()
+				last := slices.Index(fences, slices.Max(fences))
+				for i, d := range drivers {
+					answers, err := d.Renew(t.Context(), []driver.Lease{lease(claims[i])})
+					if err != nil || (answers[0] == nil) != (i == last) {
+						t.Errorf("Renew by %d: %v, %v; the fences are %d", i, answers, err, fences)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package redlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/quorumlock"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// The suite on independent servers, each with a clock of its own and what a network does to the order of things.
+//
+// It opens some hundred clients. Here they share one connection to each server: to dial for each of them would take longer than all that
+// the suite does. And they have patience with every server, for the suite does one thing after the other, from two
+// clients, and looks at the exact result of each.
+//
+// Nothing runs beside it but its own subtests, or a machine with few processors would be too busy for its times.
+func conforms(t *testing.T, n int) {
+	servers, _ := independent(t, n)
+	var clients []rueidis.Client
+	for _, s := range servers {
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		clients = append(clients, client)
+	}
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver {
+			var nodes []driver.Driver
+			for _, client := range clients {
+				node, err := redislock.New(client, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				nodes = append(nodes, node)
+			}
+			d, err := quorumlock.New(nodes, &quorumlock.Options{Grace: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		Unit:       time.Second,
+		AgreesLate: true,
+	})
+}
+
+func TestConformanceOnThreeServers(t *testing.T) { conforms(t, 3) }
+func TestConformanceOnFiveServers(t *testing.T)  { conforms(t, 5) }

@@ -1,0 +1,59 @@
+package redlock_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/redlock"
+)
+
+// finds wants a finding that begins so, and none of a severity above info beside those that are wanted.
+func finds(t *testing.T, url string, want ...string) {
+	t.Helper()
+	soon, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	d, err := redlock.Open(soon, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	found, err := d.Diagnose(soon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		said := f.Severity + " " + f.Subject + ": " + f.Detail
+		i := slices.IndexFunc(want, func(w string) bool { return strings.HasPrefix(said, w) })
+		switch {
+		case i >= 0:
+			want = slices.Delete(want, i, i+1)
+		case f.Severity != "info":
+			t.Errorf("and: %s", said)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %q in %+v", want, found)
+	}
+}
+
+func TestTheDoctorLooksAtAllServersAndAtWhatIsBetweenThem(t *testing.T) {
+	t.Parallel()
+	servers, url := three(t, "--appendonly", "yes")
+	finds(t, url)
+
+	servers[1].Do("CONFIG", "SET", "appendonly", "no")
+	finds(t, url, "warning node 2 (redis): persistence: ")
+	servers[1].Do("CONFIG", "SET", "appendonly", "yes")
+
+	finds(t, "redlock://"+servers[0].Addr+","+servers[1].Addr+",localhost:"+servers[0].Port,
+		"error node 1 (redis) and node 3 (redis): they are the same server")
+
+	servers[2].Do("CONFIG", "SET", "requirepass", "sesame")
+	finds(t, url, "error node 3 (redis): it refuses, and has no vote: ", "warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other one may fail")
+
+	servers[2].Kill()
+	finds(t, url, "warning majority: 1 of 3 nodes have no vote now, 2 are needed: no other one may fail. Out of reach: node 3 (redis): ")
+}

@@ -1,0 +1,82 @@
+//go:build unix
+
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// Two of three servers stop, with the requests in their sockets, and go on later: what they grant then is wanted by
+// nobody any more.
+func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
+	t.Parallel()
+	const ttl = 10 * time.Second
+	servers, url := three(t)
+	c := client(t, url)
+	last := cycle(t, c, "try")
+	for _, s := range servers[1:] {
+		s.Pause()
+		defer s.Resume() // or it could not be killed in peace if the test fails
+	}
+
+	began := time.Now()
+	if lease, err := c.Mutex("try", pawl.WithTTL(ttl)).TryLock(ctx); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Fatalf("TryLock: %v, %v; want ErrUnavailable", lease, err)
+	}
+	if took := time.Since(began); took > ttl {
+		t.Errorf("TryLock took %v", took)
+	}
+	soon, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	began = time.Now()
+	if lease, err := c.Mutex("wait", pawl.WithTTL(ttl)).Lock(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Lock: %v, %v; want it to end with its ctx", lease, err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("Lock took %v with a deadline of 2s", took)
+	}
+
+	for _, s := range servers[1:] {
+		s.Resume()
+	}
+	began = time.Now()
+	for _, name := range []string{"try", "wait"} {
+		for i, s := range servers {
+			for !free(t, s, name) {
+				if time.Since(began) > ttl {
+					t.Fatalf("%q is still held, or waited for, on node %d", name, i+1)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}
+	time.Sleep(time.Second) // nothing of it comes later
+	for i, s := range servers {
+		if !free(t, s, "try") || !free(t, s, "wait") {
+			t.Errorf("held again, or waited for, on node %d", i+1)
+		}
+	}
+	rise(t, last, c, "try", 3)
+}
+
+// free reports whether nobody holds the name or waits for it on one server.
+func free(t *testing.T, s *redistest.Server, name string) bool {
+	t.Helper()
+	d, err := redislock.Open(ctx, "redis://"+s.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	e, err := d.Entry(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(e.Holders)+len(e.Waiters) == 0
+}
