@@ -35,11 +35,16 @@ func StartCluster(tb TB, n int) []*Server {
 	return nodes
 }
 
-// StartReplica starts a replica of a server, and waits until it follows.
+// StartReplica starts a replica of a server, and waits until it follows and its master knows.
 func StartReplica(tb TB, of *Server, args ...string) *Server {
 	tb.Helper()
-	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + of.Port, "--repl-diskless-sync-delay", "0"}, args...)...)
-	for tries := 0; !strings.Contains(s.Do("INFO", "replication"), "master_link_status:up"); tries++ {
+	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // it would wait 5 s for further replicas
+	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + of.Port}, args...)...)
+	here := func() bool {
+		return strings.Contains(s.Do("INFO", "replication"), "master_link_status:up") &&
+			strings.Contains(of.Do("INFO", "replication"), "port="+s.Port+",state=online")
+	}
+	for tries := 0; !here(); tries++ {
 		if tries == 500 {
 			tb.Fatalf("the replica does not follow")
 		}
