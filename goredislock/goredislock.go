@@ -70,7 +70,7 @@ func New(client redis.UniversalClient, o *Options) (*Driver, error) {
 	if o != nil {
 		own = *o
 	}
-	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush}
+	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush, Unwatched: "go-redis has no client tracking"}
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

@@ -97,10 +97,11 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 	if o != nil && o.Tracking != nil && client.Mode() != rueidis.ClientModeCluster {
 		track = &o.Tracking.tracker
 	}
-	return build(&sender{client: client, push: client}, o, track)
+	return build(&sender{client: client, push: client}, o, track, "the client was not prepared by Track")
 }
 
-func build(s *sender, o *Options, track *tracker) (*Driver, error) {
+// build makes the driver; untracked says why it is, if track is nil.
+func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, error) {
 	own := Options{}
 	if o != nil {
 		own = *o
@@ -111,7 +112,7 @@ func build(s *sender, o *Options, track *tracker) (*Driver, error) {
 	if s.where == "" {
 		s.where = "of the caller"
 	}
-	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush, Watch: track != nil}
+	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush, Watch: track != nil, Unwatched: untracked}
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

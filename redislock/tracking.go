@@ -57,7 +57,7 @@ type Tracking struct{ tracker }
 func Track(o *rueidis.ClientOption) *Tracking {
 	t := &Tracking{}
 	before := o.OnInvalidations
-	withTracking(o, trackings[0], &t.tracker)
+	withTracking(o, &t.tracker)
 	o.PipelineMultiplex = -1
 	if before != nil {
 		o.OnInvalidations = func(messages []rueidis.RedisMessage) {
@@ -68,17 +68,10 @@ func Track(o *rueidis.ClientOption) *Tracking {
 	return t
 }
 
-// trackings are the ways to have a client tracked, best first: OPTIN tracks only what is asked for, and NOLOOP leaves
-// out what the client itself changed (from Redis 7.0.5 on, without errors). The last is not at all.
-var trackings = [][]string{{"OPTIN", "NOLOOP"}, nil}
-
-// withTracking sets a client's options so that the server tells t what was changed of what the client asked to watch.
-// A nil how is no tracking.
-func withTracking(o *rueidis.ClientOption, how []string, t *tracker) {
-	if o.DisableCache = how == nil; o.DisableCache {
-		return
-	}
-	o.ClientTrackingOptions = how
+// withTracking sets a client's options so that the server tells t what was changed of what the client asked to watch: OPTIN
+// tracks only that, and NOLOOP leaves out what the client itself changed (by a script from Redis 7.0.5 on).
+func withTracking(o *rueidis.ClientOption, t *tracker) {
+	o.DisableCache, o.ClientTrackingOptions = false, []string{"OPTIN", "NOLOOP"}
 	o.OnInvalidations = t.invalidated
 }
 

@@ -19,6 +19,8 @@ type Options struct {
 	Retention time.Duration // how long the last fence of a name is remembered after its last grant
 	Push      bool          // subscribe, so that waiters are told
 	Watch     bool          // the sender is a Watcher, and will call [Driver.Invalidated]
+	Unwatched string        // why not, for people
+	Replicas  int           // how many have to acknowledge a grant before it is shown
 }
 
 // DefaultRetention is how long the last fence of a name is remembered, if nothing else is said.

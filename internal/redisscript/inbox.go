@@ -89,12 +89,6 @@ func (b *inbox) open(ctx context.Context, c *driver.Claim) (box, shard string, e
 	return first.channel, shard, nil
 }
 
-// try reports whether the driver's own channel can be subscribed to.
-func (b *inbox) try(ctx context.Context) bool {
-	_, _, err := b.open(ctx, &driver.Claim{})
-	return err == nil && b.works()
-}
-
 // refused reports whether the server has never let us subscribe: it may be too old for sharded channels.
 func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
 
