@@ -115,9 +115,6 @@ func connect(p *parsed, t *tracker) (_ *clients, err error) {
 	if c.client, err = rueidis.NewClient(p.client); err != nil {
 		return nil, err
 	}
-	if c.client.Mode() == rueidis.ClientModeCluster {
-		c.untracked = "it is a cluster"
-	}
 	option := p.client
 	if c.untracked == "" {
 		withTracking(&option, t)
@@ -207,6 +204,8 @@ func settings() rueidis.ClientOption {
 	}
 	o.Dialer.Timeout = 5 * time.Second
 	o.Dialer.KeepAlive = time.Second
+	// Without it a client without the right to +asking is sent to and fro between two nodes for as long as a slot moves.
+	o.ClusterOption.MaxMovedRedirections = 16
 	// Without it a client that missed one message of the Sentinels stays with a master that is none any more.
 	o.Sentinel.TopologyRefreshInterval = 5 * time.Second
 	return o

@@ -94,7 +94,7 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
 	var track *tracker
-	if o != nil && o.Tracking != nil && client.Mode() != rueidis.ClientModeCluster {
+	if o != nil && o.Tracking != nil {
 		track = &o.Tracking.tracker
 	}
 	return build(&sender{client: client, push: client}, o, track, "the client was not prepared by Track")

@@ -14,7 +14,7 @@ var rightsScript string
 
 // rights tries what the scripts call, rather than ask ACL DRYRUN: that is for administrators, and from 7.0 on.
 func (p *patient) rights() {
-	key, inbox, shard := keys(p.d.Prefix, doctorsName)[0]+"x", "", ""
+	key, inbox, shard := key(p.d.Prefix, doctorsName)+"x", "", ""
 	if p.d.Push {
 		inbox = p.d.Prefix + "inbox:doctor"
 	}
@@ -73,7 +73,7 @@ func (x *examination) tracking(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := x.d.watch.server.Watch(ctx, keys(x.d.Prefix, doctorsName)[:1]); err != nil {
-		x.say("", "info", "tracking", else_+err.Error(), "give the user +client|tracking +client|caching +exists (in a cluster +multi +exec, too)")
+	if p := x.d.watch.server.Watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
+		x.say("", "info", "tracking", else_+p.Err.Error(), "give the user +client|tracking +client|caching +exists (in a cluster +multi +exec, too)")
 	}
 }

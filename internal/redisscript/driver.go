@@ -256,8 +256,9 @@ func (d *Driver) Properties() driver.Properties {
 		Clock:   "server",
 		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
 			"whose name was lost or forgotten",
-		MinTTL: driver.MinTTL,
-		Push:   d.inbox.works(),
+		MinTTL:    driver.MinTTL,
+		Push:      d.inbox.works(),
+		Deletions: d.watch.works(),
 	}
 }
 
