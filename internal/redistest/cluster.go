@@ -126,12 +126,13 @@ func FailOver(tb TB, nodes []*Server, replica *Server, dead bool) {
 		return strings.Contains(replica.Do("INFO", "replication"), "role:master")
 	})
 	id := replica.id()
-	for _, node := range nodes {
+	for _, node := range append([]*Server{replica}, nodes...) {
 		await(tb, "not all nodes know the new master", func() bool {
-			all := node.Do("CLUSTER", "NODES")
-			at := strings.Index(all, id)
-			line, _, _ := strings.Cut(all[max(at, 0):], "\n")
-			return at >= 0 && strings.Contains(line, "master") && strings.Contains(node.Do("CLUSTER", "INFO"), "cluster_state:ok")
+			known := false
+			for line := range strings.SplitSeq(node.Do("CLUSTER", "NODES"), "\n") {
+				known = known || strings.HasPrefix(line, id) && strings.Contains(line, "master")
+			}
+			return known && strings.Contains(node.Do("CLUSTER", "INFO"), "cluster_state:ok")
 		})
 	}
 }
