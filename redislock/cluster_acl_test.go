@@ -9,7 +9,10 @@ import (
 )
 
 // What a user needs in a cluster, besides.
-const rightsInCluster = "+asking +cluster|slots +ssubscribe +sunsubscribe +spublish +multi +exec +role +cluster|info"
+const (
+	rightsInCluster = "+asking +ssubscribe +sunsubscribe +spublish +multi +exec +role +cluster|info"
+	rightsToWait    = "+wait"
+)
 
 func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T) {
 	t.Parallel()

@@ -78,7 +78,10 @@ func reply(r rueidis.RedisResult) redisscript.Reply {
 	return redisscript.Reply{Text: text, Err: err}
 }
 
-var errEmpty = errors.New("the server answered nothing to a script")
+var (
+	errEmpty       = errors.New("the server answered nothing to a script")
+	errUnknownNode = errors.New("the name was moved to a node that is not known yet")
+)
 
 // Scan implements redisscript.Sender.
 func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)) error {

@@ -105,6 +105,9 @@ func (p *parsed) finish(secure bool) error {
 	if p.lazy && (len(p.client.InitAddress) > 1 || p.client.Sentinel.MasterSet != "") {
 		return invalid("has lazy, which is for one server")
 	}
+	if p.own.WaitReplicas > 0 {
+		p.client.BlockingPoolSize = waitingAtOnce
+	}
 	p.client.Sentinel.TLSConfig = p.client.TLSConfig
 	p.client.Sentinel.Dialer = p.client.Dialer
 	p.where = strings.Join(p.client.InitAddress, ",")
@@ -190,6 +193,13 @@ func init() {
 		"prefix":      text(func(p *parsed) *string { return &p.own.Prefix }),
 		"retention":   span("retention", func(p *parsed) *time.Duration { return &p.own.Retention }),
 		"push":        yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
+		"wait_replicas": func(p *parsed, v string) (err error) {
+			if p.own.WaitReplicas, err = strconv.Atoi(v); err != nil || p.own.WaitReplicas < 0 {
+				return invalid("has wait_replicas that is no number")
+			}
+			return nil
+		},
+		"wait_timeout": span("wait_timeout", func(p *parsed) *time.Duration { return &p.own.WaitTimeout }),
 		"tracking": yes("tracking", func(p *parsed, on bool) {
 			if !on {
 				p.untracked = "tracking=false"

@@ -37,6 +37,11 @@ func (p *patient) rights() {
 		p.finds("error", "rights", "the user may not run what the scripts call, or not on our keys: "+strings.Join(missing, " "),
 			"give it ~"+p.d.Prefix+"* and +"+strings.Join(missing, " +"))
 	}
+	if p.d.Replicas > 0 {
+		if _, err := p.Do(p.ctx, "WAIT", "0", "1"); refuses(err) {
+			p.finds("error", "rights", "replicas cannot be waited for, so nothing is granted: "+err.Error(), "give the user +wait")
+		}
+	}
 	if _, err := p.Do(p.ctx, "SCAN", "0", "COUNT", "1"); refuses(err) {
 		p.finds("info", "rights", "locks cannot be listed: "+err.Error(), "give the user +scan (in a cluster +role, too)")
 	}

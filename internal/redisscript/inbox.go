@@ -21,6 +21,7 @@ type inbox struct {
 	prefix  string
 	id      string
 	push    bool
+	hint    bool               // a grant has yet to be confirmed: what comes in says only that it is time to ask
 	life    context.Context    // until close
 	granted func(driver.Token) // called before the listeners; may be nil
 	end     context.CancelFunc
@@ -148,6 +149,9 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 			if signal, ok := readSignal(message); ok {
 				if signal.Kind == driver.Granted && b.granted != nil {
 					b.granted(signal.Token)
+				}
+				if signal.Kind == driver.Granted && b.hint {
+					signal = driver.Signal{Kind: driver.Look, Token: signal.Token}
 				}
 				b.deliver(signal)
 			}

@@ -12,6 +12,10 @@ type Sender interface {
 	// RunAll runs a script on several names, pipelined. The calls of one name are run in order.
 	RunAll(ctx context.Context, s *Script, calls []Call) []Reply
 
+	// Confirm runs a script, and then WAIT on the same connection, which has no commands of others in between or behind. It answers what
+	// the script did, and how many replicas have it. It follows no redirection.
+	Confirm(ctx context.Context, c Confirmation) (Reply, int)
+
 	// Scan calls f with the keys that match a pattern, on each master. Keys may come twice.
 	Scan(ctx context.Context, pattern string, f func(keys []string)) error
 
