@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -102,7 +104,7 @@ func (s *Server) Do(command ...string) string {
 
 // Ask sends one command and returns what comes back first, up to 64 KB.
 func Ask(addr string, command ...string) (string, error) {
-	dialer := net.Dialer{Timeout: time.Second}
+	dialer := net.Dialer{Timeout: 10 * time.Second} // a busy machine may take long
 	c, err := dialer.DialContext(context.Background(), "tcp", addr)
 	if err != nil {
 		return "", err
@@ -121,22 +123,57 @@ func Ask(addr string, command ...string) (string, error) {
 	return string(b[:n]), err
 }
 
-// FreePort is a port on which nobody listens.
+// FreePort is a port on which nobody listens, and 10000 above it neither: a node of a cluster listens there, too.
+//
+// Tests start many servers at once, some in other processes. A server that gets a port which another one is about to
+// take would die, and its test talk to the other one. So the system is not asked for any free port: each process takes
+// those of a range of its own, one after the other, and connections to elsewhere do not begin at them.
 func FreePort(tb TB) string {
 	tb.Helper()
-	for range 100 {
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatalf("%v", err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // a TCP listener has one
-		_ = l.Close()
-		if port < 55000 { // a node of a cluster listens at port + 10000, too
+	first := portRange()
+	if first == 0 {
+		tb.Fatalf("all ranges of ports are taken by other tests")
+	}
+	for range portsInRange {
+		port := first + int(ports.Add(1)%portsInRange)
+		if free(port) && free(port+10000) {
 			return strconv.Itoa(port)
 		}
 	}
-	tb.Fatalf("no free port below 55000")
+	tb.Fatalf("no free port from %d on", first)
 	return ""
+}
+
+const portsInRange, portRanges = 200, 60
+
+var (
+	ports atomic.Uint64 // given so far
+	guard net.Listener  // says that the range is ours, for as long as the process lives
+)
+
+// portRange is the first port of our range, 0 if there is none left. Whoever listens at its guard has it.
+var portRange = sync.OnceValue(func() int {
+	for i := range portRanges {
+		n := (os.Getpid() + i) % portRanges
+		var err error
+		if guard, err = listen(10000 - portRanges + n); err == nil {
+			return 10000 + n*portsInRange
+		}
+	}
+	return 0
+})
+
+func listen(port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
+
+func free(port int) bool {
+	l, err := listen(port)
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
 }
 
 // Field is the value of a line "name:value" in an answer.
