@@ -28,7 +28,7 @@
 //
 // Replication is asynchronous: the last grants before it can be lost, and then granted again while the first holder still
 // believes in its lease. The fence of the second is greater, so a guard at the resource refuses the first. No client
-// can promise more on Redis; several independent servers can: package redlock.
+// can promise more on Redis; Options.WaitReplicas makes it rare; several independent servers can promise it: package redlock.
 //
 // # Whose clock decides?
 //

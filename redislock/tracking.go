@@ -100,8 +100,8 @@ func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Watched
 // In a cluster a redirection is followed by rueidis, command by command: the EXISTS would be answered by the new node, and be
 // watched by none. So the two are a transaction, which has to succeed on one node as a whole.
 //
-// First all keys are sent at once, each transaction to the node that its slot is believed to be on. One that does not succeed is
-// sent again by itself: then rueidis recognises it, and redirects all of it.
+// First all keys are sent at once, each transaction to the node that its slot is believed to be on. One that is refused because of its
+// key is sent again by itself: then rueidis recognises it, and redirects all of it.
 func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscript.Watched {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {
@@ -112,7 +112,9 @@ func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscrip
 	results := s.push.DoMulti(ctx, cmds...)
 	all := make([]redisscript.Watched, len(keys))
 	for i, key := range keys {
-		if all[i] = watchedBy(results[4*i+3]); all[i].Err != nil && ctx.Err() == nil {
+		exec := results[4*i+3]
+		all[i] = watchedBy(exec)
+		if err, is := rueidis.IsRedisErr(exec.Error()); is && strings.HasPrefix(err.Error(), "EXECABORT") && results[4*i+1].Error() == nil {
 			all[i] = watchedBy(s.push.DoMulti(ctx, s.watchOne(key)...)[3])
 		}
 	}
