@@ -77,7 +77,7 @@ func withTracking(o *rueidis.ClientOption, t *tracker) {
 
 // Watch implements redisscript.Watcher. CLIENT CACHING YES is about the next command of its connection, and rueidis sends
 // what is in one pipeline on one connection, with nothing of others in between.
-func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Watched {
+func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
 	if s.Cluster() {
 		return s.watchInCluster(ctx, keys)
 	}
@@ -86,13 +86,13 @@ func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Watched
 		cmds = append(cmds, s.push.B().ClientCaching().Yes().Build(), s.push.B().Exists().Key(key).Build())
 	}
 	results := s.push.DoMulti(ctx, cmds...)
-	all := make([]redisscript.Watched, len(keys))
+	all := make([]redisscript.Armed, len(keys))
 	for i := range all {
 		n, err := results[2*i+1].AsInt64()
 		if first := results[2*i].Error(); first != nil {
 			err = first
 		}
-		all[i] = redisscript.Watched{There: n == 1, Err: err}
+		all[i] = redisscript.Armed{There: n == 1, Err: err}
 	}
 	return all
 }
@@ -102,7 +102,7 @@ func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Watched
 //
 // First all keys are sent at once, each transaction to the node that its slot is believed to be on. One that is refused because of its
 // key is sent again by itself: then rueidis recognises it, and redirects all of it.
-func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscript.Watched {
+func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {
 		for _, cmd := range s.watchOne(key) {
@@ -110,12 +110,12 @@ func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscrip
 		}
 	}
 	results := s.push.DoMulti(ctx, cmds...)
-	all := make([]redisscript.Watched, len(keys))
+	all := make([]redisscript.Armed, len(keys))
 	for i, key := range keys {
 		exec := results[4*i+3]
-		all[i] = watchedBy(exec)
+		all[i] = armedBy(exec)
 		if err, is := rueidis.IsRedisErr(exec.Error()); is && strings.HasPrefix(err.Error(), "EXECABORT") && results[4*i+1].Error() == nil {
-			all[i] = watchedBy(s.push.DoMulti(ctx, s.watchOne(key)...)[3])
+			all[i] = armedBy(s.push.DoMulti(ctx, s.watchOne(key)...)[3])
 		}
 	}
 	return all
@@ -126,8 +126,8 @@ func (s *sender) watchOne(key string) rueidis.Commands {
 	return rueidis.Commands{b.Multi().Build(), b.ClientCaching().Yes().Build(), b.Exists().Key(key).Build(), b.Exec().Build()}
 }
 
-// watchedBy reads the answer to EXEC: those to CLIENT CACHING and to EXISTS.
-func watchedBy(exec rueidis.RedisResult) redisscript.Watched {
+// armedBy reads the answer to EXEC: those to CLIENT CACHING and to EXISTS.
+func armedBy(exec rueidis.RedisResult) redisscript.Armed {
 	answers, err := exec.ToArray()
 	if err == nil && len(answers) != 2 {
 		err = errTransaction
@@ -139,7 +139,7 @@ func watchedBy(exec rueidis.RedisResult) redisscript.Watched {
 	if err == nil {
 		n, err = answers[1].AsInt64()
 	}
-	return redisscript.Watched{There: n == 1, Err: err}
+	return redisscript.Armed{There: n == 1, Err: err}
 }
 
 var errTransaction = errors.New("the server answered something else than a transaction does")

@@ -16,11 +16,11 @@ import (
 // [Driver.Invalidated] then.
 type Watcher interface {
 	// Watch makes the server tell of the next change of each key, and answers per key, in order.
-	Watch(ctx context.Context, keys []string) []Watched
+	Watch(ctx context.Context, keys []string) []Armed
 }
 
-// Watched is what is known of a key when it has begun to be watched, or why it has not.
-type Watched struct {
+// Armed is what is known of a key when it has begun to be watched, or why it has not.
+type Armed struct {
 	There bool
 	Err   error
 }
