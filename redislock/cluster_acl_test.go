@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
@@ -30,6 +31,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T
 	}
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		c, waiter := kind("job"), queued("job")
+		c.TTL, waiter.WaitTTL = time.Hour, time.Hour
 		gets(t, d, c)
 		_, _ = other.Acquire(ctx, waiter)
 		at := from

@@ -87,6 +87,7 @@ func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
 	}
 	for range 2 {
 		c := mutex("job")
+		c.TTL = time.Hour
 		gets(t, d, c)
 		armed(t, from)
 		moved := false
@@ -115,6 +116,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 		}
 		replica := redistest.StartClusterReplica(t, nodes, node)
 		c := mutex(name)
+		c.TTL = time.Hour
 		gets(t, d, c)
 		armed(t, node)
 

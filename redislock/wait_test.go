@@ -81,6 +81,7 @@ func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 		heard := make(chan driver.Signal, 100)
 		t.Cleanup(two[1].(driver.Signaler).Listen(func(s driver.Signal) { heard <- s }))
 		c, next := mutex(who), queued(who)
+		next.TTL, next.WaitTTL = time.Hour, time.Minute
 		gets(t, two[0], c)
 		_, _ = two[1].Acquire(ctx, next)
 		releases(t, two[0], c)
@@ -122,7 +123,7 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 				t.Errorf("%s: %v; want it to say how many have acknowledged", who, err)
 			}
 		}
-		if took < 250*time.Millisecond || took > 5*time.Second {
+		if took < 250*time.Millisecond || took > 20*time.Second {
 			t.Errorf("%s: it took %v; want the 300 ms of wait_timeout", who, took)
 		}
 		if seen, err := two[0].Entry(ctx, who); err != nil || len(seen.Holders)+len(seen.Waiters) > 0 {
