@@ -17,6 +17,7 @@ const (
 func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartGroup(t)
+	patient(group.Sentinels, time.Minute)
 	for _, s := range []*redistest.Server{group.Master, group.Replica} {
 		user(t, s, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsWithSentinel}, " "))
 	}
