@@ -201,6 +201,7 @@ type Properties struct {
 	FenceSurvives string        // what fences are known to rise across, in a sentence
 	MinTTL        time.Duration // the shortest TTL that the backend can keep
 	Push          bool          // signals arrive; if not, waiting means asking again
+	Deletions     bool          // they also tell of leases that somebody deleted behind the backs of the drivers; if not, the next renewal does
 }
 
 // Finding is one thing that a Doctor found.

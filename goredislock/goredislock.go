@@ -42,6 +42,16 @@ type Options struct {
 
 	// NoPush is for servers, proxies and users that cannot subscribe: waiters then ask now and then.
 	NoPush bool
+
+	// WaitReplicas is how many replicas have to acknowledge a grant before it is shown, with Redis' WAIT: a fail-over to one of them then
+	// does not forget it. If fewer do within WaitTimeout the grant is given back, and the error is a [*driver.Error] that says how many
+	// did. It costs two round trips and that of the replica. Renewals do not wait. docs/backends.md has what it does
+	// not promise. Default: 0, no WAIT; 100 at most.
+	WaitReplicas int
+
+	// WaitTimeout is how long replicas have for that; three quarters of what is left of the attempt's ctx, or of the client's
+	// ReadTimeout, if that is less. Default: 500 ms; 1 ms to 1 minute.
+	WaitTimeout time.Duration
 }
 
 // Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.Breaker,
@@ -70,7 +80,10 @@ func New(client redis.UniversalClient, o *Options) (*Driver, error) {
 	if o != nil {
 		own = *o
 	}
-	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush}
+	options := redisscript.Options{
+		Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush, Unwatched: "go-redis has no client tracking",
+		Replicas: own.WaitReplicas, ReplicaTimeout: own.WaitTimeout,
+	}
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

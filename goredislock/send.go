@@ -3,8 +3,6 @@ package goredislock
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -75,14 +73,6 @@ func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls [
 	return replies
 }
 
-func anys(args []string) []any {
-	out := make([]any, len(args))
-	for i, a := range args {
-		out[i] = a
-	}
-	return out
-}
-
 var errAnswer = errors.New("the server answered something else than a script does")
 
 func reply(cmd *redis.Cmd) redisscript.Reply {
@@ -137,31 +127,6 @@ func scan(ctx context.Context, node redis.Cmdable, pattern string, f func(keys [
 			return nil
 		}
 	}
-}
-
-// Do implements redisscript.Sender.
-func (s *sender) Do(ctx context.Context, command ...string) (string, error) {
-	v, err := s.client.Do(ctx, anys(command)...).Result()
-	return flat(v), err
-}
-
-// flat is an answer as text: of a list or a map, each element in a line.
-func flat(v any) string {
-	var b strings.Builder
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			b.WriteString(flat(e) + "\n")
-		}
-	case map[any]any:
-		for k, e := range v {
-			b.WriteString(flat(k) + "\n" + flat(e) + "\n")
-		}
-	case nil:
-	default:
-		return fmt.Sprint(v)
-	}
-	return b.String()
 }
 
 // Receive implements redisscript.Sender. go-redis subscribes again by itself when a connection was lost, and confirms it

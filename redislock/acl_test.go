@@ -20,10 +20,10 @@ const (
 	rightsToTrack  = "+client|tracking +client|caching +exists"
 	rightsToList   = "+scan"
 	rightsToDoctor = "+info +config|get"
+	rightsToWait   = "+wait"
 
 	// In a cluster, besides.
-	rightsToPushInSlots   = "+ssubscribe +sunsubscribe +spublish"
-	rightsToListAllMaster = "+role"
+	rightsInCluster = "+asking +ssubscribe +sunsubscribe +spublish +multi +exec +role +cluster|info"
 )
 
 func user(t *testing.T, server *redistest.Server, rules string) string {
@@ -45,7 +45,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingInACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
 	all := strings.Join([]string{
-		rights, rightsToPush, rightsToPushInSlots, rightsToTrack, rightsToList, rightsToListAllMaster, rightsToDoctor,
+		rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsInCluster,
 	}, " ")
 	var url string
 	for _, node := range nodes {

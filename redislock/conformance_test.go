@@ -19,8 +19,11 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
-	// rueidis waits a second between two looks at the Sentinels, and is not told when its client is closed; that ends by itself.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	// rueidis waits a second between two looks at the Sentinels, and five before it closes connections to a node that has left its
+	// cluster. It is not told when its client is closed; both end by themselves.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"))
 }
 
 // unit is what the suite's times are multiples of. Between two of them a busy machine has to get some requests done.

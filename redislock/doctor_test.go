@@ -18,11 +18,11 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 	replica := redistest.StartReplica(t, server)
 	evicting := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	for url, want := range map[string]string{
-		"redis://" + evicting.Addr:                                   "error maxmemory-policy,warning persistence",
-		"redis://" + server.Addr:                                     "warning min-replicas-to-write",
-		"redis://" + healthy.Addr + "?tracking=false":                "info tracking",
-		"redis://" + healthy.Addr + "?push=false":                    "info push",
-		user(t, healthy, rights+" +client|tracking +client|caching"): "warning push,info server settings",
+		"redis://" + evicting.Addr:                    "error maxmemory-policy,warning persistence",
+		"redis://" + server.Addr:                      "warning persistence,warning min-replicas-to-write",
+		"redis://" + healthy.Addr + "?tracking=false": "info tracking",
+		"redis://" + healthy.Addr + "?push=false":     "info push",
+		user(t, healthy, rights+" "+rightsToTrack):    "warning push,info server settings,info rights",
 	} {
 		if found := diagnose(t, start(t, url)); found != want {
 			t.Errorf("%s: %s; want %s", url, found, want)

@@ -51,10 +51,10 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		}
 		return nil, redisscript.Trouble("redis "+p.where, "open", "", err)
 	}
-	if !c.tracking {
+	if c.untracked != "" {
 		track = nil
 	}
-	d, err := build(&sender{client: c.client, push: c.push, where: p.where, close: c.close}, &p.own, track)
+	d, err := build(&sender{client: c.client, push: c.push, where: p.where, close: c.close, sentinels: newSentinels(&p.client)}, &p.own, track, c.untracked)
 	if err != nil {
 		c.close()
 		return nil, err
@@ -69,7 +69,7 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 // connection of their own.
 type clients struct {
 	client, push rueidis.Client
-	tracking     bool
+	untracked    string // why there is no tracking, empty if there is
 }
 
 func (c *clients) close() {
@@ -108,30 +108,25 @@ func dial(ctx context.Context, p *parsed, t *tracker) (*clients, error) {
 
 // connect opens both clients, the second with tracking if that is to be had.
 func connect(p *parsed, t *tracker) (_ *clients, err error) {
-	c := &clients{}
+	c := &clients{untracked: p.untracked}
 	if p.lazy {
 		return c, c.connectLater(p.client)
 	}
 	if c.client, err = rueidis.NewClient(p.client); err != nil {
 		return nil, err
 	}
-	cluster := c.client.Mode() == rueidis.ClientModeCluster // there, what is about the connection has no node to go to
-	for _, how := range trackings {
-		if how != nil && (!p.track || cluster) {
-			continue
+	option := p.client
+	if c.untracked == "" {
+		withTracking(&option, t)
+		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that reads. Where the machine stands still for
+		// as long as that takes, in between, two goroutines read, and it panics.
+		option.Dialer.KeepAlive = 5 * time.Second
+		if c.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
+			c.untracked = "it refuses that: " + err.Error()
 		}
-		option := p.client
-		withTracking(&option, how, t)
-		if how != nil {
-			// rueidis (v1.0.79) starts the timer of its pings before the goroutine that reads. Where the machine stands still for
-			// as long as that takes, in between, two goroutines read, and it panics.
-			option.Dialer.KeepAlive = 5 * time.Second
-		}
-		c.push, err = rueidis.NewClient(option)
-		c.tracking = how != nil
-		if err == nil || !refusesTracking(err) {
-			break
-		}
+	}
+	if c.untracked != "" {
+		c.push, err = rueidis.NewClient(p.client)
 	}
 	if err != nil {
 		c.close()
@@ -212,6 +207,8 @@ func settings() rueidis.ClientOption {
 	}
 	o.Dialer.Timeout = 5 * time.Second
 	o.Dialer.KeepAlive = time.Second
+	// Without it a client without the right to +asking is sent to and fro between two nodes for as long as a slot moves.
+	o.ClusterOption.MaxMovedRedirections = 16
 	// Without it a client that missed one message of the Sentinels stays with a master that is none any more.
 	o.Sentinel.TopologyRefreshInterval = 5 * time.Second
 	return o

@@ -15,7 +15,7 @@
 //	redis://HOST1,HOST2/DB?master_set=NAME        Sentinels, and the name of the master: &sentinel_username=, &sentinel_password=
 //
 // valkey: and valkeys: are the same as redis: and rediss:. Further parameters: client_name, dial_timeout, write_timeout,
-// protocol=2, cluster=false, prefix, retention, push=false, tracking=false; and lazy=true, to open one server without asking
+// protocol=2, cluster=false, prefix, retention, push=false, tracking=false, wait_replicas, wait_timeout ([Options]); and lazy=true, to open one server without asking
 // whether it is there: the first step connects, without tracking, and each step tries again while that fails.
 //
 // # What does the server need?
@@ -28,7 +28,7 @@
 //
 // Replication is asynchronous: the last grants before it can be lost, and then granted again while the first holder still
 // believes in its lease. The fence of the second is greater, so a guard at the resource refuses the first. No client
-// can promise more on Redis; several independent servers can: package redlock.
+// can promise more on Redis; Options.WaitReplicas makes it rare; several independent servers can promise it: package redlock.
 //
 // # Whose clock decides?
 //
@@ -44,8 +44,8 @@
 // # When does a holder hear that it lost?
 //
 // At once when it is broken, or robbed by Steal. When somebody deletes the key, flushes the database, or Redis evicts it: at once
-// for what [Open] opened with RESP3 on one server or with Sentinel, and for a client that [Track] prepared; by the next
-// renewal otherwise.
+// for what [Open] opened with RESP3, and for a client that [Track] prepared; by the next renewal otherwise. Properties().Deletions
+// says which it is, and [Driver.Diagnose] why.
 package redislock
 
 import (
@@ -72,8 +72,18 @@ type Options struct {
 	// false; where subscribing fails the driver goes on without.
 	NoPush bool
 
+	// WaitReplicas is how many replicas have to acknowledge a grant before it is shown, with Redis' WAIT: a fail-over to one of them then
+	// does not forget it. If fewer do within WaitTimeout the grant is given back, and the error is a [*driver.Error] that says how many
+	// did. It costs two round trips and that of the replica, on a connection that nobody else uses meanwhile. Renewals do
+	// not wait. docs/backends.md has what it does not promise. Default: 0, no WAIT; 100 at most.
+	WaitReplicas int
+
+	// WaitTimeout is how long replicas have for that; three quarters of what is left of the attempt's ctx, if that is less.
+	// Default: 500 ms; 1 ms to 1 minute.
+	WaitTimeout time.Duration
+
 	// Tracking is what Track made for the client that is given to New. Default: none, and then a holder hears by its
-	// next renewal that somebody deleted what it holds. Not for clusters.
+	// next renewal that somebody deleted what it holds.
 	Tracking *Tracking
 
 	// Where is how errors name the server. Default: the addresses, for what was opened by [Open]; "of the caller" for
@@ -94,13 +104,14 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
 	}
 	var track *tracker
-	if o != nil && o.Tracking != nil && client.Mode() != rueidis.ClientModeCluster {
+	if o != nil && o.Tracking != nil {
 		track = &o.Tracking.tracker
 	}
-	return build(&sender{client: client, push: client}, o, track)
+	return build(&sender{client: client, push: client}, o, track, "the client was not prepared by Track")
 }
 
-func build(s *sender, o *Options, track *tracker) (*Driver, error) {
+// build makes the driver; untracked says why it is, if track is nil.
+func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, error) {
 	own := Options{}
 	if o != nil {
 		own = *o
@@ -111,7 +122,10 @@ func build(s *sender, o *Options, track *tracker) (*Driver, error) {
 	if s.where == "" {
 		s.where = "of the caller"
 	}
-	options := redisscript.Options{Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush, Watch: track != nil}
+	options := redisscript.Options{
+		Prefix: own.Prefix, Retention: own.Retention, Push: !own.NoPush, Watch: track != nil, Unwatched: untracked,
+		Replicas: own.WaitReplicas, ReplicaTimeout: own.WaitTimeout,
+	}
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ type sender struct {
 	push   rueidis.Client // for what the server says unasked: the same one, or one of its own
 	where  string
 	close  func()
+
+	sentinels *sentinels // nil if there are none, or the client is the caller's
 }
 
 // Run implements redisscript.Sender. rueidis sends a command that is no read once only, whatever its own retries are set to.
@@ -76,7 +78,10 @@ func reply(r rueidis.RedisResult) redisscript.Reply {
 	return redisscript.Reply{Text: text, Err: err}
 }
 
-var errEmpty = errors.New("the server answered nothing to a script")
+var (
+	errEmpty       = errors.New("the server answered nothing to a script")
+	errUnknownNode = errors.New("the name was moved to a node that is not known yet")
+)
 
 // Scan implements redisscript.Sender.
 func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)) error {
@@ -118,48 +123,6 @@ func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
 		}
 	}
 	return found, nil
-}
-
-// Do implements redisscript.Sender.
-func (s *sender) Do(ctx context.Context, command ...string) (string, error) {
-	node := s.client
-	if s.Cluster() {
-		masters, err := s.masters(ctx)
-		if err != nil {
-			return "", err
-		}
-		if len(masters) > 0 {
-			node = masters[0]
-		}
-	}
-	m, err := node.Do(ctx, node.B().Arbitrary(command...).Build()).ToMessage()
-	if err != nil {
-		return "", err
-	}
-	return flat(m), nil
-}
-
-// flat is an answer as text: of a list or a map, each element in a line.
-func flat(m rueidis.RedisMessage) string {
-	if list, err := m.ToArray(); err == nil {
-		text := ""
-		for _, e := range list {
-			text += flat(e) + "\n"
-		}
-		return text
-	}
-	if pairs, err := m.ToMap(); err == nil {
-		text := ""
-		for k, v := range pairs {
-			text += k + "\n" + flat(v) + "\n"
-		}
-		return text
-	}
-	text, err := m.ToString()
-	if err != nil {
-		text = m.String()
-	}
-	return text
 }
 
 // Receive implements redisscript.Sender. The functions are called from rueidis' goroutine that reads the connection.

@@ -57,7 +57,7 @@ type Tracking struct{ tracker }
 func Track(o *rueidis.ClientOption) *Tracking {
 	t := &Tracking{}
 	before := o.OnInvalidations
-	withTracking(o, trackings[0], &t.tracker)
+	withTracking(o, &t.tracker)
 	o.PipelineMultiplex = -1
 	if before != nil {
 		o.OnInvalidations = func(messages []rueidis.RedisMessage) {
@@ -68,40 +68,81 @@ func Track(o *rueidis.ClientOption) *Tracking {
 	return t
 }
 
-// trackings are the ways to have a client tracked, best first: OPTIN tracks only what is asked for, and NOLOOP leaves
-// out what the client itself changed (from Redis 7.0.5 on, without errors). The last is not at all.
-var trackings = [][]string{{"OPTIN", "NOLOOP"}, nil}
-
-// withTracking sets a client's options so that the server tells t what was changed of what the client asked to watch.
-// A nil how is no tracking.
-func withTracking(o *rueidis.ClientOption, how []string, t *tracker) {
-	if o.DisableCache = how == nil; o.DisableCache {
-		return
-	}
-	o.ClientTrackingOptions = how
+// withTracking sets a client's options so that the server tells t what was changed of what the client asked to watch: OPTIN
+// tracks only that, and NOLOOP leaves out what the client itself changed (by a script from Redis 7.0.5 on).
+func withTracking(o *rueidis.ClientOption, t *tracker) {
+	o.DisableCache, o.ClientTrackingOptions = false, []string{"OPTIN", "NOLOOP"}
 	o.OnInvalidations = t.invalidated
 }
 
 // Watch implements redisscript.Watcher. CLIENT CACHING YES is about the next command of its connection, and rueidis sends
 // what is in one pipeline on one connection, with nothing of others in between.
-func (s *sender) Watch(ctx context.Context, keys []string) ([]bool, error) {
+func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
+	if s.Cluster() {
+		return s.watchInCluster(ctx, keys)
+	}
 	cmds := make(rueidis.Commands, 0, 2*len(keys))
 	for _, key := range keys {
 		cmds = append(cmds, s.push.B().ClientCaching().Yes().Build(), s.push.B().Exists().Key(key).Build())
 	}
-	there := make([]bool, len(keys))
-	for i, r := range s.push.DoMulti(ctx, cmds...) {
-		n, err := int64(0), r.Error()
-		if i%2 == 1 && err == nil {
-			n, err = r.AsInt64()
-			there[i/2] = n == 1
+	results := s.push.DoMulti(ctx, cmds...)
+	all := make([]redisscript.Armed, len(keys))
+	for i := range all {
+		n, err := results[2*i+1].AsInt64()
+		if first := results[2*i].Error(); first != nil {
+			err = first
 		}
-		if err != nil {
-			return nil, err
+		all[i] = redisscript.Armed{There: n == 1, Err: err}
+	}
+	return all
+}
+
+// In a cluster a redirection is followed by rueidis, command by command: the EXISTS would be answered by the new node, and be
+// watched by none. So the two are a transaction, which has to succeed on one node as a whole.
+//
+// First all keys are sent at once, each transaction to the node that its slot is believed to be on. One that is refused because of its
+// key is sent again by itself: then rueidis recognises it, and redirects all of it.
+func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
+	cmds := make(rueidis.Commands, 0, 4*len(keys))
+	for _, key := range keys {
+		for _, cmd := range s.watchOne(key) {
+			cmds = append(cmds, cmd.SetSlot(key))
 		}
 	}
-	return there, nil
+	results := s.push.DoMulti(ctx, cmds...)
+	all := make([]redisscript.Armed, len(keys))
+	for i, key := range keys {
+		exec := results[4*i+3]
+		all[i] = armedBy(exec)
+		if err, is := rueidis.IsRedisErr(exec.Error()); is && strings.HasPrefix(err.Error(), "EXECABORT") && results[4*i+1].Error() == nil {
+			all[i] = armedBy(s.push.DoMulti(ctx, s.watchOne(key)...)[3])
+		}
+	}
+	return all
 }
+
+func (s *sender) watchOne(key string) rueidis.Commands {
+	b := s.push.B()
+	return rueidis.Commands{b.Multi().Build(), b.ClientCaching().Yes().Build(), b.Exists().Key(key).Build(), b.Exec().Build()}
+}
+
+// armedBy reads the answer to EXEC: those to CLIENT CACHING and to EXISTS.
+func armedBy(exec rueidis.RedisResult) redisscript.Armed {
+	answers, err := exec.ToArray()
+	if err == nil && len(answers) != 2 {
+		err = errTransaction
+	}
+	if err == nil {
+		err = answers[0].Error()
+	}
+	n := int64(0)
+	if err == nil {
+		n, err = answers[1].AsInt64()
+	}
+	return redisscript.Armed{There: n == 1, Err: err}
+}
+
+var errTransaction = errors.New("the server answered something else than a transaction does")
 
 // refusesTracking reports whether an error of connecting is about tracking: the server, or a proxy before it, does
 // not know it, or the user may not have it.

@@ -22,15 +22,16 @@ const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, re
 type parsed struct {
 	client rueidis.ClientOption
 	own    Options
-	track  bool
 	lazy   bool
 	where  string // for errors: without the user and the password
+
+	untracked string // why there shall be no tracking, empty if it shall
 }
 
 // parseURL reads the forms that rueidis and go-redis read, and says of what it cannot read only the name: a value
 // may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
-	p := &parsed{client: settings(), track: true}
+	p := &parsed{client: settings()}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
@@ -103,6 +104,9 @@ func (p *parsed) finish(secure bool) error {
 	}
 	if p.lazy && (len(p.client.InitAddress) > 1 || p.client.Sentinel.MasterSet != "") {
 		return invalid("has lazy, which is for one server")
+	}
+	if p.own.WaitReplicas > 0 {
+		p.client.BlockingPoolSize = waitingAtOnce
 	}
 	p.client.Sentinel.TLSConfig = p.client.TLSConfig
 	p.client.Sentinel.Dialer = p.client.Dialer
@@ -178,8 +182,9 @@ func init() {
 		"sentinel_password": text(func(p *parsed) *string { return &p.client.Sentinel.Password }),
 		"cluster":           yes("cluster", func(p *parsed, on bool) { p.client.ForceSingleClient = !on }),
 		"protocol": func(p *parsed, v string) error {
-			p.client.AlwaysRESP2 = v == "2"
-			p.track = p.track && v != "2"
+			if p.client.AlwaysRESP2 = v == "2"; p.client.AlwaysRESP2 {
+				p.untracked = "protocol=2 has no messages for it"
+			}
 			return nil
 		},
 		"skip_verify": yes("skip_verify", func(p *parsed, on bool) { p.tls().InsecureSkipVerify = on }),
@@ -188,8 +193,23 @@ func init() {
 		"prefix":      text(func(p *parsed) *string { return &p.own.Prefix }),
 		"retention":   span("retention", func(p *parsed) *time.Duration { return &p.own.Retention }),
 		"push":        yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
-		"tracking":    yes("tracking", func(p *parsed, on bool) { p.track = on }),
-		"lazy":        yes("lazy", func(p *parsed, on bool) { p.lazy = on }),
+		"wait_replicas": func(p *parsed, v string) (err error) {
+			if p.own.WaitReplicas, err = strconv.Atoi(v); err != nil || p.own.WaitReplicas < 0 {
+				return invalid("has wait_replicas that is no number")
+			}
+			return nil
+		},
+		"wait_timeout": span("wait_timeout", func(p *parsed) *time.Duration { return &p.own.WaitTimeout }),
+		"tracking": yes("tracking", func(p *parsed, on bool) {
+			if !on {
+				p.untracked = "tracking=false"
+			}
+		}),
+		"lazy": yes("lazy", func(p *parsed, on bool) {
+			if p.lazy = on; on {
+				p.untracked = "lazy=true: it would have to be decided before the server is known"
+			}
+		}),
 	}
 }
 

@@ -120,7 +120,7 @@ func (p *parsed) describe() string {
 	}
 	say(o.ForceSingleClient, "single")
 	say(o.AlwaysRESP2, "resp2")
-	say(!p.track, "untracked")
+	say(p.untracked != "", "untracked")
 	say(p.own.NoPush, "silent")
 	say(p.lazy, "lazy")
 	say(o.ClientName != d.ClientName, "name=%s", o.ClientName)

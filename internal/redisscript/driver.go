@@ -19,6 +19,10 @@ type Options struct {
 	Retention time.Duration // how long the last fence of a name is remembered after its last grant
 	Push      bool          // subscribe, so that waiters are told
 	Watch     bool          // the sender is a Watcher, and will call [Driver.Invalidated]
+	Unwatched string        // why not, for people
+
+	Replicas       int           // how many have to acknowledge a grant before it is shown
+	ReplicaTimeout time.Duration // how long they have for that
 }
 
 // DefaultRetention is how long the last fence of a name is remembered, if nothing else is said.
@@ -40,7 +44,7 @@ func (o *Options) Validate() error {
 	if o.Retention < time.Minute || o.Retention > driver.MaxTTL {
 		return &driver.InvalidError{What: "retention", Problem: "is " + o.Retention.String(), Allowed: "1m to 720h"}
 	}
-	return nil
+	return o.validateReplicas()
 }
 
 // Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler, driver.Lister,
@@ -61,6 +65,7 @@ type Driver struct {
 func New(s Sender, o Options) *Driver {
 	d := &Driver{Options: o, sender: s, backend: "redis " + s.Where()}
 	d.inbox = newInbox(s, o.Prefix, o.Push)
+	d.inbox.hint = o.Replicas > 0
 	d.others, d.busy = newTogether(s, d.inbox.life), newBusy()
 	if server, ok := s.(Watcher); ok && o.Watch {
 		d.watch = newWatch(server, o.Prefix)
@@ -114,6 +119,9 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	if p.Err != nil {
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, p.Err)
+	}
+	if err := d.confirm(ctx, &c); err != nil {
+		return driver.Grant{}, err
 	}
 	d.watch.held(c.Token, c.TTL)
 	return g, nil
@@ -254,8 +262,9 @@ func (d *Driver) Properties() driver.Properties {
 		Clock:   "server",
 		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
 			"whose name was lost or forgotten",
-		MinTTL: driver.MinTTL,
-		Push:   d.inbox.works(),
+		MinTTL:    driver.MinTTL,
+		Push:      d.inbox.works(),
+		Deletions: d.watch.works(),
 	}
 }
 

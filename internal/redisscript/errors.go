@@ -49,6 +49,7 @@ var hints = []struct {
 	{"MASTERDOWN", false, "this is a replica that has lost its master"},
 	{"OOM", false, "the server's memory is full (maxmemory): leases can be renewed and released, but nothing new is granted"},
 	{"MISCONF", false, "the server cannot save its data, and refuses to write: look at its disk and its log"},
+	{"given back: it was acknowledged", false, "look at the replicas, or wait for fewer of them, or longer (wait_replicas, wait_timeout)"},
 	{"NOREPLICAS", false, "fewer replicas are connected than min-replicas-to-write asks for"},
 	{"CLUSTERDOWN", false, "the cluster has lost nodes, or slots that nobody serves: redis-cli --cluster check"},
 	{"MOVED", true, "this is a node of a cluster: give its address to a cluster client (a URL with several hosts, or ?cluster=true)"},

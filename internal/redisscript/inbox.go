@@ -21,6 +21,7 @@ type inbox struct {
 	prefix  string
 	id      string
 	push    bool
+	hint    bool               // a grant has yet to be confirmed: what comes in says only that it is time to ask
 	life    context.Context    // until close
 	granted func(driver.Token) // called before the listeners; may be nil
 	end     context.CancelFunc
@@ -92,12 +93,6 @@ func (b *inbox) open(ctx context.Context, c *driver.Claim) (box, shard string, e
 	return first.channel, shard, nil
 }
 
-// try reports whether the driver's own channel can be subscribed to.
-func (b *inbox) try(ctx context.Context) bool {
-	_, _, err := b.open(ctx, &driver.Claim{})
-	return err == nil && b.works()
-}
-
 // refused reports whether the server has never let us subscribe: it may be too old for sharded channels.
 func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
 
@@ -132,7 +127,7 @@ func (b *inbox) leave(now time.Time) {
 func (b *inbox) subscribe(channel string, sharded bool) *subscription {
 	ctx, end := context.WithCancel(b.life)
 	s := &subscription{channel: channel, sharded: sharded, end: end, tried: make(chan struct{})}
-	impatient := time.AfterFunc(patience, s.giveUp)
+	impatient := time.AfterFunc(hearing, s.giveUp)
 	b.loops.Go(func() {
 		defer impatient.Stop()
 		b.receive(ctx, s)
@@ -140,9 +135,9 @@ func (b *inbox) subscribe(channel string, sharded bool) *subscription {
 	return s
 }
 
-// patience is how long claims wait for the answer to a subscription. A server, or a proxy before it, that never says yes
+// hearing is how long claims wait for the answer to a subscription. A server, or a proxy before it, that never says yes
 // or no costs them no more than that, once.
-const patience = time.Second
+const hearing = time.Second
 
 // giveUp lets claims go on without a subscription that takes too long. When it is up after all, everybody looks.
 func (s *subscription) giveUp() {
@@ -177,6 +172,9 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 			if signal, ok := readSignal(message); ok {
 				if signal.Kind == driver.Granted && b.granted != nil {
 					b.granted(signal.Token)
+				}
+				if signal.Kind == driver.Granted && b.hint {
+					signal = driver.Signal{Kind: driver.Look, Token: signal.Token}
 				}
 				b.deliver(signal)
 			}

@@ -12,11 +12,15 @@ type Sender interface {
 	// RunAll runs a script on several names, pipelined. The calls of one name are run in order.
 	RunAll(ctx context.Context, s *Script, calls []Call) []Reply
 
+	// Confirm runs a script, and then WAIT on the same connection, which has no commands of others in between or behind. It answers what
+	// the script did, and how many replicas have it. It follows no redirection.
+	Confirm(ctx context.Context, c Confirmation) (Reply, int)
+
 	// Scan calls f with the keys that match a pattern, on each master. Keys may come twice.
 	Scan(ctx context.Context, pattern string, f func(keys []string)) error
 
-	// Do sends a command about the server itself, to one master, and returns its answer as text.
-	Do(ctx context.Context, command ...string) (string, error)
+	// Servers are those that keep the keys, each to be asked by itself: one, or the nodes of a cluster, replicas too.
+	Servers(ctx context.Context) ([]Server, error)
 
 	// Receive subscribes to a channel and calls heard with each message, and subscribed each time the server has
 	// confirmed the subscription, until ctx ends or the subscription is lost. Neither may block. It leaves nothing
@@ -31,6 +35,19 @@ type Sender interface {
 
 	// Close frees what was opened for this driver only.
 	Close() error
+}
+
+// A Server is one of those that keep the keys, or a Sentinel.
+type Server struct {
+	Name string // for people: its address
+
+	// Do sends a command about the server itself, and returns its answer as text: of a list or a map, each element in a line.
+	Do func(ctx context.Context, command ...string) (string, error)
+}
+
+// A Guarded Sender knows the Sentinels that say who the master is, and the name that they have for it.
+type Guarded interface {
+	Sentinels() (group string, all []Server)
 }
 
 // A Call is what a script is run on.

@@ -1,9 +1,12 @@
 package redisscript
 
 import (
+	"bytes"
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -12,8 +15,14 @@ import (
 // A Watcher is a Sender whose server tells when somebody else changes a key: client tracking. It calls
 // [Driver.Invalidated] then.
 type Watcher interface {
-	// Watch makes the server tell of the next change of each key, and says which of them exist.
-	Watch(ctx context.Context, keys []string) ([]bool, error)
+	// Watch makes the server tell of the next change of each key, and answers per key, in order.
+	Watch(ctx context.Context, keys []string) []Armed
+}
+
+// Armed is what is known of a key when it has begun to be watched, or why it has not.
+type Armed struct {
+	There bool
+	Err   error
 }
 
 // A lease is watched when it has lasted this long: most are over by then, and cost nothing.
@@ -22,12 +31,14 @@ const watchAfter = 10 * time.Millisecond
 // watch lets holders hear at once when their name is deleted, flushed, evicted or overwritten by somebody who does not
 // send signals: whoever uses the scripts does. A nil *watch does nothing.
 //
-// Watching ends with each change, our own included: a renewal has to arm it again.
+// Watching ends with each change, our own included: a renewal has to arm it again. It also ends with the connection, and
+// when another node of a cluster gets the name; both are heard of, and whoever then looks renews, and so arms it.
 type watch struct {
 	server Watcher
 	prefix string
 	began  time.Time
 	wake   chan struct{} // holds one: due is no longer empty
+	fails  atomic.Bool   // the last attempt to arm did, for some name
 
 	mu      sync.Mutex // protects all below
 	byToken map[driver.Token]watched
@@ -144,29 +155,48 @@ func (w *watch) drop(t driver.Token) {
 	}
 }
 
-// run arms what is due, until ctx ends. missing is called with the tokens whose name is not there any more.
-func (w *watch) run(ctx context.Context, missing func([]driver.Token)) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+// A name that could not be armed is tried again after this pause, and then after longer ones.
+const (
+	watchAgain    = 50 * time.Millisecond
+	watchAgainMax = 5 * time.Second
+)
+
+// run arms what is due, until ctx ends. lost is called with the tokens whose name is not there any more, or may not
+// have been for a while.
+func (w *watch) run(ctx context.Context, lost func([]driver.Token)) {
+	pace, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
+	defer pace.Stop()
+	defer again.Stop()
+	pause, waits := watchAgain, false
+	var failed []driver.Token
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+		case <-pace.C:
+		case <-again.C:
+			// The server may be another one, or the name another's: so they are armed first, and checked then.
+			slices.SortFunc(failed, func(a, b driver.Token) int { return bytes.Compare(a[:], b[:]) })
+			failed, waits = w.arm(ctx, slices.Compact(failed), lost, true), false
 		}
-		for tokens := w.take(); tokens != nil; tokens = w.take() {
-			timer.Reset(watchAfter / 2)
-			for some := range slices.Chunk(tokens, 256) {
-				w.arm(ctx, some, missing)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-timer.C:
-			}
+		if tokens := w.take(); tokens != nil {
+			failed = append(failed, w.arm(ctx, tokens, lost, false)...)
+			pace.Reset(watchAfter / 2)
+		}
+		w.fails.Store(len(failed) > 0)
+		switch {
+		case len(failed) == 0:
+			pause = watchAgain
+		case !waits:
+			again.Reset(pause + rand.N(pause))
+			pause, waits = min(2*pause, watchAgainMax), true
 		}
 	}
 }
+
+// works reports whether somebody else's changes are told, as far as it is known.
+func (w *watch) works() bool { return w != nil && !w.fails.Load() }
 
 // take returns those whose time has come, empty if there are none yet, and nil if nothing is due.
 func (w *watch) take() []driver.Token {
@@ -191,12 +221,36 @@ func (w *watch) take() []driver.Token {
 	return tokens
 }
 
-func (w *watch) arm(ctx context.Context, tokens []driver.Token, missing func([]driver.Token)) {
-	names, states := make([]string, 0, len(tokens)), make([]string, 0, len(tokens))
+// arm has the names of tokens watched, and returns the tokens whose are not. It tells of names that are missing, or of all
+// if doubtful.
+func (w *watch) arm(ctx context.Context, tokens []driver.Token, lost func([]driver.Token), doubtful bool) (failed []driver.Token) {
+	for some := range slices.Chunk(tokens, 256) {
+		some, names, states := w.list(some)
+		if len(names) == 0 {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		for i, p := range w.server.Watch(ctx, states) {
+			switch {
+			case p.Err != nil:
+				failed = append(failed, some[i])
+			case !p.There || doubtful:
+				lost(w.news(names[i]))
+			}
+		}
+		cancel()
+	}
+	return failed
+}
+
+// list notes that a change would be news, before it is asked for: the news may be quicker than the answer. It returns the
+// tokens that have not ended, their names, and the keys of these.
+func (w *watch) list(tokens []driver.Token) (known []driver.Token, names, states []string) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, t := range tokens {
-		l, known := w.byToken[t]
-		if !known {
+		l, here := w.byToken[t]
+		if !here {
 			continue
 		}
 		if !l.listed {
@@ -204,28 +258,14 @@ func (w *watch) arm(ctx context.Context, tokens []driver.Token, missing func([]d
 			w.byToken[t] = l
 			w.byName[l.name] = append(w.byName[l.name], t)
 		}
-		for _, t := range w.byName[l.name] { // before it is sent: the news may be quicker than the answer
+		for _, t := range w.byName[l.name] {
 			l := w.byToken[t]
 			l.armed = true
 			w.byToken[t] = l
 		}
-		names, states = append(names, l.name), append(states, key(w.prefix, l.name))
+		known, names, states = append(known, t), append(names, l.name), append(states, key(w.prefix, l.name))
 	}
-	w.mu.Unlock()
-	if len(names) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	there, err := w.server.Watch(ctx, states)
-	if err != nil {
-		return // the next renewal says what is wrong, and arms again
-	}
-	for i, name := range names {
-		if !there[i] {
-			missing(w.news(name))
-		}
-	}
+	return known, names, states
 }
 
 // news are the tokens for which a change of their name is news. They are told once, until they are armed again.

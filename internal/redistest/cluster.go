@@ -35,11 +35,16 @@ func StartCluster(tb TB, n int) []*Server {
 	return nodes
 }
 
-// StartReplica starts a replica of a server, and waits until it follows.
+// StartReplica starts a replica of a server, and waits until it follows and its master knows.
 func StartReplica(tb TB, of *Server, args ...string) *Server {
 	tb.Helper()
-	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + of.Port, "--repl-diskless-sync-delay", "0"}, args...)...)
-	for tries := 0; !strings.Contains(s.Do("INFO", "replication"), "master_link_status:up"); tries++ {
+	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // it would wait 5 s for further replicas
+	s := Start(tb, append([]string{"--replicaof", "127.0.0.1 " + of.Port}, args...)...)
+	here := func() bool {
+		return strings.Contains(s.Do("INFO", "replication"), "master_link_status:up") &&
+			strings.Contains(of.Do("INFO", "replication"), "port="+s.Port+",state=online")
+	}
+	for tries := 0; !here(); tries++ {
 		if tries == 500 {
 			tb.Fatalf("the replica does not follow")
 		}
@@ -52,10 +57,7 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 // before the keys are moved, and again before the slot is the other's.
 func Move(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
 	n := fmt.Sprint(slot)
-	id := func(s *Server) string {
-		return strings.TrimSpace(strings.SplitN(s.Do("CLUSTER", "MYID"), "\r\n", 3)[1])
-	}
-	fromID, toID := id(from), id(to)
+	fromID, toID := from.id(), to.id()
 	to.Do("CLUSTER", "SETSLOT", n, "IMPORTING", fromID)
 	from.Do("CLUSTER", "SETSLOT", n, "MIGRATING", toID)
 	meanwhile()
@@ -86,4 +88,66 @@ func Owner(nodes []*Server, key string) (*Server, uint16) {
 		}
 	}
 	return nil, 0
+}
+
+// StartClusterReplica starts a replica of one node of a cluster, and waits until all know it as that.
+func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
+	tb.Helper()
+	s := Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+	for _, node := range append([]*Server{s}, nodes...) {
+		node.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+	}
+	s.Do("CLUSTER", "MEET", "127.0.0.1", of.Port)
+	master := of.id()
+	await(tb, "the replica does not meet the cluster", func() bool {
+		answer, err := Ask(s.Addr, "CLUSTER", "REPLICATE", master) // an error until it knows the master
+		return err == nil && strings.HasPrefix(answer, "+OK")
+	})
+	await(tb, "the replica does not follow", func() bool {
+		return strings.Contains(s.Do("INFO", "replication"), "master_link_status:up")
+	})
+	for _, node := range nodes {
+		await(tb, "not all nodes know the replica", func() bool {
+			return strings.Contains(node.Do("CLUSTER", "REPLICAS", master), ":"+s.Port+"@")
+		})
+	}
+	return s
+}
+
+// FailOver makes a replica the master. If the old one is dead, the replica does not ask it.
+func FailOver(tb TB, nodes []*Server, replica *Server, dead bool) {
+	tb.Helper()
+	command := []string{"CLUSTER", "FAILOVER"}
+	if dead {
+		command = append(command, "TAKEOVER")
+	}
+	replica.Do(command...)
+	await(tb, "the replica does not take over", func() bool {
+		return strings.Contains(replica.Do("INFO", "replication"), "role:master")
+	})
+	id := replica.id()
+	for _, node := range append([]*Server{replica}, nodes...) {
+		await(tb, "not all nodes know the new master", func() bool {
+			known := false
+			for line := range strings.SplitSeq(node.Do("CLUSTER", "NODES"), "\n") {
+				known = known || strings.HasPrefix(line, id) && strings.Contains(line, "master")
+			}
+			return known && strings.Contains(node.Do("CLUSTER", "INFO"), "cluster_state:ok")
+		})
+	}
+}
+
+func (s *Server) id() string {
+	return strings.TrimSpace(strings.SplitN(s.Do("CLUSTER", "MYID"), "\r\n", 3)[1])
+}
+
+func await(tb TB, problem string, done func() bool) {
+	tb.Helper()
+	for range 1000 {
+		if done() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	tb.Fatalf("%s", problem)
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -175,10 +176,12 @@ func say(c net.Conn, command ...string) (string, error) {
 // those of a range of its own, one after the other, and connections to elsewhere do not begin at them.
 func FreePort(tb TB) string {
 	tb.Helper()
-	const size, ranges = 200, 60
-	first := 10000 + os.Getpid()%ranges*size
-	for range size {
-		port := first + int(ports.Add(1)%size)
+	first := portRange()
+	if guard == nil {
+		tb.Fatalf("all ranges of ports are taken by other tests")
+	}
+	for range portsInRange {
+		port := first + int(ports.Add(1)%portsInRange)
 		if free(port) && free(port+10000) {
 			return strconv.Itoa(port)
 		}
@@ -187,10 +190,31 @@ func FreePort(tb TB) string {
 	return ""
 }
 
-var ports atomic.Uint64 // given so far
+const portsInRange, portRanges = 200, 60
+
+var (
+	ports atomic.Uint64 // given so far
+	guard net.Listener  // says that the range is ours, for as long as the process lives
+)
+
+// portRange is the first port of our range, 0 if there is none left. Whoever listens at its guard has it.
+var portRange = sync.OnceValue(func() int {
+	for i := range portRanges {
+		n := (os.Getpid() + i) % portRanges
+		var err error
+		if guard, err = listen(10000 - portRanges + n); err == nil {
+			return 10000 + n*portsInRange
+		}
+	}
+	return 0
+})
+
+func listen(port int) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
 
 func free(port int) bool {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	l, err := listen(port)
 	if err != nil {
 		return false
 	}

@@ -1,0 +1,110 @@
+package redisscript
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Confirmed grants. Replication is asynchronous, so a grant that was just made is on the master alone, and is forgotten
+// with it. With Options.Replicas a grant is shown only when so many replicas have acknowledged it.
+//
+// WAIT tells how many replicas have what its connection has written. A grant may have been written by another one: by whoever
+// released the name before, and passed it on, or by an attempt whose reply was lost. Replication is one stream in the order of
+// the writes. So the claimant writes something itself, after it has learned of the grant, and waits for that; and it
+// writes it where the lease is found, in one step, for after a fail-over the server may be one that never had it.
+
+// Confirm is the script for that.
+var Confirm = script("confirm", "time", "begin", "quick_renew", "renew_args", "state", "confirm")
+
+// DefaultReplicaTimeout is how long replicas have to acknowledge a grant, if nothing else is said.
+const DefaultReplicaTimeout = 500 * time.Millisecond
+
+const (
+	maxReplicas       = 100
+	maxReplicaTimeout = time.Minute
+)
+
+// A Confirmation is a script that is run, and waited for until replicas have what was written by then.
+type Confirmation struct {
+	Script *Script
+	Call
+	Replicas int
+	Timeout  time.Duration
+
+	Server string // the address of the one to ask; empty for the one that has the keys, as far as it is known
+	Asking bool   // that one is just getting them
+}
+
+// confirm waits for the replicas. If too few acknowledge in time, the grant is given back, and the error says so. When ctx
+// ends first, or that fails, nothing is known, as ever: it is for the caller to ask again, or to release.
+func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
+	if d.Replicas == 0 {
+		return nil
+	}
+	timeout := d.ReplicaTimeout
+	if end, ok := ctx.Deadline(); ok { // what is left is for giving it back
+		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
+	}
+	l := driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+	p, n := d.confirmed(ctx, Confirmation{
+		Script: Confirm, Call: Call{Keys: keys(d.Prefix, l.Name), Args: []string{renewArg(&l, d.Retention)}},
+		Replicas: d.Replicas, Timeout: timeout,
+	})
+	if p.Err == nil {
+		p.Err = readEnd(p)
+	}
+	if p.Err == nil && n < d.Replicas {
+		p.Err = fmt.Errorf("granted, and given back: it was acknowledged by %d of %d replicas within %v", n, d.Replicas, timeout)
+	}
+	if p.Err == nil {
+		return nil
+	}
+	d.watch.over(c.Token)
+	bye, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if back := d.run(bye, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention)}}); back.Err != nil {
+		p.Err = back.Err
+	}
+	return d.trouble(ctx, "acquire", c.Name, p.Err)
+}
+
+// confirmed follows a name that is moved to another node of a cluster. The sender does not: the client would send the script
+// again, but not the WAIT, which would then have asked the wrong one.
+func (d *Driver) confirmed(ctx context.Context, c Confirmation) (p Reply, replicas int) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout+patience)
+	defer cancel()
+	for range 5 {
+		p, replicas = d.sender.Confirm(ctx, c)
+		if p.Err == nil {
+			break
+		}
+		if moving(p.Err) && len(c.Keys) > 1 {
+			c.Keys = c.Keys[:1]
+		} else if to := redirection.FindStringSubmatch(p.Err.Error()); to != nil {
+			c.Asking, c.Server = to[1] == "ASK", to[2]
+		} else {
+			break
+		}
+	}
+	return p, replicas
+}
+
+var redirection = regexp.MustCompile(`^(MOVED|ASK) \d+ (\S+)$`)
+
+// validateReplicas fills in the default, and refuses what cannot be.
+func (o *Options) validateReplicas() error {
+	if o.Replicas < 0 || o.Replicas > maxReplicas {
+		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.Replicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
+	}
+	if o.ReplicaTimeout == 0 {
+		o.ReplicaTimeout = DefaultReplicaTimeout
+	}
+	if o.ReplicaTimeout < time.Millisecond || o.ReplicaTimeout > maxReplicaTimeout {
+		return &driver.InvalidError{What: "time to wait for replicas", Problem: "is " + o.ReplicaTimeout.String(), Allowed: "1ms to " + maxReplicaTimeout.String()}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package redisscript
+
+import (
+	"context"
+	_ "embed"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+//go:embed lua/rights.lua
+var rightsScript string
+
+// rights tries what the scripts call, rather than ask ACL DRYRUN: that is for administrators, and from 7.0 on.
+func (p *patient) rights() {
+	key, inbox, shard := key(p.d.Prefix, doctorsName)+"x", "", ""
+	if p.d.Push {
+		inbox = p.d.Prefix + "inbox:doctor"
+	}
+	if p.d.Push && p.d.sender.Cluster() {
+		shard = p.d.Prefix + "{" + tags()[slot(doctorsName)] + "}inbox:doctor"
+	}
+	answer, err := p.Do(p.ctx, "EVAL", rightsScript, "0", key, inbox, shard)
+	var missing []string
+	for command := range strings.FieldsSeq(answer) {
+		if strings.HasSuffix(command, "PUBLISH") {
+			p.mute = append(p.mute, p.Name)
+		} else {
+			missing = append(missing, strings.ToLower(command))
+		}
+	}
+	switch {
+	case err != nil:
+		p.finds("error", "rights", "a script cannot be run: "+err.Error(), "docs/backends.md has the ACL that is needed")
+	case len(missing) > 0:
+		p.finds("error", "rights", "the user may not run what the scripts call, or not on our keys: "+strings.Join(missing, " "),
+			"give it ~"+p.d.Prefix+"* and +"+strings.Join(missing, " +"))
+	}
+	if p.d.Replicas > 0 {
+		if _, err := p.Do(p.ctx, "WAIT", "0", "1"); refuses(err) {
+			p.finds("error", "rights", "replicas cannot be waited for, so nothing is granted: "+err.Error(), "give the user +wait")
+		}
+	}
+	if _, err := p.Do(p.ctx, "SCAN", "0", "COUNT", "1"); refuses(err) {
+		p.finds("info", "rights", "locks cannot be listed: "+err.Error(), "give the user +scan (in a cluster +role, too)")
+	}
+}
+
+// push is about what wakes waiters.
+func (x *examination) push(ctx context.Context) {
+	if !x.d.Push {
+		x.say("", "info", "push", "it was turned off: waiters ask now and then", "leave out push=false, or NoPush")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	rights := "give the user &" + x.d.Prefix + "* +subscribe +unsubscribe +publish (in a cluster +ssubscribe +sunsubscribe +spublish, too)"
+	_, shard, err := x.d.inbox.open(ctx, &driver.Claim{Name: doctorsName, Queue: true, WaitTTL: time.Second})
+	switch {
+	case err != nil || !x.d.inbox.works():
+		x.say("", "warning", "push", "no channel can be subscribed to: waiters ask now and then, which is slower and more load", rights)
+	case len(x.mute) > 0:
+		for _, at := range x.mute {
+			x.say(at, "warning", "push", "the user may not publish: those who wait for what it releases are not told, and ask now and then", rights)
+		}
+	case x.d.sender.Cluster() && shard == "":
+		x.say("", "info", "push", "no channel that belongs to a slot can be subscribed to: what tells a waiter that it was granted goes to all nodes", "Redis 7.0, or "+rights)
+	}
+}
+
+// tracking is about what tells a holder that its name was deleted, flushed or evicted.
+func (x *examination) tracking(ctx context.Context) {
+	const else_ = "the server does not tell of keys that somebody deletes or evicts, and a holder hears of that by its next renewal: "
+	if x.d.watch == nil {
+		x.say("", "info", "tracking", else_+x.d.Unwatched, "where that is too late, use redislock over RESP3, and give the user +client|tracking +client|caching +exists (in a cluster +multi +exec, too)")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if p := x.d.watch.server.Watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
+		x.say("", "info", "tracking", else_+p.Err.Error(), "give the user +client|tracking +client|caching +exists (in a cluster +multi +exec, too)")
+	}
+}

@@ -1,0 +1,231 @@
+package redisscript
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A patient is one server while it is examined.
+type patient struct {
+	*examination
+	Server
+	ctx     context.Context
+	info    string
+	unknown []string // settings that it does not tell
+}
+
+// server examines one server, and reports whether it answered.
+func (x *examination) server(ctx context.Context, s Server) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	p := &patient{examination: x, Server: s, ctx: ctx}
+	var err error
+	for range 2 { // a connection that was lost meanwhile is made anew by the second
+		if p.info, err = s.Do(ctx, "INFO"); err == nil || refuses(err) {
+			break
+		}
+	}
+	switch {
+	case refuses(err):
+		p.finds("info", "server settings", "INFO is refused, so version, memory, persistence and replication cannot be told: "+err.Error(), "give the user +info and +config|get")
+	case err != nil:
+		p.finds("error", "server", "it does not answer: "+err.Error(), "what it keeps can be neither locked nor released until it does")
+		return false
+	case x.d.sender.Cluster() && p.field("role") == "slave":
+		return true // it is the masters that grant
+	default:
+		p.version()
+		p.memory()
+		p.persistence()
+		p.replication()
+		p.connections()
+		p.cluster()
+	}
+	p.clock()
+	p.rights()
+	if len(p.unknown) > 0 {
+		p.finds("info", "server settings", "CONFIG GET is refused, as on most managed servers, so it cannot be told what these are: "+strings.Join(p.unknown, ", "),
+			"look at them where the server is managed, or give the user +config|get")
+	}
+	return true
+}
+
+func (p *patient) finds(severity, subject, detail, advice string) {
+	p.say(p.Name, severity, subject, detail, advice)
+}
+
+// field is a line of INFO, empty if it is not there.
+func (p *patient) field(name string) string {
+	for line := range strings.SplitSeq(p.info, "\n") {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), name+":"); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+func (p *patient) number(name string) int64 {
+	n, _ := strconv.ParseInt(p.field(name), 10, 64)
+	return n
+}
+
+// setting is a line of CONFIG, and whether it was told.
+func (p *patient) setting(name string) (string, bool) {
+	answer, err := p.Do(p.ctx, "CONFIG", "GET", name)
+	_, value, ok := strings.Cut(answer, "\n")
+	if err != nil || !ok {
+		p.unknown = append(p.unknown, name)
+		return "", false
+	}
+	return strings.TrimSpace(value), true
+}
+
+func (p *patient) version() {
+	if p.field("valkey_version") != "" {
+		return // all of them will do
+	}
+	v := p.field("redis_version")
+	major, rest, _ := strings.Cut(v, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	m, _ := strconv.Atoi(major)
+	n, _ := strconv.Atoi(minor)
+	switch {
+	case m < 6 || m == 6 && n < 2:
+		p.finds("error", "version", "it is Redis "+v, "Redis 6.2 or later is needed, or a Valkey of any version")
+	case m < 7 && p.d.sender.Cluster():
+		p.finds("info", "version", "it is Redis "+v+": what tells a waiter that it was granted goes to all nodes", "7.0 has channels that belong to slots")
+	}
+}
+
+func (p *patient) memory() {
+	limit, policy := p.number("maxmemory"), p.field("maxmemory_policy")
+	switch {
+	case policy != "noeviction" && policy != "" && limit > 0:
+		p.finds("error", "maxmemory-policy", policy+": when memory is full Redis deletes locks that are held, and the fences of others, and grants the locks again",
+			"use noeviction, or a server for locks alone")
+	case policy != "noeviction" && policy != "":
+		p.finds("info", "maxmemory-policy", policy+": as soon as a maxmemory is set, Redis may delete locks that are held", "use noeviction")
+	case limit > 0 && p.number("used_memory") > limit/10*9:
+		p.finds("warning", "maxmemory", "more than nine tenths of it are used: when it is full nothing new is granted (what is held can be renewed and released)",
+			"raise maxmemory, or use a server for locks alone")
+	}
+}
+
+// persistence: what a restart forgets is granted to others while its holders still believe in it. Fences then rise by
+// the clock alone.
+func (p *patient) persistence() {
+	if p.field("loading") == "1" {
+		p.finds("error", "persistence", "the server is still reading its data", "wait until it has")
+	}
+	if p.field("rdb_last_bgsave_status") == "err" || p.field("aof_last_write_status") == "err" {
+		p.finds("error", "persistence", "the server could not write its data the last time: it refuses to write, or forgets all since", "look at its disk and its log")
+	}
+	if p.field("aof_enabled") == "1" {
+		if f, told := p.setting("appendfsync"); told && f == "no" {
+			p.finds("info", "persistence", "appendfsync is no: a crash of the machine loses what the system had not written yet", "appendfsync everysec")
+		}
+		return
+	}
+	lost := "after a restart of the server all locks are forgotten"
+	if save, told := p.setting("save"); save != "" {
+		lost = "after a crash of the server the locks since the last snapshot (save " + save + ") are forgotten"
+	} else if !told {
+		lost = "after a crash of the server the locks of the last minutes, or all, are forgotten"
+	}
+	if p.number("connected_slaves") > 0 {
+		lost += ", on its replicas, too, if it is back before one of them has taken over"
+	}
+	p.finds("warning", "persistence", "appendonly is off: "+lost+", and others are granted what is still held. Fences go on rising, as long as the clock does not go back",
+		"appendonly yes, or let writers check the fence")
+}
+
+// replication is asynchronous: no setting makes a fail-over keep all that was granted.
+func (p *patient) replication() {
+	if role := p.field("role"); role != "master" {
+		p.finds("error", "role", "the server is a "+role+": it cannot grant anything", "give the master's address, or those of the Sentinels with master_set")
+		return
+	}
+	n := p.number("connected_slaves")
+	if want := int64(p.d.Replicas); want > n {
+		p.finds("error", "wait", fmt.Sprintf("%d replicas have to acknowledge each grant, and %d are connected: nothing is granted", want, n), "connect more, or wait for fewer")
+	}
+	if n == 0 {
+		if p.d.sender.Cluster() {
+			p.finds("info", "replicas", "it has none: when it dies, its names cannot be locked until it is back", "give each master a replica")
+		}
+		return
+	}
+	for i := range n {
+		if at := p.field("slave" + strconv.FormatInt(i, 10)); at != "" && !strings.Contains(at, "state=online") {
+			p.finds("warning", "replicas", "one is not up to date: "+at, "look at it: a fail-over to it would forget locks")
+		}
+	}
+	good := p.field("min_slaves_good_slaves") // it is there if both settings are
+	least, told := p.setting("min-replicas-to-write")
+	switch {
+	case good == "" || told && least == "0":
+		p.finds("warning", "min-replicas-to-write", "it is 0: a master that is cut off from its replicas goes on granting locks while the new master grants them, too",
+			"set it to 1, and min-replicas-max-lag to a few seconds: so long it can go on then. A fail-over can still lose the last grants, so let writers check the fence")
+	case told && good < least && len(good) <= len(least):
+		p.finds("error", "min-replicas-to-write", "it is "+least+", and "+good+" replicas are in touch: nothing can be granted, renewed or released", "look at the replicas")
+	default:
+		if lag, told := p.setting("min-replicas-max-lag"); told && len(lag) > 1 && lag != "10" {
+			p.finds("info", "min-replicas-max-lag", "it is "+lag+" s: so long a master that was cut off goes on granting locks while the new one grants them, too", "10 s or less")
+		}
+	}
+}
+
+func (p *patient) connections() {
+	if limit := p.number("maxclients"); limit > 0 && p.number("connected_clients") > limit/10*9 {
+		p.finds("warning", "maxclients", "more than nine tenths of the connections that the server allows are in use", "raise maxclients")
+	}
+}
+
+func (p *patient) cluster() {
+	if p.field("cluster_enabled") != "1" {
+		return
+	}
+	if !p.d.sender.Cluster() {
+		p.finds("error", "cluster", "the server is a node of a cluster, and is used as if it were alone: only names in its slots can be locked",
+			"use a cluster client (leave out cluster=false)")
+	}
+	answer, err := p.Do(p.ctx, "CLUSTER", "INFO")
+	if err != nil {
+		p.finds("info", "cluster", "CLUSTER INFO is refused, so it cannot be told whether the cluster is whole", "give the user +cluster|info")
+		return
+	}
+	for line := range strings.SplitSeq(strings.TrimPrefix(answer, "txt:"), "\n") { // with RESP3 its type may be said first
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); {
+		case key == "cluster_state" && value != "ok":
+			p.finds("error", "cluster", "cluster_state is "+value+": the node answers for no name", "redis-cli --cluster check")
+		case key == "cluster_slots_assigned" && value != strconv.Itoa(slots):
+			p.finds("error", "cluster", "only "+value+" of "+strconv.Itoa(slots)+" slots belong to a node: other names cannot be locked", "redis-cli --cluster fix")
+		}
+	}
+}
+
+// clock compares the server's with ours: fences follow the server's, and it may be set back when somebody notices.
+func (p *patient) clock() {
+	sent := time.Now()
+	answer, err := p.Do(p.ctx, "TIME")
+	words := strings.Fields(answer)
+	if err != nil || len(words) != 2 {
+		return
+	}
+	s, _ := strconv.ParseInt(words[0], 10, 64)
+	us, _ := strconv.ParseInt(words[1], 10, 64)
+	off, slack := time.Unix(s, us*1000).Sub(sent), time.Since(sent)
+	severity := "info"
+	switch apart := time.Duration(math.Abs(float64(off))); {
+	case apart > slack+time.Minute:
+		severity = "warning"
+	case apart < slack+time.Second:
+		return
+	}
+	p.finds(severity, "clock", fmt.Sprintf("it differs from ours by %v: when it is set right, leases end early or late by as much, and after a fail-over "+
+		"to one that is behind, fences rise only for names that it remembers", off.Round(time.Second)), "let NTP keep the clocks")
+}

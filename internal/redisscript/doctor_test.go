@@ -1,0 +1,101 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hearsay is a sender over a server that only exists as what it tells the doctor.
+type hearsay struct {
+	Sender
+	cluster bool
+	answers map[string]string
+}
+
+func (s hearsay) Cluster() bool { return s.cluster }
+func (s hearsay) Where() string { return "hearsay" }
+func (s hearsay) Close() error  { return nil }
+
+func (s hearsay) Run(context.Context, *Script, Call) Reply {
+	return Reply{Err: errors.New("ERR it is no real one")}
+}
+
+func (s hearsay) Servers(context.Context) ([]Server, error) {
+	return []Server{{Name: "told:1", Do: func(_ context.Context, command ...string) (string, error) {
+		answer, ok := s.answers[command[0]]
+		if !ok {
+			return "", errors.New("NOPERM not to be told")
+		}
+		return answer, nil
+	}}}, nil
+}
+
+// What no server at hand would say: other versions, and clocks that differ.
+func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
+	at := func(d time.Duration) string { return fmt.Sprintf("%d\n0\n", time.Now().Add(d).Unix()) }
+	for what, c := range map[string]struct {
+		cluster bool
+		info    string
+		time    string
+		want    string // empty: nothing of the sort
+		not     string
+	}{
+		"too old":                    {info: "redis_version:6.0.16", want: "error version"},
+		"old enough":                 {info: "redis_version:6.2.0", not: "version"},
+		"old enough for a cluster":   {info: "redis_version:6.2.14", cluster: true, want: "info version"},
+		"new enough for a cluster":   {info: "redis_version:7.0.0", cluster: true, not: "version"},
+		"with two digits":            {info: "redis_version:10.0.1", not: "version"},
+		"Valkey":                     {info: "valkey_version:8.0.1\r\nredis_version:5.0.0", not: "version"},
+		"a clock an hour behind":     {time: at(-time.Hour), want: "warning clock"},
+		"a clock some seconds ahead": {time: at(30 * time.Second), want: "info clock"},
+		"a clock that is right":      {time: at(0), not: "clock"},
+		"a disk that is full":        {info: "role:master\r\naof_enabled:1\r\naof_last_write_status:err", want: "error persistence"},
+		"many clients":               {info: "maxclients:100\r\nconnected_clients:95", want: "warning maxclients"},
+		"a replica that is behind":   {info: "role:master\r\nconnected_slaves:1\r\nslave0:ip=1.2.3.4,port=1,state=wait_bgsave,offset=0,lag=0", want: "warning replicas"},
+	} {
+		answers := map[string]string{"INFO": c.info, "EVAL": "", "SCAN": ""}
+		if c.time != "" {
+			answers["TIME"] = c.time
+		}
+		d := New(hearsay{cluster: c.cluster, answers: answers}, Options{Prefix: "pawl:"})
+		found, err := d.Diagnose(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := c.want == ""
+		for _, f := range found {
+			has = has || f.Severity+" "+f.Subject == c.want && strings.HasPrefix(f.Detail, "told:1: ")
+			if f.Subject == c.not {
+				t.Errorf("%s: %+v", what, f)
+			}
+		}
+		if !has {
+			t.Errorf("%s: %+v; want %s", what, found, c.want)
+		}
+	}
+}
+
+// The doctor tries every command that a script calls.
+func TestTheDoctorTriesEveryRight(t *testing.T) {
+	call := regexp.MustCompile(`p?call\('([A-Z]+)'`)
+	entries, err := files.ReadDir("lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := files.ReadFile("lua/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range call.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(rightsScript, "try('"+found[1]+"'") {
+				t.Errorf("%s calls %s, and rights.lua does not try it", e.Name(), found[1])
+			}
+		}
+	}
+}

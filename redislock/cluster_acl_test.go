@@ -1,0 +1,59 @@
+package redislock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	url := ""
+	for _, node := range nodes {
+		url = user(t, node, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsInCluster}, " "))
+	}
+	d, other := start(t, url), start(t, url)
+	heard := listen(t, other)
+	from, slot := redistest.Owner(nodes, "job")
+	to := nodes[0]
+	if from == to {
+		to = nodes[1]
+	}
+	for _, kind := range []func(string) driver.Claim{mutex, reader} {
+		c, waiter := kind("job"), queued("job")
+		c.TTL, waiter.WaitTTL = time.Hour, time.Hour
+		gets(t, d, c)
+		_, _ = other.Acquire(ctx, waiter)
+		at := from
+		redistest.Move(nodes, slot, from, to, func() {
+			renews(t, d, c)
+			armed(t, at)
+			at = to // the second time the keys are there, but not the slot
+		})
+		for e, err := range d.List(ctx, "") {
+			if err != nil || e.Name != "job" || len(e.Waiters) != 1 {
+				t.Errorf("%+v, %v", e, err)
+			}
+		}
+		releases(t, d, c)
+		if err := d.Break(ctx, "job", gets(t, other, waiter).Fence, 0, driver.Owner{}); err != nil {
+			t.Error(err)
+		}
+		hear(t, heard, driver.Lost, waiter.Token)
+		from, to = to, from
+	}
+	for _, f := range findings(t, d) {
+		if strings.Contains(f, "rights") || strings.Contains(f, "push") || strings.Contains(f, "tracking") || strings.Contains(f, "refused") {
+			t.Errorf("the doctor misses something: %s", f)
+		}
+	}
+	for _, node := range nodes {
+		if log := node.Do("ACL", "LOG"); log != "*0\r\n" {
+			t.Errorf("%s refused: %s", node.Addr, log)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package redislock_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// onEach is a name on each node of a cluster.
+func onEach(nodes []*redistest.Server) map[*redistest.Server]string {
+	names := map[*redistest.Server]string{}
+	for i := 0; len(names) < len(nodes); i++ {
+		name := fmt.Sprint("job", i)
+		node, _ := redistest.Owner(nodes, name)
+		names[node] = name
+	}
+	return names
+}
+
+func state(name string) string { return "pawl:{" + name + "}s" }
+
+func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	o := rueidis.ClientOption{InitAddress: []string{nodes[0].Addr}}
+	tracking := redislock.Track(&o)
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	prepared, err := redislock.New(client, &redislock.Options{Tracking: tracking})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = prepared.Close() })
+	for how, d := range map[string]*redislock.Driver{"by URL": start(t, "redis://"+nodes[0].Addr), "a prepared client": prepared} {
+		heard := listen(t, d)
+		for node, name := range onEach(nodes) {
+			c := mutex(name)
+			gets(t, d, c)
+			armed(t, node)
+			renews(t, d, c) // what it changes itself is no news, and has to be armed again
+			time.Sleep(50 * time.Millisecond)
+			node.Do("DEL", state(name))
+			hear(t, heard, driver.Lost, c.Token)
+
+			gets(t, d, c)
+			armed(t, node)
+			node.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+			node.Do("CONFIG", "SET", "maxmemory", "1")
+			_, _ = redistest.Ask(node.Addr, "SET", "{"+name+"}x", "")
+			hear(t, heard, driver.Lost, c.Token)
+			node.Do("CONFIG", "SET", "maxmemory", "0")
+
+			gets(t, d, c)
+			armed(t, node)
+			node.Do("FLUSHALL")
+			hear(t, heard, driver.Look, driver.Token{})
+			if answers, err := d.Renew(ctx, []driver.Lease{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+				t.Errorf("%s: %v, %v after FLUSHALL; want ErrNotHeld", how, answers, err)
+			}
+		}
+		if !d.Properties().Deletions {
+			t.Errorf("%s: Deletions is false", how)
+		}
+	}
+}
+
+func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	d := start(t, "redis://"+nodes[0].Addr)
+	heard := listen(t, d)
+	from, slot := redistest.Owner(nodes, "job")
+	to := nodes[0]
+	if from == to {
+		to = nodes[1]
+	}
+	for range 2 {
+		c := mutex("job")
+		c.TTL = time.Hour
+		gets(t, d, c)
+		armed(t, from)
+		moved := false
+		redistest.Move(nodes, slot, from, to, func() {
+			if moved { // the keys are there, but not the slot
+				hear(t, heard, driver.Lost, c.Token)
+				renews(t, d, c)
+				armed(t, to)
+			}
+			moved = true
+		})
+		to.Do("DEL", state("job"))
+		hear(t, heard, driver.Lost, c.Token)
+		from, to = to, from
+	}
+}
+
+func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	d := start(t, "redis://"+nodes[0].Addr)
+	heard := listen(t, d)
+	for node, name := range onEach(nodes) {
+		if node == nodes[0] {
+			continue // that many will do
+		}
+		replica := redistest.StartClusterReplica(t, nodes, node)
+		c := mutex(name)
+		c.TTL = time.Hour
+		gets(t, d, c)
+		armed(t, node)
+
+		// By hand: the old master is a replica then, tells what the new one changes, and nobody has to look.
+		redistest.FailOver(t, nodes, replica, false)
+		replica.Do("DEL", state(name))
+		hear(t, heard, driver.Lost, c.Token)
+		gets(t, d, c)
+		armed(t, replica)
+		renews(t, d, c)
+		time.Sleep(50 * time.Millisecond)
+		replica.Do("DEL", state(name))
+		hear(t, heard, driver.Lost, c.Token)
+
+		// And back, with a master that dies: everybody looks.
+		gets(t, d, c)
+		armed(t, replica)
+		follows(t, replica, node)
+		for len(heard) > 0 {
+			<-heard
+		}
+		replica.Kill()
+		hear(t, heard, driver.Look, driver.Token{})
+		redistest.FailOver(t, nodes, node, true)
+		for tries := 0; ; tries++ {
+			answers, err := d.Renew(ctx, []driver.Lease{lease(c)})
+			if err == nil && answers[0] == nil {
+				break
+			}
+			if tries == 500 || errors.Is(errors.Join(answers...), driver.ErrNotHeld) {
+				t.Fatal(answers, err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		armed(t, node)
+		node.Do("DEL", state(name))
+		hear(t, heard, driver.Lost, c.Token)
+	}
+}
+
+// follows waits until a replica has all that its master has.
+func follows(t *testing.T, master, replica *redistest.Server) {
+	t.Helper()
+	for range 500 {
+		at := redistest.Field(master.Do("INFO", "replication"), "master_repl_offset")
+		info := replica.Do("INFO", "replication")
+		if redistest.Field(info, "slave_repl_offset") == at && redistest.Field(info, "master_link_status") == "up" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the replica does not catch up")
+}
+
+// What could not be armed is tried again, and whoever holds it then looks: it may have been gone in between.
+func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, user(t, server, rights+" "+rightsToPush+" "+rightsToTrack))
+	heard := listen(t, d)
+	server.Do("ACL", "SETUSER", "joe", "-client|caching")
+	c := mutex("job")
+	gets(t, d, c)
+	for tries := 0; d.Properties().Deletions; tries++ {
+		if tries == 500 {
+			t.Fatal("Deletions stays true")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	server.Do("ACL", "SETUSER", "joe", "+client|caching")
+	hear(t, heard, driver.Lost, c.Token)
+	renews(t, d, c)
+	armed(t, server)
+	if !d.Properties().Deletions {
+		t.Error("Deletions stays false")
+	}
+	server.Do("DEL", state("job"))
+	hear(t, heard, driver.Lost, c.Token)
+}
+
+func TestALeaseInAClusterIsLostWhenItsKeyIsDeleted(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	locks, err := pawl.New(open(t, "redis://"+nodes[0].Addr), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = locks.Close(ctx) }()
+	for node, name := range onEach(nodes) {
+		lease, err := locks.Mutex(name).Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		armed(t, node)
+		node.Do("DEL", state(name))
+		select {
+		case <-lease.Done():
+			if err := lease.Err(); !errors.Is(err, pawl.ErrLost) {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second): // a renewal would find it after 10 s
+			t.Error("not told within 5 s")
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package redislock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// What a user needs with Sentinel, besides; and what one of the Sentinels' own needs.
+const (
+	rightsWithSentinel = "+role"
+	rightsOfSentinel   = "&* -@all +hello +ping +subscribe +unsubscribe +sentinel +client|tracking"
+)
+
+func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
+	t.Parallel()
+	group := redistest.StartGroup(t)
+	patient(group.Sentinels, time.Minute)
+	for _, s := range []*redistest.Server{group.Master, group.Replica} {
+		user(t, s, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsWithSentinel}, " "))
+	}
+	for _, s := range group.Sentinels {
+		s.Do(append([]string{"ACL", "SETUSER", "jim", "reset", "on", ">salami"}, strings.Fields(rightsOfSentinel)...)...)
+	}
+	url := strings.Replace(group.URL(), "redis://", "redis://joe:sesame@", 1)
+	d := start(t, url+"&sentinel_username=jim&sentinel_password=salami&wait_replicas=1&wait_timeout=20s")
+	heard := listen(t, d)
+	c, waiter := mutex("job"), queued("job")
+	waiter.WaitTTL = time.Hour
+	gets(t, d, c)
+	_, _ = d.Acquire(ctx, waiter)
+	releases(t, d, c)
+	for s := range heard {
+		if s.Token == waiter.Token {
+			break
+		}
+	}
+	gets(t, d, waiter)
+	armed(t, group.Master)
+	for e, err := range d.List(ctx, "") {
+		if err != nil || e.Name != "job" {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	for _, f := range findings(t, d) {
+		if !strings.Contains(f, "persistence") && !strings.Contains(f, "min-replicas") {
+			t.Errorf("the doctor misses something: %s", f)
+		}
+	}
+	for _, s := range append([]*redistest.Server{group.Master, group.Replica}, group.Sentinels...) {
+		if log := s.Do("ACL", "LOG"); log != "*0\r\n" {
+			t.Errorf("%s refused: %s", s.Addr, log)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package redislock
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/internal/redisscript"
+)
+
+// What the doctor asks each server by itself.
+
+// Servers implements redisscript.Sender. With Sentinel it is the master of the moment.
+func (s *sender) Servers(context.Context) ([]redisscript.Server, error) {
+	nodes := s.client.Nodes()
+	if !s.Cluster() {
+		name := s.where
+		for addr := range nodes {
+			if len(nodes) == 1 {
+				name = addr
+			}
+		}
+		return []redisscript.Server{{Name: name, Do: asking(s.client)}}, nil
+	}
+	var all []redisscript.Server
+	for _, addr := range slices.Sorted(maps.Keys(nodes)) {
+		all = append(all, redisscript.Server{Name: addr, Do: asking(nodes[addr])})
+	}
+	return all, nil
+}
+
+func asking(client rueidis.Client) func(ctx context.Context, command ...string) (string, error) {
+	return func(ctx context.Context, command ...string) (string, error) {
+		m, err := client.Do(ctx, client.B().Arbitrary(command...).Build()).ToMessage()
+		if err != nil {
+			return "", err
+		}
+		return flat(m), nil
+	}
+}
+
+// flat is an answer as text: of a list or a map, each element in a line.
+func flat(m rueidis.RedisMessage) string {
+	if list, err := m.ToArray(); err == nil {
+		text := ""
+		for _, e := range list {
+			text += flat(e) + "\n"
+		}
+		return text
+	}
+	if pairs, err := m.ToMap(); err == nil {
+		text := ""
+		for k, v := range pairs {
+			text += k + "\n" + flat(v) + "\n"
+		}
+		return text
+	}
+	text, err := m.ToString()
+	if err != nil {
+		text = m.String()
+	}
+	return text
+}
+
+// sentinels are asked on connections that are made for it: the client keeps its own to itself.
+type sentinels struct {
+	group string
+	addrs []string
+	o     rueidis.ClientOption
+}
+
+// newSentinels is nil for a client that uses none.
+func newSentinels(o *rueidis.ClientOption) *sentinels {
+	if o.Sentinel.MasterSet == "" {
+		return nil
+	}
+	own := *o
+	own.Username, own.Password, own.ClientName = o.Sentinel.Username, o.Sentinel.Password, o.Sentinel.ClientName
+	own.SelectDB, own.Sentinel = 0, rueidis.SentinelOption{}
+	own.ForceSingleClient, own.DisableCache = true, true
+	own.Dialer.Timeout = min(own.Dialer.Timeout, time.Second)
+	return &sentinels{o.Sentinel.MasterSet, o.InitAddress, own}
+}
+
+// Sentinels implements redisscript.Guarded.
+func (s *sender) Sentinels() (group string, all []redisscript.Server) {
+	if s.sentinels == nil {
+		return "", nil
+	}
+	for _, addr := range s.sentinels.addrs {
+		o := s.sentinels.o
+		o.InitAddress = []string{addr}
+		all = append(all, redisscript.Server{Name: addr, Do: func(ctx context.Context, command ...string) (string, error) {
+			client, err := rueidis.NewClient(o)
+			if err != nil {
+				return "", err
+			}
+			defer client.Close()
+			return asking(client)(ctx, command...)
+		}})
+	}
+	return s.sentinels.group, all
+}
+
+var _ redisscript.Guarded = (*sender)(nil)

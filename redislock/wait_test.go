@@ -1,0 +1,299 @@
+//go:build unix
+
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// waiting has, for each package, drivers that wait for one replica: two of them, so that one can wake the other.
+func waiting(t *testing.T, server *redistest.Server, timeout time.Duration) map[string][2]driver.Driver {
+	t.Helper()
+	url := "redis://" + server.Addr + "?wait_replicas=1&wait_timeout=" + timeout.String()
+	through := [2]driver.Driver{}
+	for i := range through {
+		client := redis.NewClient(&redis.Options{Addr: server.Addr, ReadTimeout: time.Minute})
+		d, err := goredislock.New(client, &goredislock.Options{WaitReplicas: 1, WaitTimeout: timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = d.Close(), client.Close() })
+		through[i] = d
+	}
+	return map[string][2]driver.Driver{"redislock": {start(t, url), start(t, url)}, "goredislock": through}
+}
+
+// waits is how many WAITs the server has run.
+func waits(server *redistest.Server) (n int) {
+	stat := redistest.Field(server.Do("INFO", "commandstats"), "cmdstat_wait")
+	_, _ = fmt.Sscanf(stat, "calls=%d", &n)
+	return n
+}
+
+func TestAGrantIsOnTheReplicaBeforeItIsShown(t *testing.T) {
+	server := redistest.Start(t)
+	replica := redistest.StartReplica(t, server)
+	for who, two := range waiting(t, server, 20*time.Second) {
+		for i, kind := range []func(string) driver.Claim{mutex, reader} {
+			name := fmt.Sprint(who, i)
+			gets(t, two[0], kind(name+" for the server to learn the scripts"))
+			server.Do("CONFIG", "RESETSTAT")
+			for range 20 {
+				c := kind(name)
+				g := gets(t, two[0], c)
+				if seen := entry(t, replica, name); len(seen.Holders) != 1 || seen.Holders[0].Fence != g.Fence {
+					t.Fatalf("%s: the replica has %+v; want fence %d", who, seen.Holders, g.Fence)
+				}
+				renews(t, two[0], c)
+				if again := gets(t, two[0], c); again.Fence != g.Fence {
+					t.Errorf("%s: fence %d, and %d before for the same grant", who, again.Fence, g.Fence)
+				}
+				if _, err := two[1].Acquire(ctx, mutex(name)); !errors.Is(err, driver.ErrHeld) {
+					t.Error(err)
+				}
+				releases(t, two[0], c)
+			}
+			if n := waits(server); n != 40 {
+				t.Errorf("%s: %d WAITs for 20 grants and 20 repetitions; want 40, and none for what is refused, renewed or released", who, n)
+			}
+		}
+	}
+}
+
+// What the releaser granted was written by the releaser, so a waiter is not told that it has it, but to ask.
+func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
+	server := redistest.Start(t)
+	replica := redistest.StartReplica(t, server)
+	for who, two := range waiting(t, server, 20*time.Second) {
+		heard := make(chan driver.Signal, 100)
+		t.Cleanup(two[1].(driver.Signaler).Listen(func(s driver.Signal) { heard <- s }))
+		c, next := mutex(who), queued(who)
+		next.TTL, next.WaitTTL = time.Hour, time.Minute
+		gets(t, two[0], c)
+		_, _ = two[1].Acquire(ctx, next)
+		releases(t, two[0], c)
+		for s := (driver.Signal{}); s.Token != next.Token; s = <-heard {
+			if s.Kind == driver.Granted {
+				t.Error("told that it was granted")
+			}
+		}
+		g := gets(t, two[1], next)
+		if seen := entry(t, replica, who); len(seen.Holders) != 1 || seen.Holders[0].Fence != g.Fence || seen.Holders[0].ExpiresIn < next.TTL*9/10 {
+			t.Errorf("%s: the replica has %+v; want fence %d", who, seen.Holders, g.Fence)
+		}
+		releases(t, two[1], next)
+	}
+}
+
+func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T) {
+	server := redistest.Start(t)
+	replica := redistest.StartReplica(t, server)
+	for who, two := range waiting(t, server, 300*time.Millisecond) {
+		warm := mutex("warm " + who)
+		patiently(t, two[0], warm)
+		replica.Pause()
+		began := time.Now()
+		_, err := two[0].Acquire(ctx, mutex(who))
+		took := time.Since(began)
+		bounded, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		c := mutex(who)
+		_, short := two[0].Acquire(bounded, c) // the last 50 ms are for giving it back, and saying so
+		cancel()
+		if errors.Is(short, context.DeadlineExceeded) { // which, on a busy machine, may be too few
+			short = err
+			_ = two[0].Release(ctx, lease(c))
+		}
+		_, queue := two[0].Acquire(ctx, queued(who))
+		replica.Resume()
+		for _, err := range []error{err, short, queue} {
+			if unavailable(t, err, false, "wait_replicas"); !strings.Contains(err.Error(), "acknowledged by 0 of 1 replicas within") {
+				t.Errorf("%s: %v; want it to say how many have acknowledged", who, err)
+			}
+		}
+		if took < 250*time.Millisecond || took > 20*time.Second {
+			t.Errorf("%s: it took %v; want the 300 ms of wait_timeout", who, took)
+		}
+		if seen, err := two[0].Entry(ctx, who); err != nil || len(seen.Holders)+len(seen.Waiters) > 0 {
+			t.Errorf("%s: %+v, %v; want nobody there", who, seen, err)
+		}
+		renews(t, two[0], warm) // what is held needs no replica
+		releases(t, two[0], warm)
+		patiently(t, two[0], mutex(who+" again"))
+	}
+}
+
+// patiently gets a grant as soon as the replica, which shares two cores with others, is quick enough.
+func patiently(t *testing.T, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		_, err := d.Acquire(ctx, c)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, driver.ErrUnavailable) || tries == 50 {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestByDefaultNothingWaitsForReplicas(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	c, next := mutex("job"), queued("job")
+	gets(t, d, c)
+	_, _ = d.Acquire(ctx, next)
+	releases(t, d, c)
+	gets(t, d, next)
+	if n := waits(server); n != 0 {
+		t.Errorf("%d WAITs; want none", n)
+	}
+}
+
+// A lease that is not made longer is not changed by asking again; and WAIT is about what its connection has written.
+func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
+	server := redistest.Start(t)
+	redistest.StartReplica(t, server)
+	d := start(t, "redis://"+server.Addr+"?wait_replicas=1&wait_timeout=20s")
+	for _, kind := range []func(string) driver.Claim{mutex, reader} {
+		c := kind("job")
+		gets(t, d, c)
+		c.TTL = time.Second // it has 30
+		server.Do("CONFIG", "RESETSTAT")
+		gets(t, d, c)
+		if stat := redistest.Field(server.Do("INFO", "commandstats"), "cmdstat_set"); stat == "" {
+			t.Error("nothing was written")
+		}
+		c.TTL = 30 * time.Second
+		releases(t, d, c)
+	}
+}
+
+// The whole library over it: waiters of several processes, each of whom confirms its own grant.
+func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
+	server := redistest.Start(t)
+	redistest.StartReplica(t, server)
+	var last uint64 // guarded by the lock
+	done := make(chan error)
+	for range 4 {
+		locks, err := pawl.New(open(t, "redis://"+server.Addr+"?wait_replicas=1&wait_timeout=10s"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			var err error
+			for range 10 {
+				err = errors.Join(err, locks.Mutex("job").Do(ctx, func(ctx context.Context) error {
+					f, _ := pawl.FenceFromContext(ctx)
+					if f <= last {
+						return fmt.Errorf("fence %d after %d", f, last)
+					}
+					last = f
+					return nil
+				}))
+			}
+			done <- errors.Join(err, locks.Close(ctx))
+		}()
+	}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWaitOptionsThatCannotBeAreRefused(t *testing.T) {
+	for _, bad := range []string{"wait_replicas=x", "wait_replicas=-1", "wait_replicas=101", "wait_timeout=0", "wait_timeout=1us", "wait_timeout=1h"} {
+		if _, err := redislock.Open(ctx, "redis://127.0.0.1:1?lazy=true&"+bad); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%s: %v; want ErrInvalid", bad, err)
+		}
+	}
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	if _, err := goredislock.New(client, &goredislock.Options{WaitReplicas: -1}); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("%v; want ErrInvalid", err)
+	}
+}
+
+// The doctor knows that nothing can be granted.
+func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
+	server := redistest.Start(t, "--appendonly", "yes")
+	d := start(t, "redis://"+server.Addr+"?wait_replicas=1")
+	if found := findings(t, d); !found.have("error wait", server.Addr, "nothing is granted") {
+		t.Error(found)
+	}
+	redistest.StartReplica(t, server)
+	if found := findings(t, d); found.have("error wait") {
+		t.Error(found)
+	}
+	mayNot := start(t, user(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
+	if found := findings(t, mayNot); !found.have("error rights", "replicas cannot be waited for") {
+		t.Error(found)
+	}
+	_, err := mayNot.Acquire(ctx, mutex("job"))
+	unavailable(t, err, true, "ACL")
+	if seen, err := d.Entry(ctx, "job"); err != nil || len(seen.Holders) > 0 {
+		t.Errorf("%+v, %v; want it given back", seen, err)
+	}
+}
+
+// In a cluster the confirmation goes where the name is, also while its slot is being moved.
+func TestAGrantIsConfirmedInACluster(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	from, slot := redistest.Owner(nodes, "job")
+	to := nodes[0]
+	if from == to {
+		to = nodes[1]
+	}
+	redistest.StartClusterReplica(t, nodes, from)
+	redistest.StartClusterReplica(t, nodes, to)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ReadTimeout: time.Minute})
+	t.Cleanup(func() { _ = client.Close() })
+	through, err := goredislock.New(client, &goredislock.Options{WaitReplicas: 1, WaitTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = through.Close() })
+	d := start(t, "redis://"+nodes[0].Addr+"?wait_replicas=1&wait_timeout=20s")
+	cycle := func() {
+		for _, d := range []driver.Driver{d, through} {
+			c := mutex("job")
+			gets(t, d, c)
+			releases(t, d, c)
+		}
+	}
+	for range 2 {
+		cycle()
+		redistest.Move(nodes, slot, from, to, cycle)
+		cycle()
+		from, to = to, from
+	}
+}
+
+// entry is what a replica knows of a name.
+func entry(t *testing.T, replica *redistest.Server, name string) driver.Entry {
+	t.Helper()
+	d, err := redislock.Open(ctx, "redis://"+replica.Addr+"?push=false&tracking=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	e, err := d.Entry(ctx, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
