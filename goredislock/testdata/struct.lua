@@ -1,4 +1,4 @@
--- The library "struct", which Redis has and miniredis has not, as far as the scripts use it: > B I d c.
+-- The library "struct", which Redis has and miniredis has not, as far as the scripts use it: > B I d c, and c0 to pack.
 local struct = {}
 do
   local byte, char, floor = string.byte, string.char, math.floor
@@ -51,7 +51,7 @@ do
     fields(format, function(letter, size)
       n = n + 1
       local v = args[n]
-      if letter == 'd' then v = double(v) elseif letter == 'c' then v = v:sub(1, size) else v = integer(size, v) end
+      if letter == 'd' then v = double(v) elseif letter == 'c' then v = size == 0 and v or v:sub(1, size) else v = integer(size, v) end
       out[n] = v
     end)
     return table.concat(out)
