@@ -24,13 +24,16 @@ import (
 //	waitfor waiters N NAME          until so many wait for it
 //	waitfor file FILE               until it is there
 //	mode FILE PERM                  its permissions are these
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { scripts(t, "testdata", "") }
+
+// scripts runs those of a directory with this backend; none is the default.
+func scripts(t *testing.T, dir, url string) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
-			env.Setenv("PAWL_URL", "")
+			env.Setenv("PAWL_URL", url)
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("ESC", "\x1b")
 			env.Setenv("TAB", "\t")
