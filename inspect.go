@@ -17,6 +17,7 @@ type (
 	Waiter     = driver.Waiter     // somebody in its queue
 	Owner      = driver.Owner      // who that is
 	Properties = driver.Properties // facts about the backend
+	Finding    = driver.Finding    // what a careful operator would change there
 )
 
 // Entry reads one name: who holds it and who waits. A name that nobody uses is an Entry with nothing in it.
@@ -63,6 +64,21 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 		return c.unsupported("break a lease")
 	}
 	return c.said("break", name, b.Break(ctx, name, fence, delay, c.settings.owner))
+}
+
+// Diagnose examines the backend's settings, and what this client may do there: what a careful operator would change,
+// most serious first. Nothing found is an empty list. It changes no lock. The error Is errors.ErrUnsupported if
+// the backend has no doctor.
+func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, err
+	}
+	d, ok := c.driver.(driver.Doctor)
+	if !ok {
+		return nil, c.unsupported("examine itself")
+	}
+	findings, err := d.Diagnose(ctx)
+	return findings, c.said("examine", "", err)
 }
 
 // Properties are facts about the backend: whose clock decides, what fences survive, whether it pushes.

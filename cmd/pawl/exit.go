@@ -19,6 +19,7 @@ const (
 	exitUnavailable   = 69  // the backend could not be asked
 	exitHeld          = 75  // the lock was not acquired; nothing was broken. -E changes it for run
 	exitLost          = 76  // the lock was lost, and the command was stopped
+	exitUnsound       = 78  // the doctor found that a promise of the backend does not hold
 	exitNotExecutable = 126 // the command is there, and cannot be run
 	exitNotFound      = 127 // there is no such command
 	exitSignal        = 128 // + n: signal n ended it

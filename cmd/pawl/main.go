@@ -5,6 +5,7 @@
 //	pawl ls                            who holds what
 //	pawl show nightly                  who holds it, and who waits
 //	pawl break nightly                 take it from its holder
+//	pawl doctor                        what is wrong with the backend's settings
 //
 // The locks are where --url says, else PAWL_URL, else in a SQLite file of this user, for the processes of one
 // host.
@@ -56,7 +57,7 @@ The locks are where --url says, else the variable PAWL_URL, else in $XDG_STATE_H
   PAWL_URL=sqlite:/var/lib/pawl/locks.db pawl ls`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, errors.New("which verb? run, ls, show, break or version"))
+				return usage(cmd, errors.New("which verb? run, ls, show, break, doctor or version"))
 			}
 			problem := fmt.Sprintf("there is no verb %q", args[0])
 			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
@@ -75,7 +76,7 @@ The locks are where --url says, else the variable PAWL_URL, else in $XDG_STATE_H
 	where := &location{}
 	root.PersistentFlags().StringVar(&where.url, "url", "", "where the locks are, as `URL` (default $PAWL_URL, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
-	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newVersion(v))
+	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newVersion(v))
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
 	return root

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+func newDoctor(v *voice, where *location) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor [flags]",
+		Short: "Examine the backend: what a careful operator would change",
+		Long: `Doctor examines the backend's settings, and what this user may do there, and prints what it finds, most serious
+first: "error", a promise does not hold; "warning", it holds by luck; "info". If it finds nothing it says so. It changes
+no lock. docs/backends.md says what is looked at.
+
+With --json it prints a line for each finding, an object with severity, subject, detail and advice.
+
+The exit code is 78 if there is an error among them, and 0 otherwise.`,
+		Example: `  pawl doctor --url redis://cache.example:6379
+  pawl doctor --json | jq -r 'select(.severity == "error").advice'`,
+		DisableFlagsInUseLine: true,
+		Args:                  none,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			return withClient(ctx, where, cmd, func(c *pawl.Client) error {
+				findings, err := c.Diagnose(ctx)
+				if err != nil {
+					return err
+				}
+				printed := printFindings
+				if asJSON {
+					printed = findingsJSON
+				}
+				if err := printed(v.out, findings); err != nil {
+					return err
+				}
+				for _, f := range findings {
+					if f.Severity == "error" {
+						return &exit{code: exitUnsound, err: errors.New("the backend cannot keep every promise")}
+					}
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each finding")
+	return cmd
+}
+
+func printFindings(out io.Writer, findings []pawl.Finding) error {
+	if len(findings) == 0 {
+		_, err := fmt.Fprintln(out, "nothing to complain of")
+		return err
+	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(out, "%-7s  %s: %s\n         %s\n", f.Severity, escape(f.Subject), escape(f.Detail), escape(f.Advice)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findingsJSON prints what programs read: fields are added, and never change.
+func findingsJSON(out io.Writer, findings []pawl.Finding) error {
+	for _, f := range findings {
+		var buf bytes.Buffer
+		enc := json.NewEncoder(&buf)
+		enc.SetEscapeHTML(false)
+		err := enc.Encode(struct {
+			Severity string `json:"severity"`
+			Subject  string `json:"subject"`
+			Detail   string `json:"detail"`
+			Advice   string `json:"advice"`
+		}{f.Severity, f.Subject, f.Detail, f.Advice})
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(asciiControls(buf.Bytes())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
