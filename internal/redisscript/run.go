@@ -1,0 +1,85 @@
+package redisscript
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// How steps are sent: together with those of others if that can be, by a script of their own otherwise.
+
+// quickly takes a step that may be the quick case.
+func (d *Driver) quickly(ctx context.Context, name, arg string, alone func() Reply) Reply {
+	if arg[0] < 'a' || d.sender.Cluster() || d.busy.is(name) {
+		return alone()
+	}
+	answer, first, err := d.others.do(ctx, key(d.Prefix, name), arg)
+	defer d.others.leave()
+	if err != nil || answer != 0 {
+		return Reply{Int: answer, Err: err}
+	}
+	if !first {
+		d.busy.note(name)
+	}
+	return alone()
+}
+
+// runAllQuickly takes many of them at once, of a script that has one argument.
+func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
+	if d.sender.Cluster() || len(calls) == 1 {
+		return d.runAll(ctx, s, calls)
+	}
+	var scripts []Call
+	for some := range slices.Chunk(calls, most) {
+		var c Call
+		for _, one := range some {
+			c.Keys, c.Args = append(c.Keys, one.Keys[0]), append(c.Args, one.Args[0])
+		}
+		scripts = append(scripts, c)
+	}
+	replies := make([]Reply, len(calls))
+	var rest []Call
+	var where []int
+	for i, p := range d.sender.RunAll(ctx, Many, scripts) {
+		for k := range scripts[i].Keys {
+			at := i*most + k
+			switch {
+			case p.Err != nil && !refused(p.Err):
+				replies[at].Err = p.Err
+			case p.Err == nil && len(p.List) > k && p.List[k] != 0:
+				replies[at].Int = p.List[k]
+			default:
+				rest, where = append(rest, calls[at]), append(where, at)
+			}
+		}
+	}
+	if len(rest) > 0 {
+		for i, p := range d.runAll(ctx, s, rest) {
+			replies[where[i]] = p
+		}
+	}
+	return replies
+}
+
+// run runs a script on all keys of a name. While a cluster is moving a slot it refuses that for most names, see details
+// in state.lua: then the first key may be enough.
+func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
+	p := d.sender.Run(ctx, s, c)
+	if moving(p.Err) {
+		c.Keys = c.Keys[:1]
+		p = d.sender.Run(ctx, s, c)
+	}
+	return p
+}
+
+func (d *Driver) runAll(ctx context.Context, s *Script, calls []Call) []Reply {
+	all := d.sender.RunAll(ctx, s, calls)
+	for i := range all {
+		if moving(all[i].Err) {
+			all[i] = d.run(ctx, s, calls[i])
+		}
+	}
+	return all
+}
+
+func moving(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "TRYAGAIN") }
