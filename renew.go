@@ -26,6 +26,7 @@ type renewer struct {
 	mu      sync.Mutex // protects all below, and tenure.due
 	heap    byDue      // all tenures
 	armed   time.Time  // when run will look again by itself; zero while it does not sleep
+	used    bool       // something was scheduled since run looked last
 	stopped bool
 }
 
@@ -115,7 +116,7 @@ func (r *renewer) check(some ...*tenure) {
 
 // schedule sets when t is due, and sees to it that run wakes up in time. The caller holds the mutex.
 func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
-	t.due.at, t.due.slack = at, slack
+	t.due.at, t.due.slack, r.used = at, slack, true
 	if t.due.index == 0 {
 		heap.Push(&r.heap, t)
 	} else {
@@ -178,6 +179,10 @@ func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time
 		heap.Init(&r.heap)
 	}
 	next = time.Hour // nothing is held: schedule wakes us
+	if r.used {
+		next = heartbeat // mostly it is released before we look, and soon there is another: none of them has to wake us
+	}
+	r.used = false
 	for len(r.heap) > 0 {
 		t := r.heap[0]
 		if wait := t.due.at.Add(-t.due.slack).Sub(now.mono); wait > 0 {

@@ -37,13 +37,14 @@ type watch struct {
 	server Watcher
 	prefix string
 	began  time.Time
-	wake   chan struct{} // holds one: due is no longer empty
+	wake   chan struct{} // holds one: run sleeps, and due is no longer empty
 	fails  atomic.Bool   // the last attempt to arm did, for some name
 
 	mu      sync.Mutex // protects all below
 	byToken map[driver.Token]watched
 	byName  map[string][]driver.Token // those that were armed once: most are over before
 	due     []driver.Token            // to be armed, in the order of their grants
+	awake   bool                      // run looks at due by itself
 	swept   time.Duration
 }
 
@@ -121,11 +122,9 @@ func (w *watch) held(t driver.Token, ttl time.Duration) {
 	}
 	w.byToken[t] = l
 	w.due = append(w.due, t)
-	if len(w.due) == 1 {
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+	if !w.awake { // to wake it for each lease would cost more than the rest
+		w.awake = true
+		w.wake <- struct{}{} // there is room: what was in it was read before run fell asleep
 	}
 }
 
@@ -174,15 +173,16 @@ func (w *watch) run(ctx context.Context, lost func([]driver.Token)) {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+			pace.Reset(watchAfter)
 		case <-pace.C:
+			if tokens := w.take(); tokens != nil {
+				failed = append(failed, w.arm(ctx, tokens, lost, false)...)
+				pace.Reset(watchAfter / 2)
+			}
 		case <-again.C:
 			// The server may be another one, or the name another's: so they are armed first, and checked then.
 			slices.SortFunc(failed, func(a, b driver.Token) int { return bytes.Compare(a[:], b[:]) })
 			failed, waits = w.arm(ctx, slices.Compact(failed), lost, true), false
-		}
-		if tokens := w.take(); tokens != nil {
-			failed = append(failed, w.arm(ctx, tokens, lost, false)...)
-			pace.Reset(watchAfter / 2)
 		}
 		w.fails.Store(len(failed) > 0)
 		switch {
@@ -198,12 +198,12 @@ func (w *watch) run(ctx context.Context, lost func([]driver.Token)) {
 // works reports whether somebody else's changes are told, as far as it is known.
 func (w *watch) works() bool { return w != nil && !w.fails.Load() }
 
-// take returns those whose time has come, empty if there are none yet, and nil if nothing is due.
+// take returns those whose time has come, empty if there are none yet. If nothing is due it is nil, and run sleeps.
 func (w *watch) take() []driver.Token {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.due) == 0 {
-		w.due = nil
+		w.due, w.awake = nil, false
 		return nil
 	}
 	now, tokens, n := time.Since(w.began), []driver.Token{}, 0
