@@ -25,7 +25,13 @@ type gates struct {
 
 	mu    sync.Mutex // protects all below, and the fields of each gate and waiter that say so
 	gates map[string]*gate
-	open  []*tenure // those that may be passed on, or could once, in the order in which their windows close
+	open  []window // those that are open, or were, in the order in which they close
+}
+
+// A window is the time in which a tenure may be passed on. It is open while the gate has the tenure.
+type window struct {
+	gate   *gate
+	tenure *tenure
 }
 
 // A gate is the local queue of one name. It exists while somebody waits or a tenure may be passed on.
@@ -222,7 +228,7 @@ func (g *gates) granted(w *waiter, t *tenure, now reading) {
 	if opens && !t.lost() { // else lose has looked here already, and would not look again
 		g.shut(q) // of a tenure that was taken from us, and that nobody here knows to be lost yet
 		q.tenure, q.closes = t, now.mono.Add(g.batch)
-		g.open = append(g.open, t)
+		g.open = append(g.open, window{q, t})
 	}
 	if w != nil {
 		g.unqueue(q, w)
@@ -286,8 +292,7 @@ func (g *gates) close(t *tenure) {
 // mutex.
 func (g *gates) sweep(now time.Time) {
 	for len(g.open) > 0 {
-		t := g.open[0]
-		if q := g.gates[t.claim.Name]; q != nil && q.tenure == t {
+		if q, t := g.open[0].gate, g.open[0].tenure; q.tenure == t {
 			if now.Before(q.closes) {
 				return
 			}
@@ -295,7 +300,7 @@ func (g *gates) sweep(now time.Time) {
 			g.advance(q)
 			g.tidy(t.claim.Name, q)
 		}
-		g.open[0] = nil
+		g.open[0] = window{}
 		g.open = g.open[1:]
 	}
 }
