@@ -19,7 +19,11 @@ func chart(w io.Writer, done []measured) {
 `, left+width+90, height)
 	y := 10
 	for _, m := range done {
-		fmt.Fprintf(w, `<text x="4" y="%d" font-weight="bold">%s (%s)</text>`+"\n", y+16, html.EscapeString(m.scenario.what), m.scenario.unit)
+		unit := m.scenario.unit
+		if !m.scenario.more {
+			unit += ", less is better"
+		}
+		fmt.Fprintf(w, `<text x="4" y="%d" font-weight="bold">%s (%s)</text>`+"\n", y+16, html.EscapeString(m.scenario.what), html.EscapeString(unit))
 		y += 24
 		most := 0.0
 		for _, r := range m.results {
