@@ -15,8 +15,9 @@
 //	redis://HOST1,HOST2/DB?master_set=NAME        Sentinels, and the name of the master: &sentinel_username=, &sentinel_password=
 //
 // valkey: and valkeys: are the same as redis: and rediss:. Further parameters: client_name, dial_timeout, write_timeout,
-// protocol=2, cluster=false, prefix, retention, push=false, tracking=false, wait_replicas, wait_timeout ([Options]); and lazy=true, to open one server without asking
-// whether it is there: the first step connects, without tracking, and each step tries again while that fails.
+// protocol=2, cluster=false, prefix, retention, push=false, tracking=false, wait_replicas, wait_timeout ([Options]);
+// and lazy=true, to open one server without asking whether it is there: the first step connects, without tracking,
+// and each step tries again while that fails.
 //
 // # What does the server need?
 //
@@ -36,10 +37,10 @@
 //
 // # What does a lock cost?
 //
-// Acquire, renew and release are a script each, in one round trip; those of goroutines that come at the same time share one. A name that is handed over costs the next one a
-// message, with the fence in it, and no request. A name that nobody waits for is one key of about 150 bytes; it is forgotten
-// a day after its last grant. A lease costs no goroutine and no connection; a driver has two connections to each server, one of
-// them for what the server says unasked.
+// Acquire, renew and release are a script each, in one round trip; those of goroutines that come at the same time share
+// one. A name that is handed over costs the next one a message, with the fence in it, and no request. A name that
+// nobody waits for is one key of about 150 bytes; it is forgotten a day after its last grant. A lease costs no goroutine
+// and no connection; a driver has two connections to each server, one of them for what the server says unasked.
 //
 // # When does a holder hear that it lost?
 //
