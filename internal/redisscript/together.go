@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,7 +39,13 @@ type step struct {
 	err      error
 	done     chan struct{} // holds one
 	late     *time.Timer   // stopped while nobody waits
+	fate     atomic.Int32  // sent or given up, whichever came first
 }
+
+const (
+	sent = 1 + iota
+	givenUp
+)
 
 func newTogether(s Sender, life context.Context) *together {
 	return &together{sender: s, life: life, free: sync.Pool{New: func() any {
@@ -57,6 +64,7 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 	}
 	s, _ := t.free.Get().(*step)
 	s.key, s.arg = key, arg
+	s.fate.Store(0)
 	t.mu.Lock()
 	t.next = append(t.next, s)
 	lead := !t.led
@@ -81,7 +89,8 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 	if deadline, ok := ctx.Deadline(); ok {
 		s.late.Reset(time.Until(deadline))
 	}
-	// Whoever gives up leaves s to the goroutine that sends it.
+	// Whoever gives up leaves s to the goroutine that sends it. If it has not yet, it does not: a claim that arrives after
+	// it was taken back would hold for a TTL.
 	select {
 	case <-s.done:
 		answer, err = s.answer, s.err
@@ -89,8 +98,10 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 		t.free.Put(s)
 		return answer, false, err
 	case <-s.late.C:
+		s.fate.CompareAndSwap(0, givenUp)
 		return 0, false, context.DeadlineExceeded
 	case <-driver.Canceled(ctx):
+		s.fate.CompareAndSwap(0, givenUp)
 		s.late.Stop()
 		return 0, false, ctx.Err()
 	}
@@ -100,6 +111,10 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 func (t *together) leave() { t.under.Add(-1) }
 
 func (t *together) send(all []*step) {
+	all = slices.DeleteFunc(all, func(s *step) bool { return !s.fate.CompareAndSwap(0, sent) })
+	if len(all) == 0 {
+		return
+	}
 	c := Call{Keys: make([]string, len(all)), Args: make([]string, len(all))}
 	for i, s := range all {
 		c.Keys[i], c.Args[i] = s.key, s.arg

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -135,6 +136,26 @@ func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
+	server := newHeldUp()
+	close(server.may)
+	to := newTogether(server, t.Context())
+	all := make([]*step, 3)
+	for i := range all {
+		all[i], _ = to.free.Get().(*step)
+	}
+	all[1].fate.Store(givenUp)
+	to.send(slices.Clone(all))
+	if n := <-server.sizes; n != 2 || len(all[0].done) != 1 || len(all[1].done) != 0 || len(all[2].done) != 1 {
+		t.Errorf("%d were sent, want all but the second", n)
+	}
+	all[0].fate.Store(givenUp)
+	to.send(all[:1])
+	if len(server.sizes) > 0 {
+		t.Error("nothing was sent, and a script was run")
+	}
 }
 
 func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
