@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,8 +51,7 @@ type Driver struct {
 	inbox  string
 	closed atomic.Bool
 
-	mu        sync.Mutex // protects the listeners; never held while one is called
-	listeners []*func(driver.Signal)
+	listeners driver.Listeners
 }
 
 // New makes a driver over a table. inbox is where this client's signals go: the table sends the signals of
@@ -216,32 +214,10 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 }
 
 // Listen implements driver.Signaler.
-func (d *Driver) Listen(f func(driver.Signal)) (stop func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.listeners = append(slices.Clip(d.listeners), &f) // Deliver may be reading the old one
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		var rest []*func(driver.Signal)
-		for _, l := range d.listeners {
-			if l != &f {
-				rest = append(rest, l)
-			}
-		}
-		d.listeners = rest
-	}
-}
+func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
 
 // Deliver hands a signal that came in for this driver's inbox to whoever listens.
-func (d *Driver) Deliver(s driver.Signal) {
-	d.mu.Lock()
-	listeners := d.listeners
-	d.mu.Unlock()
-	for _, f := range listeners {
-		(*f)(s)
-	}
-}
+func (d *Driver) Deliver(s driver.Signal) { d.listeners.Tell(s) }
 
 // Inbox is the address that New was given.
 func (d *Driver) Inbox() string { return d.inbox }

@@ -159,7 +159,7 @@ func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 	case void:
 		a.d.insist(i, a.lease(), a.claim.TTL)
 	case over && v.err == nil: // it waits, and has a vote that it does not know of
-		a.d.heard.say(driver.Signal{Kind: driver.Look, Token: a.claim.Token})
+		a.d.heard.Tell(driver.Signal{Kind: driver.Look, Token: a.claim.Token})
 	}
 }
 

@@ -42,7 +42,7 @@ type Driver struct {
 	closed bool
 	lanes  map[driver.Token]*lane
 	placed places
-	heard  listeners
+	heard  driver.Listeners
 	unhear []func() // stop listening to the nodes
 }
 

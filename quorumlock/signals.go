@@ -2,40 +2,13 @@ package quorumlock
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// listeners are those who hear our signals.
-type listeners struct {
-	mu  sync.Mutex // protects all; never held while one is called
-	all []*func(driver.Signal)
-}
-
 // Listen implements driver.Signaler.
-func (d *Driver) Listen(f func(driver.Signal)) (stop func()) {
-	l := &d.heard
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(slices.Clone(l.all), &f)
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.all = slices.DeleteFunc(slices.Clone(l.all), func(g *func(driver.Signal)) bool { return g == &f })
-	}
-}
-
-func (l *listeners) say(s driver.Signal) {
-	l.mu.Lock()
-	all := l.all
-	l.mu.Unlock()
-	for _, f := range all {
-		(*f)(s)
-	}
-}
+func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Listen(f) }
 
 // moment is how long "granted" from one node waits for those of the others.
 const moment = 3 * time.Millisecond
@@ -51,7 +24,7 @@ func (d *Driver) signaled(i int, s driver.Signal) {
 				p.mu.Unlock()
 			}
 		}
-		d.heard.say(s)
+		d.heard.Tell(s)
 		return
 	}
 	p := d.placed.find(s.Token)
@@ -78,7 +51,7 @@ func (d *Driver) weigh(p *place) {
 	p.mu.Unlock()
 	switch s {
 	case outcomeLook:
-		d.heard.say(driver.Signal{Kind: driver.Look, Token: c.Token})
+		d.heard.Tell(driver.Signal{Kind: driver.Look, Token: c.Token})
 	case outcomeGranted:
 		d.pass(p, c, votes)
 	}
@@ -157,7 +130,7 @@ func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
 	grant, agreed := d.agreed(votes)
 	if agreed && !counts(c) {
 		d.passed(p, votes, grant.Fence)
-		d.heard.say(driver.Signal{Kind: driver.Granted, Token: c.Token, Fence: grant.Fence, Run: grant.Run})
+		d.heard.Tell(driver.Signal{Kind: driver.Granted, Token: c.Token, Fence: grant.Fence, Run: grant.Run})
 		d.done(p)
 		return
 	}
@@ -181,7 +154,7 @@ func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
 			votes = nil
 		}
 		if d.passed(p, votes, grant.Fence) {
-			d.heard.say(said)
+			d.heard.Tell(said)
 		}
 		d.done(p)
 	})

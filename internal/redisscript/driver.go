@@ -251,7 +251,7 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 }
 
 // Listen implements driver.Signaler.
-func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.inbox.listen(f) }
+func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.inbox.listeners.Listen(f) }
 
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {

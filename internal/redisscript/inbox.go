@@ -3,7 +3,6 @@ package redisscript
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,8 +31,7 @@ type inbox struct {
 	shards map[uint16]*subscription
 	over   bool
 
-	listenersMu sync.Mutex // protects the list; never held while a listener is called
-	listeners   []*func(driver.Signal)
+	listeners driver.Listeners
 }
 
 // A subscription is to one channel, for as long as it is wanted.
@@ -166,7 +164,7 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 			}
 			s.settle()
 			if again {
-				b.deliver(driver.Signal{Kind: driver.Look}) // what was published in between is lost
+				b.listeners.Tell(driver.Signal{Kind: driver.Look}) // what was published in between is lost
 			}
 		}, func(message string) {
 			if signal, ok := readSignal(message); ok {
@@ -176,7 +174,7 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 				if signal.Kind == driver.Granted && b.hint {
 					signal = driver.Signal{Kind: driver.Look, Token: signal.Token}
 				}
-				b.deliver(signal)
+				b.listeners.Tell(signal)
 			}
 		})
 		if ctx.Err() != nil {
@@ -205,32 +203,6 @@ func (b *inbox) works() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.box == nil || !b.box.failed.Load()
-}
-
-func (b *inbox) listen(f func(driver.Signal)) (stop func()) {
-	b.listenersMu.Lock()
-	defer b.listenersMu.Unlock()
-	b.listeners = append(slices.Clip(b.listeners), &f) // deliver may be reading the old one
-	return func() {
-		b.listenersMu.Lock()
-		defer b.listenersMu.Unlock()
-		var rest []*func(driver.Signal)
-		for _, l := range b.listeners {
-			if l != &f {
-				rest = append(rest, l)
-			}
-		}
-		b.listeners = rest
-	}
-}
-
-func (b *inbox) deliver(s driver.Signal) {
-	b.listenersMu.Lock()
-	listeners := b.listeners
-	b.listenersMu.Unlock()
-	for _, f := range listeners {
-		(*f)(s)
-	}
 }
 
 // close ends all subscriptions, and waits until they have ended.

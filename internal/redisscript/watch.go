@@ -289,7 +289,7 @@ func (d *Driver) Invalidated(keys []string) {
 		return
 	}
 	if keys == nil {
-		d.inbox.deliver(driver.Signal{Kind: driver.Look})
+		d.inbox.listeners.Tell(driver.Signal{Kind: driver.Look})
 		return
 	}
 	for _, key := range keys {
@@ -302,6 +302,6 @@ func (d *Driver) Invalidated(keys []string) {
 // lost tells those who claimed these tokens that they may hold nothing any more: it is for them to check.
 func (d *Driver) lost(tokens []driver.Token) {
 	for _, t := range tokens {
-		d.inbox.deliver(driver.Signal{Kind: driver.Lost, Token: t})
+		d.inbox.listeners.Tell(driver.Signal{Kind: driver.Lost, Token: t})
 	}
 }

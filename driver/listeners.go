@@ -1,0 +1,34 @@
+package driver
+
+import (
+	"slices"
+	"sync"
+)
+
+// Listeners are those who hear the signals of one driver. The zero value has none.
+type Listeners struct {
+	mu  sync.Mutex // protects the list; never held while a listener is called
+	all []*func(Signal)
+}
+
+// Listen is what Signaler wants of it: f hears what is told from now on, until stop is called.
+func (l *Listeners) Listen(f func(Signal)) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(slices.Clone(l.all), &f) // Tell may be reading the old one
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.all = slices.DeleteFunc(slices.Clone(l.all), func(g *func(Signal)) bool { return g == &f })
+	}
+}
+
+// Tell hands a signal to each of them, in the order in which they came.
+func (l *Listeners) Tell(s Signal) {
+	l.mu.Lock()
+	all := l.all
+	l.mu.Unlock()
+	for _, f := range all {
+		(*f)(s)
+	}
+}

@@ -1,0 +1,47 @@
+package driver_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestListenersHearUntilTheyStop(t *testing.T) {
+	var l driver.Listeners
+	var heard []string
+	listen := func(who string) func() {
+		return l.Listen(func(driver.Signal) { heard = append(heard, who) })
+	}
+	stopA := listen("a")
+	stopB := listen("b")
+	l.Tell(driver.Signal{})
+	stopA()
+	stopA() // twice is no harm
+	l.Tell(driver.Signal{})
+	stopB()
+	l.Tell(driver.Signal{})
+	if want := []string{"a", "b", "b"}; !slices.Equal(heard, want) {
+		t.Errorf("%v heard, want %v", heard, want)
+	}
+}
+
+// A listener may listen, and stop, while it is told.
+func TestAListenerMayStopWhileItIsTold(t *testing.T) {
+	var l driver.Listeners
+	n := 0
+	var stop func()
+	stop = l.Listen(func(driver.Signal) {
+		n++
+		stop()
+		l.Listen(func(driver.Signal) { n += 10 })
+	})
+	l.Tell(driver.Signal{})
+	if n != 1 {
+		t.Errorf("%d after the first signal, want 1", n)
+	}
+	l.Tell(driver.Signal{})
+	if n != 11 {
+		t.Errorf("%d after the second, want 11", n)
+	}
+}
