@@ -22,7 +22,7 @@ type Options struct {
 	// costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is less.
 	WaitTTL time.Duration
 
-	// AttemptTimeout bounds one request to the backend. Default: a sixth of the lock's TTL, 3 s at most.
+	// AttemptTimeout bounds one request to the backend: 0 to 1 minute. Default: a sixth of the lock's TTL, 3 s at most.
 	AttemptTimeout time.Duration
 
 	// RideOut is how long a waiting claim bears a backend that fails before it says ErrUnavailable. Default
@@ -77,8 +77,10 @@ func (o *Options) settle() (settings, error) {
 	if err := driver.ValidateTTL("WaitTTL", s.WaitTTL); err != nil {
 		return s, err
 	}
-	if err := driver.ValidateDelay("AttemptTimeout", s.AttemptTimeout); err != nil {
-		return s, err
+	if s.AttemptTimeout < 0 || s.AttemptTimeout > driver.MaxAttempt {
+		return s, &InvalidError{
+			What: "AttemptTimeout", Problem: "is " + s.AttemptTimeout.String(), Allowed: "0 to " + driver.MaxAttempt.String(),
+		}
 	}
 	return s, s.owner.Validate()
 }

@@ -26,8 +26,13 @@ import (
 //   - fence = max(last fence of this name + 1, the backend's time in microseconds since 1970), in the same
 //     step as the grant. So fences rise even when the backend forgot the name.
 //   - Names are compared byte for byte.
-//   - ctx bounds the call. When it ends early, or on any error but those named here, the outcome is unknown:
-//     the caller asks again with the same token, or releases it.
+//   - ctx bounds the call: it returns as soon as ctx is over, whether or not the backend has answered. What is
+//     then still under way is the driver's to see to.
+//   - Every Acquire has an end, see [End]: it takes effect before that, by the backend's clock, or never. So a
+//     request that was overtaken, by its caller's patience or by another request, changes nothing when it arrives.
+//   - On any error but those named here the outcome is unknown. The caller asks again with the same token; or it
+//     releases the token, and if any Acquire with it was not answered, releases it once more when the latest of
+//     their ends has passed. One release is not enough: the Acquire that it takes back may be behind it.
 //   - Input that [Claim.Validate] refuses is answered with its error before anything is sent; after Close
 //     everything is answered with [ErrClosed]; trouble with the backend is an [*Error].
 type Driver interface {
@@ -41,6 +46,8 @@ type Driver interface {
 	// Whoever passes a name on (by Release, or by finding an expired holder) grants it to the head of the
 	// queue on the spot. Such a grant lasts as long as the place would have; the next Acquire or Renew makes it
 	// a TTL.
+	//
+	// A claim that arrives after its end is not granted, does not queue, and breaks nobody.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew makes leases last their TTL from now: it compares the token, then extends; it never creates a
@@ -51,7 +58,8 @@ type Driver interface {
 
 	// Release ends a lease, or leaves the queue, and passes the name on. It answers ErrNotHeld if the token
 	// neither holds nor waits (never held, released before, expired, broken). With l.Linger, the name stays
-	// held until that long after the grant, though no longer by this token.
+	// held until that long after the grant, though no longer by this token. With l.OnTime the release has an end,
+	// as an Acquire has.
 	Release(ctx context.Context, l Lease) error
 
 	// Entry reads one name, for people. What has expired is not shown. A name that was never locked, or was
@@ -134,11 +142,17 @@ type Claim struct {
 	// heeds it takes it for no more than MaxLead ahead of its own clock, so that no client can spoil the numbers for
 	// all. A claim that is granted later, from the queue, has no such wish.
 	MinFence uint64
+
+	// Ticket says when the claim came, in microseconds since 1970, so that the queues of a quorum's nodes stand in one
+	// order: it is put into the queue as if it had come then, but no more than MaxLead before it did, and never
+	// later. 0 means now. A claim that stands in the queue keeps its place, whatever the ticket of a repeat.
+	Ticket uint64
 }
 
 // MaxLead is how far ahead of the backend's clock Claim.MinFence may bring a fence. A run of MaxFences reaches a
 // quarter as far. What it costs: a backend that lost its data, and is back sooner than that, could grant a fence
-// that is no greater.
+// that is no greater. It is also how far Claim.Ticket counts, and how far the clocks of a backend's own nodes may
+// differ: a release that follows an Acquire's end is sent that much after it.
 const MaxLead = 250 * time.Millisecond
 
 // All is the weight of a claim that tolerates no other, and the limit of one that counts nobody.
@@ -157,6 +171,10 @@ type Lease struct {
 	Token  Token
 	TTL    time.Duration // for Renew: how long it shall last from now
 	Linger time.Duration // for Release: how long after the grant the name stays held, all the same; 0 is not
+
+	// OnTime, for Release: it takes effect before the end of its ctx, see End, or never. It is for a caller that may
+	// claim again with the same token, and must not have an old release end the new claim.
+	OnTime bool
 }
 
 // Entry is what a backend knows of one name, as people may see it: without tokens.
