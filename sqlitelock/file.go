@@ -19,15 +19,18 @@ import (
 // For the same reason nothing in this package ever opens an existing file but through SQLite.
 var making sync.Mutex
 
-// makeFile makes path an existing regular file, and returns its name without symbolic links: SQLite names the
-// companions after that.
-func makeFile(path string) (string, error) {
+// makeFile makes path an existing regular file, unless it must exist already, and returns its name without
+// symbolic links: SQLite names the companions after that.
+func makeFile(path string, mustExist bool) (string, error) {
 	if strings.ContainsRune(path, 0) || path == "" {
 		return "", &driver.InvalidError{What: "path", Problem: "is " + quote(path), Allowed: "the name of a file"}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", fileError(path, "", err)
+	}
+	if mustExist {
+		return existing(abs)
 	}
 	making.Lock()
 	defer making.Unlock()
@@ -44,6 +47,32 @@ func makeFile(path string) (string, error) {
 	case !errors.Is(err, fs.ErrExist):
 		return "", fileError(abs, "the file cannot be made: look at its folder's owner and mode, and whether the disk is full or mounted read-only", err)
 	}
+	return regular(abs)
+}
+
+// existing is for a caller who would rather have an error than a new file. An empty one has yet to become a
+// database, which is not for such a caller to do.
+func existing(abs string) (string, error) {
+	const hint = "is the path right? no lock was ever taken in it"
+	info, err := os.Stat(abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fileError(abs, hint, fs.ErrNotExist)
+	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
+		return "", fileError(abs, hint, emptyError{})
+	}
+	return regular(abs)
+}
+
+// emptyError says that there is a file, and no database in it.
+type emptyError struct{}
+
+func (emptyError) Error() string { return "the file is empty" }
+
+func (emptyError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// regular is the name of a regular file without symbolic links.
+func regular(abs string) (string, error) {
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
 		return "", fileError(abs, "", err)

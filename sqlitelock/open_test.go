@@ -2,7 +2,9 @@ package sqlitelock
 
 import (
 	"errors"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,7 +42,8 @@ func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
 	for _, raw := range []string{
 		"sqlite:", "sqlite://", "sqlite:///?poll=4ms&poll=5ms", "sqlite://locks.db", "sqlite://host/locks.db", "sqlite://user:secret@/locks.db",
 		"sqlite:/locks.db?mode=ro", "sqlite:/locks.db?Poll=4ms", "sqlite:/locks.db?poll=", "sqlite:/locks.db?poll=fast", "sqlite:/locks.db?poll=0",
-		"sqlite:/locks.db?poll=1h", "sqlite:/locks.db?retention=-1h", "sqlite:/locks.db#part", "sqlite:/locks.db?a;b",
+		"sqlite:/locks.db?poll=1h", "sqlite:/locks.db?create=", "sqlite:/locks.db?create=maybe",
+		"sqlite:/locks.db?retention=-1h", "sqlite:/locks.db#part", "sqlite:/locks.db?a;b",
 	} {
 		if d, err := driver.Open(ctx, raw); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v, %v", raw, d, err)
@@ -61,5 +64,31 @@ func TestAURLOpensTheFile(t *testing.T) {
 	}
 	if d, err := driver.Open(ctx, "sqlite:"+filepath.ToSlash(t.TempDir())); err == nil || d != nil {
 		t.Fatalf("a folder gave %v, %v", d, err)
+	}
+}
+
+// Who only looks must not take what a slip of the pen made for locks that nobody holds.
+func TestAFileThatMustExistIsNotMade(t *testing.T) {
+	folder := t.TempDir()
+	missing, empty := filepath.Join(folder, "a", "locks.db"), filepath.Join(folder, "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{missing, empty} {
+		d, err := driver.Open(ctx, "sqlite:"+filepath.ToSlash(path)+"?create=false")
+		if !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, driver.ErrUnavailable) || d != nil {
+			t.Errorf("%s: %v, %v", path, d, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Dir(missing)); err == nil {
+		t.Error("the folder was made")
+	}
+	if info, err := os.Stat(empty); err != nil || info.Size() > 0 {
+		t.Errorf("the empty file is %v, %v", info, err)
+	}
+	mustAcquire(t, open(t, empty, nil), mutex("job"))
+	d := open(t, empty, &Options{MustExist: true})
+	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
+		t.Error(err)
 	}
 }

@@ -80,6 +80,10 @@ type Options struct {
 	// average. Default: 4 ms; 1 ms to 1 s.
 	Poll time.Duration
 
+	// MustExist refuses to make the file, or to make a database of an empty one: for who only looks, and shall not
+	// take what a slip of the pen made for locks that nobody holds. The error Is fs.ErrNotExist.
+	MustExist bool
+
 	// Now is the clock that decides what has expired. All processes of a file need the same one, so this is
 	// for tests. Default: time.Now.
 	Now func() time.Time
@@ -92,7 +96,7 @@ type Driver struct {
 	table *table
 }
 
-// Open opens the file at path, and makes it if there is none. Its error is a [*driver.InvalidError] or a
+// Open opens the file at path, and makes it if there is none and it need not exist. Its error is a [*driver.InvalidError] or a
 // [*driver.Error]; ctx bounds only the opening.
 func Open(ctx context.Context, path string, o *Options) (*Driver, error) {
 	options, err := o.withDefaults()

@@ -41,7 +41,7 @@ type table struct {
 }
 
 func openTable(ctx context.Context, path string, o Options, inbox string) (*table, error) {
-	real, err := makeFile(path)
+	real, err := makeFile(path, o.MustExist)
 	if err != nil {
 		return nil, err
 	}
