@@ -22,7 +22,7 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	if ctx == nil {
 		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
 	}
-	cl, err := l.claim(weight, limit)
+	cl, err := l.claim(ctx, weight, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -40,13 +40,15 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	}
 	began := time.Now()
 	lease, err := c.obtain(ctx, cl, m)
-	if err == nil {
-		c.observer.acquired(lease, lease.begun.Sub(began))
-		if lease.early != nil {
-			c.observer.lost(lease, lease.early)
-		}
+	if err != nil {
+		c.observer.refused(cl, m, time.Since(began), err)
+		return nil, err
 	}
-	return lease, err
+	c.observer.acquired(lease, lease.begun.Sub(began))
+	if lease.early != nil {
+		c.observer.lost(lease, lease.early)
+	}
+	return lease, nil
 }
 
 // obtain gets a lease: from the backend, or passed on inside the process.
@@ -61,7 +63,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 		cl.Force = true
 	case waiting:
 		cl.Queue = true
-		w = c.gates.of(cl.Name).enter(ctx, cl)
+		w = c.gates.of(cl.Name).enter(cl)
 		if w.turn != nil {
 			if lease, err := c.awaitTurn(ctx, w); lease != nil || err != nil {
 				return lease, err
@@ -81,13 +83,13 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 		return nil, err
 	}
 	a.granted = true
-	return c.begin(ctx, w, t, now), nil
+	return c.begin(w, t, now), nil
 }
 
 // begin makes the first lease of a tenure. From here on it may be lost at any moment.
-func (c *Client) begin(ctx context.Context, w *waiter, t *tenure, now reading) *Lease {
+func (c *Client) begin(w *waiter, t *tenure, now reading) *Lease {
 	look := c.inboxes.of(t.claim.Token).hold(t.claim, t)
-	lease := t.grant(ctx, now)
+	lease := t.grant(now)
 	c.gates.of(t.claim.Name).granted(w, t, now)
 	if look {
 		c.renewer.check(t)
@@ -198,7 +200,7 @@ func (a *attempts) judge(sent reading, err error) error {
 			return held
 		}
 		if a.held == nil || a.held.Position != held.Position {
-			c.observer.waiting(held)
+			c.observer.waiting(cl, held)
 			a.polls = 0
 		}
 		a.held, a.placed, a.fails = held, sent, 0
@@ -218,7 +220,7 @@ func (a *attempts) judge(sent reading, err error) error {
 		return gaveUp(a.ctx, cl.Name, a.why())
 	}
 	err = unavailable(c.backend, "acquire", cl.Name, err)
-	c.observer.trouble("acquire", cl.Name, 1, err)
+	c.observer.trouble(cl.event(cl.ctx), "acquire", 1, err)
 	if a.w == nil {
 		c.undo(cl)
 		return err

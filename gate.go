@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -50,9 +49,8 @@ type gate struct {
 
 // A waiter is a claim in the local queue.
 type waiter struct {
-	claim  *claim
-	values context.Context // for the lease, if one is passed on
-	since  time.Time       // when it came, if it had to wait for its turn
+	claim *claim
+	since time.Time // when it came, if it had to wait for its turn
 
 	// Protected by gates.mu.
 	state waiterState
@@ -73,8 +71,8 @@ const (
 )
 
 // enter puts a claim at the end of the queue. If it stands in the asking state, its turn has come already.
-func (g *gates) enter(ctx context.Context, c *claim) *waiter {
-	w := &waiter{claim: c, values: ctx}
+func (g *gates) enter(c *claim) *waiter {
+	w := &waiter{claim: c}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q := g.at(c.Name)
@@ -261,7 +259,7 @@ func (g *gates) pass(t *tenure) bool {
 		return false
 	}
 	if w := q.first(); w != nil && g.passable(q, w) {
-		if l := t.pass(w.values, t.c.now()); l != nil {
+		if l := t.pass(w.claim, t.c.now()); l != nil {
 			g.unqueue(q, w)
 			w.state, w.lease = passed, l
 			close(w.turn)

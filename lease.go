@@ -15,10 +15,10 @@ import (
 // instant before. What no lock can stop is a write that is already on its way, or a process that is paused
 // between Err and the write: send the Fence along and have the resource refuse a smaller one.
 type Lease struct {
-	t      *tenure
-	fence  uint64
-	values context.Context // of the acquire call: its values are wanted, for traces, but not its end
-	begun  time.Time
+	t     *tenure
+	claim *claim // the call that got it; not t's if the tenure was passed on
+	fence uint64
+	begun time.Time
 
 	once   sync.Once // of Release
 	answer error     // what Release said
@@ -58,30 +58,30 @@ func newTenure(c *Client, cl *claim, since reading, tm term, fence uint64, run i
 }
 
 // grant makes the next lease of the tenure. For the first one the caller has looked at the term.
-func (t *tenure) grant(values context.Context, now reading) *Lease {
+func (t *tenure) grant(now reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.another(values, now)
+	return t.another(t.claim, now)
 }
 
 // pass makes another lease of the tenure, whose last one was released; or nil if it is not good for that. It
 // is one step, so that Close finds it either passed on or given back.
-func (t *tenure) pass(values context.Context, now reading) *Lease {
+func (t *tenure) pass(cl *claim, now reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone != nil || t.next >= t.end || !t.term.fresh(now) {
 		return nil
 	}
-	return t.another(values, now)
+	return t.another(cl, now)
 }
 
-// another is the next lease. The caller holds the mutex.
-func (t *tenure) another(values context.Context, now reading) *Lease {
+// another is the next lease, for a claim. The caller holds the mutex.
+func (t *tenure) another(cl *claim, now reading) *Lease {
 	l := &t.first
 	if l.t != nil { // it had its time, and its user may still look at it
 		l = &Lease{}
 	}
-	l.t, l.fence, l.values, l.begun = t, t.next, values, now.mono
+	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.mono
 	t.next++
 	if t.gone != nil { // already: Close, or a break, was quicker
 		l.over, l.early = t.gone, t.gone
@@ -96,6 +96,16 @@ func (t *tenure) lost() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.gone != nil
+}
+
+// whose is the claim that has the lease now, or that began the tenure.
+func (t *tenure) whose() *claim {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lease != nil {
+		return t.lease.claim
+	}
+	return t.claim
 }
 
 func (t *tenure) givenBack() bool {
@@ -135,7 +145,7 @@ func (l *Lease) Context() context.Context {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(l.values), fenceKey{}, l.fence))
+		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(l.claim.ctx), fenceKey{}, l.fence))
 		if l.over != nil {
 			l.cancel(l.over)
 		}

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"maps"
 	"time"
 
@@ -25,6 +26,8 @@ func (c *Client) lock(name string, options []Option) lock {
 // A claim is one call of Lock or TryLock: what the backend is asked for, and what only this process knows.
 type claim struct {
 	driver.Claim
+	ctx     context.Context // of the call: a lease has its values, but not its end
+	id      uint64          // for the Observer, 0 without one
 	margin  time.Duration
 	atLeast time.Duration
 	maxHold time.Duration
@@ -33,14 +36,17 @@ type claim struct {
 }
 
 // claim makes a new claim on the lock, checked, with a token of its own.
-func (l *lock) claim(weight, limit int) (*claim, error) {
+func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	o, s := &l.o, &l.c.settings
 	c := &claim{
 		Claim: driver.Claim{
 			Name: l.name, Token: driver.NewToken(), Owner: s.owner, Weight: weight, Limit: limit,
 			TTL: o.ttl, WaitTTL: min(s.WaitTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
 		},
-		margin: o.margin, atLeast: o.atLeast, maxHold: o.maxHold,
+		ctx: ctx, margin: o.margin, atLeast: o.atLeast, maxHold: o.maxHold,
+	}
+	if l.c.observer != nil {
+		c.id = newClaimID()
 	}
 	if len(o.labels) > 0 {
 		labels := maps.Clone(s.Labels)

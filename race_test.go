@@ -14,12 +14,12 @@ import (
 func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := 0
-		c, err := New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(*Lease, *LostError) { said++ }}})
+		c, err := New(memlock.New(nil), &Options{Observer: &Observer{Lost: func(LostEvent) { said++ }}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close(context.Background())
-		cl, err := c.Mutex("x").claim(driver.All, driver.All)
+		cl, err := c.Mutex("x").claim(context.Background(), driver.All, driver.All)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +30,7 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 		}
 		c.renewer.add(tn, now)
 		tn.lose(LostError{Reason: ReasonExpired})
-		lease := c.begin(context.Background(), nil, tn, now)
+		lease := c.begin(nil, tn, now)
 		if lease.Err() == nil || lease.early == nil || said != 0 {
 			t.Errorf("the lease says %v, and its loss is not still to be said", lease.Err())
 		}
@@ -60,7 +60,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- c.Close(context.Background()) }()
 		synctest.Wait()
-		if err := lease.t.giveBack(context.Background(), c.now().mono, lease.fence); err != nil {
+		if err := lease.t.giveBack(context.Background(), c.now().mono, lease); err != nil {
 			t.Errorf("the release says %v", err)
 		}
 		c.calls.leave()

@@ -21,6 +21,9 @@ func (l *Lease) Release(ctx context.Context) error {
 }
 
 func (l *Lease) release(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	t, c := l.t, l.t.c
 	if c.calls.enter() {
 		defer c.calls.leave() // Close waits for us
@@ -35,19 +38,16 @@ func (l *Lease) release(ctx context.Context) error {
 		return lost
 	}
 	if c.gates.of(t.claim.Name).pass(t) {
-		c.observer.released(l, nil)
+		c.observer.released(ctx, l, nil)
 		return nil
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	err := t.giveBack(ctx, now.mono, l.fence)
-	c.observer.released(l, err)
+	err := t.giveBack(ctx, now.mono, l)
+	c.observer.released(ctx, l, err)
 	return err
 }
 
 // giveBack ends the tenure in the backend.
-func (t *tenure) giveBack(ctx context.Context, sent time.Time, fence uint64) error {
+func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	c := t.c
 	c.renewer.remove(t)
 	c.inboxes.of(t.claim.Token).remove(t.claim)
@@ -61,11 +61,11 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, fence uint64) err
 		return nil
 	case errors.Is(err, driver.ErrNotHeld):
 		lost := notHeld(sent, err)
-		lost.Name, lost.Fence = t.claim.Name, fence
+		lost.Name, lost.Fence = t.claim.Name, l.fence
 		return &lost
 	}
 	err = unavailable(c.backend, "release", t.claim.Name, err)
-	c.observer.trouble("release", t.claim.Name, 1, err)
+	c.observer.trouble(l.claim.event(context.WithoutCancel(ctx)), "release", 1, err)
 	if !errors.Is(err, ErrClosed) {
 		c.insist(t.last(), t.claim.TTL)
 	}
@@ -95,7 +95,7 @@ func (c *Client) insist(l driver.Lease, ttl time.Duration) {
 			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, ErrClosed) || permanent(err) {
 				return
 			}
-			c.observer.trouble("release", l.Name, 1, unavailable(c.backend, "release", l.Name, err))
+			c.observer.trouble(aboutMany(l.Name), "release", 1, unavailable(c.backend, "release", l.Name, err))
 			pause := time.NewTimer(retryIn(n, ttl))
 			select {
 			case <-pause.C:

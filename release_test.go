@@ -272,11 +272,11 @@ func TestObserverHearsEverything(t *testing.T) {
 			heard[what]++
 		}
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
-			Waiting:  func(h *pawl.HeldError) { note("waiting") },
-			Acquired: func(_ *pawl.Lease, waited time.Duration) { note("acquired after " + waited.String()) },
-			Released: func(_ *pawl.Lease, held time.Duration, err error) { note("released after " + held.String()) },
-			Lost:     func(_ *pawl.Lease, err *pawl.LostError) { note("lost: " + err.Reason.String()) },
-			Trouble:  func(op, name string, n int, err error) { note("trouble: " + op) },
+			Waiting:  func(pawl.WaitingEvent) { note("waiting") },
+			Acquired: func(e pawl.AcquiredEvent) { note("acquired after " + e.Waited.String()) },
+			Released: func(e pawl.ReleasedEvent) { note("released after " + e.Held.String()) },
+			Lost:     func(e pawl.LostEvent) { note("lost: " + e.Err.Reason.String()) },
+			Trouble:  func(e pawl.TroubleEvent) { note("trouble: " + e.Op) },
 		}})
 		other, _ := w.client(nil)
 		held := must(t)(other.Mutex("x").Lock(background))

@@ -269,7 +269,7 @@ func (r *renewer) renew(batch []*tenure) {
 	}
 	if err != nil {
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
-		c.observer.trouble("renew", leases[0].Name, len(batch), err)
+		c.observer.trouble(about(batch), "renew", len(batch), err)
 	}
 	now := c.now()
 	for i, t := range batch {
@@ -279,6 +279,14 @@ func (r *renewer) renew(batch []*tenure) {
 		}
 		r.answered(t, sent, now, leases[i].TTL, answer)
 	}
+}
+
+// about is what the Observer is told a renewal is about: the lease, if it is one.
+func about(batch []*tenure) Event {
+	if len(batch) > 1 {
+		return aboutMany(batch[0].claim.Name)
+	}
+	return batch[0].whose().later()
 }
 
 // answered deals with the answer to one renewal.

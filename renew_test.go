@@ -131,7 +131,7 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 func TestLostIsSaidOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var said atomic.Int32
-		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{Lost: func(*pawl.Lease, *pawl.LostError) { said.Add(1) }}})
+		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{Lost: func(pawl.LostEvent) { said.Add(1) }}})
 		lease := must(t)(c.Mutex("x").Lock(background))
 		f.down()
 		time.Sleep(27*time.Second - time.Nanosecond)

@@ -183,18 +183,18 @@ func (f *runFlags) options(v *voice) *pawl.Options {
 	if f.verbose {
 		waited := false
 		o.Observer = &pawl.Observer{
-			Waiting: func(held *pawl.HeldError) {
+			Waiting: func(e pawl.WaitingEvent) {
 				waited = true
-				v.say("waiting: %s", bare(held))
+				v.say("waiting: %s", bare(e.Held))
 			},
-			Acquired: func(l *pawl.Lease, took time.Duration) {
+			Acquired: func(e pawl.AcquiredEvent) {
 				if waited {
-					v.say("acquired %q after %v (fence %d)", l.Name(), brief(took), l.Fence())
+					v.say("acquired %q after %v (fence %d)", e.Name, brief(e.Waited), e.Lease.Fence())
 				}
 			},
-			Trouble: func(op, _ string, _ int, err error) {
-				if op == "acquire" { // later on there is a child to look after, and a terminal may be slow
-					v.say("%s", bare(err))
+			Trouble: func(e pawl.TroubleEvent) {
+				if e.Op == "acquire" { // later on there is a child to look after, and a terminal may be slow
+					v.say("%s", bare(e.Err))
 				}
 			},
 		}

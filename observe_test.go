@@ -1,0 +1,134 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// A told is one thing that an Observer was told, in the order of the telling.
+type told struct {
+	what string
+	pawl.Event
+	err error
+}
+
+// A listener is an Observer that keeps all that it is told.
+type listener struct {
+	mu  sync.Mutex
+	all []told
+}
+
+func (l *listener) hear(what string, e pawl.Event, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, told{what, e, err})
+}
+
+func (l *listener) heard() []told {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]told(nil), l.all...)
+}
+
+// count is how many events there were of a kind.
+func (l *listener) count(what string) int {
+	n := 0
+	for _, t := range l.heard() {
+		if t.what == what {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *listener) observer() *pawl.Observer {
+	return &pawl.Observer{
+		Waiting:  func(e pawl.WaitingEvent) { l.hear("waiting", e.Event, e.Held) },
+		Refused:  func(e pawl.RefusedEvent) { l.hear("refused", e.Event, e.Err) },
+		Acquired: func(e pawl.AcquiredEvent) { l.hear("acquired", e.Event, nil) },
+		Released: func(e pawl.ReleasedEvent) { l.hear("released", e.Event, e.Err) },
+		Lost:     func(e pawl.LostEvent) { l.hear("lost", e.Event, e.Err) },
+		Trouble:  func(e pawl.TroubleEvent) { l.hear("trouble", e.Event, e.Err) },
+	}
+}
+
+type spanKey struct{}
+
+func span(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
+
+// What a trace needs: whose call it was, and which events are of one claim.
+func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		heard := &listener{}
+		c, f := w.client(&pawl.Options{Observer: heard.observer()})
+		first := must(t)(c.Mutex("x").Lock(span("first")))
+		time.AfterFunc(time.Second, func() { _ = first.Release(span("release")) })
+		ctx, cancel := context.WithCancel(span("second"))
+		must(t)(c.Mutex("x").Lock(ctx))
+		cancel()
+		time.Sleep(time.Second)
+		f.down()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+
+		type key struct{ what, span string }
+		ids := map[key]uint64{}
+		for _, e := range heard.heard() {
+			if e.Name != "x" || e.Claim == 0 {
+				t.Errorf("%s: name %q, claim %d", e.what, e.Name, e.Claim)
+			}
+			if e.what == "lost" && e.Ctx.Err() != nil {
+				t.Errorf("%s comes with a ctx that is over", e.what)
+			}
+			s, _ := e.Ctx.Value(spanKey{}).(string)
+			ids[key{e.what, s}] = e.Claim
+		}
+		a, b := ids[key{"acquired", "first"}], ids[key{"acquired", "second"}]
+		if a == b {
+			t.Error("two claims have one id")
+		}
+		for k, id := range map[key]uint64{
+			{"released", "release"}: a, {"waiting", "second"}: b, {"trouble", "second"}: b, {"lost", "second"}: b,
+		} {
+			if ids[k] != id || id == 0 {
+				t.Errorf("%v is of claim %d, want %d; heard %v", k, ids[k], id, ids)
+			}
+		}
+	})
+}
+
+func TestSkippedRunsCanBeCounted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var refused []pawl.RefusedEvent
+		c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{
+			Refused: func(e pawl.RefusedEvent) { refused = append(refused, e) },
+		}})
+		other, _ := w.client(nil)
+		held := must(t)(other.Mutex("x").Lock(background))
+		err := c.Mutex("x").TryDo(span("run"), func(context.Context) error { return nil })
+		isError(t, err, pawl.ErrHeld)
+		if len(refused) != 1 || !refused[0].Try || !errors.Is(refused[0].Err, pawl.ErrHeld) || refused[0].Name != "x" ||
+			refused[0].Claim == 0 || refused[0].Ctx.Value(spanKey{}) != "run" {
+			t.Fatalf("told %+v", refused)
+		}
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		_, err = c.Mutex("x").Lock(ctx)
+		isError(t, err, context.DeadlineExceeded)
+		if len(refused) != 2 || refused[1].Try || refused[1].Err != err || refused[1].Waited != time.Second {
+			t.Fatalf("told %+v", refused)
+		}
+		synctest.Wait() // its place in the queue is given back
+		noError(t, held.Release(background))
+		noError(t, c.Mutex("x").TryDo(background, func(context.Context) error { return nil }))
+		if len(refused) != 2 {
+			t.Errorf("a run that was not skipped was told as one: %+v", refused[2])
+		}
+	})
+}
