@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -88,10 +89,13 @@ func (e *LostError) Error() string {
 		s += " by " + e.By.String()
 	}
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s += ": " + bare(e.Err)
 	}
 	return s
 }
+
+// bare is an error inside another: "pawl: " is said once.
+func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
 // waitError ends a wait whose ctx ended. It Is the ctx's error, and also what stood in the way, if that is
 // known: ErrHeld or ErrUnavailable.
@@ -104,7 +108,7 @@ type waitError struct {
 func (e *waitError) Unwrap() []error { return []error{e.ctx, e.why} }
 
 func (e *waitError) Error() string {
-	return fmt.Sprintf("pawl: gave up waiting for %q: %v: %v", e.name, e.ctx, e.why)
+	return fmt.Sprintf("pawl: gave up waiting for %q: %v: %v", e.name, e.ctx, bare(e.why))
 }
 
 // gaveUp is the error of a wait that ctx ended. Cancelling is the caller's own decision and is answered with

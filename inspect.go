@@ -63,7 +63,23 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 	if !ok {
 		return c.unsupported("break a lease")
 	}
-	return c.said("break", name, b.Break(ctx, name, fence, delay, c.settings.owner))
+	err := b.Break(ctx, name, fence, delay, c.settings.owner)
+	if errors.Is(err, ErrNotHeld) {
+		return &noLeaseError{name, fence}
+	}
+	return c.said("break", name, err)
+}
+
+// noLeaseError is ErrNotHeld for Break, whose caller has a fence, and no token.
+type noLeaseError struct {
+	name  string
+	fence uint64
+}
+
+func (e *noLeaseError) Is(target error) bool { return target == ErrNotHeld }
+
+func (e *noLeaseError) Error() string {
+	return fmt.Sprintf("pawl: no lease of %q has the fence %d", e.name, e.fence)
 }
 
 // Diagnose examines the backend's settings, and what this client may do there: what a careful operator would change,

@@ -91,7 +91,7 @@ func (e *BrokenError) Error() string { return "pawl: broken by " + e.By.String()
 // InvalidError refuses input before anything is sent. It Is ErrInvalid.
 type InvalidError struct {
 	What    string // "name", "TTL", ...
-	Problem string // what was wrong with it
+	Problem string // what was wrong with it, to be read after What: "is 1ms"
 	Allowed string // what would have been right
 }
 
@@ -99,7 +99,7 @@ type InvalidError struct {
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 func (e *InvalidError) Error() string {
-	return fmt.Sprintf("pawl: invalid %s: %s; allowed: %s", e.What, e.Problem, e.Allowed)
+	return fmt.Sprintf("pawl: %s %s; allowed: %s", e.What, e.Problem, e.Allowed)
 }
 
 // Error is trouble with the backend. It Is ErrUnavailable, and the backend's own error is inside.
@@ -123,7 +123,7 @@ func (e *Error) Error() string {
 	if e.Name != "" {
 		s += fmt.Sprintf(" %q", e.Name)
 	}
-	s += ": " + e.Err.Error()
+	s += ": " + strings.TrimPrefix(e.Err.Error(), "pawl: ") // once is enough
 	if e.Hint != "" {
 		s += " (" + e.Hint + ")"
 	}

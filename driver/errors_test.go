@@ -28,13 +28,16 @@ func TestMessages(t *testing.T) {
 		`pawl: "job" is closed for another 5s, because its last holder did not release it`: &driver.HeldError{
 			Name: "job", ClosedFor: 5 * time.Second,
 		},
-		`pawl: "job" is waited for by others; place 2 in the queue`:                    &driver.HeldError{Name: "job", Position: 2},
-		`pawl: broken by web-3:4711 job=42`:                                            &driver.BrokenError{By: anna},
-		`pawl: broken by somebody`:                                                     &driver.BrokenError{},
-		`pawl: invalid TTL: is 1ms; allowed: 10ms to 720h (30 days)`:                   driver.ValidateTTL("TTL", time.Millisecond),
-		`pawl: invalid name: is empty; allowed: 1 to 255 bytes`:                        driver.ValidateName(""),
-		`pawl: invalid name: "a\x00" has a control character at byte 1; allowed: none`: driver.ValidateName("a\x00"),
-		`pawl: invalid name: "\xff" is not UTF-8 at byte 0; allowed: valid UTF-8`:      driver.ValidateName("\xff"),
+		`pawl: "job" is waited for by others; place 2 in the queue`:                                       &driver.HeldError{Name: "job", Position: 2},
+		`pawl: broken by web-3:4711 job=42`:                                                               &driver.BrokenError{By: anna},
+		`pawl: broken by somebody`:                                                                        &driver.BrokenError{},
+		`pawl: TTL is 1ms; allowed: 10ms to 720h (30 days)`:                                               driver.ValidateTTL("TTL", time.Millisecond),
+		`pawl: name is empty; allowed: 1 to 255 bytes`:                                                    driver.ValidateName(""),
+		`pawl: name "a\x00" has a control character at byte 1; allowed: UTF-8 without control characters`: driver.ValidateName("a\x00"),
+		`pawl: name "\xff" is not UTF-8 at byte 0; allowed: UTF-8 without control characters`:             driver.ValidateName("\xff"),
+		`pawl: quorum: acquire "job": redis: acquire: EOF`: &driver.Error{
+			Backend: "quorum", Op: "acquire", Name: "job", Err: &driver.Error{Backend: "redis", Op: "acquire", Err: io.EOF},
+		},
 		`pawl: sqlite /tmp/x.db: acquire "job": EOF`: &driver.Error{
 			Backend: "sqlite /tmp/x.db", Op: "acquire", Name: "job", Err: io.EOF,
 		},

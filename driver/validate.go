@@ -35,10 +35,10 @@ func ValidateName(name string) error {
 		}
 		r, size := utf8.DecodeRuneInString(name[i:])
 		if r == utf8.RuneError && size == 1 {
-			return invalid("name", fmt.Sprintf("%q is not UTF-8 at byte %d", name, i), "valid UTF-8")
+			return invalid("name", fmt.Sprintf("%q is not UTF-8 at byte %d", name, i), "UTF-8 without control characters")
 		}
 		if unicode.IsControl(r) {
-			return invalid("name", fmt.Sprintf("%q has a control character at byte %d", name, i), "none")
+			return invalid("name", fmt.Sprintf("%q has a control character at byte %d", name, i), "UTF-8 without control characters")
 		}
 		i += size
 	}

@@ -145,10 +145,10 @@ func (d *Driver) reach(all []*visit) (found []driver.Finding) {
 			if advice == "" {
 				advice = "see the server's documentation for this error: asking again will not help"
 			}
-			found = append(found, driver.Finding{Severity: "error", Subject: v.name(), Detail: "it refuses, and has no vote: " + v.err.Error(), Advice: advice})
+			found = append(found, driver.Finding{Severity: "error", Subject: v.name(), Detail: "it refuses, and has no vote: " + bare(v.err), Advice: advice})
 			continue
 		}
-		silent = append(silent, fmt.Sprintf("%s: %v", v.name(), v.err))
+		silent = append(silent, v.name()+": "+bare(v.err))
 	}
 	if without == 0 {
 		return nil

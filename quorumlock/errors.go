@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -19,7 +20,7 @@ func trouble[T any](ctx context.Context, d *Driver, op, name string, votes []vot
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var causes []error
+	var failures causes
 	failed, permanent := 0, true
 	for i, v := range votes {
 		switch {
@@ -33,11 +34,37 @@ func trouble[T any](ctx context.Context, d *Driver, op, name string, votes []vot
 		failed++
 		e, ok := errors.AsType[*driver.Error](v.err)
 		permanent = permanent && ok && e.Permanent
-		causes = append(causes, fmt.Errorf("node %d: %w", i+1, v.err))
+		failures = append(failures, &cause{i + 1, v.err})
 	}
 	return &driver.Error{
 		Backend: d.Properties().Backend, Op: op, Name: name, Permanent: permanent && failed > 0,
 		Hint: fmt.Sprintf("%d of %d nodes failed, %d are needed", failed, len(d.nodes), d.majority),
-		Err:  errors.Join(causes...),
+		Err:  failures,
 	}
 }
+
+// causes are what several nodes failed with, in one line.
+type causes []error
+
+func (c causes) Unwrap() []error { return c }
+
+func (c causes) Error() string {
+	var all []string
+	for _, err := range c {
+		all = append(all, err.Error())
+	}
+	return strings.Join(all, "; ")
+}
+
+// cause is what one node failed with.
+type cause struct {
+	node int
+	err  error
+}
+
+func (c *cause) Unwrap() error { return c.err }
+
+func (c *cause) Error() string { return fmt.Sprintf("node %d: %s", c.node, bare(c.err)) }
+
+// bare is an error inside another: "pawl: " is said once.
+func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }

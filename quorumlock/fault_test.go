@@ -118,6 +118,9 @@ func TestAMajorityThatIsDown(t *testing.T) {
 					if errors.Is(err, driver.ErrUnavailable) && (name == "Down" && !errors.Is(err, errDown) || !strings.Contains(err.Error(), "node 2")) {
 						t.Errorf("Acquire: %v; want the causes, and the nodes", err)
 					}
+					if text := err.Error(); errors.Is(err, driver.ErrUnavailable) && (strings.Count(text, "pawl: ") != 1 || strings.Contains(text, "\n")) {
+						t.Errorf("Acquire: %q; want one line, and pawl once", text)
+					}
 				}
 				spoil(lines[0], false)
 				spoil(lines[1], false)
