@@ -14,8 +14,8 @@ import (
 // What a user needs, as docs/backends.md says. What comes after the first line can be left out, and then that ability
 // is missing: push, tracking, listing, the doctor.
 const (
-	rights = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +set +getex +unlink +pexpire " +
-		"+hget +hset +hdel +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore"
+	rights = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +set +getex +unlink +pexpire +pttl " +
+		"+hget +hset +hdel +hlen +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore"
 	rightsToPush   = "&pawl:* +subscribe +unsubscribe +publish"
 	rightsToTrack  = "+client|tracking +client|caching +exists"
 	rightsToList   = "+scan"

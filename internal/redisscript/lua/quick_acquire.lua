@@ -16,8 +16,10 @@ local function quick_acquire(S, s, now, arg)
   fence = first + run - 1
   if fence >= 4503599627370496 then return 0 end
   local r
-  if till < now + keep then
-    till = now + keep + keep / 8
+  local least = now + keep -- as in grant: it is remembered until the clock has passed its fence, too
+  if least < fence then least = fence end
+  if till < least then
+    till = math.ceil(least + keep / 8)
     local state = pack('>BBdddddc0', 161, 1, fence, 0, till, now + ttl, now, arg:sub(at - 4))
     r = redis.pcall('SET', S, state, 'PX', math.ceil((till - now) / 1000))
   else

@@ -34,11 +34,13 @@ if s then
   local v, f, at
   v, f, fence, closed, till, at = unpack('>BBddd', s)
   if v ~= 161 or f > 3 then damaged('the state is of another version') end
+  till = math.ceil(till) -- it was not always a whole number
   if not (sane(fence, WAITS) and sane(closed, NEVER) and sane(till, NEVER)) then damaged('a number is out of range') end
   more = f >= 2
   if more then
     if #s < at + 31 then damaged('the state is too short') end
     kept, held, holders, broken, soonest, at = unpack('>ddI4I4d', s, at)
+    kept = math.ceil(kept)
     if not (sane(kept, NEVER) and sane(held, NEVER) and soonest < NEVER) or held < holders then damaged('a number is out of range') end
   end
   if f % 2 == 1 then
@@ -76,9 +78,14 @@ local function detail(id)
   return rec, expires
 end
 
+local joined = false -- somebody was put into D, L and E
 local function put(id, score, rec, expires)
   details()
-  if size == 0 then call('UNLINK', D, L, E) end -- what is left if somebody deleted the name, but not all of it
+  if size == 0 then
+    call('UNLINK', D, L, E) -- what is left if somebody deleted the name, but not all of it
+    kept = 0
+  end
+  joined = true
   if size == 0 or expires < soonest then soonest, changed = expires, true end
   call('HSET', D, id, rec)
   call('ZADD', E, expires, id)
@@ -98,7 +105,7 @@ end
 -- raise makes all of it stay until then, and somewhat longer, so that it is seldom done. It is never lowered.
 local raised = false
 local function raise(instant)
-  if instant > till then till, raised, changed = instant + keep / 8, true, true end
+  if instant > till then till, raised, changed = math.ceil(instant + keep / 8), true, true end
 end
 
 -- signal tells who stands behind a claim: 'who' begins with where it listens. Nothing depends on its arrival, so
@@ -182,6 +189,9 @@ end
 
 local function save()
   if more ~= (size > 0) then changed = true end
+  if joined and size > 0 and not (kept >= till and call('HLEN', D) == size and call('ZCARD', E) == size) then
+    kept = 0 -- one that somebody deleted was made anew, and nothing says how long it is kept
+  end
   if size > 0 and kept < till then
     kept, changed = till + 3600000000, true -- an hour more, so that this is done about once an hour
     local ms = string.format('%d', math.ceil((kept - now) / 1000))

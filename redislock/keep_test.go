@@ -1,0 +1,142 @@
+package redislock_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// lasts is how much longer a key lasts: 0 without an end, -1 if it is not there.
+func lasts(t *testing.T, server *redistest.Server, key string) time.Duration {
+	t.Helper()
+	ms, err := strconv.Atoi(strings.Trim(server.Do("PTTL", key), ":\r\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch ms {
+	case -1:
+		return 0
+	case -2:
+		return -1
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Long runs bring a fence ahead of the clock. A name that was forgotten then would begin again at the clock, below it.
+func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr+"?retention=1m")
+	var last uint64
+	for range 2000 {
+		c := mutex("job")
+		c.Fences = driver.MaxFences
+		g := gets(t, d, c)
+		last = g.Fence + uint64(g.Run) - 1
+		releases(t, d, c)
+	}
+	ahead := time.Until(time.UnixMicro(int64(last)))
+	if ahead < time.Minute+10*time.Second {
+		t.Fatalf("the fence is ahead by %v, which shows nothing", ahead)
+	}
+	if kept := lasts(t, server, "pawl:{job}s"); kept < ahead-time.Second {
+		t.Errorf("it is remembered for %v, with a fence that is %v ahead", kept, ahead)
+	}
+}
+
+// An eighth of what is remembered need not be a whole number of microseconds, and the scripts refuse one that is none.
+func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr+"?retention=90.000004s")
+	for what, ttl := range map[string]time.Duration{"by the TTL": 168*time.Hour + 3*time.Microsecond, "by the retention": time.Second} {
+		c, waiter := mutex(what), queued(what)
+		c.TTL = ttl
+		gets(t, d, c)
+		if _, err := d.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("%s: %v; want ErrHeld", what, err)
+		}
+		renews(t, d, c)
+		releases(t, d, c)
+		gets(t, d, waiter)
+		releases(t, d, waiter)
+		gets(t, d, reader(what))
+	}
+}
+
+// What was stored so by an older version is accepted.
+func TestWhatIsRememberedUntilAFractionIsAccepted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	state := []byte{161, 0}
+	for _, v := range []float64{1e15, 0, float64(time.Now().Add(time.Hour).UnixMicro()) + 0.5} {
+		state = binary.BigEndian.AppendUint64(state, math.Float64bits(v))
+	}
+	server.Do("SET", "pawl:{job}s", string(state))
+	if e, err := d.Entry(ctx, "job"); err != nil || e.Fence != 1e15 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	gets(t, d, reader("job"))
+}
+
+func TestARenewalGivesTheKeysTheirOwnTimeBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	for what, claims := range map[string][]driver.Claim{
+		"mutex":   {mutex("mutex")},
+		"shared":  {reader("shared"), reader("shared")},
+		"waiting": {mutex("waiting"), queued("waiting")},
+	} {
+		gets(t, d, claims[0])
+		for _, c := range claims[1:] {
+			_, _ = d.Acquire(ctx, c)
+		}
+		keys := []string{"pawl:{" + what + "}s"}
+		if what != "mutex" {
+			for _, kind := range "dle" {
+				keys = append(keys, "pawl:{"+what+"}"+string(kind))
+			}
+		}
+		for _, command := range [][]string{{"PEXPIRE", "", "5000"}, {"PERSIST", ""}} {
+			for _, command[1] = range keys {
+				server.Do(command...)
+			}
+			renews(t, d, claims[0])
+			for _, key := range keys {
+				if kept := lasts(t, server, key); kept < time.Hour {
+					t.Errorf("%s: %s lasts %v after %s and a renewal", what, key, kept, command[0])
+				}
+			}
+		}
+	}
+}
+
+// One that was deleted is made anew by who comes next, and has to end by itself again.
+func TestNoKeyIsLeftWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	for _, kind := range "dle" {
+		name := "job " + string(kind)
+		gets(t, d, mutex(name))
+		_, _ = d.Acquire(ctx, queued(name))
+		server.Do("DEL", "pawl:{"+name+"}"+string(kind))
+		for range 2 {
+			_, _ = d.Acquire(ctx, queued(name))
+		}
+		for _, kind := range "sdle" {
+			if key := "pawl:{" + name + "}" + string(kind); lasts(t, server, key) == 0 {
+				t.Errorf("%s: %s has no end", name, key)
+			}
+		}
+	}
+}
