@@ -21,7 +21,7 @@ const faultEnv = "PAWL_DRIVERTEST_FAULT"
 
 // faults are all the broken drivers; they stand in faults_*_test.go by topic.
 var faults = slices.Concat(acquireFaults, renewFaults, releaseFaults, expiryFaults, queueFaults, fenceFaults,
-	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults)
+	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults)
 
 // A broken driver mostly keeps its process waiting for what never comes, so there may be more of them at once
 // than processors.
@@ -46,6 +46,11 @@ func TestSuite(t *testing.T) {
 		}
 	}
 	drivertest.Run(t, h)
+}
+
+// TestSuiteInRealTime runs it as on a server: most of what the suite does differently there is in the topic End.
+func TestSuiteInRealTime(t *testing.T) {
+	drivertest.Run(t, newServer(&fault{ticks: true}).harness())
 }
 
 // TestEveryFaultIsFound proves that the suite can fail: on each broken driver, at the subtests that name what

@@ -34,10 +34,7 @@ func testClose(s *suite) {
 			wants("Break", k.a.breaks(g.Fence, 0, driver.Owner{}))
 		}
 		if s.lists {
-			d := k.b
-			k.b = k.a
-			wants("List", k.listErr(k.ctx))
-			k.b = d
+			wants("List", k.listErr(k.ctx, k.a))
 		}
 		k.a.Properties() // must not panic
 		k.b.sees(1, 0)   // and nothing was changed

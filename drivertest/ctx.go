@@ -41,7 +41,7 @@ func testCtx(s *suite) {
 				wants("Break", k.b.Driver.(driver.Breaker).Break(ctx, held.Name, g.Fence, long, driver.Owner{}))
 			}
 			if s.lists {
-				wants("List", k.listErr(ctx))
+				wants("List", k.listErr(ctx, k.b))
 			}
 		}
 
@@ -108,9 +108,9 @@ func testCtx(s *suite) {
 }
 
 // listErr is the error with which a listing ends.
-func (k *kit) listErr(ctx context.Context) (last error) {
+func (k *kit) listErr(ctx context.Context, d *client) (last error) {
 	k.Helper()
-	for _, err := range k.b.Driver.(driver.Lister).List(ctx, k.name) {
+	for _, err := range d.Driver.(driver.Lister).List(ctx, k.name) {
 		if last != nil {
 			k.Errorf("List went on after the error %v", last)
 		}

@@ -20,6 +20,9 @@
 // [Harness.Clock]; then no time is waited for, the instants of expiry themselves are looked at, and time
 // passes in the random comparison with memlock, too.
 //
+// A backend whose requests can arrive after their call returned, as over any network, gives [Harness.Hold] as well: a
+// client whose requests the suite holds up until their end has passed.
+//
 // The suite needs no empty backend: it uses names of its own in each run. Abilities are found as the root
 // package finds them, by type assertion; what a driver cannot do is not tested, and the log says so.
 //

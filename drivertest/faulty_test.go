@@ -33,6 +33,10 @@ type fault struct {
 	driver func(d *faulty) driver.Driver                                       // wraps a client
 	step   func(s *server, e *locktable.Entry, now locktable.Instant, f apply) // wraps each atomic step
 	signal func(s *server, sig locktable.Signal) []locktable.Signal            // what is sent instead of sig
+
+	network network // between a client that can be held up and the server
+	local   bool    // no request outlives its call, it says
+	ticks   bool    // its clock is that of the machine
 }
 
 // apply is what the algorithm does in an atomic step.
@@ -45,30 +49,53 @@ func newServer(f *fault) *server {
 }
 
 func (s *server) harness() drivertest.Harness {
-	return drivertest.Harness{
+	h := drivertest.Harness{
 		Open:  func(testing.TB) driver.Driver { return s.open() },
 		Clock: s.clock,
 		Wipe:  func(testing.TB) { s.wipe() },
 	}
+	if s.fault.ticks {
+		h.Clock, h.Wipe = nil, nil
+	}
+	if !s.fault.local {
+		h.Hold = func(testing.TB) (driver.Driver, func() func()) {
+			far := &remote{faulty: s.fresh(), network: s.fault.network}
+			return far, far.hold
+		}
+	}
+	return h
 }
 
 func (s *server) wipe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.memory = memlock.NewMemory(&memlock.Options{Now: s.clock.Now})
-	s.wiped = s.clock.Now()
+	s.memory = memlock.NewMemory(&memlock.Options{Now: s.now})
+	s.wiped = s.now()
+}
+
+func (s *server) now() time.Time {
+	if s.fault.ticks {
+		return time.Now()
+	}
+	return s.clock.Now()
 }
 
 func (s *server) open() driver.Driver {
+	d := s.fresh()
+	if s.fault.driver != nil {
+		return s.fault.driver(d)
+	}
+	return d
+}
+
+// fresh is a client with nothing in front of it.
+func (s *server) fresh() *faulty {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
 	t := &table{Memory: s.memory, server: s, inbox: strconv.Itoa(s.last)}
 	d := &faulty{Driver: locktable.New(t, t.inbox), table: t}
 	s.clients[t.inbox] = d.Driver
-	if s.fault.driver != nil {
-		return s.fault.driver(d)
-	}
 	return d
 }
 

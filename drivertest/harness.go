@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
@@ -32,6 +33,13 @@ type Harness struct {
 	// which the Opens of the same t see.
 	Wipe func(t testing.TB)
 
+	// Hold opens one more client, whose requests stay under way from a call of hold on: they were sent, and do not
+	// arrive until letGo is called, which lets them arrive and returns at about the same time. What is sent after
+	// that arrives at once. Only requests of this client are held up. So the suite looks at what a request does that
+	// was overtaken, see [driver.End]. nil says that no request of this backend outlives its call; the suite looks at
+	// that instead.
+	Hold func(t testing.TB) (d driver.Driver, hold func() (letGo func()))
+
 	// AgreesLate allows what a quorum does whose nodes have clocks of their own. When it passes a name on, each node
 	// gives a fence of its own, and they agree on one when the claimant is told. If others are granted beside it before
 	// that, their fences are lower although they came later; what Entry showed of it until then was no more than a
@@ -45,6 +53,9 @@ type Clock interface {
 	Now() time.Time
 	Advance(d time.Duration)
 }
+
+// unended are the backends whose requests do outlive their calls, and whose harness has no Hold yet.
+var unended = regexp.MustCompile("^(redis|quorum)")
 
 // long is for leases that shall not expire while a test looks at them.
 const long = time.Hour
@@ -100,6 +111,7 @@ func Run(t *testing.T, h Harness) {
 		{"Secret", true, testSecret},
 		{"Signals", signals && properties.Push, testSignals},
 		{"Ctx", true, testCtx},
+		{"End", h.Hold != nil || !unended.MatchString(properties.Backend), testEnd},
 		{"Close", true, testClose},
 		{"Concurrent", true, testConcurrent},
 		{"Random", true, testRandom},

@@ -1,0 +1,395 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testEnd: a request that was overtaken, by its caller's patience or by another request, changes nothing when it
+// arrives. Where requests cannot outlive their calls, what a call did is there when it returns.
+func testEnd(s *suite) {
+	if s.Hold == nil {
+		testNothingOutlivesItsCall(s)
+		return
+	}
+	testLateClaims(s)
+	testLateRepeats(s)
+	testLateReleases(s)
+	testGivenUp(s)
+}
+
+// testLateClaims: in every mode, alone and together with others.
+func testLateClaims(s *suite) {
+	for name, mode := range map[string][]option{
+		"ATryThatComesAfterItsEndChangesNothing":          nil,
+		"AClaimToQueueThatComesAfterItsEndChangesNothing": {queue(long)},
+		"AForceThatComesAfterItsEndChangesNothing":        {force},
+	} {
+		s.test(name, func(k *kit) {
+			slow := k.slow()
+			for _, w := range k.ways() {
+				free, held := k.mutex(append(mode, on(k.name+w.name+"free"))...), k.mutex(append(mode, on(k.name+w.name+"held"))...)
+				g := k.a.gets(k.mutex(on(held.Name)))
+				letGo := slow.hold()
+				k.givesUp(w, slow.asks(free), slow.asks(held))
+				k.past(2 * k.brief())
+				letGo()
+				k.settle()
+				k.isFree(free.Name)
+				k.isHeldBy(held.Name, g.Fence)
+			}
+		})
+	}
+
+	s.test("WhatComesBeforeItsEndIsAnswered", func(k *kit) {
+		slow := k.slow()
+		free, queued, forced := k.mutex(), k.mutex(on(k.nth(1)), queue(long)), k.mutex(on(k.nth(2)), force)
+		k.a.gets(k.mutex(on(queued.Name)))
+		k.a.gets(k.mutex(on(forced.Name)))
+		letGo := slow.hold()
+		calls := []*call{slow.asks(free), slow.asks(queued), slow.asks(forced)}
+		for _, c := range calls {
+			c.begin(k.ctx)
+		}
+		time.Sleep(k.brief())
+		for _, c := range calls {
+			if c.over() {
+				k.Fatalf("answered with %v, though the requests were held up", c.err)
+			}
+		}
+		letGo()
+		for i, want := range []error{nil, driver.ErrHeld, nil} {
+			if err := calls[i].wait(); !errors.Is(err, want) {
+				k.Errorf("Acquire: %v, want %v", err, want)
+			}
+		}
+	})
+
+	s.test("OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing", func(k *kit) {
+		slow := k.slow()
+		modes := []option{func(*driver.Claim) {}, queue(long), force}
+		type one struct {
+			*call
+			timely, held bool
+			mode         int
+			fence        uint64 // of who held the name before
+		}
+		var all []*one
+		for i := range 12 * len(modes) {
+			o := &one{mode: i % 3, held: i/3%2 == 0, timely: i/6%2 == 0}
+			c := k.mutex(on(k.nth(i)), modes[o.mode])
+			if o.held {
+				o.fence = k.a.gets(k.mutex(on(c.Name))).Fence
+			}
+			o.call = slow.asks(c)
+			all = append(all, o)
+		}
+		letGo := slow.hold()
+		brief, cancel := context.WithTimeout(k.ctx, k.brief())
+		defer cancel()
+		for _, o := range all {
+			if o.timely {
+				o.begin(k.ctx)
+			} else {
+				o.begin(brief)
+			}
+		}
+		k.runsOut(brief)
+		k.past(2 * k.brief())
+		letGo()
+		for _, o := range all {
+			err := o.wait()
+			switch granted := !o.held || o.mode == 2; {
+			case !o.timely:
+				k.gaveUp(err)
+			case granted && err != nil:
+				k.Errorf("Acquire in time: %v; want it granted", err)
+			case !granted && !errors.Is(err, driver.ErrHeld):
+				k.Errorf("Acquire in time: %v; want ErrHeld", err)
+			}
+		}
+		k.settle()
+		for _, o := range all {
+			switch {
+			case o.timely:
+			case o.held:
+				k.isHeldBy(o.claim.Name, o.fence)
+			default:
+				k.isFree(o.claim.Name)
+			}
+		}
+	})
+
+	s.exact("WithoutADeadlineTheEndIsMaxAttemptAway", func(k *kit) {
+		slow, c := k.slow(), k.mutex()
+		ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
+		defer cancel()
+		letGo := slow.hold()
+		late := slow.asks(c)
+		late.begin(ctx)
+		time.Sleep(k.brief())
+		cancel()
+		k.gaveUp(late.wait())
+		k.past(driver.MaxAttempt + k.brief())
+		letGo()
+		k.settle()
+		k.b.sees(0, 0)
+	})
+}
+
+// testLateRepeats: so it is with those that are known already.
+func testLateRepeats(s *suite) {
+	s.test("ALateRepeatDoesNotMakeALeaseLast", func(k *kit) {
+		slow, c := k.slow(), k.mutex()
+		slow.gets(c)
+		k.repeats(slow, c)
+		if left := k.one(k.b.sees(1, 0).Holders).ExpiresIn; left > long-k.brief() {
+			k.Errorf("it lasts another %v, as if it had just been granted", left)
+		}
+	})
+
+	s.test("ALateRepeatDoesNotKeepAPlace", func(k *kit) {
+		slow, c := k.slow(), k.mutex(queue(long))
+		k.a.gets(k.mutex())
+		slow.waits(c, 1)
+		k.repeats(slow, c)
+		if left := k.b.sees(1, 1).Waiters[0].ExpiresIn; left > long-k.brief() {
+			k.Errorf("the place lasts another %v, as if it had just been taken", left)
+		}
+	})
+
+	s.test("ALateRepeatDoesNotMakeAGrantThatWasPassedOnATTL", func(k *kit) {
+		slow, holder, c := k.slow(), k.mutex(), k.mutex(queue(long/2))
+		k.a.gets(holder)
+		slow.waits(c, 1)
+		k.repeats(slow, c, holder)
+		if left := k.one(k.b.sees(1, 0).Holders).ExpiresIn; left > long/2 {
+			k.Errorf("it lasts another %v; want no more than the place would have", left)
+		}
+	})
+
+	s.test("ALateRepeatOfWhatWasReleasedIsNotGrantedAgain", func(k *kit) {
+		slow, c := k.slow(), k.mutex(queue(long))
+		slow.gets(c)
+		k.repeats(slow, c, c)
+		k.b.sees(0, 0)
+	})
+
+	s.test("ALateRepeatOfWhoLeftTheQueueDoesNotQueueAgain", func(k *kit) {
+		slow, c := k.slow(), k.mutex(queue(long))
+		k.a.gets(k.mutex())
+		slow.waits(c, 1)
+		k.repeats(slow, c, c)
+		k.b.sees(1, 0)
+	})
+
+	s.test("ALateRepeatOfAForceBreaksNobodyWhoCameAfterIt", func(k *kit) {
+		slow, c := k.slow(), k.mutex(force)
+		k.a.gets(k.mutex())
+		slow.gets(c)
+		letGo := slow.hold()
+		k.givesUp(k.ways()[0], slow.asks(c))
+		k.b.releases(c)
+		next := k.mutex()
+		g := k.b.gets(next)
+		k.past(2 * k.brief())
+		letGo()
+		k.settle()
+		k.a.heldBy(g.Fence)
+		k.b.keeps(next)
+	})
+}
+
+// repeats lets a claim be repeated too late, after the others were released.
+func (k *kit) repeats(slow *slow, c driver.Claim, released ...driver.Claim) {
+	k.Helper()
+	letGo := slow.hold()
+	k.givesUp(k.ways()[0], slow.asks(c))
+	for _, r := range released {
+		k.b.releases(r)
+	}
+	k.past(2 * k.brief())
+	letGo()
+	k.settle()
+}
+
+// testLateReleases: only those with OnTime have an end.
+func testLateReleases(s *suite) {
+	s.test("AReleaseOnTimeThatComesAfterItsEndDoesNothing", func(k *kit) {
+		slow, held, queued := k.slow(), k.mutex(), k.mutex(queue(long))
+		slow.gets(held)
+		slow.waits(queued, 1)
+		for _, w := range k.ways() {
+			letGo := slow.hold()
+			k.givesUp(w, slow.releasesOnTime(held), slow.releasesOnTime(queued))
+			k.past(2 * k.brief())
+			letGo()
+			k.settle()
+			k.b.sees(1, 1)
+		}
+		k.b.keeps(held)
+		k.b.waits(queued, 1)
+	})
+
+	s.test("AReleaseOnTimeThatComesBeforeItsEndReleases", func(k *kit) {
+		slow, c := k.slow(), k.mutex()
+		slow.gets(c)
+		letGo := slow.hold()
+		release := slow.releasesOnTime(c)
+		release.begin(k.ctx)
+		time.Sleep(k.brief() / 2)
+		letGo()
+		if err := release.wait(); err != nil {
+			k.Errorf("Release: %v; want nil", err)
+		}
+		k.b.sees(0, 0)
+	})
+}
+
+// testGivenUp: what the caller of a call that is under way is owed.
+func testGivenUp(s *suite) {
+	s.test("ACallReturnsSoonAfterItsCtxEnds", func(k *kit) {
+		slow, held := k.slow(), k.mutex(on(k.nth(9)))
+		g := slow.gets(held)
+		for i, w := range k.ways() {
+			name := on(k.nth(i))
+			calls := []*call{
+				slow.asks(k.mutex(name)), slow.asks(k.mutex(on(held.Name), queue(long))), slow.asks(k.mutex(name, force)),
+				slow.calls("Renew", func(ctx context.Context) error {
+					_, err := slow.Renew(ctx, []driver.Lease{lease(held)})
+					return err
+				}),
+				slow.calls("Release", func(ctx context.Context) error { return slow.Release(ctx, lease(k.mutex(name))) }),
+				slow.releasesOnTime(k.mutex(name)),
+				slow.calls("Entry", func(ctx context.Context) error {
+					_, err := slow.Entry(ctx, held.Name)
+					return err
+				}),
+			}
+			if s.breaks {
+				calls = append(calls, slow.calls("Break", func(ctx context.Context) error {
+					return slow.Driver.(driver.Breaker).Break(ctx, held.Name, g.Fence+1, 0, driver.Owner{})
+				}))
+			}
+			if s.lists {
+				calls = append(calls, slow.calls("List", func(ctx context.Context) error { return k.listErr(ctx, slow.client) }))
+			}
+			letGo := slow.hold()
+			k.givesUp(w, calls...)
+			letGo()
+		}
+	})
+
+	s.test("AnAnswerAfterTheEndOfTheCtxIsNotAGrant", func(k *kit) {
+		slow := k.slow()
+		letGo := slow.hold()
+		ctx, cancel := context.WithTimeout(k.ctx, 4*k.brief())
+		defer cancel()
+		var calls []*call
+		for i := range 8 {
+			calls = append(calls, slow.asks(k.mutex(on(k.nth(i)))))
+			calls[i].begin(ctx)
+		}
+		time.Sleep(k.brief() / 2)
+		cancel()
+		letGo() // they come before their end, and may well be granted
+		for _, c := range calls {
+			k.gaveUp(c.wait())
+		}
+	})
+
+	for name, inTime := range map[string]bool{
+		"ReleasedAtOnceAndAfterTheEndItLeavesNothing":             true,
+		"ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate": false,
+	} {
+		s.test(name, func(k *kit) {
+			slow := k.slow()
+			ctx, cancel := context.WithTimeout(k.ctx, 2*k.brief())
+			defer cancel()
+			letGo := slow.hold()
+			var calls []*call
+			for i, mode := range []option{func(*driver.Claim) {}, queue(long), force} {
+				calls = append(calls, slow.asks(k.mutex(on(k.nth(i)), mode)))
+				calls[i].begin(ctx)
+			}
+			time.Sleep(k.brief() / 2)
+			cancel()
+			for _, c := range calls {
+				k.gaveUp(c.wait())
+			}
+			for _, c := range calls {
+				k.settles(k.b, c.claim) // it may be the first to come
+			}
+			if inTime {
+				letGo()
+				k.settle()
+			}
+			k.past(2 * k.brief())
+			for _, c := range calls {
+				k.settles(k.b, c.claim)
+				k.isFree(c.claim.Name)
+			}
+			letGo()
+			k.settle()
+			for _, c := range calls {
+				k.isFree(c.claim.Name)
+			}
+		})
+	}
+}
+
+// testNothingOutlivesItsCall: with whichever error a call returns, what it did is to be seen, and it does no more.
+func testNothingOutlivesItsCall(s *suite) {
+	s.test("WhatACallDidIsThereWhenItReturns", func(k *kit) {
+		const tries = 60
+		modes := []option{func(*driver.Claim) {}, queue(long), force}
+		seen := make([]driver.Entry, tries)
+		var all sync.WaitGroup
+		for i := range tries {
+			c := k.mutex(on(k.nth(i)), modes[i%len(modes)])
+			k.a.gets(k.mutex(on(c.Name)))
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i%20)*150*time.Microsecond)
+				defer cancel()
+				_, err := k.a.Acquire(ctx, c)
+				if err != nil && !errors.Is(err, driver.ErrHeld) {
+					k.gaveUp(err)
+				}
+				if seen[i], err = k.b.Entry(k.ctx, c.Name); err != nil {
+					k.Errorf("Entry: %v", err)
+				}
+			})
+		}
+		all.Wait()
+		k.settle()
+		for i, was := range seen {
+			now := k.b.entry(k.nth(i))
+			if was.Fence != now.Fence || len(was.Holders) != len(now.Holders) || len(was.Waiters) != len(now.Waiters) {
+				k.Errorf("%+v later, and %+v when the call had returned", now, was)
+			}
+		}
+	})
+
+	s.test("OneReleaseAfterTheCallLeavesNothing", func(k *kit) {
+		const tries = 60
+		var all sync.WaitGroup
+		for i := range tries {
+			c := k.mutex(on(k.nth(i)))
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i%20)*150*time.Microsecond)
+				defer cancel()
+				_, _ = k.a.Acquire(ctx, c)
+				k.settles(k.b, c)
+			})
+		}
+		all.Wait()
+		k.settle()
+		for i := range tries {
+			k.isFree(k.nth(i))
+		}
+	})
+}

@@ -1,0 +1,200 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// slow is a client whose requests can be held up on their way.
+type slow struct {
+	*client
+	stop func() (letGo func())
+}
+
+// slow opens one, and lets it ask once, for a driver may have to learn the backend's time first.
+func (k *kit) slow() *slow {
+	k.Helper()
+	d, stop := k.s.Hold(k.T)
+	k.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			k.T.Errorf("Close: %v", err)
+		}
+	})
+	s := &slow{&client{Driver: d, k: k}, stop}
+	c := k.mutex(on(k.name + "/first"))
+	s.gets(c)
+	s.releases(c)
+	return s
+}
+
+// hold holds up what is sent from now on, until it is let go, or the subtest ends.
+func (s *slow) hold() (letGo func()) {
+	letGo = sync.OnceFunc(s.stop())
+	s.k.Cleanup(letGo)
+	return letGo
+}
+
+// call is one call of a driver, in a goroutine.
+type call struct {
+	k     *kit
+	what  string
+	claim driver.Claim
+	do    func(ctx context.Context) error
+	done  chan struct{} // closed when it has returned
+	err   error         // written before done is closed
+	ended time.Time     // so is this
+}
+
+func (s *slow) calls(what string, do func(ctx context.Context) error) *call {
+	return &call{k: s.k, what: what, do: do, done: make(chan struct{})}
+}
+
+func (s *slow) asks(c driver.Claim) *call {
+	a := s.calls("Acquire", func(ctx context.Context) error {
+		_, err := s.Acquire(ctx, c)
+		return err
+	})
+	a.claim = c
+	return a
+}
+
+func (s *slow) releasesOnTime(c driver.Claim) *call {
+	return s.calls("Release", func(ctx context.Context) error {
+		return s.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token, OnTime: true})
+	})
+}
+
+func (c *call) begin(ctx context.Context) {
+	go func() {
+		defer close(c.done)
+		c.err = c.do(ctx)
+		c.ended = time.Now()
+	}()
+}
+
+// over reports whether it has returned.
+func (c *call) over() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait returns the error, once there is one.
+func (c *call) wait() error {
+	c.k.Helper()
+	select {
+	case <-c.done:
+		return c.err
+	case <-c.k.ctx.Done():
+		c.k.Fatalf("%s does not return", c.what)
+		return nil
+	}
+}
+
+// way is one way for a ctx to end.
+type way struct {
+	name   string
+	cancel bool // before its deadline
+}
+
+func (k *kit) ways() []way { return []way{{"deadline", false}, {"cancelled", true}} }
+
+// givesUp makes calls with a ctx that ends while they are held up, and wants them to return soon after it. It is at
+// its deadline then, or before it.
+func (k *kit) givesUp(w way, calls ...*call) {
+	k.Helper()
+	ctx, cancel := context.WithTimeout(k.ctx, k.brief())
+	defer cancel()
+	for _, c := range calls {
+		c.begin(ctx)
+	}
+	if w.cancel {
+		time.AfterFunc(k.brief()/2, cancel)
+	}
+	ended := k.runsOut(ctx)
+	soon := time.NewTimer(k.soon())
+	defer soon.Stop()
+	for _, c := range calls {
+		select {
+		case <-c.done:
+			if after := c.ended.Sub(ended); after > k.soon() {
+				k.Errorf("%s returned %v after its ctx had ended (%s)", c.what, after, w.name)
+			}
+			k.gaveUp(c.err)
+		case <-soon.C:
+			k.Fatalf("%s has not returned %v after its ctx had ended (%s)", c.what, k.soon(), w.name)
+		}
+	}
+}
+
+// runsOut waits for the end of ctx.
+func (k *kit) runsOut(ctx context.Context) time.Time {
+	k.asked.Add(int64(k.brief()))
+	<-ctx.Done()
+	return time.Now()
+}
+
+// gaveUp wants the answer to a call whose ctx ended before it was answered: the ctx's error, or that the backend did
+// not answer, and no answer of the backend.
+func (k *kit) gaveUp(err error) {
+	k.Helper()
+	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) ||
+		errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrNotHeld) {
+		k.Errorf("%v; want the error of the ctx, for it ended first", err)
+	}
+}
+
+// brief is how long a ctx lasts that shall end on the way.
+func (k *kit) brief() time.Duration {
+	if k.s.Clock != nil {
+		return 30 * time.Millisecond // of real time, for a ctx knows no other
+	}
+	return k.u / 2
+}
+
+// soon is how long a call may take from the end of its ctx.
+func (k *kit) soon() time.Duration {
+	if k.s.Clock != nil {
+		return k.s.Patience / 5
+	}
+	return k.u / 4
+}
+
+// settle gives what was let go the time to arrive.
+func (k *kit) settle() {
+	if k.s.Clock != nil {
+		time.Sleep(5 * time.Millisecond)
+		return
+	}
+	k.sleep(k.u / 4)
+}
+
+// settles releases a claim of which nothing is known.
+func (k *kit) settles(d *client, c driver.Claim) {
+	k.Helper()
+	if err := d.Release(k.ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+		k.Errorf("Release: %v", err)
+	}
+}
+
+func (k *kit) isFree(name string) {
+	k.Helper()
+	if e := k.b.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
+		k.Errorf("%+v; want nobody there", e)
+	}
+}
+
+// isHeldBy wants the name to be held with this fence, and nobody to wait.
+func (k *kit) isHeldBy(name string, fence uint64) {
+	k.Helper()
+	if e := k.b.entry(name); len(e.Holders) != 1 || e.Holders[0].Fence != fence || len(e.Waiters) > 0 {
+		k.Errorf("%+v; want it held with the fence %d, and nobody waiting", e, fence)
+	}
+}

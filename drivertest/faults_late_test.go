@@ -1,0 +1,128 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// unaware makes a fault of the claims whose end the server does not look at.
+func unaware(which func(p *parcel) bool) network {
+	return network{late: func(p *parcel, _ []*parcel, late bool) bool { return late && !which(p) }}
+}
+
+// claimsThat are those which fit.
+func claimsThat(fit func(c *driver.Claim) bool) func(p *parcel) bool {
+	return func(p *parcel) bool { return p.claim != nil && fit(p.claim) }
+}
+
+// outlives makes a fault of a driver whose request goes on after the call. Those with little time are slow.
+func outlives(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+	if time.Until(driver.End(ctx)) > 50*time.Millisecond || ctx.Err() != nil {
+		return d.Acquire(ctx, c)
+	}
+	<-ctx.Done()
+	time.AfterFunc(2*time.Millisecond, func() { _, _ = d.Acquire(context.Background(), c) })
+	return driver.Grant{}, ctx.Err()
+}
+
+// forgetful is a driver that knows that a token was not held, and does not ask again.
+type forgetful struct {
+	*faulty
+	mu   *sync.Mutex
+	gone map[driver.Token]bool
+}
+
+func (f forgetful) Release(ctx context.Context, l driver.Lease) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gone[l.Token] {
+		return driver.ErrNotHeld
+	}
+	err := f.faulty.Release(ctx, l)
+	f.gone[l.Token] = errors.Is(err, driver.ErrNotHeld)
+	return err
+}
+
+var lateFaults = []fault{{
+	name:    "the end is not looked at when trying",
+	wants:   []string{"End/ATryThatComesAfterItsEndChangesNothing", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing", "End/WithoutADeadlineTheEndIsMaxAttemptAway"},
+	network: unaware(claimsThat(func(c *driver.Claim) bool { return !c.Queue && !c.Force })),
+}, {
+	name:    "the end is not looked at when queueing",
+	wants:   []string{"End/AClaimToQueueThatComesAfterItsEndChangesNothing", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
+	network: unaware(claimsThat(func(c *driver.Claim) bool { return c.Queue })),
+}, {
+	name:    "the end is not looked at when forcing",
+	wants:   []string{"End/AForceThatComesAfterItsEndChangesNothing", "End/ALateRepeatOfAForceBreaksNobodyWhoCameAfterIt", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
+	network: unaware(claimsThat(func(c *driver.Claim) bool { return c.Force })),
+}, {
+	name: "the end is not looked at when the token is known",
+	wants: []string{
+		"End/ALateRepeatDoesNotMakeALeaseLast", "End/ALateRepeatDoesNotKeepAPlace", "End/ALateRepeatDoesNotMakeAGrantThatWasPassedOnATTL",
+		"End/ALateRepeatOfWhatWasReleasedIsNotGrantedAgain", "End/ALateRepeatOfWhoLeftTheQueueDoesNotQueueAgain",
+	},
+	network: unaware(func(p *parcel) bool { return p.known }),
+}, {
+	name:    "the end of a release is not looked at",
+	wants:   []string{"End/AReleaseOnTimeThatComesAfterItsEndDoesNothing"},
+	network: unaware(func(p *parcel) bool { return p.claim == nil }),
+}, {
+	name:  "a release with an end is always late",
+	wants: []string{"End/AReleaseOnTimeThatComesBeforeItsEndReleases"},
+	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+		return late || p.onEnd && p.claim == nil
+	}},
+}, {
+	name:  "what was held up is always late",
+	wants: []string{"End/WhatComesBeforeItsEndIsAnswered"},
+	network: network{late: func(p *parcel, others []*parcel, late bool) bool {
+		return late || slices.Contains(others, p)
+	}},
+}, {
+	name:  "a token that was not held is not released again",
+	wants: []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
+	driver: func(d *faulty) driver.Driver {
+		return forgetful{d, &sync.Mutex{}, map[driver.Token]bool{}}
+	},
+}, {
+	name:  "those that come together have the end of the last",
+	wants: []string{"End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
+	network: network{late: func(_ *parcel, others []*parcel, late bool) bool {
+		return late && !slices.ContainsFunc(others, func(o *parcel) bool { return o.end.After(others[0].end.Add(time.Second / 2)) })
+	}},
+}, {
+	name:  "without a deadline there is no end",
+	wants: []string{"End/WithoutADeadlineTheEndIsMaxAttemptAway"},
+	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+		return late && !p.unbounded
+	}},
+}, {
+	name:  "a call waits for its answer",
+	wants: []string{"End/ACallReturnsSoonAfterItsCtxEnds", "End/AnAnswerAfterTheEndOfTheCtxIsNotAGrant"},
+	network: network{arrive: func(_ context.Context, done <-chan struct{}) {
+		<-done
+	}},
+}, {
+	name:  "a call sees only the deadline of its ctx",
+	wants: []string{"End/ACallReturnsSoonAfterItsCtxEnds", "End/AnAnswerAfterTheEndOfTheCtxIsNotAGrant"},
+	network: network{arrive: func(ctx context.Context, done <-chan struct{}) {
+		select {
+		case <-done:
+		case <-time.After(time.Until(driver.End(ctx))):
+		}
+	}},
+}, {
+	name:    "the first release of what was given up is the last",
+	wants:   []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
+	network: unaware(claimsThat(func(c *driver.Claim) bool { return true })),
+}, {
+	name:   "a request outlives its call",
+	wants:  []string{"End/WhatACallDidIsThereWhenItReturns", "End/OneReleaseAfterTheCallLeavesNothing"},
+	driver: acquires(outlives),
+	local:  true,
+}}

@@ -1,0 +1,172 @@
+package drivertest_test
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// remote is a client whose requests go over a network, in which they can be held up: the call returns when its ctx
+// ends, and the request still arrives. So the server looks whether its end has passed.
+type remote struct {
+	*faulty
+	network network
+
+	mu   sync.Mutex // protects what follows
+	held []*parcel  // what is under way, while it is held up
+	gate chan struct{}
+}
+
+// network is what is wrong with the network, or with who sends over it. All may be nil.
+type network struct {
+	late   func(p *parcel, others []*parcel, late bool) bool // whether the server takes it for late
+	arrive func(ctx context.Context, done <-chan struct{})   // waits for the answer, instead of until ctx ends
+}
+
+// parcel is one request under way.
+type parcel struct {
+	claim     *driver.Claim // if it is one
+	onEnd     bool          // it has an end
+	end       time.Time     // on the server's clock
+	known     bool          // its token was there when it was sent
+	unbounded bool          // its ctx had no deadline
+}
+
+func (r *remote) hold() (letGo func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gate := make(chan struct{})
+	r.gate = gate
+	return func() {
+		r.mu.Lock()
+		r.gate = nil
+		r.mu.Unlock()
+		close(gate)
+	}
+}
+
+// send makes a request: do is run when it arrives, and is told whether it is too late. It returns what do returned, or
+// the ctx's error.
+func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.Context, late bool) (T, error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	var answer T
+	var err error
+	now := r.table.server.now
+	_, bounded := ctx.Deadline()
+	p.unbounded = !bounded
+	p.end = now().Add(time.Until(driver.End(ctx)))
+	r.mu.Lock()
+	gate := r.gate
+	if gate != nil {
+		r.held = append(r.held, p)
+	}
+	r.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if gate != nil {
+			<-gate
+		}
+		late := p.onEnd && !now().Before(p.end)
+		if r.network.late != nil {
+			late = r.network.late(p, r.under(), late)
+		}
+		answer, err = do(context.WithoutCancel(ctx), late)
+	}()
+	if r.network.arrive != nil {
+		r.network.arrive(ctx, done)
+	} else {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			return none, ctx.Err()
+		}
+	}
+	select {
+	case <-done:
+		return answer, err
+	default:
+		return none, ctx.Err()
+	}
+}
+
+func (r *remote) under() []*parcel {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
+func (r *remote) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := c.Validate(); err != nil {
+		return driver.Grant{}, err
+	}
+	known := r.stands(c)
+	return send(ctx, r, &parcel{claim: &c, onEnd: true, known: known}, func(ctx context.Context, late bool) (driver.Grant, error) {
+		if late {
+			return driver.Grant{}, errLate
+		}
+		return r.faulty.Acquire(ctx, c)
+	})
+}
+
+// stands reports whether the claim's token holds or waits.
+func (r *remote) stands(c driver.Claim) bool {
+	if r.faulty.held(c.Name, c.Token) != nil {
+		return true
+	}
+	for _, w := range r.look(c.Name).Queue {
+		if w.Token == c.Token {
+			return true
+		}
+	}
+	return false
+}
+
+var errLate = &driver.Error{Backend: "memory", Op: "acquire", Err: context.DeadlineExceeded}
+
+func (r *remote) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	return send(ctx, r, &parcel{}, func(ctx context.Context, _ bool) ([]error, error) {
+		return r.faulty.Renew(ctx, leases)
+	})
+}
+
+func (r *remote) Release(ctx context.Context, l driver.Lease) error {
+	_, err := send(ctx, r, &parcel{onEnd: l.OnTime}, func(ctx context.Context, late bool) (struct{}, error) {
+		if late {
+			return struct{}{}, errLate
+		}
+		return struct{}{}, r.faulty.Release(ctx, l)
+	})
+	return err
+}
+
+func (r *remote) Entry(ctx context.Context, name string) (driver.Entry, error) {
+	return send(ctx, r, &parcel{}, func(ctx context.Context, _ bool) (driver.Entry, error) {
+		return r.faulty.Entry(ctx, name)
+	})
+}
+
+func (r *remote) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	_, err := send(ctx, r, &parcel{}, func(ctx context.Context, _ bool) (struct{}, error) {
+		return struct{}{}, r.faulty.Break(ctx, name, fence, delay, by)
+	})
+	return err
+}
+
+func (r *remote) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		if _, err := r.Entry(ctx, prefix); err != nil {
+			yield(driver.Entry{}, err)
+			return
+		}
+		r.faulty.List(ctx, prefix)(yield)
+	}
+}
