@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A place is what we know of a claim that waits: its tag, which stays the same however often it asks, and how
-// it stands on each node, so that signals from the nodes can be counted.
+// A place is what we know of a claim that waits: its tag, which stays the same however often it
+// asks, and how it stands on each node, so that signals from the nodes can be counted.
 type place struct {
 	tag  tag
 	name string
@@ -26,7 +26,8 @@ type place struct {
 	said    uint64      // the fence that was said to be granted
 }
 
-// A standing is what one node said of a claim since it was sent last, and the last signal of a grant.
+// A standing is what one node said of a claim since it was sent last, and the last signal of a
+// grant.
 type standing struct {
 	answered bool         // the last attempt, and with this
 	grant    driver.Grant // if it was granted
@@ -36,9 +37,9 @@ type standing struct {
 
 // granted is the grant that the claim has on the node, as far as we know.
 //
-// A signal counts only beside the answer of the last attempt: that attempt made the place last its WaitTTL, and so
-// the grant that took its place does too. And only if its fence is above all that the node had granted by
-// then, or it is an old one, of a grant that we gave back.
+// A signal counts only beside the answer of the last attempt: that attempt made the place last
+// its WaitTTL, and so the grant that took its place does too. And only if its fence is above
+// all that the node had granted by then, or it is an old one, of a grant that we gave back.
 func (s *standing) granted() (driver.Grant, bool) {
 	switch {
 	case !s.answered:
@@ -58,9 +59,10 @@ type places struct {
 	purge int // how many there may be before those that are stale are looked for
 }
 
-// turn finds the place of a claim, or makes one, and takes its turn there: the nodes are made to agree on a fence by
-// one at a time, for two who had heard different nodes could agree on two. So it may have to wait for another attempt
-// of the same token, or for what signals have begun. It is over with done.
+// turn finds the place of a claim, or makes one, and takes its turn there: the nodes are made
+// to agree on a fence by one at a time, for two who had heard different nodes could agree on
+// two. So it may have to wait for another attempt of the same token, or for what signals have
+// begun. It is over with done.
 func (d *Driver) turn(ctx context.Context, c driver.Claim) (*place, error) {
 	for {
 		p := d.placed.join(c, d.now(), len(d.nodes))
@@ -94,15 +96,15 @@ func (d *Driver) done(p *place) {
 	d.weigh(p)
 }
 
-// asks makes the place ready for another attempt. The caller holds p.mu.
+// asks makes the place ready for another attempt. What was heard of a node before counts no
+// more: it may have lost its data since, and what it says now is of a time after that. The
+// caller holds p.mu.
 func (p *place) asks(c driver.Claim) {
 	if c.Queue { // a waiter may try, too
 		p.claim = c
 	}
 	p.touched = time.Now()
-	for i := range p.nodes {
-		p.nodes[i].answered, p.nodes[i].grant = false, driver.Grant{}
-	}
+	clear(p.nodes)
 	p.quiet()
 }
 
@@ -124,8 +126,8 @@ func (ps *places) join(c driver.Claim, now time.Time, nodes int) *place {
 	return p
 }
 
-// tidy forgets the places of those who have not asked for so long that no node knows them any more. The caller
-// holds the mutex.
+// tidy forgets the places of those who have not asked for so long that no node knows them any
+// more. The caller holds the mutex.
 func (ps *places) tidy() {
 	if len(ps.all) < ps.purge {
 		return
@@ -182,14 +184,14 @@ func (p *place) quiet() {
 	p.timer, p.waited, p.patient = nil, false, false
 }
 
-// givesBack forgets the grants of these nodes, before they are told. It returns the highest fence that was
-// said to be granted: whoever hears of it after this must know that it is an old one, for a majority that
-// counted these nodes is none any more.
+// givesBack forgets the grants of these nodes, before they are told. It returns the highest
+// fence that was said to be granted: whoever hears of it after this must know that it is an old
+// one, for a majority that counted these nodes is none any more.
 func (p *place) givesBack(nodes []int) (said uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range nodes {
-		p.nodes[i].answered = false
+		p.nodes[i] = standing{}
 	}
 	return p.said
 }
