@@ -33,6 +33,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	a := &attempt{d: d, claim: c, place: p, strays: map[int]bool{}}
 	grant, err := a.run(ctx)
 	if err == nil {
+		d.held.granted(c, grant.Fence)
 		d.placed.leave(c.Token, c.Name)
 	}
 	return grant, err

@@ -42,6 +42,7 @@ type Driver struct {
 	closed bool
 	lanes  map[driver.Token]*lane
 	placed places
+	held   holdings
 	heard  driver.Listeners
 	unhear []func() // stop listening to the nodes
 }
@@ -95,7 +96,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	}
 	d.lead.Store(guess.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
-	d.placed.all = map[driver.Token]*place{}
+	d.placed.all, d.held.all = map[driver.Token]*place{}, map[driver.Token]holding{}
 	for i, n := range d.nodes {
 		if s, ok := n.Driver.(driver.Signaler); ok {
 			d.unhear = append(d.unhear, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))

@@ -20,6 +20,7 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	}
 	defer d.work.Done()
 	d.placed.leave(l.Token, l.Name)
+	d.held.over(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: d.everyone(), token: l.Token,
 		send:    func(ctx context.Context, i int) (struct{}, error) { return struct{}{}, d.nodes[i].Release(ctx, l) },

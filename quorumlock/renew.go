@@ -47,7 +47,9 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 	for k, l := range leases {
 		switch votes := d.share(polled, k); {
 		case succeeded(votes) >= d.majority:
+			d.held.renewed(l)
 		case d.lacks(votes): // of an even number, half are enough
+			d.held.over(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)
 		case succeeded(polled) < d.majority:
 			return nil, trouble(ctx, d, "renew", one(leases), polled)

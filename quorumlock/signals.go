@@ -165,7 +165,12 @@ func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
 func (d *Driver) passed(p *place, votes ballots, fence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.said = max(p.said, fence)
+	if votes != nil && !p.gone {
+		p.said = max(p.said, fence)
+		c := p.claim
+		c.Owner = p.tag.on(c.Owner)
+		d.held.granted(c, fence)
+	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {
 		case votes == nil:

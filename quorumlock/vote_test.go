@@ -1,0 +1,160 @@
+package quorumlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// replace puts a new server without data in a node's place, and connects these lines to it.
+func (s *server) replace(lines ...*line) {
+	s.wipe()
+	for _, l := range lines {
+		l.Driver = s.memory.Driver()
+	}
+}
+
+// drops makes one node forget a lease or a place, and pass the name on.
+func (s *server) drops(t testing.TB, c driver.Claim) {
+	t.Helper()
+	if err := s.memory.Driver().Release(context.Background(), lease(c)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node says that it has granted a claim, and is replaced by one without data, whose clock is
+// behind: what was heard of the old one is no vote of the new one.
+func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c[0].skew = time.Hour
+		one, ones := c.client(t, time.Millisecond)
+		two, twos := c.client(t, time.Millisecond)
+		three, threes := c.client(t, time.Millisecond)
+		var said []driver.Signal
+		two.Listen(func(s driver.Signal) {
+			if s.Kind == driver.Granted {
+				said = append(said, s)
+			}
+		})
+		holder, second, third := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
+		gets(t, one, holder)
+		threes[0].down.Store(true)
+		threes[1].down.Store(true)
+		if _, err := three.Acquire(t.Context(), third); !errors.Is(err, driver.ErrUnavailable) { // it stands in the last queue only
+			t.Fatal(err)
+		}
+		threes[0].down.Store(false)
+		threes[1].down.Store(false)
+		refused(t, two, second)
+		refused(t, three, third)
+		c[0].drops(t, holder) // it is said to the second claim, which has no majority
+		time.Sleep(time.Second)
+
+		c[0].skew = 0
+		c[0].replace(ones[0], twos[0], threes[0])
+		releases(t, one, holder) // the other nodes pass it on: one of them to the second claim, one to the third
+		g := gets(t, three, third)
+		_, err := two.Acquire(t.Context(), second)
+		time.Sleep(time.Second)
+		if err == nil || len(said) > 0 {
+			t.Fatalf("two hold: the fence %d, and %v %+v", g.Fence, err, said)
+		}
+		releases(t, three, third)
+		gets(t, two, second)
+	})
+}
+
+// Y gets a late vote on a node after Z, and so has a higher number there; it lives on with that
+// when another node has lost it. Z has to count it all the same.
+func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c[0].skew = -time.Second
+		d, lines := c.client(t, time.Millisecond)
+		permit := func() driver.Claim {
+			x := mutex("pool")
+			x.Weight, x.Limit = 1, 2
+			return x
+		}
+		x, y, z := permit(), permit(), queued(permit())
+		other, _ := c.client(t, time.Millisecond)
+		var said []driver.Signal
+		other.Listen(func(s driver.Signal) {
+			if s.Kind == driver.Granted {
+				said = append(said, s)
+			}
+		})
+		lines[2].down.Store(true)
+		gets(t, d, x)
+		gets(t, d, y)
+		lines[2].down.Store(false)
+		refused(t, other, z) // it is granted by the node that missed them
+		g := gets(t, d, y)   // and now Y is, too
+		c[0].drops(t, y)     // which passes the place on to Z
+		time.Sleep(time.Second)
+		_, err := other.Acquire(t.Context(), z)
+		answers, trouble := d.Renew(t.Context(), []driver.Lease{lease(x), lease(y)})
+		if trouble != nil || answers[0] != nil || answers[1] != nil {
+			t.Fatalf("Renew: %v, %v", answers, trouble)
+		}
+		if err == nil || len(said) > 0 {
+			t.Fatalf("a third permit of two: %v %+v, beside the fence %d", err, said, g.Fence)
+		}
+	})
+}
+
+// Two who come for the last permit at once count each other. They do not both get it, and do
+// not both give up.
+func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			permit := func() driver.Claim {
+				x := mutex("pool")
+				x.Weight, x.Limit = 1, 3
+				return x
+			}
+			first, lines := c.client(t, time.Millisecond)
+			for i := range 2 { // who leave room for two more on the first node and on the last
+				lines[2*i].down.Store(true)
+				gets(t, first, permit())
+				lines[2*i].down.Store(false)
+			}
+			answers := make(chan error, 2)
+			for range 2 {
+				d, lines := c.client(t, time.Millisecond)
+				for _, l := range lines {
+					l.jitter.Store(int64(3 * time.Millisecond))
+				}
+				go func() {
+					_, err := d.Acquire(t.Context(), permit())
+					answers <- err
+				}()
+			}
+			one, two := <-answers, <-answers
+			if (one == nil) == (two == nil) {
+				t.Fatalf("two came for the last permit: %v, %v", one, two)
+			}
+		})
+	}
+}
+
+// A holder that asks again is told its fence, whoever came beside it since with a larger limit.
+func TestAPermitAskedForAgainIsNotCountedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := newCluster(3).client(t, time.Millisecond)
+		small, large := mutex("pool"), mutex("pool")
+		small.Weight, small.Limit = 1, 1
+		large.Weight, large.Limit = 2, 3
+		g := gets(t, d, small)
+		gets(t, d, large)
+		if again := gets(t, d, small); again.Fence != g.Fence {
+			t.Errorf("asked again: the fence %d, not %d", again.Fence, g.Fence)
+		}
+	})
+}
