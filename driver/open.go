@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -34,16 +33,9 @@ func Register(scheme string, open Opener) {
 // Open makes a driver from a URL. A URL that cannot be read, or whose scheme nobody registered, is an
 // [*InvalidError].
 func Open(ctx context.Context, rawURL string) (Driver, error) {
-	u, err := url.Parse(rawURL)
+	u, err := ParseURL(rawURL)
 	if err != nil {
-		// A *url.Error repeats the whole URL, and with it the password: only its cause is shown.
-		if ue, ok := errors.AsType[*url.Error](err); ok {
-			err = ue.Err
-		}
-		if strings.Contains(err.Error(), `"`) { // the cause may quote a part of it: what it took for the port, say
-			err = errors.New("it cannot be parsed")
-		}
-		return nil, invalid("URL", err.Error(), "scheme://...")
+		return nil, err
 	}
 	openersMu.RLock()
 	open, known := openers[u.Scheme]
@@ -52,6 +44,8 @@ func Open(ctx context.Context, rawURL string) (Driver, error) {
 	switch {
 	case u.Scheme == "":
 		return nil, invalid("URL", "has no scheme", list(schemes))
+	case !known && !sayable(rawURL):
+		return nil, invalid("URL", "has a scheme that no imported backend registered", list(schemes))
 	case !known:
 		return nil, invalid("URL", fmt.Sprintf("has the scheme %q, which no imported backend registered", u.Scheme),
 			list(schemes)+`; import a backend for its URLs: import _ "github.com/pawl-go/pawl/sqlitelock"`)

@@ -80,10 +80,25 @@ func TestOpenNeverShowsAPassword(t *testing.T) {
 		"host=x password=hunter2",             // as libpq has it
 		"host=x password=a:hunter2",
 		"%zzhunter2:",
+		"hunter2@host:6379",    // somebody forgot all that comes before the password
+		"hunter2:pw@host:6379", // or only the scheme
+		"hunter2:pw?x@host/y",
+		"redis://user:hunter2#x@host",
 	} {
 		_, err := driver.Open(t.Context(), raw)
 		refuses(t, err, "URL")
 		if s := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(s, "hunter2") {
+			t.Errorf("%q: message is %s", raw, s)
+		}
+	}
+}
+
+// A password that the parser stumbles over wants percent-encoding.
+func TestAPasswordThatCannotBeParsedIsToldHowToBe(t *testing.T) {
+	for _, raw := range []string{"redis://user:p%zz@host", "redis://user:p ss@host", "redis://user:p/ss@host:x", "redis://user:pw#x@host"} {
+		_, err := driver.Open(t.Context(), raw)
+		refuses(t, err, "URL")
+		if s := fmt.Sprint(err); !strings.Contains(s, "password and parameters percent-encoded: %40 for @") {
 			t.Errorf("%q: message is %s", raw, s)
 		}
 	}

@@ -18,8 +18,11 @@ var named struct {
 // "mem:" is a Memory of its own, "mem:NAME" is shared by all in this process who open that name.
 func init() {
 	driver.Register("mem", func(_ context.Context, u *url.URL) (driver.Driver, error) {
-		if u.Host != "" || u.Path != "" || u.User != nil || u.RawQuery != "" {
-			return nil, &driver.InvalidError{What: "URL", Problem: "has more than a name", Allowed: "mem: or mem:NAME"}
+		if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
+			return nil, &driver.InvalidError{What: "mem URL", Problem: "has more than a name", Allowed: "mem: or mem:NAME"}
+		}
+		if _, err := driver.URLParameters(u, "mem URL", nil); err != nil {
+			return nil, err
 		}
 		if u.Opaque == "" {
 			return New(nil), nil

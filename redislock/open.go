@@ -31,9 +31,9 @@ func init() {
 // Closing the driver closes what was opened. The error is a [*driver.InvalidError] or a [*driver.Error], without
 // the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
-	u, err := url.Parse(rawURL)
+	u, err := driver.ParseURL(rawURL)
 	if err != nil {
-		return nil, invalid("cannot be parsed")
+		return nil, err
 	}
 	return open(ctx, u)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, redis+unix:///PATH for a socket; " +
@@ -32,6 +35,10 @@ type parsed struct {
 // may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
+	query, err := driver.URLParameters(u, "redis URL", URLParameters(), "addr")
+	if err != nil {
+		return nil, err // before anything else of it is taken for what it may not be
+	}
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
@@ -61,20 +68,9 @@ func parseURL(u *url.URL) (*parsed, error) {
 			}
 		}
 	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, invalid("has parameters that cannot be read")
-	}
-	for _, key := range sortedKeys(query) {
-		set := parameters[key]
-		if set == nil {
-			return nil, invalid("has the unknown parameter " + strconv.Quote(key))
-		}
-		if len(query[key]) > 1 && key != "addr" {
-			return nil, invalid("has the parameter " + key + " twice")
-		}
+	for _, key := range slices.Sorted(maps.Keys(query)) {
 		for _, v := range query[key] {
-			if err := set(p, v); err != nil {
+			if err := parameters[key](p, v); err != nil {
 				return nil, err
 			}
 		}
@@ -137,6 +133,10 @@ func (p *parsed) setDB(v string) error {
 	p.client.SelectDB = n
 	return nil
 }
+
+// URLParameters are the names of the parameters that a URL can have, in order. It is for packages that make such
+// URLs of their own, as redlock does.
+func URLParameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 
 // parameters are known by the names that rueidis, go-redis and redis-py have for them.
 var parameters map[string]func(p *parsed, v string) error
@@ -228,13 +228,4 @@ func (p *parsed) setCA(path string) error {
 	}
 	p.tls().RootCAs = pool
 	return nil
-}
-
-func sortedKeys(q url.Values) []string {
-	keys := make([]string, 0, len(q))
-	for k := range q {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

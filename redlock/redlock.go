@@ -57,9 +57,9 @@ func init() {
 // [*driver.InvalidError] or, if no majority answers, a [*driver.Error], without the password; ctx bounds only the
 // opening.
 func Open(ctx context.Context, rawURL string) (*quorumlock.Driver, error) {
-	u, err := url.Parse(rawURL)
+	u, err := driver.ParseURL(rawURL)
 	if err != nil {
-		return nil, invalid("cannot be parsed")
+		return nil, err
 	}
 	if schemes[u.Scheme] == "" {
 		return nil, invalid("begins with neither redlock: nor redlocks:")
@@ -111,14 +111,10 @@ func split(u *url.URL) ([]string, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
-	query, err := url.ParseQuery(u.RawQuery)
+	ours := slices.DeleteFunc(redislock.URLParameters(), func(name string) bool { return slices.Contains(elsewhere, name) })
+	query, err := driver.URLParameters(u, "redlock URL", ours, "addr")
 	if err != nil {
-		return nil, invalid("has parameters that cannot be read")
-	}
-	for _, key := range elsewhere {
-		if query.Has(key) {
-			return nil, invalid("has the parameter " + key + ", which a node of a quorum has not")
-		}
+		return nil, err
 	}
 	hosts := append(strings.Split(u.Host, ","), query["addr"]...)
 	query.Del("addr")

@@ -2,6 +2,7 @@ package sqlitelock
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -49,10 +50,6 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 		return "", nil, invalid("has no path")
 	}
 
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return "", nil, invalid("has parameters that cannot be read")
-	}
 	o = &Options{}
 	known := map[string]func(v string) error{
 		"retention": duration(&o.Retention), "poll": duration(&o.Poll),
@@ -62,14 +59,13 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 			return err
 		},
 	}
-	for key, values := range query {
-		set, ok := known[key]
-		if !ok {
-			return "", nil, invalid("has the unknown parameter " + quote(key))
-		}
-		v := slices.Max(values)
-		if err := set(v); err != nil || len(values) > 1 {
-			return "", nil, invalid("has " + key + "=" + quote(v))
+	query, err := driver.URLParameters(u, "sqlite URL", slices.Collect(maps.Keys(known)))
+	if err != nil {
+		return "", nil, err
+	}
+	for key := range query {
+		if err := known[key](query.Get(key)); err != nil {
+			return "", nil, invalid("has a " + key + " that cannot be")
 		}
 	}
 	return path, o, nil

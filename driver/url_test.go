@@ -1,0 +1,71 @@
+package driver_test
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var parameters = []string{"retention", "poll", "addr"}
+
+func readURL(t *testing.T, raw string) (url.Values, error) {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return driver.URLParameters(u, "test URL", parameters, "addr")
+}
+
+func TestTheParametersOfAURLAreRead(t *testing.T) {
+	for raw, want := range map[string]url.Values{
+		"x://user:pw@host":                       {},
+		"x:/home/me@work/locks.db?poll=1":        {"poll": {"1"}}, // nothing is before a host here
+		"x:///home/me@work/locks.db?poll=a@b":    {"poll": {"a@b"}},
+		"x:me@work/locks.db":                     {},
+		"x://host/a%40b?addr=a&poll=%40&addr=b#": {"addr": {"a", "b"}, "poll": {"@"}},
+	} {
+		if got, err := readURL(t, raw); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v; want %v", raw, got, err, want)
+		}
+	}
+}
+
+func TestAnUnknownParameterIsToldThoseThatThereAre(t *testing.T) {
+	for raw, want := range map[string]string{
+		"x://host?pol=1":         `pawl: test URL has the unknown parameter "pol"; allowed: addr, poll, retention`,
+		"x://host?\x1b=1":        `pawl: test URL has the unknown parameter "\x1b"; allowed: addr, poll, retention`,
+		"x://host?poll=1&poll=2": `pawl: test URL has the parameter poll twice; allowed: once`,
+		"x:/path?s3cret@host":    `pawl: test URL has an unknown parameter; allowed: addr, poll, retention`,
+		"x://host?poll=%zz":      `pawl: test URL has parameters that cannot be read; allowed: NAME=VALUE&NAME=VALUE, percent-encoded`,
+	} {
+		raw = strings.ReplaceAll(raw, "\x1b", "%1b")
+		if _, err := readURL(t, raw); err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", raw, err, want)
+		}
+	}
+}
+
+// A password with a /, ? or # in it ends where the host should: what stands before the @ is not quoted, and what
+// should have been done is said.
+func TestNothingBeforeAnAtIsQuoted(t *testing.T) {
+	for _, raw := range []string{
+		"x://user:12?s3cret@host",
+		"x://user:12?s3cret&poll=1@host",
+		"x://user:12/s3cret@host",
+		"x://user:12#s3cret@host",
+		"x://user:12@s3cret/1@host",
+		"x://s3cret?poll=1@host",
+		"x://s3cret/?poll=1@host",
+	} {
+		_, err := readURL(t, raw)
+		refuses(t, err, "test URL")
+		if s := fmt.Sprint(err); strings.Contains(s, "s3cret") || strings.Contains(s, "12") || !strings.Contains(s, "percent-encoded") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
