@@ -3,6 +3,7 @@ package pawl
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -47,6 +48,8 @@ type tenure struct {
 	end   uint64     // the first fence that is not of the run
 	// What the last renewal failed with, nil since one succeeded: says later why the term ended.
 	trouble error
+
+	unused atomic.Bool // nothing was done under it: it need not be held for its at-least time
 
 	due renewal // protected by the renewer's mutex
 

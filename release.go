@@ -20,6 +20,16 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.answer
 }
 
+// ReleaseNow is Release, but the name is not kept for the time of [WithAtLeast]: for a holder that has not begun
+// what the lock was for.
+func (l *Lease) ReleaseNow(ctx context.Context) error {
+	l.once.Do(func() {
+		l.t.unused.Store(true)
+		l.answer = l.release(ctx)
+	})
+	return l.answer
+}
+
 func (l *Lease) release(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -74,7 +84,11 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 
 // last is how the backend is told to end it.
 func (t *tenure) last() driver.Lease {
-	return driver.Lease{Name: t.claim.Name, Token: t.claim.Token, Linger: t.claim.atLeast}
+	l := driver.Lease{Name: t.claim.Name, Token: t.claim.Token, Linger: t.claim.atLeast}
+	if t.unused.Load() {
+		l.Linger = 0
+	}
+	return l
 }
 
 // undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and its place in the

@@ -135,6 +135,17 @@ func TestAtLeastKeepsTheNameHeldAfterTheRelease(t *testing.T) {
 	})
 }
 
+func TestReleaseNowDoesNotKeepTheNameForItsAtLeastTime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x", pawl.WithAtLeast(time.Minute)).Lock(background))
+		noError(t, lease.ReleaseNow(background))
+		noError(t, lease.Release(background)) // answers the same
+		must(t)(b.Mutex("x").TryLock(background))
+	})
+}
+
 func TestLockDelayKeepsTheNameClosedAfterAnExpiryOnly(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(nil)
