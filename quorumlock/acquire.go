@@ -103,7 +103,7 @@ func (a *attempt) canvass(ctx context.Context, nodes []int) ballots {
 	wish.MinFence = uint64(max(sent.UnixMicro()+d.lead.Load(), 1))
 	votes := poll(ctx, d, ballot[driver.Grant]{
 		nodes: nodes, token: a.claim.Token,
-		send: func(ctx context.Context, i int) (driver.Grant, error) { return d.nodes[i].Acquire(ctx, wish) },
+		send: func(ctx context.Context, i int) (driver.Grant, error) { return d.ask(ctx, i, wish) },
 		decided: func(votes ballots) bool {
 			yes, no, missing := granted(votes), refused(votes), len(nodes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
@@ -115,7 +115,22 @@ func (a *attempt) canvass(ctx context.Context, nodes []int) ballots {
 	return votes
 }
 
-// note remembers how a node answered, and whether a signal came before it that is now worth something.
+// ask sends a claim to one node, when nothing that releases it can arrive there any more.
+func (d *Driver) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, error) {
+	k := dueAt{i, c.Token, c.Name}
+	if err := d.owed.claim(ctx, k); err != nil {
+		return driver.Grant{}, err
+	}
+	end := driver.End(ctx)
+	grant, err := d.nodes[i].Acquire(ctx, c)
+	if !errors.Is(err, driver.ErrHeld) && !told(err) {
+		d.owed.unanswered(k, end)
+	}
+	return grant, err
+}
+
+// note remembers how a node answered, and whether a signal came before it that is now worth
+// something.
 func (a *attempt) note(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
 	a.place.told(i, v, held)
@@ -124,8 +139,9 @@ func (a *attempt) note(i int, v vote[driver.Grant]) {
 	}
 }
 
-// learn adjusts how far ahead of our clock we propose fences: as far as the furthest of the nodes' clocks was, when
-// it was asked, so that the next proposal is the highest number there is; and slowly less, while that is enough.
+// learn adjusts how far ahead of our clock we propose fences: as far as the furthest of the
+// nodes' clocks was, when it was asked, so that the next proposal is the highest number there
+// is; and slowly less, while that is enough.
 func (d *Driver) learn(sent time.Time, votes ballots) {
 	var low, high uint64
 	for _, v := range votes {
@@ -158,14 +174,14 @@ func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 	a.mu.Unlock()
 	switch {
 	case void:
-		a.d.insist(i, a.lease(), a.claim.TTL)
+		a.d.owed.owes(at(i, a.lease()), a.lease(), a.claim.TTL)
 	case over && v.err == nil: // it waits, and has a vote that it does not know of
 		a.d.heard.Tell(driver.Signal{Kind: driver.Look, Token: a.claim.Token})
 	}
 }
 
-// end notes that the caller goes to wait with these votes. It reports whether a grant has come in since they were
-// counted; those that come later are said to the listeners.
+// end notes that the caller goes to wait with these votes. It reports whether a grant has come
+// in since they were counted; those that come later are said to the listeners.
 func (a *attempt) end(votes ballots) (stray bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -176,12 +192,13 @@ func (a *attempt) end(votes ballots) (stray bool) {
 	return stray
 }
 
-// takeBack releases what the nodes granted, or may have granted. It waits for those that answer quickly. One whose
-// answer is still under way sees for itself that it came too late.
+// takeBack releases what the nodes granted, or may have granted. It waits for those that answer
+// quickly. One whose answer is still under way sees for itself that it came too late.
 //
 // It returns what place.givesBack does.
 //
-// A node that refused has at most a place of the same token in its queue, which stays: a waiter may try, too.
+// A node that refused has at most a place of the same token in its queue, which stays: a waiter
+// may try, too.
 func (a *attempt) takeBack(ctx context.Context, votes ballots) (said uint64) {
 	var nodes []int
 	a.mu.Lock()

@@ -22,29 +22,41 @@ type ballot[T any] struct {
 	send    func(ctx context.Context, i int) (T, error) // asks one node
 	decided func(votes []vote[T]) bool                  // whether the answers that are still missing can change nothing
 
-	// Both run in order with the token's other requests to that node, when it has answered, waited for or not. The
-	// first comes before the answer is counted, and does not block; the second may go on for long.
+	// How long a request lasts, whatever becomes of ctx; 0 is as long as ctx.
+	lasts time.Duration
+
+	// All run in order with the token's other requests to that node, waited for or not, and do
+	// not block. The first when it has answered, before the answer is counted; the second after
+	// that; unsent when it was given up before its turn came.
 	first, after func(i int, v vote[T])
+	unsent       func(i int)
 }
 
 // straggle bounds a request that nobody waits for any more, if the caller's ctx had no deadline.
 const straggle = 10 * time.Second
 
-// poll asks the nodes in parallel, and returns what they answered, by index of the node. It returns when the
-// outcome is decided, or a little later: it gives the others a moment to answer too. Whoever has not by then goes on
-// in the background, until the deadline of ctx or Close. When ctx ends before anything is decided, all of it ends.
+// poll asks the nodes in parallel, and returns what they answered, by index of the node. It
+// returns when the outcome is decided, or a little later: it gives the others a moment to
+// answer too. Whoever has not by then goes on in the background, until the deadline of ctx or
+// Close. When ctx ends poll returns at once, and if nothing was decided, all of it ends.
 func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	votes := make([]vote[T], len(d.nodes))
 	if len(b.nodes) == 0 {
 		return votes
 	}
 	deadline, ok := ctx.Deadline()
-	if !ok {
+	switch {
+	case b.lasts > 0:
+		deadline = time.Now().Add(b.lasts)
+	case !ok:
 		deadline = time.Now().Add(straggle)
 	}
 	own, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	closing := context.AfterFunc(d.life, cancel)
-	giveUp := context.AfterFunc(ctx, cancel)
+	giveUp := func() bool { return true }
+	if b.lasts == 0 {
+		giveUp = context.AfterFunc(ctx, cancel)
+	}
 	u := &urn{d: d, missing: len(b.nodes), state: make([]int, len(d.nodes)), last: func() { closing(); giveUp(); cancel() }}
 
 	var order *slot
@@ -67,7 +79,8 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 			if v.err == nil {
 				v.err = own.Err()
 			}
-			if v.err == nil {
+			sent := v.err == nil
+			if sent {
 				v.value, v.err = b.send(own, i)
 			}
 			if b.first != nil {
@@ -76,6 +89,9 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 			answers <- answer{i, v}
 			if order != nil {
 				order.insist(i)
+			}
+			if !sent && b.unsent != nil {
+				b.unsent(i)
 			}
 			if b.after != nil {
 				b.after(i, v)
@@ -86,16 +102,18 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	began := time.Now()
 	var timer *time.Timer
 	var enough <-chan time.Time
-	over := ctx.Done()
 	for in := 0; in < len(b.nodes); {
 		settled := false
+		if ctx.Err() != nil {
+			u.leave(b.nodes)
+			break
+		}
 		select {
 		case a := <-answers:
 			votes[a.i] = a.v
 			in++
 			settled = b.decided(votes)
-		case <-over: // the nodes hear it too, and answer with its error
-			over, settled = nil, true
+		case <-ctx.Done(): // the nodes hear it too
 		case <-enough:
 			u.leave(b.nodes)
 			in = len(b.nodes)
@@ -172,8 +190,8 @@ func (u *urn) leave(nodes []int) {
 	}
 }
 
-// hopeless reports whether all who are under way had something to do already that nobody waits for any more: a
-// node that hangs costs its moment once, and not with every operation.
+// hopeless reports whether all who are under way had something to do already that nobody waits
+// for any more: a node that hangs costs its moment once, and not with every operation.
 func (u *urn) hopeless(nodes []int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

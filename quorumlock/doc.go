@@ -1,6 +1,6 @@
-// Package quorumlock makes one driver out of several that have nothing in common: Redlock with fencing tokens,
-// over any mix of backends. A lease is held by a majority of all nodes, so it outlives the loss of any
-// minority of them.
+// Package quorumlock makes one driver out of several that have nothing in common: Redlock with
+// fencing tokens, over any mix of backends. A lease is held by a majority of all nodes, so it
+// outlives the loss of any minority of them.
 //
 //	nodes := []driver.Driver{redisA, redisB, redisC}
 //	quorum, err := quorumlock.New(nodes, nil)
@@ -8,9 +8,9 @@
 //
 // # When to use it
 //
-// When a backend that one machine runs is not enough, and none that replicates by consensus (etcd) is there. One
-// PostgreSQL with a synchronous standby is simpler. The nodes have to be independent: three masters, not one and
-// its replicas.
+// When a backend that one machine runs is not enough, and none that replicates by consensus
+// (etcd) is there. One PostgreSQL with a synchronous standby is simpler. The nodes have to be
+// independent: three masters, not one and its replicas.
 //
 // # What it promises
 //
@@ -25,91 +25,115 @@
 //
 // # Why fences rise
 //
-// A fence F of a claim is shown only when M nodes have given exactly F to this claim. A node gives no number
-// twice, and each number that it gives is greater than all before. That is all that is needed:
+// A fence F of a claim is shown only when M nodes have given exactly F to this claim. A node
+// gives no number twice, and each number that it gives is greater than all before. That is all
+// that is needed:
 //
 //   - Two claims that are shown a fence have a node in common that gave both of them theirs. So fences are distinct.
 //   - If the first was shown before the second was sent, that node gave the second its fence later. So it is
 //     greater.
 //
-// Nothing in it depends on clocks. The nodes do not grant the same number by themselves, for it is their time in
-// microseconds. So a claim goes out with a wish ([driver.Claim].MinFence): our own clock, and a lead that is half of
-// [driver.MaxLead] at first, and measured whenever they disagree, so that the wish is the highest number there is. Then all of
-// them grant it, and one round trip is enough. If they disagree, the highest of their fences is written back to the others
-// ([driver.FenceRaiser]), which takes a second round trip, as it does in the first grant of a client whose clock differs from
-// that of a node by more than the lead, and always where clocks differ, or requests take, more than MaxLead. The wish can bring
-// a fence no further than MaxLead ahead of a node's clock, and writing back copies only what some node gave; so the
-// highest fence of a name stays within MaxLead of the fastest of the clocks, or is one more than the last. (Claims that are
-// granted beside each other at the same moment may chase each other's numbers, in steps of up to 4 ms.)
+// Nothing in it depends on clocks. The nodes do not grant the same number by themselves, for it
+// is their time in microseconds. So a claim goes out with a wish ([driver.Claim].MinFence): our
+// own clock, and a lead that is half of [driver.MaxLead] at first, and measured whenever they
+// disagree, so that the wish is the highest number there is. Then all of them grant it, and one
+// round trip is enough. If they disagree, the highest of their fences is written back to the
+// others ([driver.FenceRaiser]), which takes a second round trip, as it does in the first grant
+// of a client whose clock differs from that of a node by more than the lead, and always where
+// clocks differ, or requests take, more than MaxLead. The wish can bring a fence no further
+// than MaxLead ahead of a node's clock, and writing back copies only what some node gave; so
+// the highest fence of a name stays within MaxLead of the fastest of the clocks, or is one more
+// than the last. (Claims that are granted beside each other at the same moment may chase each
+// other's numbers, in steps of up to 4 ms.)
 //
-// When a name is passed on along the queue there is no wish: each node gives its own time. The client of
-// the waiter hears of it from the nodes, makes them agree, and only then says "granted": one round trip after the signals.
+// When a name is passed on along the queue there is no wish: each node gives its own time. The
+// client of the waiter hears of it from the nodes, makes them agree, and only then says
+// "granted": one round trip after the signals.
 //
 // # One fence for one grant
 //
-// Who asks again is told the fence that was shown, because a majority of the nodes still has exactly this number. There is
-// one case in which that cannot be seen: a node has granted the claim with a higher number, for its clock is ahead and its
-// answer came too late to be agreed on, and now a node of the majority does not answer. Two that answer could be what is left
-// of either number. Then the higher one is agreed on. It is above what was shown, never below, and nobody else's, so the
-// holder may go on with it.
+// Who asks again is told the fence that was shown, because a majority of the nodes still has
+// exactly this number. There is one case in which that cannot be seen: a node has granted the
+// claim with a higher number, for its clock is ahead and its answer came too late to be agreed
+// on, and now a node of the majority does not answer. Two that answer could be what is left of
+// either number. Then the higher one is agreed on. It is above what was shown, never below, and
+// nobody else's, so the holder may go on with it.
 //
-// Within one client the nodes are made to agree by one at a time for each claim, whether it was a signal or an attempt
-// that began it. Else two that have heard different nodes could agree on two numbers.
+// Within one client the nodes are made to agree by one at a time for each claim, whether it was
+// a signal or an attempt that began it. Else two that have heard different nodes could agree on
+// two numbers.
 //
-// A grant that was passed on and has not been told to its claimant has no fence yet. [Driver.Entry] shows the highest that a
-// node gave it, which is the one it will get if all nodes can be reached and nobody comes beside it.
+// A grant that was passed on and has not been told to its claimant has no fence yet.
+// [Driver.Entry] shows the highest that a node gave it, which is the one it will get if all
+// nodes can be reached and nobody comes beside it.
 //
 // # Nodes that lose their data
 //
-// A node that comes back empty has forgotten its votes, and would vote again: two may hold the name. It must stay away
-// for the longest TTL in use, and until its clock has passed the highest fence of the others, that is for
-// MaxLead and the difference of their clocks. Then it breaks neither promise. If it comes back at once, two may hold;
-// fences still rise, if all clocks agree and it was away for MaxLead. A node that writes to disk before it answers
-// (Redis with appendfsync always, PostgreSQL) need not stay away.
+// A node that comes back empty has forgotten its votes, and would vote again: two may hold the
+// name. It must stay away for the longest TTL in use, and until its clock has passed the
+// highest fence of the others, that is for MaxLead and the difference of their clocks. Then it
+// breaks neither promise. If it comes back at once, two may hold; fences still rise, if all
+// clocks agree and it was away for MaxLead. A node that writes to disk before it answers (Redis
+// with appendfsync always, PostgreSQL) need not stay away.
 //
-// docs/models has this argument as a model that is checked by machine, and what goes wrong without the write-back,
-// without the delay and without the clock.
+// docs/models has this argument as a model that is checked by machine, and what goes wrong
+// without the write-back, without the delay and without the clock.
 //
 // # How long a lease lasts
 //
-// Grant.TTL is what M nodes keep: the shortest of the M longest. Nothing is subtracted for drift: the client counts its term from the
-// sending of the claim and leaves a margin of a tenth, which is there because two clocks never run at the same speed.
-// One node's clock decides no more than one vote, so a minority of clocks that are wrong, or jump, does no harm.
+// Grant.TTL is what M nodes keep: the shortest of the M longest. Nothing is subtracted for
+// drift: the client counts its term from the sending of the claim and leaves a margin of a
+// tenth, which is there because two clocks never run at the same speed. One node's clock
+// decides no more than one vote, so a minority of clocks that are wrong, or jump, does no harm.
 //
 // # How fair it is
 //
-// Each node has a queue of its own, which is FIFO. As long as claims come to all nodes in the same order, so is the
-// quorum. Claims that come within the time that a request takes may stand in different orders, and may split the vote;
-// then the one whose client asked first, by that client's clock, gets it (split.go). Everybody gets it in the end: a claim is overtaken
-// only by those that stand before it in some queue, and once for each older claim to which it gives way. A
-// client that dies while it holds a vote costs the others its WaitTTL, or its TTL if it had been granted.
-// Tries that come at once may all fail. An even number of nodes splits more often than an odd one.
+// Each node has a queue of its own, which is FIFO. As long as claims come to all nodes in the
+// same order, so is the quorum. Claims that come within the time that a request takes may stand
+// in different orders, and may split the vote; then the one whose client asked first, by that
+// client's clock, gets it (split.go). Everybody gets it in the end: a claim is overtaken only
+// by those that stand before it in some queue, and once for each older claim to which it gives
+// way. A client that dies while it holds a vote costs the others its WaitTTL, or its TTL if it
+// had been granted. Tries that come at once may all fail. An even number of nodes splits more
+// often than an odd one.
 //
 // # Takeovers
 //
-// Two who take a name by force at once may each be granted by every node, one after the other. So a takeover takes a second
-// round trip, to see that a majority had it all at once, and is made again if it was not. Of several that come at once each
-// is granted it at an instant of its own, and all but the last have lost it when they hear of that, or a moment later.
+// Two who take a name by force at once may each be granted by every node, one after the other.
+// So a takeover takes a second round trip, to see that a majority had it all at once, and is
+// made again if it was not. Of several that come at once each is granted it at an instant of
+// its own, and all but the last have lost it when they hear of that, or a moment later.
 //
 // # Semaphores
 //
-// Two majorities have a node in common, but four permits of a semaphore of three have not: three nodes with three
-// places each have room for four claims on two nodes each. So permits are counted a second time, see recount. It
-// takes one more round trip. Mutexes, readers and writers do not need it.
+// Two majorities have a node in common, but four permits of a semaphore of three have not:
+// three nodes with three places each have room for four claims on two nodes each. So permits
+// are counted a second time, see recount. It takes one more round trip. Mutexes, readers and
+// writers do not need it.
 //
-// A claim that was passed on and has not been told has no fence, and comes after those who get one before it. If
-// these leave no room within its limit, so that theirs is larger, it is refused, and asks again. In a semaphore whose limit is
-// the same for all, and for mutexes, readers and writers, that cannot happen.
+// A claim that was passed on and has not been told has no fence, and comes after those who get
+// one before it. If these leave no room within its limit, so that theirs is larger, it is
+// refused, and asks again. In a semaphore whose limit is the same for all, and for mutexes,
+// readers and writers, that cannot happen.
 //
 // # Requests
 //
-// Each operation goes to all nodes at once, and answers when a majority has decided it; it waits a moment for the
-// others, so that they do not fall behind, but not for one that has been behind before. What is still under way goes on
-// in the background, until the deadline of the call's ctx, or Close. Requests of one token come to a node in the order
-// of the calls. A minority node that has missed a grant is not repaired: Renew never creates a lease. A waiter's place
-// there becomes a vote when the name is passed on, and that is all. So a lease that is held while the nodes are restarted
-// without their data, one after the other, is lost with the second of them, as its holder is told.
+// Each operation goes to all nodes at once, and answers when a majority has decided it; it
+// waits a moment for the others, so that they do not fall behind, but not for one that has been
+// behind before. What is still under way goes on in the background, until the deadline of the
+// call's ctx, or Close. Requests of one token come to a node in the order of the calls.
 //
-// Owners carry a tag on the nodes, in front of the client's id, that makes a claim known on all of them: whoever looks
-// at a node directly sees it.
+// Each node keeps the end of an Acquire ([driver.End]). What is taken back on a node, by
+// Release or by the quorum itself, is released there at once; and once more after the end, if
+// an Acquire was not answered. A token may be claimed again on a node only when no release of
+// it can arrive there any more. What is owed to nodes in this way is one list for the driver,
+// of 65 536 claims at most: beyond that, what a node may hold for nobody ends with its TTL.
+//
+// A minority node that has missed a grant is not repaired: Renew never creates a lease. A
+// waiter's place there becomes a vote when the name is passed on, and that is all. So a lease
+// that is held while the nodes are restarted without their data, one after the other, is lost
+// with the second of them, as its holder is told.
+//
+// Owners carry a tag on the nodes, in front of the client's id, that makes a claim known on all
+// of them: whoever looks at a node directly sees it.
 package quorumlock

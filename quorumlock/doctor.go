@@ -37,13 +37,13 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		}
 		nodes.Wait()
 	}
-	each(func(v *visit) { v.arrive(own) })
+	each(func(v *visit) { d.arrive(own, v) })
 	each(func(v *visit) { v.meet(own) }) // now that everybody is there
 	each(func(v *visit) {
 		if v.timed {
-			v.leave(d.life)
+			d.leave(v)
 		} else { // it may be there all the same, and is not worth waiting for
-			d.work.Go(func() { v.leave(d.life) })
+			d.work.Go(func() { d.leave(v) })
 		}
 	})
 
@@ -95,9 +95,9 @@ const probed = "pawl doctor"
 
 func (v *visit) name() string { return fmt.Sprintf("node %d (%s)", v.number, v.Properties().Backend) }
 
-func (v *visit) arrive(ctx context.Context) {
+func (d *Driver) arrive(ctx context.Context, v *visit) {
 	sent := time.Now()
-	g, err := v.Acquire(ctx, driver.Claim{
+	g, err := d.ask(ctx, v.number-1, driver.Claim{
 		Name: probed, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.All, TTL: straggle,
 	})
 	took := time.Since(sent)
@@ -125,10 +125,10 @@ func (v *visit) meet(ctx context.Context) {
 }
 
 // leave gives the name back. A node that cannot be told forgets it after the TTL.
-func (v *visit) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+func (d *Driver) leave(v *visit) {
+	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
-	_ = v.Release(ctx, driver.Lease{Name: probed, Token: v.token, TTL: straggle})
+	_ = d.giveBack(ctx, v.number-1, driver.Lease{Name: probed, Token: v.token}, straggle, false)
 }
 
 // reach finds the nodes that do not vote: those that can be reached, and refuse, and those that cannot.

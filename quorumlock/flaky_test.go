@@ -46,6 +46,7 @@ type line struct {
 	down    atomic.Bool  // nobody is there
 	hung    atomic.Bool  // requests are taken, and handled when it no longer hangs
 	silent  atomic.Bool  // requests are handled, and not answered
+	deaf    atomic.Bool  // the client's end does not hear that a request was given up
 	calls   atomic.Int64
 	refusal error        // the answer to everything, if it is there
 	jitter  atomic.Int64 // each way takes up to so much longer, at random
@@ -53,6 +54,7 @@ type line struct {
 	mu      sync.Mutex // protects what follows
 	stopped bool       // requests are taken, and handled when it goes on, also those that were given up
 	socket  []func()   // them, in their order
+	reset   string     // the next request of this sort ends in an error at once, and arrives when it is let go
 }
 
 func (l *line) stop() {
@@ -71,6 +73,39 @@ func (l *line) goOn() {
 	l.socket = nil
 }
 
+var errReset = errors.New("connection reset by peer")
+
+// strays makes the next request of one sort, "acquire" or "release", arrive later than those
+// that follow it, and returns what lets it go.
+func (l *line) strays(sort string) (arrive func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reset = sort
+	return l.goOn
+}
+
+// stray takes a request that arrives later, if it is of the sort.
+func (l *line) stray(sort string, handle func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reset != sort {
+		return false
+	}
+	l.socket, l.reset = append(l.socket, handle), ""
+	return true
+}
+
+// onTime is what every node does with a request that has an end: after that it changes nothing.
+func onTime[T any](ctx context.Context, f func() (T, error)) func() (T, error) {
+	end := driver.End(ctx)
+	return func() (v T, err error) {
+		if time.Now().After(end) {
+			return v, &driver.Error{Backend: "memory", Op: "end", Err: context.DeadlineExceeded}
+		}
+		return f()
+	}
+}
+
 // handle runs f, or leaves it in the socket and waits as long as ctx allows.
 func handle[T any](ctx context.Context, l *line, f func() (T, error)) (v T, err error) {
 	done := make(chan struct{})
@@ -86,6 +121,9 @@ func handle[T any](ctx context.Context, l *line, f func() (T, error)) (v T, err 
 		late, lateErr = f()
 	})
 	l.mu.Unlock()
+	if l.deaf.Load() {
+		ctx = context.WithoutCancel(ctx)
+	}
 	select {
 	case <-done:
 		return late, lateErr
@@ -154,7 +192,11 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return over(ctx, l, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
+	f := onTime(ctx, func() (driver.Grant, error) { return l.Driver.Acquire(context.WithoutCancel(ctx), c) })
+	if l.stray("acquire", func() { _, _ = f() }) {
+		return driver.Grant{}, &driver.Error{Backend: "memory", Op: "acquire", Err: errReset}
+	}
+	return over(ctx, l, f)
 }
 
 func (l *line) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
@@ -162,7 +204,14 @@ func (l *line) Renew(ctx context.Context, leases []driver.Lease) ([]error, error
 }
 
 func (l *line) Release(ctx context.Context, x driver.Lease) error {
-	_, err := over(ctx, l, func() (struct{}, error) { return struct{}{}, l.Driver.Release(context.WithoutCancel(ctx), x) })
+	f := func() (struct{}, error) { return struct{}{}, l.Driver.Release(context.WithoutCancel(ctx), x) }
+	if x.OnTime {
+		f = onTime(ctx, f)
+	}
+	if l.stray("release", func() { _, _ = f() }) {
+		return &driver.Error{Backend: "memory", Op: "release", Err: errReset}
+	}
+	_, err := over(ctx, l, f)
 	return err
 }
 

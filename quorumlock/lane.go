@@ -6,12 +6,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lane keeps the requests of one token to one node in order. An operation answers when a majority has, so the
-// next one for the same token can come while the last is still on its way to a slow node: a release that
-// overtook its acquire there would find nothing, and the acquire would then leave a lease that nobody knows of.
+// A lane keeps the requests of one token to one node in order. An operation answers when a
+// majority has, so the next one for the same token can come while the last is still on its way
+// to a slow node: a release that overtook its acquire there would find nothing, and the acquire
+// would then leave a lease that nobody knows of.
 //
-// So a request waits until the one before it, of its token and its node, has ended. That one is not cancelled to
-// make it quicker: what the node has received it may handle all the same, and then nobody would know when.
+// So a request waits until the one before it, of its token and its node, has ended. That is
+// when it was answered or given up, not when it can no longer arrive: for that, see owed.
 type lane struct {
 	tails []chan struct{} // per node: closed when the last request there ends
 	users int
@@ -26,8 +27,8 @@ type slot struct {
 	own    []chan struct{}
 }
 
-// enter takes the next place in the lane of a token for a request to each of the nodes. It is called before anything
-// is sent, so places are in the order of the calls.
+// enter takes the next place in the lane of a token for a request to each of the nodes. It is
+// called before anything is sent, so places are in the order of the calls.
 func (d *Driver) enter(token driver.Token, nodes []int) *slot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +59,8 @@ func (s *slot) wait(ctx context.Context, i int) error {
 	}
 }
 
-// insist waits for our turn whatever it takes, after wait gave up: each request ends with its own ctx, or with Close.
+// insist waits for our turn whatever it takes, after wait gave up: each request ends with its
+// own ctx, or with Close.
 func (s *slot) insist(i int) {
 	if s.before[i] != nil {
 		<-s.before[i]

@@ -43,6 +43,7 @@ type Driver struct {
 	lanes  map[driver.Token]*lane
 	placed places
 	held   holdings
+	owed   *owed
 	heard  driver.Listeners
 	unhear []func() // stop listening to the nodes
 }
@@ -97,6 +98,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	d.lead.Store(guess.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
 	d.placed.all, d.held.all = map[driver.Token]*place{}, map[driver.Token]holding{}
+	d.owed = newOwed(d)
 	for i, n := range d.nodes {
 		if s, ok := n.Driver.(driver.Signaler); ok {
 			d.unhear = append(d.unhear, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))
@@ -154,6 +156,7 @@ func (d *Driver) Close() error {
 	}
 	d.end()
 	d.placed.stop()
+	d.owed.stop()
 	d.work.Wait()
 	var errs []error
 	for _, n := range d.nodes {

@@ -8,9 +8,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Release implements driver.Driver. It tells all nodes, and counts a majority of all of them, not of those that
-// granted: nil if the token held or waited on a majority, ErrNotHeld if it did not on so many that there is no
-// majority. A node that could not be told is told again in the background, for as long as insisting makes sense.
+// Release implements driver.Driver. It tells all nodes, and counts a majority of all of them,
+// not of those that granted: nil if the token held or waited on a majority, ErrNotHeld if it
+// did not on so many that there is no majority. A node that could not be told is told again in
+// the background, for as long as insisting makes sense.
 func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("linger", l.Linger)); err != nil {
 		return err
@@ -23,11 +24,13 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	d.held.over(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: d.everyone(), token: l.Token,
-		send:    func(ctx context.Context, i int) (struct{}, error) { return struct{}{}, d.nodes[i].Release(ctx, l) },
+		send: func(ctx context.Context, i int) (struct{}, error) {
+			return struct{}{}, d.giveBack(ctx, i, l, insisting, l.OnTime)
+		},
 		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacks(votes) },
-		after: func(i int, v vote[struct{}]) {
-			if !told(v.err) {
-				d.insist(i, l, insisting)
+		unsent: func(i int) {
+			if !l.OnTime {
+				d.owed.owes(at(i, l), l, insisting)
 			}
 		},
 	})
@@ -40,29 +43,21 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	return trouble(ctx, d, "release", l.Name, votes)
 }
 
-// insisting is how long a node that cannot be reached is told of a release again and again: the default TTL, after
-// which most leases have ended there by themselves.
+// insisting is how long a node that cannot be reached is told of a release again and again: the
+// default TTL, after which most leases have ended there by themselves.
 const insisting = 30 * time.Second
 
-// insist tells one node of a release until it has heard, or the lease is over there by itself.
-func (d *Driver) insist(i int, l driver.Lease, ttl time.Duration) {
-	began := time.Now()
-	for n := 0; time.Since(began) < ttl; n++ {
-		pause := time.NewTimer(10*time.Millisecond<<min(n, 7) + jitter(10*time.Millisecond))
-		select {
-		case <-pause.C:
-		case <-d.life.Done():
-			pause.Stop()
-			return
-		}
-		ctx, cancel := context.WithTimeout(d.life, min(straggle, max(ttl/6, 10*time.Millisecond)))
-		err := d.nodes[i].Release(ctx, l)
-		cancel()
-		if told(err) {
-			return
-		}
-	}
+// giveBack releases on one node. What the node could not be told, or has to be told once more
+// because an Acquire may yet arrive there, goes on in the background; but the caller of a
+// release that goesOn may claim again, and asks by itself.
+func (d *Driver) giveBack(ctx context.Context, i int, l driver.Lease, ttl time.Duration, goesOn bool) error {
+	end := driver.End(ctx)
+	err := d.nodes[i].Release(ctx, l)
+	d.owed.released(at(i, l), l, ttl, end, err, goesOn && !told(err))
+	return err
 }
+
+func at(i int, l driver.Lease) dueAt { return dueAt{i, l.Token, l.Name} }
 
 // told reports whether there is no use in telling it again.
 func told(err error) bool {
@@ -70,23 +65,22 @@ func told(err error) bool {
 	return err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
-// free releases on some nodes what nobody was told of, and waits only for those that answer quickly.
+// free releases on some nodes what nobody was told of, and waits only for those that answer
+// quickly, and no longer than ctx. The token may be claimed again.
 func (d *Driver) free(ctx context.Context, l driver.Lease, nodes []int, ttl time.Duration) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(straggle, ttl))
-	defer cancel()
+	l.OnTime = true
 	poll(ctx, d, ballot[struct{}]{
-		nodes: nodes, token: l.Token,
-		send:    func(ctx context.Context, i int) (struct{}, error) { return struct{}{}, d.nodes[i].Release(ctx, l) },
-		decided: func([]vote[struct{}]) bool { return true },
-		after: func(i int, v vote[struct{}]) {
-			if !told(v.err) {
-				d.insist(i, l, ttl)
-			}
+		nodes: nodes, token: l.Token, lasts: min(straggle, max(ttl/6, 10*time.Millisecond)),
+		send: func(ctx context.Context, i int) (struct{}, error) {
+			return struct{}{}, d.giveBack(ctx, i, l, ttl, false)
 		},
+		decided: func([]vote[struct{}]) bool { return true },
+		unsent:  func(i int) { d.owed.owes(at(i, l), l, ttl) },
 	})
 }
 
-// lacks reports whether so many nodes say that the token holds nothing that there can be no majority on which it does.
+// lacks reports whether so many nodes say that the token holds nothing that there can be no
+// majority on which it does.
 func (d *Driver) lacks(votes []vote[struct{}]) bool {
 	n := 0
 	for _, v := range votes {
@@ -97,8 +91,9 @@ func (d *Driver) lacks(votes []vote[struct{}]) bool {
 	return n > len(d.nodes)-d.majority
 }
 
-// notHeld is the answer then. Who broke the lease is known if any node knows it. The name stays closed until so many
-// nodes are open that they are a majority; one that has not answered may be open.
+// notHeld is the answer then. Who broke the lease is known if any node knows it. The name stays
+// closed until so many nodes are open that they are a majority; one that has not answered may
+// be open.
 func (d *Driver) notHeld(votes []vote[struct{}]) error {
 	var by *driver.Owner
 	closed := make([]time.Duration, len(votes))

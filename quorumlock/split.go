@@ -103,10 +103,12 @@ func (a *attempt) yield(ctx context.Context, nodes []int) ballots {
 	return poll(ctx, d, ballot[driver.Grant]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (driver.Grant, error) {
-			if err := d.nodes[i].Release(ctx, a.lease()); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+			l := a.lease()
+			l.OnTime = true
+			if err := d.giveBack(ctx, i, l, a.claim.TTL, true); err != nil && !errors.Is(err, driver.ErrNotHeld) {
 				return driver.Grant{}, err
 			}
-			return d.nodes[i].Acquire(ctx, a.claim)
+			return d.ask(ctx, i, a.claim)
 		},
 		decided: func(votes ballots) bool { return answered(votes) == len(nodes) },
 		first:   a.note,

@@ -1,0 +1,173 @@
+package quorumlock_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// An Acquire that was not answered arrives after everything that took it back. It is released
+// once more after its end, whoever took it back: the caller, or the quorum itself.
+func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
+	const bound = time.Second
+	for name, late := range map[string]int{"OnAMinority": 1, "OnAMajority": 2, "Everywhere": 3} {
+		for _, queue := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCluster(3)
+					d, lines := c.client(t, time.Millisecond)
+					var arrive []func()
+					for _, l := range lines[3-late:] {
+						arrive = append(arrive, l.strays("acquire"))
+					}
+					x := mutex("jobs")
+					if queue {
+						x = queued(x)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), bound)
+					defer cancel()
+					_, err := d.Acquire(ctx, x)
+					if (err == nil) != (late == 1) {
+						t.Fatalf("Acquire without %d of 3: %v", late, err)
+					}
+					if queue || err == nil {
+						_ = d.Release(ctx, lease(x))
+					}
+					time.Sleep(bound * 9 / 10)
+					for _, f := range arrive {
+						f()
+					}
+					time.Sleep(bound/10 + driver.MaxLead + 100*time.Millisecond)
+					if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) > 0 {
+						t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The same after a grant, which a second attempt got: the end of the first one still counts.
+func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		arrive := lines[2].strays("acquire")
+		x := mutex("jobs")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := d.Acquire(ctx, x); err != nil {
+			t.Fatal(err)
+		}
+		gets(t, d, x)
+		releases(t, d, x)
+		time.Sleep(2 * time.Second)
+		arrive()
+		time.Sleep(2 * time.Second)
+		if holders, _ := c.people(t, "jobs"); sum(holders) > 0 {
+			t.Errorf("held on the nodes: %d", holders)
+		}
+	})
+}
+
+// A release that was not answered arrives when its token was claimed again: it must not take
+// the new vote. So the claim waits until it has no effect any more.
+func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
+	for _, late := range []time.Duration{0, 300 * time.Millisecond, 990 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			one, ones := c.client(t, time.Millisecond)
+			two, twos := c.client(t, time.Millisecond)
+			holder, x := mutex("jobs"), mutex("jobs")
+			x.TTL = 6 * time.Second // what is taken back ends in a second
+			ones[2].down.Store(true)
+			gets(t, one, holder) // on two nodes
+			arrive := twos[2].strays("release")
+			began := time.Now()
+			refused(t, two, x) // granted by the third, and taken back
+			waiter := queued(x)
+			asked := make(chan struct{})
+			go func() {
+				defer close(asked)
+				refused(t, two, waiter)
+			}()
+			time.Sleep(time.Until(began.Add(late)))
+			arrive()
+			<-asked
+			time.Sleep(2 * time.Second)
+			if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
+				t.Errorf("the release arrives %v late: held on the nodes: %d, want all", late, holders)
+			}
+		})
+	}
+}
+
+// A node that does not answer for long, and claims all the time: there is one list, not a
+// goroutine for each release.
+func TestWhatIsOwedToADeadNodeIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const cycles = 5000
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		lines[2].down.Store(true)
+		before := runtime.NumGoroutine()
+		for range cycles {
+			x := mutex("jobs")
+			x.TTL = time.Hour
+			gets(t, d, x)
+			releases(t, d, x)
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := runtime.NumGoroutine() - before; n > 20 {
+			t.Errorf("%d goroutines", n)
+		}
+		if n := lines[2].calls.Load(); n > 2*cycles+1000 {
+			t.Errorf("%d requests for %d claims", n, cycles)
+		}
+	})
+}
+
+// A ctx that ends ends the call at once, whatever the nodes are doing.
+func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		held := mutex("held")
+		gets(t, d, held)
+		for _, l := range lines {
+			l.stop()
+			l.deaf.Store(true)
+		}
+		for name, call := range map[string]func(context.Context) error{
+			"Acquire": func(ctx context.Context) error { _, err := d.Acquire(ctx, mutex("jobs")); return err },
+			"Wait":    func(ctx context.Context) error { _, err := d.Acquire(ctx, queued(mutex("jobs"))); return err },
+			"Release": func(ctx context.Context) error { return d.Release(ctx, lease(held)) },
+			"Renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, []driver.Lease{lease(held)}); return err },
+			"Entry":   func(ctx context.Context) error { _, err := d.Entry(ctx, "jobs"); return err },
+			"Force": func(ctx context.Context) error {
+				x := mutex("jobs")
+				x.Force = true
+				_, err := d.Acquire(ctx, x)
+				return err
+			},
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			began := time.Now()
+			err := call(ctx)
+			if took := time.Since(began); took > time.Second || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v after %v", name, err, took)
+			}
+		}
+		for _, l := range lines {
+			l.deaf.Store(false)
+			l.goOn()
+		}
+	})
+}
