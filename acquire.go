@@ -44,10 +44,7 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 		c.observer.refused(cl, m, time.Since(began), err)
 		return nil, err
 	}
-	c.observer.acquired(lease, lease.begun.Sub(began))
-	if lease.early != nil {
-		c.observer.lost(lease, lease.early)
-	}
+	lease.announce(lease.begun.Sub(began))
 	return lease, nil
 }
 
@@ -132,12 +129,12 @@ type attempts struct {
 	fails   int
 	failure error
 
-	asking  bool // the driver is at it
+	asking  bool // the driver, or the Observer, is at it
 	granted bool
 }
 
-// leave takes a claim that was not granted out of the books of this process. It does so also when the driver
-// panics: whoever recovers must not leave a queue behind in which nobody moves.
+// leave takes a claim that was not granted out of the books of this process. It does so also when the driver or the
+// Observer panics: whoever recovers must not leave a queue behind in which nobody moves, nor a claim in the backend.
 func (a *attempts) leave() {
 	if a.granted {
 		return
@@ -192,6 +189,16 @@ func (a *attempts) ask(sent reading) (driver.Grant, error) {
 	return grant, err
 }
 
+// tell tells the Observer, who may panic, or end the goroutine, while the backend knows of the claim.
+func (a *attempts) tell(f func(o *Observer)) {
+	if a.c.observer == nil {
+		return
+	}
+	a.asking = true
+	f(a.c.observer)
+	a.asking = false
+}
+
 // judge decides what an attempt that was not granted means: nil to go on, or the error to end with.
 func (a *attempts) judge(sent reading, err error) error {
 	c, cl := a.c, a.claim
@@ -199,12 +206,13 @@ func (a *attempts) judge(sent reading, err error) error {
 		if a.w == nil {
 			return held
 		}
-		if a.held == nil || a.held.Position != held.Position {
-			c.observer.waiting(cl, held)
-			a.polls = 0
-		}
+		moved := a.held == nil || a.held.Position != held.Position
 		a.held, a.placed, a.fails = held, sent, 0
 		c.gates.of(cl.Name).told(a.w, held)
+		if moved {
+			a.polls = 0
+			a.tell(func(o *Observer) { o.waiting(cl, held) })
+		}
 		return nil
 	}
 
@@ -220,7 +228,7 @@ func (a *attempts) judge(sent reading, err error) error {
 		return gaveUp(a.ctx, cl.Name, a.why())
 	}
 	err = unavailable(c.backend, "acquire", cl.Name, err)
-	c.observer.trouble(cl.event(cl.ctx), "acquire", 1, err)
+	a.tell(func(o *Observer) { o.trouble(cl.event(cl.ctx), "acquire", 1, err) })
 	if a.w == nil {
 		c.undo(cl)
 		return err

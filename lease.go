@@ -21,12 +21,14 @@ type Lease struct {
 	fence uint64
 	begun time.Time
 
-	once   sync.Once // of Release
-	answer error     // what Release said
+	once     sync.Once // of Release
+	answered bool      // Release has come to its end
+	answer   error     // what it said
 
 	// Protected by t.mu.
 	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
-	early  *LostError      // it was lost before it was granted: its loss is still to be said
+	told   bool            // the Observer was told that it was acquired
+	ending func()          // tells of its end, which was quicker than that
 	ctx    context.Context // made when somebody asks for it
 	cancel context.CancelCauseFunc
 }
@@ -87,7 +89,7 @@ func (t *tenure) another(cl *claim, now reading) *Lease {
 	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.mono
 	t.next++
 	if t.gone != nil { // already: Close, or a break, was quicker
-		l.over, l.early = t.gone, t.gone
+		l.over, l.ending = t.gone, l.lossAside(t.gone)
 		return l
 	}
 	t.lease, t.back = l, false
@@ -231,7 +233,7 @@ func (t *tenure) lose(why LostError) {
 	t.c.inboxes.of(t.claim.Token).remove(t.claim)
 	t.c.gates.of(t.claim.Name).close(t)
 	if l != nil {
-		t.c.observer.lost(l, &why)
+		l.tellEnd(l.lossAside(&why))
 	}
 }
 

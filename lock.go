@@ -27,7 +27,6 @@ func (c *Client) lock(name string, options []Option) lock {
 type claim struct {
 	driver.Claim
 	ctx     context.Context // of the call: a lease has its values, but not its end
-	id      uint64          // for the Observer, 0 without one
 	margin  time.Duration
 	atLeast time.Duration
 	maxHold time.Duration
@@ -44,9 +43,6 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 			TTL: o.ttl, WaitTTL: min(s.WaitTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
 		},
 		ctx: ctx, margin: o.margin, atLeast: o.atLeast, maxHold: o.maxHold,
-	}
-	if l.c.observer != nil {
-		c.id = newClaimID()
 	}
 	if len(o.labels) > 0 {
 		labels := maps.Clone(s.Labels)

@@ -2,14 +2,30 @@ package pawl
 
 import (
 	"context"
-	"math/rand/v2"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
 	"time"
 )
 
-// Observer is told what happens to a client's locks, for logs, metrics and traces. Every field may be nil.
-// The functions are called from the goroutine in which the thing happens, so they should be quick; they may
-// be called by several at once. They may read the lease that they are told of, but neither release it nor close
-// the client: both wait for them.
+// Observer is told what happens to a client's locks, for logs, metrics and traces. Every field may be nil; New copies
+// them.
+//
+// Every lease of which Acquired was told ends in exactly one of Released and Lost, which is told after Acquired has
+// returned: a gauge that goes up in the one and down in the others is right, at the latest when Close has returned nil.
+// Of a lease that its caller never got, as ctx ended in the same instant, nothing is told.
+//
+// The functions may be called by several goroutines at once. Waiting, Refused, Acquired, Released, the Trouble of a call,
+// and a Lost that only Release found out, are told by the goroutine that made the call, which goes on when they return:
+// they should be quick. What the client finds by itself is told by goroutines of its own.
+//
+// They may use the client and its leases, the one they are told of included, with these exceptions: Close and Shutdown wait
+// for them, so they must not wait for those; and to wait for the very name they are told of is to wait for oneself, as in
+// any lock that is not reentrant.
+//
+// One that panics, or ends its goroutine, leaves nothing behind: the call that it was told of panics on when all is in order, and
+// a lease that was just acquired is released. On a goroutine of the client's own a panic ends the program, as it does in any
+// other.
 type Observer struct {
 	// Waiting: a claim was told that the name is held, or that its place in the queue has changed.
 	Waiting func(WaitingEvent)
@@ -17,9 +33,9 @@ type Observer struct {
 	Refused func(RefusedEvent)
 	// Acquired: a lease was granted.
 	Acquired func(AcquiredEvent)
-	// Released: a lease was released.
+	// Released: a lease was released, as far as the backend could be told.
 	Released func(ReleasedEvent)
-	// Lost: a lease ended without a release.
+	// Lost: a lease ended without a release, or only its release found out that it was no longer held.
 	Lost func(LostEvent)
 	// Trouble: a request to the backend failed, and will be repeated if there is still time.
 	Trouble func(TroubleEvent)
@@ -31,7 +47,7 @@ type Event struct {
 	// Released of Release. It is that ctx itself while such a claim is under way, and never ends otherwise.
 	Ctx context.Context
 	// Claim is one call of Lock, TryLock or Steal, and the lease that it got: the same number in all that is told of
-	// them, and another one for any other, whichever the client or process. It is random, and no secret. 0 where the
+	// them, and another one for any other, whichever the client or process. It is no secret. 0 where the
 	// event is about several.
 	Claim uint64
 	Name  string // what is locked; one of them where it is about several
@@ -63,8 +79,8 @@ type ReleasedEvent struct {
 	Event
 	Lease *Lease
 	Held  time.Duration // since it was granted
-	// Err is what Release answers: nil; it was no longer held (ErrLost); or the backend could not be told, and the
-	// client goes on trying until the lease would have expired.
+	// Err is what Release answers: nil, or that the backend could not be told, and the client goes on trying until
+	// the lease would have expired.
 	Err error
 }
 
@@ -85,13 +101,14 @@ type TroubleEvent struct {
 }
 
 // event begins what is told of a claim. ctx is that of the call.
-func (c *claim) event(ctx context.Context) Event { return Event{Ctx: ctx, Claim: c.id, Name: c.Name} }
+func (c *claim) event(ctx context.Context) Event {
+	// The token is secret, and cannot be found from this.
+	hash := sha256.Sum256(c.Token[:])
+	return Event{Ctx: ctx, Claim: max(binary.BigEndian.Uint64(hash[:]), 1), Name: c.Name}
+}
 
 // later is event when the call is over: its ctx's values are left of it.
 func (c *claim) later() Event { return c.event(context.WithoutCancel(c.ctx)) }
-
-// newClaimID makes a number for Event.Claim. It has nothing to do with the token, which is secret.
-func newClaimID() uint64 { return max(rand.Uint64(), 1) }
 
 func (o *Observer) waiting(c *claim, held *HeldError) {
 	if o != nil && o.Waiting != nil {
@@ -105,22 +122,72 @@ func (o *Observer) refused(c *claim, m mode, waited time.Duration, err error) {
 	}
 }
 
-func (o *Observer) acquired(l *Lease, waited time.Duration) {
-	if o != nil && o.Acquired != nil {
+// announce tells that a lease was acquired, and then of its end, if that was quicker.
+func (l *Lease) announce(waited time.Duration) {
+	o, kept := l.t.c.observer, false
+	defer func() {
+		l.t.mu.Lock()
+		ending := l.ending
+		l.told = true
+		l.t.mu.Unlock()
+		if !kept { // the Observer panicked, or ended the goroutine: nobody gets this lease
+			defer l.ReleaseNow(l.claim.ctx) //nolint:errcheck // a failing backend is said to the Observer
+		}
+		if ending != nil {
+			ending()
+		}
+	}()
+	if o.Acquired != nil {
 		o.Acquired(AcquiredEvent{l.claim.event(l.claim.ctx), l, waited})
 	}
+	kept = true
 }
 
-func (o *Observer) released(ctx context.Context, l *Lease, err error) {
-	if o != nil && o.Released != nil {
-		o.Released(ReleasedEvent{l.claim.event(context.WithoutCancel(ctx)), l, time.Since(l.begun), err})
+// tellEnd tells of the end of a lease, or leaves that to announce. tell may be nil.
+func (l *Lease) tellEnd(tell func()) {
+	l.t.mu.Lock()
+	if !l.told {
+		l.ending, tell = tell, nil
+	}
+	l.t.mu.Unlock()
+	if tell != nil {
+		tell()
 	}
 }
 
-func (o *Observer) lost(l *Lease, err *LostError) {
-	if o != nil && o.Lost != nil {
-		o.Lost(LostEvent{l.claim.later(), l, time.Since(l.begun), err})
+// lossAside is what tells of a loss that the client found, on a goroutine of its own; nil if nobody wants to know. The
+// client's own goroutines have leases of others to see to, and whoever calls Err may hold what the Observer waits for.
+func (l *Lease) lossAside(why *LostError) func() {
+	o := l.t.c.observer
+	if o == nil || o.Lost == nil {
+		return nil
 	}
+	e := LostEvent{l.claim.later(), l, time.Since(l.begun), why}
+	return func() { l.t.c.aside(func() { o.Lost(e) }) }
+}
+
+// tellRelease tells what came of the first Release of a lease. If it was lost before, that is told already.
+func (l *Lease) tellRelease(ctx context.Context) {
+	l.t.mu.Lock()
+	released := l.over == ErrReleased //nolint:errorlint // it is the reason as it was given
+	l.t.mu.Unlock()
+	if !released {
+		return
+	}
+	o, err, held := l.t.c.observer, l.answer, time.Since(l.begun)
+	e := l.claim.event(context.WithoutCancel(ctx))
+	lost, isLost := errors.AsType[*LostError](err)
+	l.tellEnd(func() {
+		switch {
+		case isLost && o.Lost != nil:
+			o.Lost(LostEvent{e, l, held, lost})
+		case !isLost && o.Released != nil:
+			defer o.Released(ReleasedEvent{e, l, held, err})
+		}
+		if err != nil && !isLost {
+			o.trouble(e, "release", 1, err)
+		}
+	})
 }
 
 // trouble tells of a request that failed. e is of the claim that it was about, or of one of several; see aboutMany.
@@ -132,3 +199,17 @@ func (o *Observer) trouble(e Event, op string, count int, err error) {
 
 // aboutMany is the event of a request for several claims, or for one of which only the name is known by now.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
+
+// troubleAside is trouble on a goroutine of its own, for the client's own goroutines: others wait for those.
+func (c *Client) troubleAside(e Event, op string, count int, err error) {
+	if c.observer != nil && c.observer.Trouble != nil {
+		c.aside(func() { c.observer.trouble(e, op, count, err) })
+	}
+}
+
+// aside calls a function of the Observer on a goroutine for which Close waits.
+func (c *Client) aside(f func()) {
+	if !c.spawn(f) {
+		go f()
+	}
+}

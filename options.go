@@ -34,7 +34,7 @@ type Options struct {
 	LocalBatch time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, with those of WithLabel; 256 bytes each
-	// at most in key and value.
+	// at most in key and value. New copies them.
 	Labels map[string]string
 
 	// Observer is told what happens. Default: nobody.
@@ -51,6 +51,11 @@ func (o *Options) settle() (settings, error) {
 	s := settings{}
 	if o != nil {
 		s.Options = *o
+		s.Labels = maps.Clone(o.Labels) // the caller's own may change
+	}
+	if s.Observer != nil {
+		observer := *s.Observer
+		s.Observer = &observer
 	}
 	if s.ID == "" {
 		s.ID = randomID()
@@ -69,7 +74,7 @@ func (o *Options) settle() (settings, error) {
 	}
 	host, _ := os.Hostname() // for people only; an owner without a host is still told by its pid and id
 	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabel)], "")
-	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: maps.Clone(s.Labels)}
+	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: s.Labels}
 
 	if err := driver.ValidateTTL("TTL", s.TTL); err != nil {
 		return s, err

@@ -31,11 +31,15 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 		c.renewer.add(tn, now)
 		tn.lose(LostError{Reason: ReasonExpired})
 		lease := c.begin(nil, tn, now)
-		if lease.Err() == nil || lease.early == nil || said != 0 {
+		if lease.Err() == nil || lease.ending == nil || said != 0 {
 			t.Errorf("the lease says %v, and its loss is not still to be said", lease.Err())
 		}
 		_ = lease.Release(context.Background())
+		lease.announce(0)
 		synctest.Wait()
+		if said != 1 {
+			t.Errorf("its loss was said %d times", said)
+		}
 		if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
 			t.Errorf("%d things were left behind", n)
 		}

@@ -16,21 +16,14 @@ import (
 // held, so that others may have worked beside its holder; or Is ErrUnavailable when the backend could not be
 // told: then the client goes on trying in the background, until the lease would have expired anyway.
 func (l *Lease) Release(ctx context.Context) error {
-	l.once.Do(func() { l.answer = l.release(ctx) })
-	return l.answer
+	return l.close(ctx, false)
 }
 
 // ReleaseNow is Release, but the name is not kept for the time of [WithAtLeast]: for a holder that has not begun
 // what the lock was for.
-func (l *Lease) ReleaseNow(ctx context.Context) error {
-	l.once.Do(func() {
-		l.t.unused.Store(true)
-		l.answer = l.release(ctx)
-	})
-	return l.answer
-}
+func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, true) }
 
-func (l *Lease) release(ctx context.Context) error {
+func (l *Lease) close(ctx context.Context, unused bool) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -40,6 +33,32 @@ func (l *Lease) release(ctx context.Context) error {
 	} else {
 		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono}) // Close releases it
 	}
+	first := false
+	defer func() {
+		// Not inside of once: the Observer may call Release.
+		if first && c.observer != nil {
+			l.tellRelease(ctx)
+		}
+	}()
+	l.once.Do(func() {
+		first = true
+		if unused {
+			t.unused.Store(true)
+		}
+		defer func() {
+			if !l.answered { // what others are told if the driver panics, or ends the goroutine
+				l.answer = unavailable(c.backend, "release", t.claim.Name, errCutShort)
+			}
+		}()
+		l.answer, l.answered = l.release(ctx), true
+	})
+	return l.answer
+}
+
+var errCutShort = errors.New("the driver panicked, nobody knows how far it came")
+
+func (l *Lease) release(ctx context.Context) error {
+	t, c := l.t, l.t.c
 	now := c.now()
 	_ = l.check(now) // a term that is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
@@ -48,12 +67,9 @@ func (l *Lease) release(ctx context.Context) error {
 		return lost
 	}
 	if c.gates.of(t.claim.Name).pass(t) {
-		c.observer.released(ctx, l, nil)
 		return nil
 	}
-	err := t.giveBack(ctx, now.mono, l)
-	c.observer.released(ctx, l, err)
-	return err
+	return t.giveBack(ctx, now.mono, l)
 }
 
 // giveBack ends the tenure in the backend.
@@ -65,7 +81,14 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	defer attempt.cancel()
 	c.renewer.settle(attempt, t) // so that no renewal reaches the backend after the release
 
+	unknown := true
+	defer func() {
+		if unknown { // also when the driver panics
+			c.insist(t.last(), t.claim.TTL)
+		}
+	}()
 	err := c.driver.Release(attempt, t.last())
+	unknown = err != nil && !errors.Is(err, driver.ErrNotHeld) && !errors.Is(err, ErrClosed)
 	switch {
 	case err == nil:
 		return nil
@@ -74,12 +97,7 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 		lost.Name, lost.Fence = t.claim.Name, l.fence
 		return &lost
 	}
-	err = unavailable(c.backend, "release", t.claim.Name, err)
-	c.observer.trouble(l.claim.event(context.WithoutCancel(ctx)), "release", 1, err)
-	if !errors.Is(err, ErrClosed) {
-		c.insist(t.last(), t.claim.TTL)
-	}
-	return err
+	return unavailable(c.backend, "release", t.claim.Name, err)
 }
 
 // last is how the backend is told to end it.
@@ -109,7 +127,7 @@ func (c *Client) insist(l driver.Lease, ttl time.Duration) {
 			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, ErrClosed) || permanent(err) {
 				return
 			}
-			c.observer.trouble(aboutMany(l.Name), "release", 1, unavailable(c.backend, "release", l.Name, err))
+			c.troubleAside(aboutMany(l.Name), "release", 1, unavailable(c.backend, "release", l.Name, err))
 			pause := time.NewTimer(retryIn(n, ttl))
 			select {
 			case <-pause.C:

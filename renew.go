@@ -269,7 +269,7 @@ func (r *renewer) renew(batch []*tenure) {
 	}
 	if err != nil {
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
-		c.observer.trouble(about(batch), "renew", len(batch), err)
+		c.troubleAside(about(batch), "renew", len(batch), err)
 	}
 	now := c.now()
 	for i, t := range batch {

@@ -1,0 +1,326 @@
+package pawl_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// The end of a lease may be quicker than the function that is told of its beginning.
+func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
+	for name, end := range map[string]func(c, other *pawl.Client, f *faulty, l *pawl.Lease){
+		"expired":  func(_, _ *pawl.Client, f *faulty, _ *pawl.Lease) { f.down() },
+		"stolen":   func(_, other *pawl.Client, _ *faulty, _ *pawl.Lease) { _, _ = other.Mutex("x").Steal(background) },
+		"closed":   func(c, _ *pawl.Client, _ *faulty, _ *pawl.Lease) { go c.Close(background) },
+		"released": func(_, _ *pawl.Client, _ *faulty, l *pawl.Lease) { _ = l.Release(background) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var (
+					heard = &listener{}
+					o     = heard.observer()
+					c     *pawl.Client
+					f     *faulty
+				)
+				other, _ := w.client(nil)
+				o.Acquired = func(e pawl.AcquiredEvent) {
+					end(c, other, f, e.Lease)
+					<-e.Lease.Done()
+					time.Sleep(time.Second)
+					heard.hear("acquired", e.Event, nil)
+				}
+				c, f = w.client(&pawl.Options{Observer: o})
+				must(t)(c.Mutex("x").Lock(background))
+				synctest.Wait()
+				heard.balanced(t)
+				if n := heard.count("lost") + heard.count("released"); n != 1 {
+					t.Errorf("its end was told %d times: %v", n, heard.heard())
+				}
+				f.set(nil, nil)
+			})
+		})
+	}
+}
+
+// balanced fails the test unless each lease was told to be acquired, and then once to be released or lost.
+func (l *listener) balanced(t *testing.T) {
+	t.Helper()
+	acquired, over := map[uint64]bool{}, map[uint64]bool{}
+	for _, e := range l.heard() {
+		switch e.what {
+		case "acquired":
+			if acquired[e.Claim] {
+				t.Errorf("claim %x of %q was acquired twice", e.Claim, e.Name)
+			}
+			acquired[e.Claim] = true
+		case "released", "lost":
+			if !acquired[e.Claim] {
+				t.Errorf("claim %x of %q was %s, and not acquired", e.Claim, e.Name, e.what)
+			}
+			if over[e.Claim] {
+				t.Errorf("claim %x of %q was %s after its end", e.Claim, e.Name, e.what)
+			}
+			over[e.Claim] = true
+		}
+	}
+	if len(acquired) != len(over) {
+		t.Errorf("%d leases were acquired, and %d ended", len(acquired), len(over))
+	}
+}
+
+// A waiter may give up in the instant in which it is passed a lease: then nobody gets that lease, and nobody is told.
+func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		heard := &listener{}
+		c, _ := w.client(&pawl.Options{Observer: heard.observer()})
+		other, _ := w.client(nil)
+		for range 100 {
+			held := must(t)(other.Mutex("x").Lock(background))
+			ctx, cancel := context.WithCancel(background)
+			first := make(chan *pawl.Lease)
+			go func() { first <- must(t)(c.Mutex("x").Lock(background)) }()
+			synctest.Wait()
+			go func() {
+				if l, err := c.Mutex("x").Lock(ctx); err == nil {
+					_ = l.Release(background)
+				}
+			}()
+			synctest.Wait()
+			time.Sleep(2 * time.Second) // the first keeps its place, and asks for a run
+			_ = held.Release(background)
+			l := <-first
+			synctest.Wait()
+			cancel() // the second is ready to run, and mostly does not before the lease is passed to it
+			_ = l.Release(background)
+			synctest.Wait()
+		}
+		noError(t, c.Close(background))
+		heard.balanced(t)
+	})
+}
+
+// A stumble is how a function of the Observer fails: it panics, or ends its goroutine.
+var stumbles = map[string]func(){
+	"panics":             func() { panic("a bug") },
+	"ends its goroutine": runtime.Goexit,
+}
+
+// aloneOn runs f on a goroutine of its own, and returns when that has ended, however.
+func aloneOn(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		f()
+	}()
+	<-done
+}
+
+func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
+	for how, stumble := range stumbles {
+		var once *sync.Once // for trouble, which is told again by goroutines of the client's own
+		for what, scene := range map[string]struct {
+			set func(o *pawl.Observer)
+			run func(c, other *pawl.Client, f *faulty)
+		}{
+			"waiting": {
+				func(o *pawl.Observer) { o.Waiting = func(pawl.WaitingEvent) { stumble() } },
+				func(c, other *pawl.Client, _ *faulty) {
+					l, _ := other.Mutex("x").Lock(background)
+					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
+					_ = l.Release(background)
+				},
+			},
+			"refused": {
+				func(o *pawl.Observer) { o.Refused = func(pawl.RefusedEvent) { stumble() } },
+				func(c, other *pawl.Client, _ *faulty) {
+					l, _ := other.Mutex("x").Lock(background)
+					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
+					_ = l.Release(background)
+				},
+			},
+			"acquired": {
+				func(o *pawl.Observer) { o.Acquired = func(pawl.AcquiredEvent) { stumble() } },
+				func(c, _ *pawl.Client, _ *faulty) {
+					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
+					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
+					aloneOn(func() { _, _ = c.Mutex("x").Steal(background) })
+				},
+			},
+			"released": {
+				func(o *pawl.Observer) { o.Released = func(pawl.ReleasedEvent) { stumble() } },
+				func(c, _ *pawl.Client, _ *faulty) {
+					l, _ := c.Mutex("x").Lock(background)
+					aloneOn(func() { _ = l.Release(background) })
+					_ = l.Release(background)
+				},
+			},
+			"lost, found by Release": {
+				func(o *pawl.Observer) { o.Lost = func(pawl.LostEvent) { stumble() } },
+				func(c, other *pawl.Client, f *faulty) {
+					f.mu.Lock()
+					f.noSignals = true
+					f.mu.Unlock()
+					l, _ := c.Mutex("x").Lock(background)
+					stolen, _ := other.Mutex("x").Steal(background)
+					aloneOn(func() { _ = l.Release(background) })
+					_ = stolen.Release(background)
+				},
+			},
+			"trouble of a try": {
+				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { once.Do(stumble) } },
+				func(c, _ *pawl.Client, f *faulty) {
+					f.set(nil, lossOfReplies)
+					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
+					f.set(nil, nil)
+				},
+			},
+			"trouble of a wait": {
+				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { once.Do(stumble) } },
+				func(c, _ *pawl.Client, f *faulty) {
+					f.set(nil, lossOfReplies)
+					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
+					f.set(nil, nil)
+				},
+			},
+			"trouble of a release": {
+				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { once.Do(stumble) } },
+				func(c, _ *pawl.Client, f *faulty) {
+					l, _ := c.Mutex("x").Lock(background)
+					f.down()
+					aloneOn(func() { _ = l.Release(background) })
+					f.set(nil, nil)
+				},
+			},
+		} {
+			t.Run(what+" "+how, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					once = new(sync.Once)
+					o := (&listener{}).observer()
+					scene.set(o)
+					c, f := w.client(&pawl.Options{Observer: o})
+					other, _ := w.client(nil)
+					scene.run(c, other, f)
+					synctest.Wait()
+					time.Sleep(200 * time.Millisecond) // a release that failed is repeated
+					w.free("x")
+					if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
+						t.Errorf("%d things were left behind", n)
+					}
+					noError(t, c.Close(background))
+				})
+			})
+		}
+	}
+}
+
+// lossOfReplies loses those to claims.
+func lossOfReplies(op string) error {
+	if op == "acquire" {
+		return errNet
+	}
+	return nil
+}
+
+// What the client tells by itself must not cost others their leases. (A panic there ends the program, as in any goroutine
+// that nobody watches.)
+func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
+			Lost:    func(pawl.LostEvent) { runtime.Goexit() },
+			Trouble: func(pawl.TroubleEvent) { runtime.Goexit() },
+		}})
+		bounded := must(t)(c.Mutex("bounded", pawl.WithMaxHold(time.Minute)).Lock(background))
+		other, _ := w.client(nil)
+		broken := must(t)(c.Mutex("broken").Lock(background))
+		lasting := must(t)(c.Mutex("lasting").Lock(background))
+		must(t)(other.Mutex("broken").Steal(background))
+		<-broken.Done()
+		up := f.down()
+		time.Sleep(15 * time.Second) // renewals fail meanwhile
+		up()
+		<-bounded.Done()
+		time.Sleep(5 * time.Minute)
+		noError(t, lasting.Err())
+		up = f.down()
+		aloneOn(func() { _ = lasting.Release(background) }) // and goes on being released
+		time.Sleep(time.Second)
+		up()
+		time.Sleep(2 * time.Second)
+		w.free("lasting")
+		noError(t, c.Close(background))
+	})
+}
+
+// The Observer may use the client: it is called with nothing locked, and by nobody for whom others wait.
+func TestObserverMayCallBackIn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var c *pawl.Client
+		var spare *pawl.Lease
+		busy := make(chan struct{}, 1) // one at a time: what is done here is told, too
+		use := func(l *pawl.Lease) {
+			select {
+			case busy <- struct{}{}:
+			default:
+				return
+			}
+			defer func() { <-busy }()
+			for _, claim := range []func(context.Context) (*pawl.Lease, error){c.Mutex("own").Lock, c.Mutex("x").TryLock} {
+				if l, err := claim(background); err == nil {
+					_ = l.Release(background)
+				}
+			}
+			_ = spare.Release(background)
+			_, _ = c.Entry(background, "x")
+			_ = c.Break(background, "x", 1, 0)
+			for range c.List(background, "") {
+			}
+			if l != nil {
+				_ = l.Err()
+				_, _ = l.Context(), l.Deadline()
+			}
+		}
+		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
+			Waiting:  func(pawl.WaitingEvent) { use(nil) },
+			Refused:  func(pawl.RefusedEvent) { use(nil) },
+			Acquired: func(e pawl.AcquiredEvent) { use(e.Lease) },
+			Released: func(e pawl.ReleasedEvent) { _ = e.Lease.Release(background); use(e.Lease) },
+			Lost:     func(e pawl.LostEvent) { _ = e.Lease.Release(background); use(e.Lease) },
+			Trouble:  func(pawl.TroubleEvent) { use(nil) },
+		}})
+		other, _ := w.client(nil)
+		cycle := func(end func(l *pawl.Lease)) {
+			busy <- struct{}{}
+			spare = must(t)(c.Mutex("spare").Lock(background))
+			<-busy
+			held := must(t)(other.Mutex("x").Lock(background))
+			time.AfterFunc(time.Second, func() { _ = held.Release(background) })
+			_, _ = c.Mutex("x").TryLock(background)
+			l := must(t)(c.Mutex("x").Lock(background))
+			end(l)
+			time.Sleep(time.Minute)
+		}
+		cycle(func(l *pawl.Lease) { noError(t, l.Release(background)) })
+		cycle(func(l *pawl.Lease) {
+			l2, _ := other.Mutex("x").Steal(background)
+			<-l.Done()
+			_ = l2.Release(background)
+		})
+		cycle(func(l *pawl.Lease) {
+			up := f.down()
+			<-l.Done()
+			up()
+		})
+		cycle(func(l *pawl.Lease) {
+			up := f.down()
+			_ = l.Release(background)
+			up()
+		})
+		noError(t, c.Close(background))
+	})
+}
