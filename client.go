@@ -128,9 +128,10 @@ func (c *Client) Close(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	held := c.renewer.stop() // before calls are shut: a Release that is refused leaves its lease to us
 	left := c.calls.shut()
 	close(c.closing)
-	for _, t := range c.renewer.stop() {
+	for _, t := range held {
 		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono})
 		if !t.givenBack() { // else its Release is under way, and would be told that it was not held
 			c.insist(t.last(), t.claim.TTL)

@@ -2,6 +2,8 @@ package pawl
 
 import (
 	"context"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -77,4 +79,76 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 			t.Errorf("still held: %+v", e)
 		}
 	})
+}
+
+// A Release that comes when Close has begun leaves the lease to Close, which must have seen it.
+func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
+	const leases = 32
+	for round := range 100 {
+		memory := memlock.NewMemory(nil)
+		c, err := New(memory.Driver(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		begin := make(chan struct{})
+		for i := range leases {
+			lease, err := c.Mutex(strconv.Itoa(i)).Lock(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				<-begin
+				_ = lease.Release(context.Background())
+			})
+		}
+		all.Go(func() {
+			<-begin
+			if err := c.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		close(begin)
+		all.Wait()
+		d := memory.Driver()
+		for i := range leases {
+			if e, _ := d.Entry(context.Background(), strconv.Itoa(i)); len(e.Holders) > 0 {
+				t.Errorf("round %d: still held: %+v", round, e)
+			}
+		}
+		_ = d.Close()
+	}
+}
+
+// So a Release is let in for as long as Close has not seen which leases there are.
+func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
+	for round := range 3000 {
+		c, err := New(memlock.New(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		ready := make(chan struct{})
+		all.Go(func() {
+			for i := 0; c.calls.enter(); i++ {
+				c.calls.leave()
+				if i == 100 {
+					close(ready)
+				}
+			}
+			c.renewer.mu.Lock()
+			defer c.renewer.mu.Unlock()
+			if !c.renewer.stopped {
+				t.Errorf("round %d: it is refused, and Close has not looked yet", round)
+			}
+		})
+		<-ready
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+	}
 }
