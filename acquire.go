@@ -51,26 +51,28 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 // obtain gets a lease: from the backend, or passed on inside the process.
 func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	var w *waiter
+	now := c.now()
 	switch m {
 	case trying:
-		if err := c.gates.of(cl.Name).tried(cl); err != nil {
+		if err := c.queues.Tried(&cl.Claim); err != nil {
 			return nil, err
 		}
 	case stealing:
 		cl.Force = true
 	case waiting:
 		cl.Queue = true
-		w = c.gates.of(cl.Name).enter(cl)
-		if w.turn != nil {
+		w = c.queues.Enter(&cl.Claim, cl, now.mono)
+		if w.Turn() != nil {
 			if lease, err := c.awaitTurn(ctx, w); lease != nil || err != nil {
 				return lease, err
 			}
+			now = c.now()
 		}
 	}
 
 	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL)}
 	defer a.leave()
-	t, now, err := a.run()
+	t, now, err := a.run(now)
 	if err == nil && !c.renewer.add(t, now) {
 		// Close has begun, and has not seen this tenure: nobody else would end it.
 		c.undo(cl)
@@ -87,7 +89,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 func (c *Client) begin(w *waiter, t *tenure, now reading) *Lease {
 	look := c.inboxes.of(t.claim.Token).hold(t.claim, t)
 	lease := t.grant(now)
-	c.gates.of(t.claim.Name).granted(w, t, now)
+	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.mono)
 	if look {
 		c.renewer.check(t)
 	}
@@ -96,19 +98,18 @@ func (c *Client) begin(w *waiter, t *tenure, now reading) *Lease {
 
 // awaitTurn waits in the local queue, until w may ask the backend, or has a lease without asking.
 func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
-	gates := c.gates.of(w.claim.Name)
 	var over error
 	select {
-	case <-w.turn:
-		return w.lease, w.err // they were written before turn was closed, and are nil if w may ask
+	case <-w.Turn():
+		return w.Claim.passed, w.Err()
 	case <-c.closing:
 		over = ErrClosed
 	case <-ctx.Done():
-		over = gaveUp(ctx, w.claim.Name, gates.heard(w.claim.Name))
+		over = gaveUp(ctx, w.Claim.Name, w.Heard())
 	}
-	if lease := gates.leave(w); lease != nil {
+	if w.Leave(c.now().mono) {
 		// It was passed to us in the instant in which we gave up. It goes on to the next.
-		_ = lease.Release(ctx)
+		_ = w.Claim.passed.Release(ctx)
 	}
 	return nil, over
 }
@@ -141,7 +142,7 @@ func (a *attempts) leave() {
 	}
 	a.c.inboxes.of(a.claim.Token).remove(a.claim)
 	if a.w != nil {
-		a.c.gates.of(a.claim.Name).leave(a.w)
+		a.w.Leave(a.c.now().mono)
 	}
 	if a.asking {
 		a.c.undo(a.claim)
@@ -151,15 +152,17 @@ func (a *attempts) leave() {
 // run asks until there is an answer that ends it. Whenever it ends without a grant, and one might be on its
 // way, the claim is undone.
 //
-// The reading that comes with a tenure is of the instant in which it was found to have time left.
-func (a *attempts) run() (*tenure, reading, error) {
+// sent is a reading of now. The one that comes with a tenure is of the instant in which it was found to have time left.
+func (a *attempts) run(sent reading) (*tenure, reading, error) {
 	c, cl := a.c, a.claim
 	c.inboxes.of(cl.Token).add(cl) // before asking: signals may come before the reply
 	for first := true; ; first = false {
-		if cl.Queue && !(first && a.w.turn == nil) { // the very first one here has nobody behind it yet
-			cl.Fences = c.gates.of(cl.Name).run(cl)
+		if !first {
+			sent = c.now()
 		}
-		sent := c.now()
+		if !first || a.w != nil && a.w.Turn() != nil { // else it has nobody behind it yet
+			cl.Fences = a.fences()
+		}
 		grant, err := a.ask(sent)
 		if err == nil {
 			now, tm := c.now(), newTerm(sent, grant.TTL, a.margin)
@@ -175,6 +178,15 @@ func (a *attempts) run() (*tenure, reading, error) {
 			return t, now, err
 		}
 	}
+}
+
+// fences is how many an exclusive claim should reserve: one for itself, and one for each waiter here. No more, for those
+// that are reserved and not used would let them run ahead of the clock.
+func (a *attempts) fences() int {
+	if a.w == nil || a.c.settings.LocalBatch < 0 || !a.claim.exclusive() {
+		return 1
+	}
+	return min(a.w.Length(), driver.MaxFences)
 }
 
 var errTooLate = errors.New("the answer took longer than the lease lasts")
@@ -208,7 +220,7 @@ func (a *attempts) judge(sent reading, err error) error {
 		}
 		moved := a.held == nil || a.held.Position != held.Position
 		a.held, a.placed, a.fails = held, sent, 0
-		c.gates.of(cl.Name).told(a.w, held)
+		a.w.Told(held)
 		if moved {
 			a.polls = 0
 			a.tell(func(o *Observer) { o.waiting(cl, held) })
@@ -233,7 +245,7 @@ func (a *attempts) judge(sent reading, err error) error {
 		c.undo(cl)
 		return err
 	}
-	since := c.gates.of(cl.Name).failed(a.w, sent.mono, err)
+	since := a.w.Failed(sent.mono, err)
 	if a.fails == 0 {
 		a.failing = since
 	}
@@ -243,8 +255,8 @@ func (a *attempts) judge(sent reading, err error) error {
 		c.undo(cl)
 		return err
 	}
-	if time.Since(a.failing) >= c.settings.RideOut {
-		c.gates.of(cl.Name).fail(cl.Name, c.settings.RideOut, err)
+	if now := c.now().mono; now.Sub(a.failing) >= c.settings.RideOut {
+		a.w.FailOthers(c.settings.RideOut, err, now)
 		c.undo(cl)
 		return err
 	}

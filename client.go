@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/localqueue"
 )
 
 // Client makes locks over one backend. It renews and watches all of them; a process needs one for each
@@ -19,7 +20,7 @@ type Client struct {
 	observer *Observer
 	now      func() reading
 
-	gates   *allGates
+	queues  *localqueue.Queues[*claim]
 	inboxes *allInboxes
 	renewer *renewer
 
@@ -55,7 +56,7 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 func start(d driver.Driver, s settings, clock func() reading) *Client {
 	c := &Client{
 		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock,
-		gates: newGates(s.LocalBatch), inboxes: newInboxes(), calls: newCalls(),
+		queues: newQueues(s.LocalBatch), inboxes: newInboxes(), calls: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}), abandoned: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {},
 	}

@@ -34,7 +34,7 @@ type Lease struct {
 }
 
 // A tenure is the time for which this process holds a name in the backend: one token, renewed as one. Mostly
-// it has one lease. An exclusive tenure may be passed among the waiters of this process (see gate.go), and
+// it has one lease. An exclusive tenure may be passed among the waiters of this process (see handoff.go), and
 // then it has one lease after the other, each with a fence of its own from the tenure's run.
 type tenure struct {
 	c     *Client
@@ -96,13 +96,6 @@ func (t *tenure) another(cl *claim, now reading) *Lease {
 	return l
 }
 
-// lost reports whether the tenure is lost, and givenBack whether a Release sees to its end in the backend.
-func (t *tenure) lost() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.gone != nil
-}
-
 // whose is the claim that has the lease now, or that began the tenure.
 func (t *tenure) whose() *claim {
 	t.mu.Lock()
@@ -113,6 +106,7 @@ func (t *tenure) whose() *claim {
 	return t.claim
 }
 
+// givenBack reports whether a Release sees to the tenure's end in the backend.
 func (t *tenure) givenBack() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -231,7 +225,9 @@ func (t *tenure) lose(why LostError) {
 	}
 	t.c.renewer.remove(t)
 	t.c.inboxes.of(t.claim.Token).remove(t.claim)
-	t.c.gates.of(t.claim.Name).close(t)
+	if t.spare(why.Fence) > 0 {
+		t.c.queues.Drop(t.claim.Name, t, now.mono)
+	}
 	if l != nil {
 		l.tellEnd(l.lossAside(&why))
 	}

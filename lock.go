@@ -31,7 +31,8 @@ type claim struct {
 	atLeast time.Duration
 	maxHold time.Duration
 
-	mail mail // protected by the inbox
+	mail   mail   // protected by the inbox
+	passed *Lease // the lease that was passed to it in the local queue
 }
 
 // claim makes a new claim on the lock, checked, with a token of its own.

@@ -26,7 +26,7 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := attempts{c: c, ctx: context.Background(), claim: cl, margin: cl.marginOf(cl.TTL)}
-		tn, now, err := a.run()
+		tn, now, err := a.run(c.now())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,10 +66,20 @@ func (l *Lease) release(ctx context.Context) error {
 		c.insist(t.last(), t.claim.TTL)
 		return lost
 	}
-	if c.gates.of(t.claim.Name).pass(t) {
+	if t.spare(l.fence) > 0 && c.queues.Pass(t.claim.Name, t, now.mono) {
 		return nil
 	}
-	return t.giveBack(ctx, now.mono, l)
+	err := t.giveBack(ctx, now.mono, l)
+	c.nudge(l.Name())
+	return err
+}
+
+// nudge makes the one who waits here for the name ask at once, where the backend cannot tell it to: it was given back by
+// ourselves.
+func (c *Client) nudge(name string) {
+	if cl, ok := c.queues.Queued(name); ok && !c.driver.Properties().Push {
+		c.inboxes.of(cl.Token).put(driver.Signal{Kind: driver.Look, Token: cl.Token})
+	}
 }
 
 // giveBack ends the tenure in the backend.

@@ -1,37 +1,10 @@
 package pawl
 
-import (
-	"hash/maphash"
-	"time"
+import "github.com/pawl-go/pawl/driver"
 
-	"github.com/pawl-go/pawl/driver"
-)
-
-// Names have nothing to do with each other, so what is kept of them stands in several shards with a mutex
+// Claims have nothing to do with each other, so what is kept of them stands in several shards with a mutex
 // each: goroutines on names of their own would otherwise spend more time on our mutexes than on their locks.
 const shards = 16
-
-// allGates are the local queues of all names, see gate.go.
-type allGates struct {
-	seed  maphash.Seed
-	shard [shards]struct {
-		gates
-		_ [64]byte // keeps neighbours out of each other's cache line
-	}
-}
-
-func newGates(batch time.Duration) *allGates {
-	a := &allGates{seed: maphash.MakeSeed()}
-	for i := range a.shard {
-		a.shard[i].gates = gates{batch: batch, gates: map[string]*gate{}}
-	}
-	return a
-}
-
-// of is the shard of a name.
-func (a *allGates) of(name string) *gates {
-	return &a.shard[maphash.String(a.seed, name)%shards].gates
-}
 
 // allInboxes know whom signals concern, see inbox.go.
 type allInboxes struct {

@@ -2,7 +2,6 @@ package pawl_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -201,27 +200,89 @@ func TestLostTenureIsNotPassedOn(t *testing.T) {
 	})
 }
 
-// A lease that is held for long has no gate: what is kept of its name goes when its window has closed.
-func TestGatesOfLeasesThatAreHeldAreForgotten(t *testing.T) {
+// Where nothing is pushed, waiting is asking again; but not for what this process gave back itself.
+func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
-		var leases []*pawl.Lease
-		lock := func(i int) { leases = append(leases, must(t)(c.Mutex(fmt.Sprint("x", i)).Lock(background))) }
-		for i := range 1000 {
-			lock(i)
-		}
-		time.Sleep(time.Second)
-		for i := range 200 { // in each shard one comes by, and finds what is left there
-			lock(1000 + i)
-		}
-		if n := c.Gates(); n > 200 {
-			t.Errorf("%d gates for 1200 leases, want those of the last 200 at the most", n)
-		}
-		for _, l := range leases {
+		c, f := w.client(nil)
+		f.noPush, f.noSignals = true, true
+		held := must(t)(c.Mutex("x").Lock(background))
+		got := make(chan time.Time)
+		go func() {
+			l := must(t)(c.Mutex("x").Lock(background))
+			got <- time.Now()
 			noError(t, l.Release(background))
+		}()
+		time.Sleep(time.Second)
+		released := time.Now()
+		noError(t, held.Release(background))
+		if later := (<-got).Sub(released); later > 0 {
+			t.Errorf("it had it %v later", later)
 		}
-		if n := c.Gates(); n > 0 {
-			t.Errorf("%d gates were left behind", n)
+		synctest.Wait()
+	})
+}
+
+// A line is who waits for a lock, and the order in which they had it.
+type line struct {
+	t    *testing.T
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	past string
+}
+
+// join is one more who waits, and works for 1 ms.
+func (l *line) join(who string, c *pawl.Client) {
+	l.wg.Go(func() {
+		lease := must(l.t)(c.Mutex("x").Lock(background))
+		l.mu.Lock()
+		l.past += who
+		l.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		noError(l.t, lease.Release(background))
+	})
+	synctest.Wait()
+}
+
+// Whoever asks first is served first, whichever process it is in: nobody stays out of the
+// backend's queue for a lease that cannot be passed on.
+func TestProcessesAreServedInOrderThoughALeaseWasJustGranted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		held := must(t)(a.Mutex("x").Lock(background)) // with one fence, for nobody waited
+		l := line{t: t}
+		l.join("a", a)
+		l.join("b", b)
+		noError(t, held.Release(background))
+		if l.wg.Wait(); l.past != "ab" {
+			t.Errorf("order %s", l.past)
+		}
+	})
+}
+
+func TestHeadQueuesInTheBackendWhileTheLastLeaseOfARunIsHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		l := line{t: t}
+		other := must(t)(b.Mutex("x").Lock(background))
+		ctx, cancel := context.WithCancel(background)
+		l.wg.Go(func() {
+			_, err := a.Mutex("x").Lock(ctx)
+			isError(t, err, context.Canceled)
+		})
+		synctest.Wait()
+		for range 3 {
+			l.join("a", a)
+		}
+		cancel() // so the next one asks, with a fence for each of the three
+		synctest.Wait()
+		noError(t, other.Release(background))
+		l.join("A", a)                      // for which there is no fence
+		time.Sleep(2500 * time.Microsecond) // the last of the three has it
+		l.join("b", b)
+		if l.wg.Wait(); l.past != "aaaAb" {
+			t.Errorf("order %s", l.past)
 		}
 	})
 }

@@ -1,0 +1,41 @@
+package pawl
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/internal/localqueue"
+)
+
+// A waiter is a claim in the local queue of its name.
+type waiter = localqueue.Waiter[*claim]
+
+func newQueues(handoff time.Duration) *localqueue.Queues[*claim] {
+	return localqueue.New[*claim](time.Now(), handoff, func(d time.Duration, f func()) func() bool {
+		return time.AfterFunc(d, f).Stop
+	})
+}
+
+// Alike, Pass and Lost make a tenure a localqueue.Hold.
+
+func (t *tenure) Alike(cl *claim) bool { return t.claim.alike(cl) }
+
+func (t *tenure) Pass(cl *claim) bool {
+	cl.passed = t.pass(cl, t.c.now())
+	return cl.passed != nil
+}
+
+func (t *tenure) Lost() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.gone != nil
+}
+
+// spare is how often the tenure may be passed on when its lease with this fence is
+// released, by what is left of its run.
+func (t *tenure) spare(fence uint64) int {
+	left := int(t.end - fence - 1)
+	if left == 0 || t.c.settings.LocalBatch < 0 || !t.claim.exclusive() || !t.claim.alike(t.claim) {
+		return 0
+	}
+	return left
+}

@@ -1,0 +1,144 @@
+package localqueue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// start is when a test begins. Time is a value here: it passes when a test adds to it.
+var start = time.Unix(1_700_000_000, 0)
+
+const handoff = 10 * time.Millisecond
+
+// person is who waits in these tests: two who are of one kind can pass a hold on.
+type person struct {
+	kind string
+	got  *hold
+}
+
+// hold is a Hold that can be passed on as often as a test says.
+type hold struct {
+	kind   string
+	left   int
+	passed int
+	lost   bool
+}
+
+func (h *hold) Alike(p *person) bool { return h.kind == p.kind }
+func (h *hold) Lost() bool           { return h.lost }
+
+func (h *hold) Pass(p *person) bool {
+	if h.left == 0 {
+		return false
+	}
+	h.left--
+	h.passed++
+	p.got = h
+	return true
+}
+
+// place is a local queue with timers that fire when a test lets them.
+type place struct {
+	*Queues[*person]
+	timers []*timer
+}
+
+type timer struct {
+	in      time.Duration
+	f       func()
+	stopped bool
+}
+
+func newPlace() *place {
+	p := &place{}
+	p.Queues = New[*person](start, handoff, func(d time.Duration, f func()) func() bool {
+		t := &timer{in: d, f: f}
+		p.timers = append(p.timers, t)
+		return func() bool { t.stopped = true; return true }
+	})
+	return p
+}
+
+func exclusive(name string) *driver.Claim {
+	return &driver.Claim{Name: name, Weight: driver.All, Limit: driver.All}
+}
+
+func permits(name string, k, n int) *driver.Claim {
+	return &driver.Claim{Name: name, Weight: k, Limit: n}
+}
+
+func reader(name string) *driver.Claim { return permits(name, 1, driver.All) }
+
+// enter is Enter of somebody whose kind is that of the weight.
+func (p *place) enter(c *driver.Claim) *Waiter[*person] {
+	kind := "shared"
+	if c.Weight == driver.All {
+		kind = "exclusive"
+	}
+	return p.Enter(c, &person{kind: kind}, start)
+}
+
+// grant is Granted of an exclusive claim that may be passed on that often.
+func (p *place) grant(name string, w *Waiter[*person], spare int) *hold {
+	h := &hold{kind: "exclusive", left: spare}
+	p.Granted(name, w, h, spare, start)
+	return h
+}
+
+// looked is how many waiters were looked at in loops.
+func (p *place) looked() int {
+	n := 0
+	for i := range p.shard {
+		n += p.shard[i].looked
+	}
+	return n
+}
+
+// asks reports whether it is w's turn to ask the backend.
+func asks(w *Waiter[*person]) bool {
+	if w.Turn() == nil {
+		return true
+	}
+	select {
+	case <-w.Turn():
+		return w.Claim.got == nil && w.Err() == nil
+	default:
+		return false
+	}
+}
+
+// allAsk fails the test unless those of the waiters ask that should: 'a' in want says
+// asks, '-' waits.
+func allAsk(t *testing.T, want string, waiters ...*Waiter[*person]) {
+	t.Helper()
+	got := make([]byte, len(waiters))
+	for i, w := range waiters {
+		got[i] = '-'
+		if asks(w) {
+			got[i] = 'a'
+		}
+	}
+	if string(got) != want {
+		t.Errorf("%s ask, want %s", got, want)
+	}
+}
+
+// position is the place that w hears, 0 if it hears of none.
+func position(t *testing.T, w *Waiter[*person]) int {
+	t.Helper()
+	held, ok := w.Heard().(*driver.HeldError)
+	if !ok {
+		return 0
+	}
+	return held.Position
+}
+
+// empty fails the test if a queue is left.
+func (p *place) empty(t *testing.T) {
+	t.Helper()
+	if n := p.Names(); n > 0 {
+		t.Errorf("%d queues are left", n)
+	}
+}

@@ -1,0 +1,145 @@
+package localqueue
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A Waiter is a claim in a queue.
+type Waiter[W any] struct {
+	Claim W // the caller's own
+
+	shard         *shard[W]
+	weight, limit int32         // as in driver.Claim, which are no more than driver.All
+	turn          chan struct{} // nil if its turn came at once
+
+	// Protected by the shard's lock.
+	state      state
+	slot       int32     // in the queue's ranks
+	queue      *queue[W] // nil when it has left
+	prev, next *Waiter[W]
+	came       time.Duration // since the start of the queues, if it had to wait for its turn
+	err        *error        // it is out because of that; written before turn is closed
+}
+
+// Turn is closed when w has not to wait for its turn any more: it may ask, or Hold.Pass
+// has left a lease in its claim, or Err says why it is out. It is nil if w may ask at
+// once.
+func (w *Waiter[W]) Turn() <-chan struct{} { return w.turn }
+
+// wake lets w know that its turn has come.
+func (w *Waiter[W]) wake() {
+	if w.turn != nil {
+		close(w.turn)
+	}
+}
+
+// Err is for when the turn has come: w is out, if it is not nil, because of what one
+// ahead of it heard from a failing backend.
+func (w *Waiter[W]) Err() error {
+	if w.err == nil {
+		return nil
+	}
+	return *w.err
+}
+
+// Length is how many wait for the name, w included.
+func (w *Waiter[W]) Length() int {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	if w.queue == nil {
+		return 1
+	}
+	return w.queue.length
+}
+
+// Told notes that the backend answered w with "held".
+func (w *Waiter[W]) Told(held *driver.HeldError) {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	q := w.queue
+	if q == nil {
+		return
+	}
+	if w.state == asking {
+		w.state = queued
+		q.queued++
+	}
+	q.last, q.told, q.place = held, w, held.Position
+	q.answered()
+}
+
+// Failed notes that w got no answer to what it sent then. It says since when that is so,
+// as far as w has borne it: those who waited behind others bore it with them.
+func (w *Waiter[W]) Failed(sent time.Time, err error) (since time.Time) {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	q := w.queue
+	if q == nil {
+		return sent
+	}
+	q.failure = err
+	if q.failing.IsZero() {
+		q.failing = sent
+	}
+	if w.turn == nil {
+		return sent
+	}
+	return q.borne(w)
+}
+
+// FailOthers ends the waiting of all here who have borne a failing backend for that long,
+// in the name of w, which asked for them. Each by itself would find out no sooner than
+// those ahead of it.
+func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time) {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	q := w.queue
+	if q == nil {
+		return
+	}
+	// They stand in the order of their coming, so whoever came after one who stays, stays.
+	for x := q.local; x != nil && now.Sub(q.borne(x)) >= patience; x = q.local {
+		w.shard.looked++
+		x.err = &err
+		q.unlink(x, left)
+		x.wake()
+	}
+	q.advance(now)
+}
+
+// Heard is why w waits for its turn, as far as that is known here: what the backend
+// failed with, or a *driver.HeldError with w's own place. It is nil if w does not wait
+// for its turn.
+func (w *Waiter[W]) Heard() error {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	q := w.queue
+	if q == nil || w.state != local {
+		return nil
+	}
+	if q.failure != nil {
+		return q.failure
+	}
+	held := &driver.HeldError{Name: q.name}
+	if q.last != nil {
+		*held = *q.last
+	}
+	held.Position = q.placeOf(w)
+	return held
+}
+
+// Leave takes w out of the queue, and lets the next one have its turn. It answers true if
+// a lease was passed to w in the meantime: a waiter that gives up at that very moment has
+// to pass it on.
+func (w *Waiter[W]) Leave(now time.Time) (passedOn bool) {
+	w.shard.mu.Lock()
+	defer w.shard.mu.Unlock()
+	if q := w.queue; q != nil {
+		q.unlink(w, left)
+		q.advance(now)
+		w.shard.tidy(q)
+	}
+	return w.state == passed
+}
