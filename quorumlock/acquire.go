@@ -32,6 +32,9 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	c.Owner = p.tag.on(c.Owner)
 	a := &attempt{d: d, claim: c, place: p, strays: map[int]bool{}}
 	grant, err := a.run(ctx)
+	if err == nil && ctx.Err() != nil {
+		return driver.Grant{}, ctx.Err() // it is too late: the caller has gone, and settles it
+	}
 	if err == nil {
 		d.held.granted(c, grant.Fence)
 		d.placed.leave(c.Token, c.Name)
@@ -77,7 +80,7 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	}
 	if granted(votes)+refused(votes) < a.d.majority {
 		err := trouble(ctx, a.d, "acquire", a.claim.Name, votes)
-		if !a.claim.Queue {
+		if _, shown := a.d.held.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
 			a.takeBack(ctx, votes)
 		}
 		return driver.Grant{}, err

@@ -22,10 +22,14 @@ func conforms(t *testing.T, ahead ...time.Duration) {
 	clock := memlock.NewClock(time.Now())
 	differ := len(slices.Compact(slices.Clone(ahead))) > 1
 	var servers []*memlock.Memory
+	var clocks []func() time.Time
+	for _, d := range ahead {
+		clocks = append(clocks, func() time.Time { return clock.Now().Add(d) })
+	}
 	wipe := func(testing.TB) {
 		servers = nil
-		for _, d := range ahead {
-			servers = append(servers, memlock.NewMemory(&memlock.Options{Now: func() time.Time { return clock.Now().Add(d) }}))
+		for _, now := range clocks {
+			servers = append(servers, memlock.NewMemory(&memlock.Options{Now: now}))
 		}
 	}
 	wipe(t)
@@ -36,6 +40,9 @@ func conforms(t *testing.T, ahead ...time.Duration) {
 				d.ForgetLead() // the suite knows which fence comes of the only clock there is
 			}
 			return d
+		},
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			return heldUp(t, servers, clocks, &quorumlock.Options{Now: clock.Now, Grace: patience})
 		},
 		Clock:      clock,
 		Wipe:       wipe,
@@ -82,8 +89,12 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	for range 3 {
 		servers = append(servers, memlock.NewMemory(nil))
 	}
+	clocks := []func() time.Time{time.Now, time.Now, time.Now}
 	drivertest.Run(t, drivertest.Harness{
 		Open:       func(t testing.TB) driver.Driver { return open(t, servers, nil) },
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			return heldUp(t, servers, clocks, &quorumlock.Options{Grace: patience})
+		},
 		Unit:       time.Second,
 		AgreesLate: true,
 	})
