@@ -19,7 +19,13 @@ func newQueues(handoff time.Duration) *localqueue.Queues[*claim] {
 
 func (t *tenure) Alike(cl *claim) bool { return t.claim.alike(cl) }
 
+// Pass makes nothing of a tenure that may be lost: a signal said so, and the backend has
+// not answered yet. Whoever took it may have come back from that, and who locks after
+// that has to get a greater fence.
 func (t *tenure) Pass(cl *claim) bool {
+	if t.due.doubt.Load() {
+		return false
+	}
 	cl.passed = t.pass(cl, t.c.now())
 	return cl.passed != nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
@@ -198,6 +199,95 @@ func TestLostTenureIsNotPassedOn(t *testing.T) {
 		noError(t, stolen.Release(background))
 		noError(t, (<-got).Err())
 	})
+}
+
+// A lease may be taken by force just before it is released. Who locks after that has to
+// get a greater fence, so nothing is passed on from when the signal came until the
+// backend has said that all is well.
+func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
+	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.Lost}, "to everybody": {Kind: driver.Look}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, f := w.client(&pawl.Options{LocalBatch: 100 * time.Millisecond})
+				b, _ := w.client(nil)
+				var token driver.Token
+				f.claimed = func(t driver.Token) { token = t }
+				held := lockWithFencesToSpare(t, w, a)
+				tokenHeld := token
+				f.mu.Lock()
+				f.latency, f.noSignals = 10*time.Millisecond, true
+				f.mu.Unlock()
+
+				stolen := must(t)(b.Mutex("x").Steal(background))
+				if signal.Kind == driver.Lost {
+					signal.Token = tokenHeld
+				}
+				f.hear(signal)
+				synctest.Wait() // the renewal that asks is on its way
+				later := make(chan *pawl.Lease)
+				go func() { later <- must(t)(a.Mutex("x").Lock(background)) }()
+				synctest.Wait()
+				isError(t, held.Release(background), pawl.ErrLost)
+				noError(t, stolen.Release(background))
+				l := <-later
+				if l.Fence() <= stolen.Fence() {
+					t.Errorf("fence %d, after one of %d was taken by force", l.Fence(), stolen.Fence())
+				}
+				noError(t, l.Release(background))
+			})
+		})
+	}
+}
+
+func TestTenureThatWasCheckedIsPassedOn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(&pawl.Options{LocalBatch: 100 * time.Millisecond})
+		held := lockWithFencesToSpare(t, w, a)
+		f.hear(driver.Signal{Kind: driver.Look})
+		synctest.Wait() // it has asked, and all is well
+		asked := f.count("acquire")
+		later := make(chan *pawl.Lease)
+		go func() { later <- must(t)(a.Mutex("x").Lock(background)) }()
+		synctest.Wait()
+		noError(t, held.Release(background))
+		noError(t, (<-later).Release(background))
+		if n := f.count("acquire") - asked; n > 0 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// lockWithFencesToSpare locks "x" when three others wait for it, and have left again
+// before it returns.
+func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
+	t.Helper()
+	other, _ := w.client(nil)
+	held := must(t)(other.Mutex("x").Lock(background))
+	lock := func(ctx context.Context, got chan<- *pawl.Lease) {
+		go func() {
+			l, _ := c.Mutex("x").Lock(ctx)
+			got <- l
+		}()
+		synctest.Wait()
+	}
+	before, cancelBefore := context.WithCancel(background)
+	behind, cancelBehind := context.WithCancel(background)
+	got, none := make(chan *pawl.Lease, 1), make(chan *pawl.Lease, 4)
+	lock(before, none)
+	lock(background, got)
+	for range 3 {
+		lock(behind, none)
+	}
+	cancelBefore()
+	synctest.Wait()
+	cancelBehind()
+	noError(t, held.Release(background))
+	for range 4 {
+		if l := <-none; l != nil {
+			t.Fatal("the wrong one was granted")
+		}
+	}
+	return <-got
 }
 
 // Where nothing is pushed, waiting is asking again; but not for what this process gave back itself.

@@ -30,7 +30,9 @@ type Options struct {
 	RideOut time.Duration
 
 	// LocalBatch is how long this process may pass an exclusive lease among its own waiters before others get
-	// their turn: it saves two requests each time. Default 10 ms; negative turns it off.
+	// their turn: it saves two requests each time. So another process waits for so long and one hold, and for so
+	// long after a Steal a waiter here may still get a lease that the thief's fence has overtaken, if the backend
+	// is slow to tell. At most 1 s; default 10 ms; negative turns it off.
 	LocalBatch time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, with those of WithLabel; 256 bytes each
@@ -40,6 +42,9 @@ type Options struct {
 	// Observer is told what happens. Default: nobody.
 	Observer *Observer
 }
+
+// maxLocalBatch is how long a process may keep others out at the most, whatever it asks for.
+const maxLocalBatch = time.Second
 
 // settings are options that were completed and checked.
 type settings struct {
@@ -85,6 +90,11 @@ func (o *Options) settle() (settings, error) {
 	if s.AttemptTimeout < 0 || s.AttemptTimeout > driver.MaxAttempt {
 		return s, &InvalidError{
 			What: "AttemptTimeout", Problem: "is " + s.AttemptTimeout.String(), Allowed: "0 to " + driver.MaxAttempt.String(),
+		}
+	}
+	if s.LocalBatch > maxLocalBatch {
+		return s, &InvalidError{
+			What: "LocalBatch", Problem: "is " + s.LocalBatch.String(), Allowed: maxLocalBatch.String() + " or less",
 		}
 	}
 	return s, s.owner.Validate()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -39,6 +40,7 @@ type renewal struct {
 	asking bool          // a renewal is under way, or stands in line for a slot
 	sent   bool          // it is under way: release waits for it
 	check  bool          // ask, whether or not that makes the lease longer
+	doubt  atomic.Bool   // a check was asked for, and not answered yet; read without the mutex
 	idle   chan struct{} // closed when it no longer is; made by who waits for that
 }
 
@@ -108,6 +110,7 @@ func (r *renewer) check(some ...*tenure) {
 			continue // it is over
 		}
 		t.due.check = true
+		t.due.doubt.Store(true)
 		if !t.due.asking { // else it asks again after the answer, which may be older than what is to be checked
 			r.schedule(t, now, 0)
 		}
@@ -314,6 +317,8 @@ func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err 
 			t.due.fails = 0
 			if t.due.check {
 				in = 0
+			} else {
+				t.due.doubt.Store(false) // what was asked was sent after the last signal
 			}
 		}
 		r.schedule(t, now.mono.Add(in), in/16)
