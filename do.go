@@ -6,31 +6,67 @@ import (
 )
 
 // do runs f under a lease that was just acquired, and releases it whatever f does: returns, panics, or ends
-// its goroutine.
-func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) error {
+// its goroutine. It says whether f ran.
+func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) (ran bool, _ error) {
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer lease.Release(ctx) //nolint:errcheck // a lost lease is said below, a failing backend to the Observer
+	defer lease.Release(ctx) //nolint:errcheck // mostly it is the second, and answers the same; a panic goes on
+	if err := lease.Err(); err != nil {
+		return false, err
+	}
 
-	fctx, cancel := context.WithCancelCause(context.WithValue(ctx, fenceKey{}, lease.Fence()))
+	fctx, cancel := context.WithCancelCause(withFence(ctx, lease))
 	defer cancel(nil)
 	held := lease.Context()
 	stop := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
 	defer stop()
 
 	err = f(fctx)
-	if lost := lease.Err(); lost != nil {
-		return errors.Join(err, lost)
+	stop()
+	cancel(nil) // what f left behind hears it before the name is free
+	// Only here it may be found out that the lease was lost. That the backend could not be told is no error of f's.
+	switch lost := lease.Release(ctx); {
+	case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
+		return true, err
+	case err == nil:
+		return true, lost
+	default:
+		return true, errors.Join(err, lost)
 	}
-	return err
 }
 
-// fenceKey is where a context carries the fence of its lease.
+// fenceKey is where a context carries the leases under which it runs, as a *fenced.
 type fenceKey struct{}
 
-// FenceFromContext finds the fence of the lease under which ctx runs: inside Do, and in a lease's Context.
+// fenced is a name that is held, and those that were held around it.
+type fenced struct {
+	name  string
+	fence uint64
+	outer *fenced
+}
+
+func withFence(ctx context.Context, l *Lease) context.Context {
+	outer, _ := ctx.Value(fenceKey{}).(*fenced)
+	return context.WithValue(ctx, fenceKey{}, &fenced{l.Name(), l.fence, outer})
+}
+
+// FenceFromContext finds the fence of the lease under which ctx runs: inside Do, and in a lease's Context. Where one
+// runs inside another it is that of the innermost; see [FenceOf].
 func FenceFromContext(ctx context.Context) (fence uint64, ok bool) {
-	fence, ok = ctx.Value(fenceKey{}).(uint64)
-	return fence, ok
+	if f, ok := ctx.Value(fenceKey{}).(*fenced); ok {
+		return f.fence, true
+	}
+	return 0, false
+}
+
+// FenceOf is FenceFromContext for one name: the fence of the lease on it under which ctx runs, whatever other leases were
+// acquired inside of that. It answers false if there is none.
+func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
+	for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil; f = f.outer {
+		if f.name == name {
+			return f.fence, true
+		}
+	}
+	return 0, false
 }

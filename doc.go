@@ -17,7 +17,7 @@
 //
 // It cannot stop a write that is on its way, or that a paused process makes when it wakes up. What guards
 // against those is the [Lease.Fence], a number that rises with every grant: send it along, and let the
-// resource refuse one that is smaller than it has seen.
+// resource refuse an older one. The doc of Fence says which, for locks that several hold side by side.
 //
 // # What does ctx do?
 //

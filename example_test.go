@@ -96,12 +96,12 @@ func ExampleRWMutex() {
 
 	_ = catalog.RDo(ctx, func(ctx context.Context) error {
 		return catalog.RDo(ctx, func(context.Context) error {
-			err := catalog.TryDo(ctx, func(context.Context) error { return nil })
-			fmt.Println("the writer was skipped:", errors.Is(err, pawl.ErrHeld))
+			ran, err := catalog.TryDo(ctx, func(context.Context) error { return nil })
+			fmt.Println("the writer was skipped:", !ran, errors.Is(err, pawl.ErrHeld))
 			return nil
 		})
 	})
-	// Output: the writer was skipped: true
+	// Output: the writer was skipped: true true
 }
 
 // Breaking a lease whose holder hangs: by its fence, so that nobody else is hit.

@@ -14,7 +14,9 @@ import (
 // A lease that is lost says so before the backend can grant the name to anybody else: Done is closed, Context
 // is cancelled with a *LostError as its cause, and Err, which looks at the clock itself, is right even in the
 // instant before. What no lock can stop is a write that is already on its way, or a process that is paused
-// between Err and the write: send the Fence along and have the resource refuse a smaller one.
+// between Err and the write: see [Lease.Fence].
+//
+// A nil *Lease, which comes with every error, is over: its Err and Release answer an error that Is ErrInvalid.
 type Lease struct {
 	t     *tenure
 	claim *claim // the call that got it; not t's if the tenure was passed on
@@ -41,17 +43,16 @@ type tenure struct {
 	claim *claim
 	since reading // when it began, for the longest hold: the sending of the attempt that got it, or its signal
 
-	mu    sync.Mutex
-	term  term
-	lease *Lease     // the one now; nil between two, and after the last
-	gone  *LostError // set once, when the term ended without a release
-	back  bool       // the last lease was released: whoever did that passes the tenure on, or gives it back
-	next  uint64     // the next fence of the run
-	end   uint64     // the first fence that is not of the run
+	mu     sync.Mutex
+	term   term
+	lease  *Lease      // the one now; nil between two, and after the last
+	gone   *LostError  // set once, when the term ended without a release
+	back   bool        // the last lease was released: whoever did that passes the tenure on, or gives it back
+	unused atomic.Bool // nothing was done under it: it need not be held for its at-least time
+	next   uint64      // the next fence of the run
+	end    uint64      // the first fence that is not of the run
 	// What the last renewal failed with, nil since one succeeded: says later why the term ended.
 	trouble error
-
-	unused atomic.Bool // nothing was done under it: it need not be held for its at-least time
 
 	due renewal // protected by the renewer's mutex
 
@@ -114,15 +115,49 @@ func (t *tenure) givenBack() bool {
 }
 
 // Name is what is locked.
-func (l *Lease) Name() string { return l.t.claim.Name }
+func (l *Lease) Name() string {
+	if l.none() {
+		return ""
+	}
+	return l.t.claim.Name
+}
 
 // Fence is the fencing token: greater than that of every lease granted on this name before, by whichever
-// process, also after a crash of the backend. Send it along with what is written.
-func (l *Lease) Fence() uint64 { return l.fence }
+// process, also after a crash of the backend. Send it along with what is written, and let the resource compare:
+//
+//   - Of a Mutex, or a writer of an RWMutex: refuse it if any greater one was seen on this name. It is of an older
+//     lease, which is over.
+//   - Of a reader: others hold beside it, so a smaller fence may be as good as a greater one. Refuse it only if a
+//     greater one of a writer was seen.
+//   - Of permits of a Semaphore: there is nothing to refuse, for a lease with a much smaller fence may still be held.
+//     Where that has to be guarded, give each place a Mutex on a name of its own.
+func (l *Lease) Fence() uint64 {
+	if l.none() {
+		return 0
+	}
+	return l.fence
+}
 
 // Err says whether the lease can be trusted now: nil, or a *LostError, or ErrReleased. It looks at the clock,
 // so it is right at every instant, also when the process was paused just before.
-func (l *Lease) Err() error { return l.check(l.t.c.now()) }
+func (l *Lease) Err() error {
+	if l.none() {
+		return errNoLease
+	}
+	return l.check(l.t.c.now())
+}
+
+// none reports whether nobody was ever granted this one.
+func (l *Lease) none() bool { return l == nil || l.t == nil }
+
+var errNoLease = &InvalidError{What: "lease", Problem: "is nil", Allowed: "one that was granted"}
+
+// overBefore is the context of no lease.
+func overBefore() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errNoLease)
+	return ctx
+}
 
 func (l *Lease) check(now reading) error {
 	t := l.t
@@ -141,10 +176,13 @@ func (l *Lease) check(now reading) error {
 // Context is cancelled when the lease is over: its cause is a *LostError, or ErrReleased. It has the values
 // of the context that the lock was acquired with, but does not end with it.
 func (l *Lease) Context() context.Context {
+	if l.none() {
+		return overBefore()
+	}
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(context.WithValue(context.WithoutCancel(l.claim.ctx), fenceKey{}, l.fence))
+		l.ctx, l.cancel = context.WithCancelCause(withFence(context.WithoutCancel(l.claim.ctx), l))
 		if l.over != nil {
 			l.cancel(l.over)
 		}
@@ -158,6 +196,9 @@ func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 // Deadline is when the lease will be lost, on this process's clock, unless it is renewed before. Each renewal
 // moves it.
 func (l *Lease) Deadline() time.Time {
+	if l.none() {
+		return time.Time{}
+	}
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	now := l.t.c.now()

@@ -63,6 +63,11 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 		if err := driver.ValidateTTL("longest hold", c.maxHold); err != nil {
 			return nil, err
 		}
+		if c.atLeast > c.maxHold {
+			return nil, &InvalidError{
+				What: "at-least time", Problem: "is " + c.atLeast.String(), Allowed: "no more than the longest hold, " + c.maxHold.String(),
+			}
+		}
 		c.TTL = min(c.TTL, c.maxHold)
 		c.WaitTTL = min(c.WaitTTL, c.TTL) // a grant that is passed on lasts that long, and no longer than it may
 	}

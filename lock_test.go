@@ -203,11 +203,14 @@ func TestTryDoSaysThatItWasSkipped(t *testing.T) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
 		must(t)(a.Mutex("x").Lock(background))
-		for _, try := range []func(context.Context, func(context.Context) error) error{
+		for _, try := range []func(context.Context, func(context.Context) error) (bool, error){
 			b.Mutex("x").TryDo, b.RWMutex("x").TryDo, b.RWMutex("x").TryRDo, b.Semaphore("x", 1).TryDo,
 		} {
-			err := try(background, func(context.Context) error { t.Error("it ran"); return nil })
+			ran, err := try(background, func(context.Context) error { t.Error("it ran"); return nil })
 			isError(t, err, pawl.ErrHeld)
+			if ran {
+				t.Error("says that it ran")
+			}
 		}
 	})
 }

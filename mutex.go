@@ -40,15 +40,18 @@ func (m *Mutex) Steal(ctx context.Context) (*Lease, error) {
 // Do runs f under the lock, and releases it when f returns or panics. See [Client.Mutex] for the wait.
 //
 // f's context is ctx, and also ends when the lease is lost; [FenceFromContext] finds the fence in it. The
-// error is f's; if the lease was lost before f returned it Is ErrLost too, for then others may have run
-// beside f. A release that the backend could not confirm is not f's error: it is told to the Observer.
+// error is f's; if the lease was lost before it was released, it Is ErrLost too, for then others may have run
+// beside f. A lease that is lost before f begins does not run it. A release that the backend could not confirm is
+// not f's error: it is told to the Observer.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	lease, err := m.Lock(ctx)
-	return do(ctx, lease, err, f)
+	_, err = do(ctx, lease, err, f)
+	return err
 }
 
-// TryDo is Do without waiting: ErrHeld says that f was skipped.
-func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) error {
+// TryDo is Do without waiting. If f did not run, ran is false, and err says why: ErrHeld when others hold the lock
+// or wait for it. If it ran, err is that of Do, whatever f's own error Is.
+func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	lease, err := m.TryLock(ctx)
 	return do(ctx, lease, err, f)
 }

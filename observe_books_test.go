@@ -123,7 +123,6 @@ func aloneOn(f func()) {
 
 func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 	for how, stumble := range stumbles {
-		var once *sync.Once // for trouble, which is told again by goroutines of the client's own
 		for what, scene := range map[string]struct {
 			set func(o *pawl.Observer)
 			run func(c, other *pawl.Client, f *faulty)
@@ -173,7 +172,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				},
 			},
 			"trouble of a try": {
-				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { once.Do(stumble) } },
+				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { stumble() } },
 				func(c, _ *pawl.Client, f *faulty) {
 					f.set(nil, lossOfReplies)
 					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
@@ -181,7 +180,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				},
 			},
 			"trouble of a wait": {
-				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { once.Do(stumble) } },
+				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { stumble() } },
 				func(c, _ *pawl.Client, f *faulty) {
 					f.set(nil, lossOfReplies)
 					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
@@ -189,10 +188,11 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				},
 			},
 			"trouble of a release": {
-				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { once.Do(stumble) } },
+				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { stumble() } },
 				func(c, _ *pawl.Client, f *faulty) {
 					l, _ := c.Mutex("x").Lock(background)
-					f.down()
+					var first sync.Once // the second is the client's own, and would end the program
+					f.set(func(string) (err error) { first.Do(func() { err = errNet }); return err }, nil)
 					aloneOn(func() { _ = l.Release(background) })
 					f.set(nil, nil)
 				},
@@ -200,7 +200,6 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 		} {
 			t.Run(what+" "+how, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
-					once = new(sync.Once)
 					o := (&listener{}).observer()
 					scene.set(o)
 					c, f := w.client(&pawl.Options{Observer: o})

@@ -116,7 +116,7 @@ type lockOptions struct {
 func WithTTL(d time.Duration) Option { return func(o *lockOptions) { o.ttl = d } }
 
 // WithAtLeast keeps the name held until that long after the grant, even if it is released before: for a job
-// that must not run twice within that time though it takes less. 0 to 30 days; default 0. It is no promise
+// that must not run twice within that time though it takes less. 0 to 30 days, and no more than WithMaxHold; default 0. It is no promise
 // beyond a crash: a process that dies holds the name for its TTL, whichever is longer or shorter.
 func WithAtLeast(d time.Duration) Option { return func(o *lockOptions) { o.atLeast = d } }
 

@@ -24,6 +24,9 @@ func (l *Lease) Release(ctx context.Context) error {
 func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, true) }
 
 func (l *Lease) close(ctx context.Context, unused bool) error {
+	if l.none() {
+		return errNoLease
+	}
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -39,19 +39,20 @@ func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) err
 	return m.Writer().Do(ctx, f)
 }
 
-// TryDo runs f as the writer, without waiting. See [Mutex.TryDo].
-func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) error {
+// TryDo runs f as the writer, without waiting, and says whether it ran. See [Mutex.TryDo].
+func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return m.Writer().TryDo(ctx, f)
 }
 
 // RDo runs f as a reader. See [Mutex.Do].
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
 	lease, err := m.RLock(ctx)
-	return do(ctx, lease, err, f)
+	_, err = do(ctx, lease, err, f)
+	return err
 }
 
-// TryRDo runs f as a reader, without waiting. See [Mutex.TryDo].
-func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) error {
+// TryRDo runs f as a reader, without waiting, and says whether it ran. See [Mutex.TryDo].
+func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	lease, err := m.TryRLock(ctx)
 	return do(ctx, lease, err, f)
 }

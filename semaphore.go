@@ -35,11 +35,12 @@ func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
 // Do runs f with one permit. See [Mutex.Do].
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	lease, err := s.Acquire(ctx, 1)
-	return do(ctx, lease, err, f)
+	_, err = do(ctx, lease, err, f)
+	return err
 }
 
-// TryDo runs f with one permit, without waiting. See [Mutex.TryDo].
-func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) error {
+// TryDo runs f with one permit, without waiting, and says whether it ran. See [Mutex.TryDo].
+func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	lease, err := s.TryAcquire(ctx, 1)
 	return do(ctx, lease, err, f)
 }
