@@ -165,6 +165,9 @@ func (a *attempts) run(sent reading) (*tenure, reading, error) {
 		}
 		grant, err := a.ask(sent)
 		if err == nil {
+			if ended(a.ctx) != nil {
+				break // nobody waits for it any more
+			}
 			now, tm := c.now(), newTerm(sent, grant.TTL, a.margin)
 			if tm.fresh(now) {
 				return newTenure(c, cl, sent, tm, grant.Fence, grant.Run), now, nil
@@ -174,10 +177,16 @@ func (a *attempts) run(sent reading) (*tenure, reading, error) {
 		if err := a.judge(sent, err); err != nil {
 			return nil, reading{}, err
 		}
-		if t, now, err := a.wait(); t != nil || err != nil {
+		t, now, err := a.wait()
+		if err != nil || t != nil && ended(a.ctx) == nil {
 			return t, now, err
 		}
+		if t != nil {
+			break
+		}
 	}
+	c.undo(cl)
+	return nil, reading{}, gaveUp(a.ctx, cl.Name, a.why())
 }
 
 // fences is how many an exclusive claim should reserve: one for itself, and one for each waiter here. No more, for those
@@ -191,14 +200,29 @@ func (a *attempts) fences() int {
 
 var errTooLate = errors.New("the answer took longer than the lease lasts")
 
-// ask makes one attempt, bounded in time.
+// ask makes one attempt, bounded in time. If it is not answered it may take effect until then.
+//
+// A takeover by force has the same end however often it is asked for: it is reported as failed when that has passed.
 func (a *attempts) ask(sent reading) (driver.Grant, error) {
-	ctx := a.c.attempt(a.ctx, a.claim.TTL, sent.mono)
+	cl := a.claim
+	ctx := a.c.attempt(a.ctx, cl.TTL, sent.mono)
+	if cl.Force && !cl.stray.IsZero() {
+		ctx.deadline = cl.stray
+	}
 	defer ctx.cancel()
-	a.asking = true
-	grant, err := a.c.driver.Acquire(ctx, a.claim.Claim)
+	before := cl.stray
+	cl.stray, a.asking = later(before, ctx.deadline), true
+	grant, err := a.c.driver.Acquire(ctx, cl.Claim)
 	a.asking = false
+	if answered(err) {
+		cl.stray = before
+	}
 	return grant, err
+}
+
+// answered reports whether an Acquire that ended so is known to do nothing more.
+func answered(err error) bool {
+	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrInvalid)
 }
 
 // tell tells the Observer, who may panic, or end the goroutine, while the backend knows of the claim.
@@ -241,6 +265,11 @@ func (a *attempts) judge(sent reading, err error) error {
 	}
 	err = unavailable(c.backend, "acquire", cl.Name, err)
 	a.tell(func(o *Observer) { o.trouble(cl.event(cl.ctx), "acquire", 1, err) })
+	if cl.Force && !permanent(err) {
+		a.fails++
+		a.failure = err
+		return nil // asked again, until its end
+	}
 	if a.w == nil {
 		c.undo(cl)
 		return err
@@ -280,10 +309,19 @@ func (a *attempts) why() error {
 func (a *attempts) wait() (*tenure, reading, error) {
 	c, cl := a.c, a.claim
 	inbox := c.inboxes.of(cl.Token)
-	timer := time.NewTimer(a.pause())
+	pause, last := a.pause(), false
+	if cl.Force && a.fails > 0 {
+		left := time.Until(cl.stray)
+		pause, last = min(pause, left), left <= pause
+	}
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		if last {
+			c.undo(cl)
+			return nil, reading{}, a.failure
+		}
 		return nil, reading{}, nil
 	case <-inbox.arrival(cl):
 		now := c.now()

@@ -33,6 +33,9 @@ func (c *calls) leave() {
 	}
 }
 
+// in is how many are in, once it is shut.
+func (c *calls) in() int { return int(c.n.Load() - shutCalls) }
+
 // shut lets nobody in any more, and returns what is closed when the last one has left. It is called once.
 func (c *calls) shut() <-chan struct{} {
 	c.n.Add(shutCalls + 1) // with one in, so that leave finds out if nobody is

@@ -1,9 +1,11 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"sync"
 	"time"
 
@@ -20,9 +22,10 @@ type Client struct {
 	observer *Observer
 	now      func() reading
 
-	queues  *localqueue.Queues[*claim]
-	inboxes *allInboxes
-	renewer *renewer
+	queues   *localqueue.Queues[*claim]
+	inboxes  *allInboxes
+	renewer  *renewer
+	returner *returner
 
 	mu      sync.Mutex
 	closed  bool
@@ -31,9 +34,8 @@ type Client struct {
 	err     error         // what Close answered; written before done is closed
 
 	calls      *calls         // claims and releases under way; nobody enters once closed is set
-	background sync.WaitGroup // renewals and releases that the client makes by itself
+	background sync.WaitGroup // renewals, and what the Observer is told aside
 	drained    bool           // protected by mu: nothing is added to background any more
-	abandoned  chan struct{}  // closed when Close waits no longer
 	stopRun    context.CancelFunc
 	ran        chan struct{} // closed when the renewer's goroutine has ended
 	stopListen func()
@@ -57,10 +59,10 @@ func start(d driver.Driver, s settings, clock func() reading) *Client {
 	c := &Client{
 		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock,
 		queues: newQueues(s.LocalBatch), inboxes: newInboxes(), calls: newCalls(),
-		closing: make(chan struct{}), done: make(chan struct{}), abandoned: make(chan struct{}),
+		closing: make(chan struct{}), done: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {},
 	}
-	c.renewer = newRenewer(c)
+	c.renewer, c.returner = newRenewer(c), newReturner(c)
 	if d, ok := d.(driver.Signaler); ok {
 		c.stopListen = d.Listen(c.signal)
 	}
@@ -107,12 +109,21 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
+const (
+	// closePatience is how long Close waits for the backend if its ctx does not say.
+	closePatience = 15 * time.Second
+	// lastPatience is how much longer the last round of releases may take, when its ctx is over.
+	lastPatience = time.Second
+)
+
 // Close ends the client, in this order: new claims are refused; who waits gets ErrClosed and leaves the
 // queue; leases are lost with ReasonClosed, so that their holders stop, and are released; goroutines end; the
 // driver is closed.
 //
-// ctx bounds how long it waits for the backend. If that is not enough, what is left expires by itself, and
-// the error is ctx's. A second Close waits for the first, as long as its own ctx lasts, and answers the same.
+// ctx bounds how long it waits for the backend; without a deadline it waits for 15 s. When that is over, or was when
+// Close was called, what is left is released once more, for which there is a second. What was not confirmed even so
+// ends by itself: then the error is a [*CloseError] with the number. A second Close waits for the first, as long as its
+// own ctx lasts, and answers the same.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -133,12 +144,25 @@ func (c *Client) Close(ctx context.Context) error {
 	left := c.calls.shut()
 	close(c.closing)
 	for _, t := range held {
-		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono})
+		now := c.now()
+		t.lose(LostError{Reason: ReasonClosed, Until: now.mono})
 		if !t.givenBack() { // else its Release is under way, and would be told that it was not held
-			c.insist(t.last(), t.claim.TTL)
+			c.returner.giveBack(t, now.mono)
 		}
 	}
-	c.stopRun()
+	c.stopRun() // also those renewals that are under way, for nobody needs them
+	<-c.ran
+	c.err = c.drain(ctx, left)
+	c.stopListen()
+	if err := c.driver.Close(); c.err == nil {
+		c.err = err
+	}
+	close(c.done)
+	return c.err
+}
+
+// drain waits until calls have left and everything is given back.
+func (c *Client) drain(ctx context.Context, left <-chan struct{}) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -147,20 +171,39 @@ func (c *Client) Close(ctx context.Context) error {
 		c.drained = true
 		c.mu.Unlock()
 		c.background.Wait()
+		<-c.returner.finish()
 	}()
+	patience := time.NewTimer(closePatience)
+	defer patience.Stop()
+	if _, bounded := ctx.Deadline(); bounded {
+		patience.Stop()
+	}
 	select {
 	case <-over:
+		_, _ = c.returner.abandon()
+		return nil
 	case <-ctx.Done():
-		c.err = ctx.Err()
-		close(c.abandoned)
+	case <-patience.C:
 	}
-	<-c.ran
-	c.stopListen()
-	if err := c.driver.Close(); c.err == nil {
-		c.err = err
+	c.returner.lastRound()
+	patience.Reset(lastPatience)
+	select {
+	case <-over:
+	case <-patience.C:
 	}
-	close(c.done)
-	return c.err
+	unreleased, failure := c.returner.abandon()
+	unreleased += c.calls.in() // they may still be granted
+	if unreleased == 0 {
+		return nil
+	}
+	err := unavailable(c.backend, "release", "", cmp.Or(failure, errNoAnswer))
+	if ended := ctx.Err(); ended != nil {
+		err = ended
+		if failure != nil {
+			err = fmt.Errorf("%w: %w", ended, failure)
+		}
+	}
+	return &CloseError{Unreleased: unreleased, Err: err}
 }
 
 func randomID() string {

@@ -94,6 +94,25 @@ func (e *LostError) Error() string {
 	return s
 }
 
+// CloseError says that Close ended before the backend had confirmed that everything was released.
+type CloseError struct {
+	// Unreleased is how many leases, and claims that may have been granted, were left. They end by themselves: a lease
+	// after its TTL.
+	Unreleased int
+	Err        error // why Close waited no longer: its ctx's error, and the backend's last one; else Is ErrUnavailable
+}
+
+// Unwrap gives the reason.
+func (e *CloseError) Unwrap() error { return e.Err }
+
+func (e *CloseError) Error() string {
+	what := "1 lock was"
+	if e.Unreleased != 1 {
+		what = fmt.Sprintf("%d locks were", e.Unreleased)
+	}
+	return "pawl: closed, but " + what + " not released and will expire: " + bare(e.Err)
+}
+
 // bare is an error inside another: "pawl: " is said once.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 

@@ -84,7 +84,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 // A Release that comes when Close has begun leaves the lease to Close, which must have seen it.
 func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 	const leases = 32
-	for round := range 100 {
+	for round := range 30 {
 		memory := memlock.NewMemory(nil)
 		c, err := New(memory.Driver(), nil)
 		if err != nil {
@@ -122,7 +122,7 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 
 // So a Release is let in for as long as Close has not seen which leases there are.
 func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
-	for round := range 3000 {
+	for round := range 1000 {
 		c, err := New(memlock.New(nil), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -31,7 +31,8 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 		ctx = context.Background()
 	}
 	t, c := l.t, l.t.c
-	if c.calls.enter() {
+	entered := c.calls.enter()
+	if entered {
 		defer c.calls.leave() // Close waits for us
 	} else {
 		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono}) // Close releases it
@@ -53,20 +54,23 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 				l.answer = unavailable(c.backend, "release", t.claim.Name, errCutShort)
 			}
 		}()
-		l.answer, l.answered = l.release(ctx), true
+		l.answer, l.answered = l.release(ctx, entered), true
 	})
 	return l.answer
 }
 
 var errCutShort = errors.New("the driver panicked, nobody knows how far it came")
 
-func (l *Lease) release(ctx context.Context) error {
+// release ends the lease. If it was not let in, Close sees to it.
+func (l *Lease) release(ctx context.Context, entered bool) error {
 	t, c := l.t, l.t.c
 	now := c.now()
 	_ = l.check(now) // a term that is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
 		// The backend may still hold it for us, for the margin or longer. Nobody needs it any more.
-		c.insist(t.last(), t.claim.TTL)
+		if entered {
+			c.returner.giveBack(t, now.mono)
+		}
 		return lost
 	}
 	if t.spare(l.fence) > 0 && c.queues.Pass(t.claim.Name, t, now.mono) {
@@ -94,14 +98,14 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	defer attempt.cancel()
 	c.renewer.settle(attempt, t) // so that no renewal reaches the backend after the release
 
-	unknown := true
-	defer func() {
-		if unknown { // also when the driver panics
-			c.insist(t.last(), t.claim.TTL)
+	answered := false
+	defer func() { // also when the driver panics
+		if !answered || !t.claim.stray.IsZero() {
+			c.returner.giveBackLater(t, time.Now(), answered)
 		}
 	}()
 	err := c.driver.Release(attempt, t.last())
-	unknown = err != nil && !errors.Is(err, driver.ErrNotHeld) && !errors.Is(err, ErrClosed)
+	answered = err == nil || errors.Is(err, driver.ErrNotHeld)
 	switch {
 	case err == nil:
 		return nil
@@ -120,34 +124,4 @@ func (t *tenure) last() driver.Lease {
 		l.Linger = 0
 	}
 	return l
-}
-
-// undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and its place in the
-// queue. It does so in the background, on a context of its own, because the caller's may be over.
-func (c *Client) undo(cl *claim) {
-	c.insist(driver.Lease{Name: cl.Name, Token: cl.Token}, max(cl.TTL, cl.WaitTTL))
-}
-
-// insist tells the backend to release until it answers, or until the lease has ended by itself. Close waits
-// for it.
-func (c *Client) insist(l driver.Lease, ttl time.Duration) {
-	c.spawn(func() {
-		began := c.now()
-		for n := 0; began.since(c.now()) <= ttl; n++ {
-			ctx := c.attempt(context.Background(), ttl, time.Now())
-			err := c.driver.Release(ctx, l)
-			ctx.cancel()
-			if err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, ErrClosed) || permanent(err) {
-				return
-			}
-			c.troubleAside(aboutMany(l.Name), "release", 1, unavailable(c.backend, "release", l.Name, err))
-			pause := time.NewTimer(retryIn(n, ttl))
-			select {
-			case <-pause.C:
-			case <-c.abandoned: // Close waits no longer
-				pause.Stop()
-				return
-			}
-		}
-	})
 }

@@ -162,7 +162,7 @@ func (r *renewer) run(ctx context.Context, last reading) {
 		case <-r.wake:
 		case slot <- struct{}{}:
 			n := min(len(line), batchSize)
-			r.send(line[:n:n])
+			r.send(ctx, line[:n:n])
 			if line = line[n:]; len(line) == 0 {
 				line = nil // its array would keep those that were sent
 			}
@@ -217,7 +217,7 @@ func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time
 
 // send renews a batch in a goroutine of its own, so that a backend that does not answer holds up nothing
 // else. The caller has taken a slot for it.
-func (r *renewer) send(batch []*tenure) {
+func (r *renewer) send(ctx context.Context, batch []*tenure) {
 	r.mu.Lock()
 	batch = slices.DeleteFunc(batch, func(t *tenure) bool {
 		t.due.sent = t.due.index > 0 // else it was released or lost while it stood in line
@@ -229,7 +229,7 @@ func (r *renewer) send(batch []*tenure) {
 	r.mu.Unlock()
 	if len(batch) == 0 || !r.c.spawn(func() {
 		defer func() { <-r.slot }()
-		r.renew(batch)
+		r.renew(ctx, batch)
 	}) {
 		<-r.slot
 		r.drop(batch) // closing: whoever holds these leases has been told
@@ -255,7 +255,7 @@ func (d *renewal) answered() {
 }
 
 // renew makes one attempt for a batch, and schedules what comes next for each.
-func (r *renewer) renew(batch []*tenure) {
+func (r *renewer) renew(ctx context.Context, batch []*tenure) {
 	c := r.c
 	sent := c.now()
 	leases := make([]driver.Lease, len(batch))
@@ -264,9 +264,9 @@ func (r *renewer) renew(batch []*tenure) {
 		leases[i] = t.wire(sent)
 		shortest = min(shortest, leases[i].TTL)
 	}
-	ctx := c.attempt(context.Background(), shortest, sent.mono)
-	answers, err := c.driver.Renew(ctx, leases)
-	ctx.cancel()
+	attempt := c.attempt(ctx, shortest, sent.mono)
+	answers, err := c.driver.Renew(attempt, leases)
+	attempt.cancel()
 	if err == nil && len(answers) != len(batch) {
 		err = errors.New("the driver did not answer for every lease")
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testEnd: a request that was overtaken, by its caller's patience or by another request, changes nothing when it
-// arrives. Where requests cannot outlive their calls, what a call did is there when it returns.
+// testEnd: a request that was overtaken, by its caller's patience or by another request,
+// changes nothing when it arrives. Where requests cannot outlive their calls, what a call
+// did is there when it returns.
 func testEnd(s *suite) {
 	if s.Hold == nil {
 		testNothingOutlivesItsCall(s)
@@ -342,7 +343,8 @@ func testGivenUp(s *suite) {
 	}
 }
 
-// testNothingOutlivesItsCall: with whichever error a call returns, what it did is to be seen, and it does no more.
+// testNothingOutlivesItsCall: with whichever error a call returns, what it did is to be
+// seen, and it does no more.
 func testNothingOutlivesItsCall(s *suite) {
 	s.test("WhatACallDidIsThereWhenItReturns", func(k *kit) {
 		const tries = 60

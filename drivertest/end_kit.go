@@ -15,7 +15,8 @@ type slow struct {
 	stop func() (letGo func())
 }
 
-// slow opens one, and lets it ask once, for a driver may have to learn the backend's time first.
+// slow opens one, and lets it ask once, for a driver may have to learn the backend's time
+// first.
 func (k *kit) slow() *slow {
 	k.Helper()
 	d, stop := k.s.Hold(k.T)
@@ -106,8 +107,8 @@ type way struct {
 
 func (k *kit) ways() []way { return []way{{"deadline", false}, {"cancelled", true}} }
 
-// givesUp makes calls with a ctx that ends while they are held up, and wants them to return soon after it. It is at
-// its deadline then, or before it.
+// givesUp makes calls with a ctx that ends while they are held up, and wants them to return
+// soon after it. It is at its deadline then, or before it.
 func (k *kit) givesUp(w way, calls ...*call) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.ctx, k.brief())
@@ -141,8 +142,8 @@ func (k *kit) runsOut(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// gaveUp wants the answer to a call whose ctx ended before it was answered: the ctx's error, or that the backend did
-// not answer, and no answer of the backend.
+// gaveUp wants the answer to a call whose ctx ended before it was answered: the ctx's
+// error, or that the backend did not answer, and no answer of the backend.
 func (k *kit) gaveUp(err error) {
 	k.Helper()
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, driver.ErrUnavailable) ||

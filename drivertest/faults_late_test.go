@@ -20,7 +20,8 @@ func claimsThat(fit func(c *driver.Claim) bool) func(p *parcel) bool {
 	return func(p *parcel) bool { return p.claim != nil && fit(p.claim) }
 }
 
-// outlives makes a fault of a driver whose request goes on after the call. Those with little time are slow.
+// outlives makes a fault of a driver whose request goes on after the call. Those with
+// little time are slow.
 func outlives(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 	if time.Until(driver.End(ctx)) > 50*time.Millisecond || ctx.Err() != nil {
 		return d.Acquire(ctx, c)

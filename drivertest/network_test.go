@@ -9,8 +9,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// remote is a client whose requests go over a network, in which they can be held up: the call returns when its ctx
-// ends, and the request still arrives. So the server looks whether its end has passed.
+// remote is a client whose requests go over a network, in which they can be held up: the
+// call returns when its ctx ends, and the request still arrives. So the server looks
+// whether its end has passed.
 type remote struct {
 	*faulty
 	network network
@@ -48,8 +49,8 @@ func (r *remote) hold() (letGo func()) {
 	}
 }
 
-// send makes a request: do is run when it arrives, and is told whether it is too late. It returns what do returned, or
-// the ctx's error.
+// send makes a request: do is run when it arrives, and is told whether it is too late. It
+// returns what do returned, or the ctx's error.
 func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.Context, late bool) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {

@@ -1,0 +1,174 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A server does its releases one after the other, and takes a while for each.
+type server struct {
+	*faulty
+	each     time.Duration
+	released atomic.Int64
+	healthy  func(l driver.Lease) bool // nil is all; the others hang
+
+	mu   sync.Mutex // protects free
+	free time.Time  // when it has done what was sent
+}
+
+func (s *server) Release(ctx context.Context, l driver.Lease) error {
+	s.released.Add(1)
+	if s.healthy != nil && !s.healthy(l) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	now := time.Now()
+	if s.free.Before(now) {
+		s.free = now
+	}
+	s.free = s.free.Add(s.each)
+	wait := s.free.Sub(now)
+	s.mu.Unlock()
+	if err := sleep(ctx, wait); err != nil {
+		return err
+	}
+	return s.faulty.Release(ctx, l)
+}
+
+// serve makes a client of a server with so many leases.
+func (w *world) serve(leases int, s *server) *pawl.Client {
+	w.t.Helper()
+	s.faulty = &faulty{Driver: w.memory.Driver()}
+	c, err := pawl.New(s, nil)
+	noError(w.t, err)
+	for i := range leases {
+		must(w.t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
+	}
+	return c
+}
+
+func TestCloseOfManyLeasesTakesWhatTheServerTakes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const leases = 20_000
+		s := &server{each: 500 * time.Microsecond}
+		c := w.serve(leases, s)
+		began := time.Now()
+		noError(t, c.Close(background))
+		t.Logf("%d leases were released in %v, by %d requests", leases, time.Since(began), s.released.Load())
+		if took := time.Since(began); took > leases*s.each*12/10 {
+			t.Errorf("it took %v, and the server %v", took, leases*s.each)
+		}
+		if n := s.released.Load(); n > leases*11/10 {
+			t.Errorf("%d releases were sent for %d leases", n, leases)
+		}
+		w.free("x0")
+		w.free("x19999")
+	})
+}
+
+func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := &server{healthy: func(l driver.Lease) bool { return l.Name != "x3" && l.Name != "x7" }}
+		c := w.serve(10, s)
+		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		defer cancel()
+		began := time.Now()
+		err := c.Close(ctx)
+		isError(t, err, context.DeadlineExceeded)
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 2 {
+			t.Errorf("%v; want the number 2 in it", err)
+		}
+		if again := c.Close(background); again != err { //nolint:errorlint // the very same
+			t.Errorf("a second Close says %v", again)
+		}
+		for i := range 10 {
+			if n := len(w.entry("x" + strconv.Itoa(i)).Holders); n > 0 != (i == 3 || i == 7) {
+				t.Errorf("x%d has %d holders", i, n)
+			}
+		}
+	})
+}
+
+func TestCloseWithoutADeadlineIsBoundedToo(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.serve(3, &server{healthy: func(driver.Lease) bool { return false }})
+		began := time.Now()
+		err := c.Close(background)
+		isError(t, err, pawl.ErrUnavailable)
+		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 3 {
+			t.Errorf("%v; want the number 3 in it", err)
+		}
+		if took := time.Since(began); took > 16*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
+	for name, healthy := range map[string]func(driver.Lease) bool{
+		"answered": nil,
+		"hanging":  func(l driver.Lease) bool { return l.Name != "x5" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 { // whichever is seen first
+				inWorld(t, func(t *testing.T, w *world) {
+					s := &server{each: time.Millisecond, healthy: healthy}
+					c := w.serve(200, s)
+					ctx, cancel := context.WithCancel(background)
+					cancel()
+					began := time.Now()
+					err := c.Close(ctx)
+					if healthy == nil {
+						noError(t, err)
+					} else {
+						isError(t, err, context.Canceled)
+						if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 1 {
+							t.Errorf("%v; want the number 1 in it", err)
+						}
+					}
+					if took := time.Since(began); took > time.Second {
+						t.Errorf("it took %v", took)
+					}
+					if n := s.released.Load(); n != 200 {
+						t.Errorf("%d releases", n)
+					}
+					w.free("x199")
+				})
+			}
+		})
+	}
+}
+
+// One that hangs, or some, keep the others waiting for no longer than a request lasts.
+func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := &server{healthy: func(l driver.Lease) bool { return len(l.Name) > 2 }} // ten hang
+		c := w.serve(1000, s)
+		ctx, cancel := context.WithTimeout(background, 2*time.Second)
+		defer cancel()
+		err := c.Close(ctx)
+		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 10 {
+			t.Errorf("%v; want the number 10 in it", err)
+		}
+		w.free("x999")
+	})
+}
+
+func TestCloseErrorIsASentence(t *testing.T) {
+	err := &pawl.CloseError{Unreleased: 2, Err: errors.New("pawl: no answer")}
+	if got := err.Error(); got != "pawl: closed, but 2 locks were not released and will expire: no answer" {
+		t.Error(got)
+	}
+}
