@@ -98,20 +98,40 @@ func (c *Client) begin(w *waiter, t *tenure, now reading) *Lease {
 
 // awaitTurn waits in the local queue, until w may ask the backend, or has a lease without asking.
 func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
-	var over error
+	waits := true
+	defer func() {
+		// If it gave up, or the Observer panicked: a lease that was passed to it in that instant goes on to the next.
+		if waits && w.Leave(c.now().mono) {
+			_ = w.Claim.passed.Release(ctx)
+		}
+	}()
+	c.tellPlace(w)
 	select {
 	case <-w.Turn():
-		return w.Claim.passed, w.Err()
+		// Those who give up together give each other their turn: none of them has to ask.
+		if w.Claim.passed != nil || w.Err() != nil || ctx.Err() == nil {
+			waits = false
+			return w.Claim.passed, w.Err()
+		}
 	case <-c.closing:
-		over = ErrClosed
+		return nil, ErrClosed
 	case <-ctx.Done():
-		over = gaveUp(ctx, w.Claim.Name, w.Heard())
 	}
-	if w.Leave(c.now().mono) {
-		// It was passed to us in the instant in which we gave up. It goes on to the next.
-		_ = w.Claim.passed.Release(ctx)
+	var why error
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		why = w.Heard()
 	}
-	return nil, over
+	return nil, gaveUp(ctx, w.Claim.Name, why)
+}
+
+// tellPlace tells the Observer that w waits behind others here.
+func (c *Client) tellPlace(w *waiter) {
+	if c.observer == nil || c.observer.Waiting == nil {
+		return
+	}
+	if held, ok := errors.AsType[*driver.HeldError](w.Heard()); ok {
+		c.observer.waiting(w.Claim, held)
+	}
 }
 
 // attempts is a claim that asks the backend until it is granted or gives up.

@@ -152,7 +152,8 @@ func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
 	})
 }
 
-// The one to whom a lease is passed may have given up in that instant: then it passes it on.
+// The one to whom a lease is passed may have given up in that instant: then it passes it
+// on.
 func TestLeasePassedToAWaiterThatGaveUpGoesOn(t *testing.T) {
 	for range 200 {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -290,7 +291,8 @@ func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	return <-got
 }
 
-// Where nothing is pushed, waiting is asking again; but not for what this process gave back itself.
+// Where nothing is pushed, waiting is asking again; but not for what this process gave
+// back itself.
 func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

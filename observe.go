@@ -27,7 +27,9 @@ import (
 // a lease that was just acquired is released. On a goroutine of the client's own a panic ends the program, as it does in any
 // other.
 type Observer struct {
-	// Waiting: a claim was told that the name is held, or that its place in the queue has changed.
+	// Waiting: a claim waits, or was told by the backend that its place in the queue has changed. Of those that
+	// wait behind others of their own client, each is told of once when it comes, and again when it is their turn
+	// to ask and others are still ahead.
 	Waiting func(WaitingEvent)
 	// Refused: a claim ended without a lease. For a try whose Err Is ErrHeld, that is a run that is skipped.
 	Refused func(RefusedEvent)
@@ -56,7 +58,9 @@ type Event struct {
 // WaitingEvent says that a claim waits.
 type WaitingEvent struct {
 	Event
-	Held *HeldError // who is in the way, and the claim's own place in the queue
+	// Held says who is in the way, as far as this client has heard, and the claim's own place in the queue: those
+	// ahead in the backend's, by the last answer, and those ahead in this client.
+	Held *HeldError
 }
 
 // RefusedEvent says that a claim ended without a lease.

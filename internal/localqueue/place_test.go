@@ -28,14 +28,16 @@ func TestEachHearsItsOwnPlace(t *testing.T) {
 	if held := all[3].Heard().(*driver.HeldError); held.Fence != 7 || held.Name != "x" {
 		t.Errorf("it hears %+v", held)
 	}
-	if err := all[0].Heard(); err != nil {
-		t.Errorf("the head, which asks by itself, hears %v", err)
+	if n := position(t, all[0]); n != 10 {
+		t.Errorf("the head itself hears place %d", n)
 	}
 	all[2].Leave(start)
 	if n := position(t, all[3]); n != 12 {
 		t.Errorf("one ahead has left, and it hears place %d", n)
 	}
-	p.grant("x", all[0], 0)
+	if p.grant("x", all[0], 0); all[0].Heard() != nil {
+		t.Errorf("who has left hears %v", all[0].Heard())
+	}
 	if n := position(t, all[3]); n != 2 {
 		t.Errorf("the head was granted, and the second hears place %d", n)
 	}

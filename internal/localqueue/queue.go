@@ -21,9 +21,8 @@ type queue[W any] struct {
 	queued      int   // how many of them were told "held"
 	ranks       ranks // of all; nil until a place is asked for
 
-	last  *driver.HeldError // what was heard last of who holds the name
-	told  *Waiter[W]        // who heard it, while it waits,
-	place int               // and the place that it was told
+	last   *driver.HeldError // what was heard last of who holds the name
+	others int               // how many of other processes were ahead of who heard it
 
 	// Since when the backend fails whoever asks here, one after the other, and how; zero
 	// if it answers.
@@ -76,9 +75,6 @@ func (q *queue[W]) unlink(w *Waiter[W], became state) {
 	}
 	if q.local == w {
 		q.local = w.next
-	}
-	if q.told == w {
-		q.told = nil
 	}
 	if w.prev == nil {
 		q.front = w.next
@@ -166,17 +162,6 @@ func (q *queue[W]) borne(w *Waiter[W]) time.Time {
 		return came
 	}
 	return q.failing
-}
-
-// placeOf is the place of a waiter: the one that the backend told somebody here, and how
-// far behind that one it stands; or how many of this process are ahead of it, while
-// nobody has been told.
-func (q *queue[W]) placeOf(w *Waiter[W]) int {
-	n := q.rank(w)
-	if q.told == nil {
-		return n
-	}
-	return max(n, q.place+n-q.rank(q.told))
 }
 
 // rank is the place of a waiter in this queue, from 1.

@@ -49,7 +49,8 @@ type shard[W any] struct {
 	looked int         // how many waiters were looked at in loops, for the tests
 }
 
-// A window is the time in which a hold may be passed on. It is open while the queue has the hold.
+// A window is the time in which a hold may be passed on. It is open while the queue has
+// the hold.
 type window[W any] struct {
 	queue *queue[W]
 	hold  Hold[W]
@@ -95,7 +96,7 @@ func (q *Queues[W]) Enter(c *driver.Claim, claim W, now time.Time) *Waiter[W] {
 	defer s.mu.Unlock()
 	x := s.at(c.Name)
 	if x.front == nil {
-		x.last = nil // whatever was heard before is old
+		x.last, x.others = nil, 0 // whatever was heard before is old
 		x.answered()
 	}
 	x.push(w)
@@ -148,8 +149,8 @@ func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now
 		x = s.at(name)
 	}
 	x.answered()
-	x.last = nil // whoever held it does not hold it any more, or beside us
-	x.shut()     // of a hold that was taken from us, and that nobody here knows to be lost yet
+	x.last, x.others = nil, 0 // whoever held it does not hold it any more, or beside us
+	x.shut()                  // of a hold that was taken from us, and that nobody here knows to be lost yet
 	if opens {
 		x.hold, x.spare, x.closes = h, spare, now.Add(s.handoff)
 		s.open = append(s.open, window[W]{x, h})

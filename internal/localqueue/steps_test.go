@@ -36,6 +36,9 @@ func TestReadersThatEnterAndAreGrantedLookAtFew(t *testing.T) {
 		}
 	}
 	for _, w := range all {
+		w.Told(&driver.HeldError{Position: 1})
+	}
+	for _, w := range all {
 		p.Granted("x", w, &hold{}, 0, start)
 	}
 	p.linear(t)

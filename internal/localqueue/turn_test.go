@@ -115,7 +115,8 @@ func TestThoseWhoWaitBearAFailingBackendTogether(t *testing.T) {
 	}
 }
 
-// Whoever is out because of a failing backend may have been in the way of one who came later.
+// Whoever is out because of a failing backend may have been in the way of one who came
+// later.
 func TestReaderAsksWhenTheWriterBeforeItFailed(t *testing.T) {
 	p := newPlace()
 	first, writer := p.enter(reader("x")), p.enter(exclusive("x"))

@@ -66,7 +66,7 @@ func (w *Waiter[W]) Told(held *driver.HeldError) {
 		w.state = queued
 		q.queued++
 	}
-	q.last, q.told, q.place = held, w, held.Position
+	q.last, q.others = held, max(held.Position-q.rank(w), 0)
 	q.answered()
 }
 
@@ -109,14 +109,14 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	q.advance(now)
 }
 
-// Heard is why w waits for its turn, as far as that is known here: what the backend
-// failed with, or a *driver.HeldError with w's own place. It is nil if w does not wait
-// for its turn.
+// Heard is why w waits, as far as that is known here: what the backend failed with, or a
+// *driver.HeldError with w's own place, those of other processes included that were ahead
+// by the last answer. It is nil if w has left.
 func (w *Waiter[W]) Heard() error {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
-	if q == nil || w.state != local {
+	if q == nil {
 		return nil
 	}
 	if q.failure != nil {
@@ -126,7 +126,7 @@ func (w *Waiter[W]) Heard() error {
 	if q.last != nil {
 		*held = *q.last
 	}
-	held.Position = q.placeOf(w)
+	held.Position = q.others + q.rank(w)
 	return held
 }
 

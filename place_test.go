@@ -1,0 +1,144 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// places is what an Observer and the errors say of the places of those who wait.
+type places struct {
+	mu   sync.Mutex
+	told map[uint64][]int
+}
+
+func (p *places) observer() *pawl.Observer {
+	p.told = map[uint64][]int{}
+	return &pawl.Observer{Waiting: func(e pawl.WaitingEvent) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.told[e.Claim] = append(p.told[e.Claim], e.Held.Position)
+	}}
+}
+
+// first is how many claims were told that place first.
+func (p *places) first() map[int]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := map[int]int{}
+	for _, told := range p.told {
+		n[told[0]]++
+	}
+	return n
+}
+
+// Of five who wait in one process only the first stands in the backend's queue, where one
+// of another process is ahead of it.
+func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var p places
+		a, _ := w.client(nil)
+		b, _ := w.client(&pawl.Options{Observer: p.observer()})
+		held := must(t)(a.Mutex("x").Lock(background))
+		go func() { noError(t, must(t)(a.Mutex("x").Lock(background)).Release(background)) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		got := make(chan int)
+		for range 5 {
+			go func() {
+				_, err := b.Mutex("x").Lock(ctx)
+				var held *pawl.HeldError
+				if !errors.As(err, &held) || len(held.Holders) != 1 || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v does not say who holds it", err)
+					held = &pawl.HeldError{}
+				}
+				got <- held.Position
+			}()
+			synctest.Wait()
+		}
+		for place := 2; place <= 6; place++ {
+			if n := p.first()[place]; n != 1 {
+				t.Errorf("%d were told that their place is %d", n, place)
+			}
+		}
+		places := map[int]bool{}
+		for range 5 {
+			places[<-got] = true
+		}
+		if places[1] { // they give up in any order, but one of another process stays ahead
+			t.Errorf("places %v of those who gave up", places)
+		}
+		noError(t, held.Release(background))
+		w.free("x")
+	})
+}
+
+func TestWaiterThatGivesUpIsToldItsOwnPlace(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		held := must(t)(a.Mutex("x").Lock(background))
+		for i := range 5 { // the last gives up first
+			go func() {
+				ctx, cancel := context.WithTimeout(background, time.Duration(10-i)*time.Second)
+				defer cancel()
+				_, err := b.Mutex("x").Lock(ctx)
+				var held *pawl.HeldError
+				if !errors.As(err, &held) || held.Position != i+1 {
+					t.Errorf("number %d gives up with %v", i+1, err)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		noError(t, held.Release(background))
+		w.free("x")
+	})
+}
+
+// An Observer that panics, or ends the goroutine, when it is told of one that waits here
+// leaves nothing behind, whether or not a lease has been passed on to that one meanwhile.
+func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic("observer") }, "Goexit": runtime.Goexit} {
+		for when, handOver := range map[string]bool{"waits": false, "has a lease": true} {
+			t.Run(name+" while it "+when, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					heard := func() {}
+					c, _ := w.client(&pawl.Options{LocalBatch: time.Second, Observer: &pawl.Observer{
+						Waiting: func(pawl.WaitingEvent) { heard() },
+					}})
+					held := lockWithFencesToSpare(t, w, c)
+					heard = func() {
+						time.Sleep(time.Millisecond)
+						end()
+					}
+					var wg sync.WaitGroup
+					wg.Go(func() {
+						defer func() { _ = recover() }()
+						_, err := c.Mutex("x").Lock(background)
+						t.Errorf("Lock answers %v", err)
+					})
+					synctest.Wait()
+					if handOver {
+						noError(t, held.Release(background))
+					}
+					wg.Wait()
+					if !handOver {
+						noError(t, held.Release(background))
+					}
+					w.free("x")
+					if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
+						t.Errorf("%d things were left behind", n)
+					}
+				})
+			})
+		}
+	}
+}
