@@ -119,8 +119,18 @@ func (c *child) end(e ending) {
 	c.ended <- e
 }
 
-// pass hands a signal on to the group.
+// pass hands a signal on to the group. A stopped process does not hear of one that asks it to end, until it is
+// continued.
 func (c *child) pass(s os.Signal) {
+	c.hand(s)
+	switch s {
+	case unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGHUP:
+		c.kill(unix.SIGCONT)
+	}
+}
+
+// hand is pass for a group that stays stopped.
+func (c *child) hand(s os.Signal) {
 	switch s {
 	case unix.SIGINT, unix.SIGTERM, unix.SIGQUIT: // SIGHUP may be meant as "read your configuration again"
 		c.toldToEnd = true
@@ -134,19 +144,22 @@ func (c *child) kill(s syscall.Signal) { _ = unix.Kill(-c.pid, s) }
 // returns when nothing of the group is left, or soon after SIGKILL, and then false.
 func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	begun := time.Now()
+	var killed time.Time // first
 	if killAt(begun).After(begun) {
 		c.kill(unix.SIGTERM)
 		c.kill(unix.SIGCONT) // a stopped process does not hear of SIGTERM
 	}
 	pause := time.Millisecond
-	for killed, looks := false, 1; !c.gone(looks%8 == 0); looks++ {
+	for looks := 1; !c.gone(looks%8 == 0); looks++ {
 		left := time.Until(killAt(begun))
 		if left <= 0 {
 			c.kill(unix.SIGKILL) // each time: something may just have forked
-			killed = true
+			if killed.IsZero() {
+				killed = time.Now() // and not when it should have been: we may have been stopped ourselves
+			}
 		}
-		if killed && left < -killPatience {
-			return false
+		if !killed.IsZero() && time.Since(killed) > killPatience {
+			return c.gone(true)
 		}
 		if left > 0 {
 			pause = min(pause+pause/4, left, 20*time.Millisecond)

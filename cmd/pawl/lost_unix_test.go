@@ -82,16 +82,24 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 	}
 }
 
-// pawl is stopped for longer than its lease lasts, and the command with it; another has had the lock since.
+// pawl is stopped for longer than its lease lasts, and the command with it; another has had the lock since. However
+// long that was, what is killed then has its time to go.
 func TestLostWhilePawlWasPaused(t *testing.T) {
 	b := newLab(t)
-	p := b.start("run", "--ttl", "2", "--grace", "1000", "x", "--", "sh", "-c", children["IgnoresTERM"])
+	const ttl = 1500 * time.Millisecond
+	p := b.start("run", "--ttl", ttl.String(), "--grace", "1000", "x", "--", "sh", "-c", children["IgnoresTERM"])
 	b.awaitFile("ready")
+	stopped := time.Now()
 	b.signal(p, syscall.SIGSTOP)
-	eventually(t, "x is free", func() bool { return len(b.entry("x").Holders) == 0 })
+	eventually(t, "x is free, and so for long", func() bool {
+		return len(b.entry("x").Holders) == 0 && time.Since(stopped) > ttl+killPatience+100*time.Millisecond
+	})
 	b.signal(p, syscall.SIGCONT)
 	p.wantCode(exitLost) // at once, whatever the grace
 	b.wantGone(b.group())
+	if got := p.stderr.String(); strings.Contains(got, "still there") || !strings.Contains(got, "stopping the command") {
+		t.Errorf("it said %q", got)
+	}
 }
 
 // kill -9 of pawl lets the next one in when the lease expires: not before, and soon after.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -88,6 +90,27 @@ func TestSignalsArePassedOn(t *testing.T) {
 		t.Fatalf("break: %d", code)
 	}
 	p.wantCode(exitLost)
+}
+
+// As KillMode=mixed of systemd sends it, to pawl only.
+func TestASignalReachesTheCommandOnce(t *testing.T) {
+	b := newLab(t)
+	p := b.start("run", "x", "--", "sh", "-c", `
+		for s in INT TERM HUP QUIT; do trap "echo $s >> heard" $s; done
+		trap "echo USR1 >> heard; exit 3" USR1
+		echo ready > ready
+		while :; do sleep 0.01; done`)
+	b.awaitFile("ready")
+	heard := ""
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
+		b.signal(p, s)
+		heard = strings.TrimSpace(heard + "\n" + strings.TrimPrefix(unix.SignalName(s), "SIG"))
+		eventually(t, "heard "+s.String(), func() bool { return len(b.read("heard")) >= len(heard) })
+	}
+	p.wantCode(3)
+	if got := b.read("heard"); got != heard {
+		t.Errorf("it heard %q", got)
+	}
 }
 
 // A signal that is caught between the grant and the start of the command must not be lost.

@@ -114,7 +114,7 @@ func (c *child) stopOurselves() {
 		if s == unix.SIGCONT {
 			break
 		}
-		c.pass(s) // it waits until the group is continued, unless it kills
+		c.hand(s) // it waits until the group is continued, unless it kills
 	}
 	c.catchStop()
 }
