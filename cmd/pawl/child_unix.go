@@ -83,7 +83,7 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started chan<- error) {
 	runtime.LockOSThread() // never unlocked
 	var err error
-	c.pid, err = syscall.ForkExec(path, argv, attr)
+	c.pid, err = forkExec(path, argv, attr)
 	started <- err
 	if err != nil {
 		return

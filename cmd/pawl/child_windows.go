@@ -134,3 +134,8 @@ func signalNumber(s os.Signal) int {
 	}
 	return int(syscall.SIGINT)
 }
+
+// Scripts have no #! here.
+func interpreterOf(string) string { return "" }
+
+func loaderOf(string) string { return "" }

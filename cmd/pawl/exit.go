@@ -28,11 +28,11 @@ const (
 // exitCodes is for the help of run.
 const exitCodes = `The exit code is the command's, or 128 + n when signal n ended it. If pawl itself is the reason:
    64  wrong usage: nothing was done
-   69  the backend is unavailable: the command was not run
+   69  the backend is unavailable, or did not answer in time: the command was not run
    75  the lock was not acquired (-E changes this number)
    76  the lock was lost, and the command was stopped
   126  the command cannot be executed
-  127  the command was not found`
+  127  the command, or its interpreter, was not found`
 
 // An exit ends the command with a code. Its error is said, if there is one.
 type exit struct {
@@ -54,10 +54,8 @@ func codeOf(err error) int {
 		return exitLost
 	case errors.Is(err, pawl.ErrHeld), errors.Is(err, pawl.ErrNotHeld):
 		return exitHeld
-	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, pawl.ErrUnavailable), errors.Is(err, errors.ErrUnsupported), errors.Is(err, context.DeadlineExceeded):
 		return exitUnavailable
-	case errors.Is(err, context.DeadlineExceeded):
-		return exitHeld
 	}
 	return exitOther
 }

@@ -77,8 +77,10 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 }
 
 // closeSoon closes the client, and gives a backend that does not answer only so long.
-func closeSoon(c *pawl.Client) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+func closeSoon(c *pawl.Client) error { return closeWithin(c, lastWords) }
+
+func closeWithin(c *pawl.Client, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	return c.Close(ctx)
 }

@@ -62,13 +62,13 @@ holder before. Send it along with what you write, and let the other side refuse 
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows NAME is the child's
 	flags.SortFlags = false
-	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "give up at once if the lock is held")
-	flags.VarP(&f.wait, "wait", "w", "give up after that long; 0 is --no-wait (default: wait for ever)")
+	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "give up at once if the lock is held, and after 3 s if the backend does not answer")
+	flags.VarP(&f.wait, "wait", "w", "give up after that long, the opening included; 0 is --no-wait (default: wait for ever)")
 	flags.BoolVarP(&f.shared, "shared", "s", false, "as a reader, beside other readers")
 	flags.IntVar(&f.limit, "limit", 0, "as one of a semaphore of `N` permits")
 	flags.IntVarP(&f.permits, "permits", "k", 1, "with --limit: take `K` permits")
 	flags.Var(&f.ttl, "ttl", "how long the lock outlives a pawl that was killed")
-	flags.Var(&f.atLeast, "at-least", "keep it held that long, even if COMMAND takes less")
+	flags.Var(&f.atLeast, "at-least", "keep it held that long once COMMAND was started, even if it takes less")
 	flags.Var(&f.lockDelay, "lock-delay", "keep it closed that long after it expired unreleased")
 	flags.Var(&f.grace, "grace", "when the lock is lost, how long between SIGTERM and SIGKILL, at most")
 	flags.Var(&f.labels, "label", "show this with the lock; may be repeated")
@@ -167,7 +167,9 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 		open:    func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v)) },
 		acquire: f.acquire(args[0], cmd.Flags().Changed("grace")),
 	}
-	if f.wait > 0 {
+	if f.noWait {
+		j.try, j.patience = true, tryPatience
+	} else if f.wait > 0 {
 		j.patience = time.Duration(f.wait)
 	}
 	err = j.run()

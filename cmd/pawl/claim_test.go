@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// newHungJob makes one whose backend does not answer, and knows of no ctx, until the test ends.
+func newHungJob(t *testing.T) *job {
+	t.Helper()
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	return &job{
+		v: &voice{err: io.Discard}, name: "x", patience: time.Second, signals: make(chan os.Signal, 2),
+		open: func(context.Context) (*pawl.Client, error) {
+			<-end
+			return nil, errors.New("too late")
+		},
+	}
+}
+
+func TestWaitBoundsAnOpeningThatKnowsOfNoBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newHungJob(t)
+		began := time.Now()
+		err := j.run()
+		if took := time.Since(began); took != j.patience+straggle {
+			t.Errorf("it took %v", took)
+		}
+		if !codeIs(err, exitUnavailable) || errors.Is(err, errNotAcquired) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+func TestASignalEndsAnOpeningThatKnowsOfNoEnd(t *testing.T) {
+	for _, signals := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			j := newHungJob(t)
+			j.patience = 0
+			for range signals {
+				j.signals <- syscall.SIGTERM
+			}
+			began := time.Now()
+			if err := j.run(); !codeIs(err, exitSignal+int(syscall.SIGTERM)) {
+				t.Errorf("it ends with %v", err)
+			}
+			if took := time.Since(began); took != map[int]time.Duration{1: lastWords, 2: 0}[signals] {
+				t.Errorf("%d signals: it took %v", signals, took)
+			}
+		})
+	}
+}
+
+// One deadline over opening and waiting: what the opening takes is not added.
+func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		client := func() *pawl.Client {
+			c, err := pawl.New(memory.Driver(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		holder := client()
+		defer holder.Close(t.Context())
+		if _, err := holder.Mutex("x").Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		j := newHungJob(t)
+		j.patience = 10 * time.Second
+		j.open = func(context.Context) (*pawl.Client, error) {
+			time.Sleep(8 * time.Second)
+			return client(), nil
+		}
+		j.acquire = func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) { return c.Mutex("x").Lock(ctx) }
+		began := time.Now()
+		err := j.run()
+		if took := time.Since(began); took != j.patience {
+			t.Errorf("it took %v", took)
+		}
+		if !codeIs(err, exitHeld) || !errors.Is(err, errNotAcquired) {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A server that accepts connections, and says nothing.
+func hungServer(t *testing.T) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return "redis://" + l.Addr().String()
+}
+
+// wantGaveUp wants that it ended when its time was up, and says that.
+func (p *process) wantGaveUp(after string, began time.Time) {
+	p.b.t.Helper()
+	p.wantCode(exitUnavailable)
+	// Without the bound it was 4 s and more: rueidis' own, or that of a busy file.
+	if took := time.Since(began); took > 3500*time.Millisecond && after == "500ms" {
+		p.b.t.Errorf("it took %v", took)
+	}
+	if got := p.stderr.String(); !strings.Contains(got, `pawl: gave up on "x" after `+after+": ") {
+		p.b.t.Errorf("it said %q", got)
+	}
+}
+
+func TestWaitBoundsTheOpeningOfAHungServer(t *testing.T) {
+	b := newLab(t)
+	b.url = hungServer(t)
+	for after, args := range map[string][]string{"500ms": {"-w", "0.5"}, "3s": {"-n"}} {
+		began := time.Now()
+		p := b.start(append(append([]string{"run"}, args...), "-E", "0", "x", "--", "touch", "ran")...)
+		p.wantGaveUp(after, began)
+	}
+	if _, err := os.Stat(b.file("ran")); err == nil {
+		t.Error("a command ran without the lock")
+	}
+}
+
+func TestWaitBoundsTheOpeningOfAStalledFile(t *testing.T) {
+	b := newLab(t)
+	_ = closeSoon(b.c) // its end would take our lock with it
+	f, err := os.OpenFile(b.file("locks.db"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &all); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p := b.start("run", "-w", "0.5", "x", "--", "touch", "ran")
+	p.wantGaveUp("500ms", began)
+	began = time.Now()
+	p = b.start("run", "-n", "x", "--", "touch", "ran")
+	p.wantGaveUp("3s", began)
+}
