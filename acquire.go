@@ -30,10 +30,10 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 		return nil, err
 	}
 	c := l.c
-	if !c.calls.enter() {
+	if !c.claims.enter() {
 		return nil, ErrClosed
 	}
-	defer c.calls.leave()
+	defer c.claims.leave()
 
 	if c.observer == nil {
 		return c.obtain(ctx, cl, m)

@@ -29,11 +29,14 @@ type Client struct {
 
 	mu      sync.Mutex
 	closed  bool
-	closing chan struct{} // closed when Close begins: who waits gives up
+	closing chan struct{} // closed when Close or Shutdown begins: who waits gives up
+	refused sync.Once
 	done    chan struct{} // closed when Close has ended
 	err     error         // what Close answered; written before done is closed
 
-	calls      *calls         // claims and releases under way; nobody enters once closed is set
+	claims     *calls         // under way; nobody enters once closing is closed
+	releases   *calls         // under way; nobody enters once closed is set
+	functions  *calls         // of Do
 	background sync.WaitGroup // renewals, and what the Observer is told aside
 	drained    bool           // protected by mu: nothing is added to background any more
 	stopRun    context.CancelFunc
@@ -58,7 +61,8 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 func start(d driver.Driver, s settings, clock func() reading) *Client {
 	c := &Client{
 		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock,
-		queues: newQueues(s.LocalBatch), inboxes: newInboxes(), calls: newCalls(),
+		queues: newQueues(s.LocalBatch), inboxes: newInboxes(),
+		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {},
 	}
@@ -118,7 +122,7 @@ const (
 
 // Close ends the client, in this order: new claims are refused; who waits gets ErrClosed and leaves the
 // queue; leases are lost with ReasonClosed, so that their holders stop, and are released; goroutines end; the
-// driver is closed.
+// driver is closed. [Client.Shutdown] lets the holders finish first.
 //
 // ctx bounds how long it waits for the backend; without a deadline it waits for 15 s. When that is over, or was when
 // Close was called, what is left is released once more, for which there is a second. What was not confirmed even so
@@ -140,9 +144,9 @@ func (c *Client) Close(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	held := c.renewer.stop() // before calls are shut: a Release that is refused leaves its lease to us
-	left := c.calls.shut()
-	close(c.closing)
+	claimed := c.refuse()
+	held := c.renewer.stop() // before releases are shut: one that is refused leaves its lease to us
+	released := c.releases.shut()
 	for _, t := range held {
 		now := c.now()
 		t.lose(LostError{Reason: ReasonClosed, Until: now.mono})
@@ -152,7 +156,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.stopRun() // also those renewals that are under way, for nobody needs them
 	<-c.ran
-	c.err = c.drain(ctx, left)
+	c.err = c.drain(ctx, claimed, released)
 	c.stopListen()
 	if err := c.driver.Close(); c.err == nil {
 		c.err = err
@@ -162,11 +166,12 @@ func (c *Client) Close(ctx context.Context) error {
 }
 
 // drain waits until calls have left and everything is given back.
-func (c *Client) drain(ctx context.Context, left <-chan struct{}) error {
+func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		<-left // first: a call under way may still leave something to undo
+		<-claimed // first: a call under way may still leave something to undo
+		<-released
 		c.mu.Lock()
 		c.drained = true
 		c.mu.Unlock()
@@ -192,7 +197,7 @@ func (c *Client) drain(ctx context.Context, left <-chan struct{}) error {
 	case <-patience.C:
 	}
 	unreleased, failure := c.returner.abandon()
-	unreleased += c.calls.in() // they may still be granted
+	unreleased += c.claims.in() + c.releases.in() // they may still be granted
 	if unreleased == 0 {
 		return nil
 	}
@@ -204,6 +209,13 @@ func (c *Client) drain(ctx context.Context, left <-chan struct{}) error {
 		}
 	}
 	return &CloseError{Unreleased: unreleased, Err: err}
+}
+
+// refuse takes no more claims, and has those that wait give up. What it returns is closed when the last is over.
+func (c *Client) refuse() <-chan struct{} {
+	claimed := c.claims.shut()
+	c.refused.Do(func() { close(c.closing) })
+	return claimed
 }
 
 func randomID() string {

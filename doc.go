@@ -24,6 +24,10 @@
 // It bounds the call. The lease goes on after ctx is over, until Release; [Mutex.Do] runs its function under
 // both, ctx and the lease.
 //
+// # How do I stop?
+//
+// [Client.Shutdown] lets those who hold a lock finish, for as long as its ctx allows; [Client.Close] takes it away.
+//
 // # Which errors are there?
 //
 // ErrHeld (others hold it), ErrLost (the lease ended without a release), ErrUnavailable (the backend cannot be

@@ -20,11 +20,7 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 func (c *Client) Gates() int { return c.queues.Names() }
 
 // Leases is how many tenures are being renewed.
-func (c *Client) Leases() int {
-	c.renewer.mu.Lock()
-	defer c.renewer.mu.Unlock()
-	return len(c.renewer.heap)
-}
+func (c *Client) Leases() int { return c.renewer.count() }
 
 // Inboxes is how many claims listen for signals.
 func (c *Client) Inboxes() int {

@@ -61,7 +61,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.calls.enter()
+		c.releases.enter()
 		_ = lease.finish(ErrReleased)
 		closed := make(chan error)
 		go func() { closed <- c.Close(context.Background()) }()
@@ -69,7 +69,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		if err := lease.t.giveBack(context.Background(), c.now().mono, lease); err != nil {
 			t.Errorf("the release says %v", err)
 		}
-		c.calls.leave()
+		c.releases.leave()
 		if err := <-closed; err != nil {
 			t.Error(err)
 		}
@@ -130,8 +130,8 @@ func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 		var all sync.WaitGroup
 		ready := make(chan struct{})
 		all.Go(func() {
-			for i := 0; c.calls.enter(); i++ {
-				c.calls.leave()
+			for i := 0; c.releases.enter(); i++ {
+				c.releases.leave()
 				if i == 100 {
 					close(ready)
 				}

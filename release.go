@@ -31,9 +31,9 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 		ctx = context.Background()
 	}
 	t, c := l.t, l.t.c
-	entered := c.calls.enter()
+	entered := c.releases.enter()
 	if entered {
-		defer c.calls.leave() // Close waits for us
+		defer c.releases.leave() // Close waits for us
 	} else {
 		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono}) // Close releases it
 	}

@@ -29,6 +29,7 @@ type renewer struct {
 	armed   time.Time  // when run will look again by itself; zero while it does not sleep
 	used    bool       // something was scheduled since run looked last
 	stopped bool
+	emptied chan struct{} // closed when nothing is held; made by who waits for that
 }
 
 // renewal is what the renewer knows of a tenure.
@@ -76,6 +77,34 @@ func (r *renewer) remove(t *tenure) {
 	defer r.mu.Unlock()
 	if t.due.index > 0 {
 		heap.Remove(&r.heap, int(t.due.index)-1)
+	}
+	r.tellEmpty()
+}
+
+// empty is closed when no tenure is left. It is asked for when none is added any more.
+func (r *renewer) empty() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.emptied == nil {
+		r.emptied = make(chan struct{})
+	}
+	emptied := r.emptied
+	r.tellEmpty()
+	return emptied
+}
+
+// count is how many tenures there are.
+func (r *renewer) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.heap)
+}
+
+// tellEmpty tells who waits for it if nothing is held. The caller holds the mutex.
+func (r *renewer) tellEmpty() {
+	if r.emptied != nil && len(r.heap) == 0 {
+		close(r.emptied)
+		r.emptied = nil
 	}
 }
 

@@ -1,0 +1,52 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Shutdown ends the client as Close does, but lets those who hold a lock finish first: new claims are refused; who waits
+// gets ErrClosed and leaves the queue; what is held is renewed until it is released or lost, and the functions of Do
+// and its like have returned; then the client is closed.
+//
+// ctx bounds all of that. When it ends, the leases that are left are taken away as by Close, and the error Is ctx's. A
+// Close that is called meanwhile takes them at once, and a second Shutdown waits along with the first. Who holds a lease and
+// waits for Shutdown waits for itself.
+func (c *Client) Shutdown(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	late := c.finish(ctx)
+	return errors.Join(late, c.Close(ctx))
+}
+
+// finish waits until nothing is held, and nobody works under what was. It goes in this order: a claim that is under way
+// may become a lease, and a lease may be lost while its function runs.
+func (c *Client) finish(ctx context.Context) error {
+	if !over(ctx, c.refuse()) {
+		return fmt.Errorf("pawl: shutdown: %w, and claims are under way", ctx.Err())
+	}
+	if !over(ctx, c.renewer.empty()) {
+		return fmt.Errorf("pawl: shutdown: %w, and %d leases are held", ctx.Err(), c.renewer.count())
+	}
+	if !over(ctx, c.functions.shut()) {
+		return fmt.Errorf("pawl: shutdown: %w, and a function still runs whose lease is lost", ctx.Err())
+	}
+	return nil
+}
+
+// over waits for c, and no longer than ctx. What is over already is so also when ctx is.
+func over(ctx context.Context, c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+	}
+	select {
+	case <-c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

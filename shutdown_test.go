@@ -1,0 +1,161 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// after calls f by itself, and answers how long it took, in virtual time.
+func after(f func() error) (took time.Duration, err error) {
+	began := time.Now()
+	err = f()
+	return time.Since(began), err
+}
+
+func TestShutdownLetsHoldersFinish(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		heard := &listener{}
+		c, _ := w.client(&pawl.Options{Observer: heard.observer(), TTL: time.Second})
+		other, _ := w.client(nil)
+		must(t)(other.Mutex("theirs").Lock(background))
+		go func() {
+			err := c.Mutex("work").Do(background, func(ctx context.Context) error {
+				return sleep(ctx, 10*time.Second) // many terms: it goes on being renewed
+			})
+			if err != nil {
+				t.Errorf("the function ended with %v", err)
+			}
+		}()
+		synctest.Wait()
+		lease := must(t)(c.Mutex("lease").Lock(background))
+		time.AfterFunc(5*time.Second, func() {
+			if err := lease.Release(background); err != nil {
+				t.Errorf("the release said %v", err)
+			}
+		})
+		waited := make(chan error)
+		for _, name := range []string{"theirs", "work", "work"} { // in the backend's queue, and in that of the process
+			go func() { _, err := c.Mutex(name).Lock(background); waited <- err }()
+		}
+		synctest.Wait()
+
+		go func() {
+			time.Sleep(time.Second)
+			_, err := c.Mutex("free").TryLock(background)
+			isError(t, err, pawl.ErrClosed)
+			if _, err := c.Entry(background, "free"); err != nil {
+				t.Errorf("who looks is told %v", err)
+			}
+		}()
+		for range 3 {
+			go func() { _ = c.Shutdown(background) }() // once more does no harm
+		}
+		took, err := after(func() error { return c.Shutdown(background) })
+		noError(t, err)
+		if took != 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		for range 3 {
+			isError(t, <-waited, pawl.ErrClosed)
+		}
+		w.free("work")
+		w.free("lease")
+		heard.balanced(t)
+		if heard.count("lost") > 0 {
+			t.Errorf("a lease was lost: %v", heard.heard())
+		}
+		noError(t, c.Shutdown(background))
+		noError(t, c.Close(background))
+		_, err = c.Entry(background, "x")
+		isError(t, err, pawl.ErrClosed)
+	})
+}
+
+func TestShutdownTakesWhatIsHeldWhenItsCtxEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		took, err := after(func() error { return c.Shutdown(ctx) })
+		isError(t, err, context.DeadlineExceeded)
+		if took != time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
+		w.free("x")
+	})
+}
+
+func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		time.AfterFunc(time.Second, func() {
+			if err := c.Close(background); err != nil {
+				t.Errorf("Close said %v", err)
+			}
+		})
+		took, err := after(func() error { return c.Shutdown(nil) })
+		noError(t, err)
+		if took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
+		w.free("x")
+	})
+}
+
+// A claim that is on its way when Shutdown begins may be granted, and is then waited for as any other.
+func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		f.latency = time.Second
+		done := make(chan error)
+		go func() {
+			_, err := c.Mutex("x").TryDo(background, func(ctx context.Context) error { return sleep(ctx, time.Minute) })
+			done <- err
+		}()
+		synctest.Wait()
+		took, err := after(func() error { return c.Shutdown(background) })
+		noError(t, err)
+		if took < time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		noError(t, <-done)
+	})
+}
+
+// The function may need a while to stop: what it works with is not closed under it.
+func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		other, _ := w.client(nil)
+		var ended atomic.Bool
+		go func() {
+			_ = c.Mutex("x").Do(background, func(ctx context.Context) error {
+				<-ctx.Done()
+				time.Sleep(time.Minute)
+				ended.Store(true)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		must(t)(other.Mutex("x").Steal(background))
+		brief, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		if !errors.Is(c.Shutdown(brief), context.DeadlineExceeded) || ended.Load() {
+			t.Error("it did not wait for the function")
+		}
+		_ = c.Shutdown(background) // it says what the first has said
+		if !ended.Load() {
+			t.Error("it did not wait for the function until its end")
+		}
+	})
+}
