@@ -119,10 +119,10 @@ type table struct {
 
 // Update runs each step inside the fault, and takes the signals out of the entry, for those of memlock's own
 // clients would go nowhere.
-func (t *table) Update(ctx context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	var signals []locktable.Signal
 	s := t.server
-	err := t.Memory.Update(ctx, names, func(i int, e *locktable.Entry, now locktable.Instant) {
+	err := t.Memory.Update(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) {
 		step := func(now locktable.Instant) { f(i, e, now) }
 		if s.fault.step != nil {
 			s.fault.step(s, e, now, step)
@@ -157,7 +157,7 @@ type faulty struct {
 
 // edit changes an entry behind the algorithm's back.
 func (d *faulty) edit(name string, f func(e *locktable.Entry, now locktable.Instant)) {
-	_ = d.table.Memory.Update(context.Background(), []string{name}, func(_ int, e *locktable.Entry, now locktable.Instant) {
+	_ = d.table.Memory.Update(context.Background(), []locktable.Step{{Name: name}}, func(_ int, e *locktable.Entry, now locktable.Instant) {
 		f(e, now)
 	})
 }

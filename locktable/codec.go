@@ -16,7 +16,7 @@ import (
 // Whatever is stored may have been written by somebody else: a newer Pawl, an editor, a failing disk. Decode
 // accepts only what Append can write of an entry that keeps its rules, and says what is wrong with the rest.
 // A row that cannot be read is never taken for a free name.
-const version = 0xA1
+const version = 0xA2
 
 // Bounds on what is decoded. The largest instant is in the year 2255, and as exact in a float64 as in an int64.
 const (
@@ -46,11 +46,11 @@ func (e *Entry) Append(b []byte) []byte {
 		b = appendInts(b, int64(h.Run), int64(h.Weight), int64(h.Limit), int64(h.Since), int64(h.Expires), int64(h.LockDelay))
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Queue)))
-	for _, w := range e.Queue {
-		b = append(b, w.Token[:]...)
-		b = appendString(b, w.Inbox)
-		b = appendOwner(b, w.Owner)
-		b = appendInts(b, int64(w.Run), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
+	for i := range e.Queue {
+		b = e.Queue[i].Append(b)
+	}
+	if b = binary.AppendUvarint(b, uint64(e.Rest.Len)); e.Rest.Len > 0 {
+		b = appendInts(b, int64(e.Rest.Last), int64(e.Rest.Lapses))
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Broken)))
 	for _, x := range e.Broken {
@@ -59,6 +59,14 @@ func (e *Entry) Append(b []byte) []byte {
 		b = binary.AppendVarint(b, int64(x.Until))
 	}
 	return b
+}
+
+// Append appends the stored form of w to b. It is a part of the entry's, or stands by itself in a row.
+func (w *Waiter) Append(b []byte) []byte {
+	b = append(b, w.Token[:]...)
+	b = appendString(b, w.Inbox)
+	b = appendOwner(b, w.Owner)
+	return appendInts(b, int64(w.Run), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
 }
 
 func appendInts(b []byte, vs ...int64) []byte {
@@ -107,11 +115,10 @@ func Decode(b []byte) (*Entry, error) {
 		if r.problem != "" {
 			break
 		}
-		w := Waiter{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Run: int(r.int("run", 1, driver.MaxFences))}
-		w.Weight, w.Limit = r.weight()
-		w.Since, w.Expires = r.instant("since"), r.instant("expiry")
-		w.LockDelay = r.duration("lock-delay")
-		e.Queue = append(e.Queue, w)
+		e.Queue = append(e.Queue, r.waiter())
+	}
+	if e.Rest.Len = int(r.uint("rest of the queue", 0, maxPeople)); e.Rest.Len > 0 {
+		e.Rest.Last, e.Rest.Lapses = r.instant("last of the queue"), r.instant("lapse")
 	}
 	for range r.count("broken", maxPeople) {
 		if r.problem != "" {
@@ -119,16 +126,26 @@ func Decode(b []byte) (*Entry, error) {
 		}
 		e.Broken = append(e.Broken, Broken{Token: r.token(), By: r.owner(), Until: r.instant("until")})
 	}
-	if len(r.rest) > 0 {
-		r.fail("%d bytes too many", len(r.rest))
-	}
-	if r.problem == "" {
+	if r.end(); r.problem == "" {
 		r.problem = e.problem()
 	}
 	if r.problem != "" {
 		return nil, &CorruptError{Problem: r.problem}
 	}
 	return e, nil
+}
+
+// DecodeWaiter reads the stored form of a waiter. Its error is a [*CorruptError].
+func DecodeWaiter(b []byte) (Waiter, error) {
+	r := reader{rest: b}
+	w := r.waiter()
+	if r.end(); r.problem == "" && w.Token.IsZero() {
+		r.problem = "a waiter's token is zero"
+	}
+	if r.problem != "" {
+		return Waiter{}, &CorruptError{Problem: r.problem}
+	}
+	return w, nil
 }
 
 // problem checks the rules between fields: what would let one client free another's lease, let two hold what
@@ -151,11 +168,17 @@ func (e *Entry) problem() string {
 		}
 		seen[h.Token] = true
 	}
-	for _, w := range e.Queue {
+	for i, w := range e.Queue {
 		if w.Token.IsZero() || seen[w.Token] {
 			return "a waiter's token is zero, or stands in it twice"
 		}
+		if i > 0 && w.Since < e.Queue[i-1].Since {
+			return "a waiter came before the one ahead of it"
+		}
 		seen[w.Token] = true
+	}
+	if len(e.Queue) > 0 && e.Rest.Len > 0 {
+		return "some wait in it and some apart from it"
 	}
 	return ""
 }
@@ -171,6 +194,13 @@ func (r *reader) fail(format string, args ...any) {
 		r.problem = fmt.Sprintf(format, args...)
 	}
 	r.rest = nil
+}
+
+// end wants everything to have been read.
+func (r *reader) end() {
+	if len(r.rest) > 0 {
+		r.fail("%d bytes too many", len(r.rest))
+	}
 }
 
 func (r *reader) take(n int) []byte {
@@ -229,6 +259,14 @@ func (r *reader) instant(what string) Instant { return Instant(r.int(what, -maxI
 
 func (r *reader) duration(what string) time.Duration {
 	return time.Duration(r.int(what, 0, int64(driver.MaxTTL)))
+}
+
+func (r *reader) waiter() Waiter {
+	w := Waiter{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Run: int(r.int("run", 1, driver.MaxFences))}
+	w.Weight, w.Limit = r.weight()
+	w.Since, w.Expires = r.instant("since"), r.instant("expiry")
+	w.LockDelay = r.duration("lock-delay")
+	return w
 }
 
 func (r *reader) weight() (weight, limit int) {

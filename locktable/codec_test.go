@@ -30,10 +30,10 @@ func full() *locktable.Entry {
 
 // The stored form is read by other versions and by other languages: whoever changes it must mean to.
 func TestTheStoredFormIsThis(t *testing.T) {
-	const golden = "\xa1\xac\x02\x0e" + // version, fence, closed
+	const golden = "\xa2\xac\x02\x0e" + // version, fence, closed
 		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
 		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" + // fence, run, weight, limit, since, expires, delay
-		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c" + // a waiter
+		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c\x00" + // a waiter, and nobody apart
 		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" // word for somebody
 	if got := string(full().Append(nil)); got != golden {
 		t.Errorf("stored as %q\nwant      %q", got, golden)
@@ -42,7 +42,7 @@ func TestTheStoredFormIsThis(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(e, full()) {
 		t.Errorf("read as %+v, %v", e, err)
 	}
-	if got := string((&locktable.Entry{}).Append(nil)); got != "\xa1\x00\x00\x00\x00\x00" {
+	if got := string((&locktable.Entry{}).Append(nil)); got != "\xa2\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("an empty entry is stored as %q", got)
 	}
 }
@@ -50,7 +50,7 @@ func TestTheStoredFormIsThis(t *testing.T) {
 const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // the rest of a token
 
 func TestAppendAppends(t *testing.T) {
-	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before\xa1\x00\x00\x00\x00\x00" {
+	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before\xa2\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("appended to %q", got)
 	}
 }
@@ -137,11 +137,11 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 	stored := string(full().Append(nil))
 	for from, to := range map[string]string{
-		"\xa1\xac\x02":         "\xa1\xac\x82\x00", // the fence in three bytes
+		"\xa2\xac\x02":         "\xa2\xac\x82\x00", // the fence in three bytes
 		"\x0e":                 "\x8e\x00",         // closed in two
 		"\x01a\x011\x01b\x012": "\x01b\x012\x01a\x011",
 		"\x01b\x012":           "\x01a\x012",
-		"\xa1":                 "\xa2",
+		"\xa2":                 "\xa1",
 	} {
 		corrupt(t, []byte(strings.Replace(stored, from, to, 1)))
 	}
@@ -152,7 +152,7 @@ func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 func TestADamagedCountCostsNoMemory(t *testing.T) {
 	const count = "\xff\xff\x3f" // 1<<20 - 1
 	noise := bytes.Repeat([]byte{0xff}, 1<<20)
-	for _, head := range []string{"\xa1\x01\x00" + count, "\xa1\x01\x00\x00" + count, "\xa1\x01\x00\x00\x00" + count} {
+	for _, head := range []string{"\xa2\x01\x00" + count, "\xa2\x01\x00\x00" + count, "\xa2\x01\x00\x00\x00\x00" + count} {
 		for _, b := range [][]byte{[]byte(head), append([]byte(head), noise...)} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

@@ -2,8 +2,10 @@
 // can run it.
 //
 //   - entry.go is the algorithm: [Entry], a value, and what claims, renewals, releases and breaks do to it.
+//   - queue.go is the queue as the algorithm sees it: all of it, or the first and the claim's own place.
 //   - table.go is a [driver.Driver] over a [Table]: what can change one entry atomically.
 //   - codec.go is how an entry is stored, for tables of bytes.
+//   - rows.go is for tables that store each waiter by itself, so that no step costs the length of the queue.
 //
-// memlock is the smallest Table; sqlitelock is one over SQL.
+// memlock is the smallest Table; sqlitelock is one over SQL, with waiters in rows of their own.
 package locktable

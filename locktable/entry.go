@@ -28,23 +28,27 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 // takes the time and changes the entry, with no clock, no I/O and no lock of its own. Who stores it runs one
 // method in one atomic step and sends the signals that are left in the entry afterwards.
 //
-// Read them in this order: settle, which every method does first; Acquire; Renew; Release; Break; Raise.
+// Read them in this order: settle, which every method does first; Acquire, with queue.go; Renew; Release; Break;
+// Raise.
 //
 // What holds before and after each method (and what the property tests check):
 //
 //   - fences of holders are distinct and at most Fence, and Fence never falls
 //   - a token stands at most once among the holders and the queue
 //   - the weights of the holders, up to and with each of them, are at most that holder's limit
+//   - those who wait stand in the order in which they came
 //   - after settle no holder and no waiter is expired, and the head of the queue does not fit
 type Entry struct {
 	Fence   uint64   // the last one ever granted, the last of a run included
 	Closed  Instant  // nothing is granted before this: somebody was broken, or expired with a lock-delay
 	Holders []Holder // in the order of their grants
-	Queue   []Waiter // in the order of their arrival
+	Queue   []Waiter // in the order in which they will be served: all, or the first of them
+	Rest    Rest     // those behind them, if waiters are stored apart from the entry, see Apart
 	Broken  []Broken // who lost a lease to whom, until the lease would have ended anyway
 
-	// What the last method did, for whoever stores the entry. Neither is part of what is stored.
+	// What the last method did, for whoever stores the entry. None of it is part of what is stored.
 	Changed bool     // the entry is not as it was
+	Short   bool     // the method had to see more of the queue: what it did does not count, and it is run again
 	Signals []Signal // to send once it is stored
 }
 
@@ -70,7 +74,7 @@ type Waiter struct {
 	Run       int
 	Weight    int
 	Limit     int
-	Since     Instant
+	Since     Instant // when it came, its ticket heeded: the queue is in this order
 	Expires   Instant // of the place, unless the waiter asks again before
 	LockDelay time.Duration
 }
@@ -91,7 +95,7 @@ type Signal struct {
 // settle removes what has expired, then grants to the head of the queue while it fits. Every method begins
 // with it, so no janitor is needed and nothing depends on one: whoever comes next does the work.
 func (e *Entry) settle(now Instant) {
-	e.Changed, e.Signals = false, nil // a new list, for the old one may be on its way
+	e.Changed, e.Short, e.Signals = false, false, nil // a new list, for the old one may be on its way
 	e.expire(now)
 	e.promote(now)
 }
@@ -136,11 +140,15 @@ func (e *Entry) promote(now Instant) {
 		}, 0)
 		e.signal(w.Inbox, driver.Signal{Kind: driver.Granted, Token: w.Token, Fence: h.Fence, Run: h.Run})
 	}
+	if len(e.Queue) == 0 && e.Rest.Len > 0 && e.fits(now, 1, driver.All) {
+		e.Short = true // there is room for the least of claims, and the next in the queue is not seen
+	}
 }
 
-// fits reports whether a claim could be granted if nobody were ahead of it.
+// fits reports whether a claim could be granted if nobody were ahead of it. A name with as many holders as can be
+// stored has no room.
 func (e *Entry) fits(now Instant, weight, limit int) bool {
-	if now < e.Closed {
+	if now < e.Closed || len(e.Holders) >= maxPeople {
 		return false
 	}
 	held := int64(0) // the sum of weights of All each does not fit an int everywhere
@@ -179,11 +187,8 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}, nil
 	}
 
-	place := slices.IndexFunc(e.Queue, func(w Waiter) bool { return w.Token == c.Token })
 	if c.Force {
-		if place >= 0 {
-			e.Queue = slices.Delete(e.Queue, place, place+1)
-		}
+		e.leave(c.Token)
 		for len(e.Holders) > 0 {
 			e.take(0, c.Owner)
 		}
@@ -193,23 +198,25 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		return grant, nil
 	}
 
-	// Nobody may be ahead. Our own place cannot be at the head of the queue and fit: settle would have seen it.
-	if len(e.Queue) == 0 && e.fits(now, c.Weight, c.Limit) {
-		return e.admit(now, c, inbox), nil
-	}
-	if c.Queue {
-		if place < 0 {
-			place = len(e.Queue)
-			e.Queue = append(e.Queue, Waiter{
-				Token: c.Token, Inbox: inbox, Owner: c.Owner, Weight: c.Weight, Limit: c.Limit,
-				Since: now, LockDelay: c.LockDelay,
-			})
+	w, position := e.place(c.Token)
+	if w == nil {
+		// Nobody may be ahead. A place that is kept cannot be at the head and fit: settle would have seen it.
+		came, first := e.arrival(now, c)
+		if first == 1 && e.fits(now, c.Weight, c.Limit) {
+			return e.admit(now, c, inbox), nil
 		}
-		w := &e.Queue[place]
+		if c.Queue && e.waiting() < maxPeople {
+			w, position = e.join(first, Waiter{
+				Token: c.Token, Inbox: inbox, Owner: c.Owner, Weight: c.Weight, Limit: c.Limit,
+				Since: came, LockDelay: c.LockDelay,
+			}), first
+		}
+	}
+	if c.Queue && w != nil {
 		w.Run, w.Expires = max(c.Fences, 1), max(w.Expires, now.After(c.WaitTTL))
 		e.Changed = true
 	}
-	return driver.Grant{}, e.held(now, c, place+1)
+	return driver.Grant{}, e.held(now, c, position)
 }
 
 func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
@@ -235,7 +242,11 @@ func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldErr
 			err.RetryAfter = d
 		}
 	}
-	if len(e.Queue) > 0 && e.fits(now, c.Weight, c.Limit) {
+	if e.waiting() > 0 && e.fits(now, c.Weight, c.Limit) {
+		if len(e.Queue) == 0 {
+			e.Short = true
+			return err
+		}
 		err.RetryAfter = min(err.RetryAfter, now.Until(e.Queue[0].Expires))
 	}
 	return err
@@ -278,9 +289,7 @@ func (e *Entry) Release(now Instant, token driver.Token, linger time.Duration) e
 		} else {
 			e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == token })
 		}
-	} else if w := slices.IndexFunc(e.Queue, func(w Waiter) bool { return w.Token == token }); w >= 0 && !token.IsZero() {
-		e.Queue = slices.Delete(e.Queue, w, w+1)
-	} else {
+	} else if !e.leave(token) {
 		return e.gone(now, token)
 	}
 	e.Changed = true
@@ -352,9 +361,13 @@ func (e *Entry) Raise(now Instant, c *driver.Lease, fence uint64) (uint64, error
 }
 
 // Idle reports whether nothing would be lost with the entry but its last fence, which the clock has passed:
-// it may be forgotten, and the next fence is greater all the same, as long as the clock does not run back.
+// it may be forgotten, and the next fence is greater all the same, as long as the clock does not run back. Who
+// holds or waits counts until its time is over, not until somebody finds that out.
 func (e *Entry) Idle(now Instant) bool {
-	return len(e.Holders) == 0 && len(e.Queue) == 0 && len(e.Broken) == 0 && e.Closed <= now && e.Fence < uint64(max(now, 0))
+	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, 0)) &&
+		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.After(h.LockDelay) > now }) &&
+		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
+		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })
 }
 
 // holder finds a lease by its token. The zero token finds none: those that linger have it.

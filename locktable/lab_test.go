@@ -87,7 +87,7 @@ func (l *lab) acquire(c *driver.Claim) (driver.Grant, *driver.HeldError) {
 	l.t.Helper()
 	var grant driver.Grant
 	var held *driver.HeldError
-	l.step(act{what: "acquire", token: c.Token, force: c.Force}, func() { grant, held = l.e.Acquire(l.now, c, whose(c.Token)) })
+	l.step(act{what: "acquire", token: c.Token, force: c.Force, early: c.Ticket != 0}, func() { grant, held = l.e.Acquire(l.now, c, whose(c.Token)) })
 	h := l.holder(c.Token)
 	switch {
 	case held == nil && h == nil:

@@ -29,6 +29,7 @@ type story struct {
 	driver.Claim
 	stage    string // "waits", "holds", "lingers", "over"
 	place    locktable.Instant
+	came     locktable.Instant // when it joined the queue, or as if
 	since    locktable.Instant
 	until    locktable.Instant
 	fence    uint64
@@ -44,6 +45,9 @@ func (m *model) in(stages ...string) (out []*story) {
 		if slices.Contains(stages, s.stage) {
 			out = append(out, s)
 		}
+	}
+	if stages[0] == "waits" {
+		slices.SortStableFunc(out, func(a, b *story) int { return cmp.Compare(a.came, b.came) })
 	}
 	if stages[0] == "holds" {
 		slices.SortStableFunc(out, func(a, b *story) int { return cmp.Compare(a.fence, b.fence) })
@@ -152,14 +156,16 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		}
 		m.shut = nil
 	}
-	if c.Force || len(m.in("waits")) == 0 && m.room(now, c) {
+	came := m.cameAt(now, c)
+	first := !slices.ContainsFunc(m.in("waits"), func(s *story) bool { return !c.Queue || s.came <= came })
+	if c.Force || waiting == nil && first && m.room(now, c) {
 		s := &story{Claim: c}
 		m.diary = append(m.diary, s)
 		m.grant(now, s, now.After(c.TTL))
 		return answerOf(driver.Grant{Fence: s.fence, Run: s.run, TTL: c.TTL}, nil)
 	}
 	if c.Queue && waiting == nil {
-		waiting = &story{Claim: c, stage: "waits"}
+		waiting = &story{Claim: c, stage: "waits", came: came}
 		m.diary = append(m.diary, waiting)
 	}
 	if c.Queue {
@@ -175,6 +181,19 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		})
 	}
 	return answerOf(driver.Grant{}, held)
+}
+
+// cameAt is when a claim joins the queue: not before those who are there, but for its ticket.
+func (m *model) cameAt(now locktable.Instant, c driver.Claim) locktable.Instant {
+	came := now
+	for _, s := range m.in("waits") {
+		came = max(came, s.came)
+	}
+	if c.Ticket == 0 {
+		return came
+	}
+	earliest := came - locktable.Instant(driver.MaxLead.Microseconds())
+	return max(earliest, min(came, locktable.Instant(c.Ticket)))
 }
 
 func (m *model) gone(now locktable.Instant, token driver.Token) string {

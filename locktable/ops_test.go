@@ -54,6 +54,10 @@ func (l *lab) next(choose chooser, backwards bool) op {
 	case "acquire":
 		o.claim = claimOf(choose)
 		l.sameAsBefore(&o.claim)
+		if n := choose("ticket", 8); n >= 4 { // from a while ago, from too long ago, or from the future
+			came := l.now + locktable.Instant(pick(choose, "came", -ms, -100*ms, -driver.MaxLead, -sec, 0, sec)/µs)
+			o.claim.Ticket = uint64(max(came, 1))
+		}
 	case "renew":
 		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "for", durations...)
 	case "release":

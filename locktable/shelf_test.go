@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"testing"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
@@ -20,10 +21,11 @@ type shelf struct {
 	now     locktable.Instant
 	drivers map[string]*locktable.Driver
 
-	err     error // every call fails with it
-	twice   bool  // the first run of a step is thrown away, as when a compare-and-swap fails
-	updates int   // calls of Update
-	closes  int
+	err       error  // every call fails with it
+	twice     bool   // the first run of a step is thrown away, as when a compare-and-swap fails
+	meanwhile func() // what happens while a step waits for its turn
+	updates   int    // calls of Update
+	closes    int
 }
 
 func newShelf() *shelf {
@@ -35,6 +37,16 @@ func (s *shelf) client(inbox string) *locktable.Driver {
 	return s.drivers[inbox]
 }
 
+// late is a ctx that ends while the next step waits for its turn.
+func (s *shelf) late(t *testing.T) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s.meanwhile = func() {
+		s.meanwhile = nil
+		cancel()
+	}
+	return ctx, cancel
+}
+
 func (s *shelf) load(name string) (*locktable.Entry, error) {
 	if s.rows[name] == nil {
 		return &locktable.Entry{}, nil
@@ -42,7 +54,7 @@ func (s *shelf) load(name string) (*locktable.Entry, error) {
 	return locktable.Decode(s.rows[name])
 }
 
-func (s *shelf) Update(ctx context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (s *shelf) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	var signals []locktable.Signal
 	defer func() {
 		for _, signal := range signals {
@@ -52,7 +64,14 @@ func (s *shelf) Update(ctx context.Context, names []string, f func(i int, e *loc
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.updates++
-	for i, name := range names {
+	for i, step := range steps {
+		if s.meanwhile != nil {
+			s.meanwhile()
+		}
+		if step.OnTime && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		name := step.Name
 		if s.err != nil {
 			return s.err
 		}

@@ -16,17 +16,22 @@ import (
 // A Table stores entries by name and runs a function on one atomically. It is all that a backend has to be:
 // transactions, or compare-and-swap, on rows of names and bytes.
 type Table interface {
-	// Update runs f on the entry of each name, each in an atomic step of its own (one transaction for all is
-	// fine) and at the backend's time. f gets the index of the name, the entry as stored (new if there is
+	// Update runs f on the entry of each step's name, each in an atomic step of its own (one transaction for all
+	// is fine) and at the backend's time. f gets the index of the step, the entry as stored (new if there is
 	// none) and the time, and reports with e.Changed and e.Signals what it did: a changed entry is stored
 	// before Update returns, then its signals are sent. If a step has to be repeated, f is run again on a
 	// fresh entry. A name need not appear once only.
 	//
+	// A step that is OnTime changes nothing after the end of ctx, see [driver.End]. So the table compares that end
+	// with its clock inside the step, when nothing can hold the step up any more: once it has the lock, or in
+	// the condition of the write. Where Update returns only after all that it began is done or undone, it is enough
+	// to look at ctx there.
+	//
 	// An entry that cannot be decoded is an error for its name, never an empty entry. On an error the caller
 	// knows nothing: some names may have been changed.
-	Update(ctx context.Context, names []string, f func(i int, e *Entry, now Instant)) error
+	Update(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant)) error
 
-	// Read returns the entry as stored, and the backend's time. It need not see steps under way.
+	// Read returns the entry as stored, with all who wait, and the backend's time. It need not see steps under way.
 	Read(ctx context.Context, name string) (*Entry, Instant, error)
 
 	// Scan yields the stored entries whose names start with prefix, in byte order of the names. An error that
@@ -35,6 +40,15 @@ type Table interface {
 
 	Properties() driver.Properties
 	Close() error
+}
+
+// A Step is one change of one entry. All but the name is for tables that can make use of it.
+type Step struct {
+	Name   string
+	Token  driver.Token // whose place in the queue it is about; zero: nobody's
+	Place  bool         // it says how many stand ahead of that place, or of the one that the token would take
+	Ticket uint64       // with Place: of the claim, see driver.Claim
+	OnTime bool         // it has an end, see Table.Update
 }
 
 // A Row is one entry of a scan.
@@ -66,11 +80,11 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	c.Owner = shown(c.Owner) // the table keeps it, and the caller may go on with its map
 	a := struct {            // one allocation for all that outlives this frame
 		claim driver.Claim
-		name  [1]string
+		step  [1]Step
 		grant driver.Grant
 		held  *driver.HeldError
-	}{claim: c, name: [1]string{c.Name}}
-	err := d.run(ctx, "acquire", c.Name, a.name[:], func(_ int, e *Entry, now Instant) {
+	}{claim: c, step: [1]Step{{Name: c.Name, Token: c.Token, Place: true, Ticket: c.Ticket, OnTime: true}}}
+	err := d.run(ctx, "acquire", c.Name, a.step[:], func(_ int, e *Entry, now Instant) {
 		a.grant, a.held = e.Acquire(now, &a.claim, d.inbox)
 	})
 	switch {
@@ -84,18 +98,18 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 
 // Renew implements driver.Driver.
 func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
-	name, names := "", make([]string, len(leases))
+	name, steps := "", make([]Step, len(leases))
 	for i, l := range leases {
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
 			return nil, err
 		}
-		names[i] = l.Name
+		steps[i].Name = l.Name
 	}
-	if len(names) == 1 {
-		name = names[0]
+	if len(steps) == 1 {
+		name = steps[0].Name
 	}
 	answers := make([]error, len(leases))
-	err := d.run(ctx, "renew", name, names, func(i int, e *Entry, now Instant) {
+	err := d.run(ctx, "renew", name, steps, func(i int, e *Entry, now Instant) {
 		answers[i] = e.Renew(now, leases[i].Token, leases[i].TTL)
 	})
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt && len(leases) > 1 {
@@ -127,10 +141,10 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	}
 	r := struct {
 		lease  driver.Lease
-		name   [1]string
+		step   [1]Step
 		answer error
-	}{lease: l, name: [1]string{l.Name}}
-	err := d.run(ctx, "release", l.Name, r.name[:], func(_ int, e *Entry, now Instant) {
+	}{lease: l, step: [1]Step{{Name: l.Name, Token: l.Token, OnTime: l.OnTime}}}
+	err := d.run(ctx, "release", l.Name, r.step[:], func(_ int, e *Entry, now Instant) {
 		r.answer = e.Release(now, r.lease.Token, r.lease.Linger)
 	})
 	if err != nil {
@@ -147,7 +161,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	}
 	by = shown(by)
 	var answer error
-	err = d.run(ctx, "break", name, []string{name}, func(_ int, e *Entry, now Instant) {
+	err = d.run(ctx, "break", name, []Step{{Name: name}}, func(_ int, e *Entry, now Instant) {
 		answer = e.Break(now, fence, delay, by)
 	})
 	if err != nil {
@@ -163,7 +177,7 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (
 	}
 	var raised uint64
 	var answer error
-	err := d.run(ctx, "raise", l.Name, []string{l.Name}, func(_ int, e *Entry, now Instant) {
+	err := d.run(ctx, "raise", l.Name, []Step{{Name: l.Name}}, func(_ int, e *Entry, now Instant) {
 		raised, answer = e.Raise(now, &l, fence)
 	})
 	if err != nil {
@@ -233,11 +247,14 @@ func (d *Driver) Close() error {
 	return d.table.Close()
 }
 
-func (d *Driver) run(ctx context.Context, op, name string, names []string, f func(i int, e *Entry, now Instant)) error {
-	if err := d.ready(ctx); err != nil {
-		return err
+func (d *Driver) run(ctx context.Context, op, name string, steps []Step, f func(i int, e *Entry, now Instant)) error {
+	if d.closed.Load() {
+		return driver.ErrClosed
 	}
-	if err := d.table.Update(ctx, names, f); err != nil {
+	if onTime := len(steps) > 0 && steps[0].OnTime; !onTime && ctx.Err() != nil { // else the table looks, at the right time
+		return ctx.Err()
+	}
+	if err := d.table.Update(ctx, steps, f); err != nil {
 		return d.trouble(ctx, op, name, err)
 	}
 	return nil

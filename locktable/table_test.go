@@ -122,7 +122,7 @@ func TestTheEndOfTheCallersContextIsPassedAsItIs(t *testing.T) {
 			t.Errorf("%s is answered %v", op, err)
 		}
 	}
-	equal(t, "calls of the table", s.updates, 0)
+	equal(t, "rows", len(s.rows), 0)
 }
 
 // A table has time-outs of its own. To the caller, whose ctx goes on, they are trouble like any other.
@@ -167,7 +167,7 @@ type closing struct {
 	meanwhile func() error
 }
 
-func (c *closing) Update(context.Context, []string, func(int, *locktable.Entry, locktable.Instant)) error {
+func (c *closing) Update(context.Context, []locktable.Step, func(int, *locktable.Entry, locktable.Instant)) error {
 	return errors.Join(c.meanwhile(), errors.New("the connection was closed"))
 }
 
@@ -257,8 +257,8 @@ type memory struct {
 	e *locktable.Entry
 }
 
-func (m memory) Update(_ context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	for i := range names {
+func (m memory) Update(_ context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	for i := range steps {
 		f(i, m.e, m.now)
 	}
 	return nil

@@ -94,35 +94,42 @@ func (c *client) Close() error {
 }
 
 // Update implements locktable.Table.
-func (m *Memory) Update(_ context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	for i, name := range names {
-		m.deliver(m.step(i, name, f))
+func (m *Memory) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	for i := range steps {
+		signals, err := m.step(ctx, i, &steps[i], f)
+		if err != nil {
+			return err
+		}
+		m.deliver(signals)
 	}
 	return nil
 }
 
 // step runs f on one entry and returns the signals it leaves. They are delivered when the shard is free
 // again, for who hears one comes back at once.
-func (m *Memory) step(i int, name string, f func(i int, e *locktable.Entry, now locktable.Instant)) []locktable.Signal {
-	s := m.shard(name)
+func (m *Memory) step(ctx context.Context, i int, step *locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) ([]locktable.Signal, error) {
+	s := m.shard(step.Name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entries[name]
+	if step.OnTime && ctx.Err() != nil { // now that nothing holds it up any more
+		return nil, ctx.Err()
+	}
+	e := s.entries[step.Name]
 	if e == nil {
 		e = s.take()
-		s.entries[name] = e
+		s.entries[step.Name] = e
 	}
 	now := locktable.At(m.now())
 	f(i, e, now)
 	if e.Idle(now) {
 		s.floor = max(s.floor, e.Fence)
-		delete(s.entries, name)
+		delete(s.entries, step.Name)
 		s.spare = e
 	}
 	if len(e.Signals) == 0 {
-		return nil
+		return nil, nil
 	}
-	return slices.Clone(e.Signals)
+	return slices.Clone(e.Signals), nil
 }
 
 // take makes an empty entry. What it has in slices beyond their length is of the entry that was there before,

@@ -124,6 +124,16 @@ func (s *stmt) exec(args ...sqldriver.Value) error {
 	return err
 }
 
+// change runs s and says how many rows it changed.
+func (s *stmt) change(args ...sqldriver.Value) (int, error) {
+	r, err := s.s.ExecContext(context.Background(), s.c.bind(args))
+	if err != nil {
+		return 0, err
+	}
+	n, err := r.RowsAffected()
+	return int(n), err
+}
+
 // each runs s and calls f for every row, which is f's only until it returns.
 func (s *stmt) each(f func(row []sqldriver.Value), args ...sqldriver.Value) error {
 	rows, err := s.s.QueryContext(context.Background(), s.c.bind(args))

@@ -150,13 +150,13 @@ func (id *identity) check() error {
 	return nil
 }
 
-// logIsLong reports, once for each time it was looked at, whether the log is longer than it should be.
-func (id *identity) logIsLong() bool {
+// logSize is how long the log is, once for each time it was looked at; then 0.
+func (id *identity) logSize() int64 {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	long := id.log > longLog
+	size := id.log
 	id.log = 0
-	return long
+	return size
 }
 
 // replacedError says that this process and the next to open the path would lock different files.

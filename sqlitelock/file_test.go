@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -178,7 +179,7 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = d.Close()
-	raw(t, path, "PRAGMA user_version = 2")
+	raw(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
 	if e := refused(t, path); !e.Permanent || !strings.Contains(e.Hint, "newer") {
 		t.Error(e)
 	}

@@ -15,9 +15,11 @@ import (
 // Read implements locktable.Table. It waits for no writer.
 func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
 	var e *locktable.Entry
-	err := t.read(ctx, func() (err error) {
-		e, err = loadEntry(t.reader.selectEntry, name)
-		return err
+	err := t.read(ctx, func() error {
+		return t.reader.snapshot(func() (err error) {
+			e, err = t.reader.load(name)
+			return err
+		})
 	})
 	return e, t.now(), err
 }
@@ -30,8 +32,10 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 		for {
 			var page []stored
 			err := t.read(ctx, func() (err error) {
-				page, err = some(t.reader.selectSome, from, scanPage)
-				return err
+				return t.reader.snapshot(func() error {
+					page, err = t.reader.some(from, scanPage)
+					return err
+				})
 			})
 			if err != nil {
 				yield(locktable.Row{}, err)
@@ -78,6 +82,8 @@ type reader struct {
 	selectEntry, selectSome    *stmt
 	selectSignals, dataVersion *stmt
 	journalMode, quickCheck    *stmt
+	selectFirst                *stmt
+	begin, end                 *stmt
 
 	version  any   // of the data, when signals were last looked for
 	lastSeen int64 // the last signal's id
@@ -105,13 +111,50 @@ func (r *reader) setUp() error {
 	}
 	r.lastSeen, _ = last.(int64)
 	return r.prepareAll(map[**stmt]string{
+		&r.begin:         "BEGIN",
+		&r.end:           "ROLLBACK",
 		&r.selectEntry:   selectEntry,
+		&r.selectFirst:   selectFirst,
 		&r.selectSome:    selectSome,
 		&r.selectSignals: selectSignals,
 		&r.dataVersion:   "PRAGMA data_version",
 		&r.journalMode:   "PRAGMA journal_mode",
 		&r.quickCheck:    "PRAGMA quick_check(1)",
 	})
+}
+
+// snapshot runs f in a transaction, for those who wait are in another table than what they wait for.
+func (r *reader) snapshot(f func() error) error {
+	if err := r.begin.exec(); err != nil {
+		return err
+	}
+	return errors.Join(f(), r.end.exec())
+}
+
+// load reads an entry with all who wait. One that cannot be decoded is an error: never an empty entry, which all
+// could have.
+func (r *reader) load(name string) (*locktable.Entry, error) {
+	e := &locktable.Entry{}
+	var corrupt error
+	err := r.selectEntry.each(func(row []sqldriver.Value) { e, corrupt = decode(row[0]) }, []byte(name))
+	switch {
+	case err != nil:
+		return nil, err
+	case corrupt != nil:
+		return nil, fmt.Errorf("the row of %s: %w", quote(name), corrupt)
+	}
+	return e, r.complete(name, e)
+}
+
+// some reads up to n entries with all who wait, from a name on.
+func (r *reader) some(from string, n int) ([]stored, error) {
+	page, err := some(r.selectSome, from, n)
+	for i := range page {
+		if err == nil && page[i].err == nil {
+			page[i].err = r.complete(page[i].name, page[i].entry)
+		}
+	}
+	return page, err
 }
 
 // stored is a row of the table of entries.

@@ -10,10 +10,13 @@ import (
 // What marks a file as ours: "Pawl" in the header's application id, and the version of the schema.
 const (
 	applicationID = 0x5061776C
-	schemaVersion = 1
+	schemaVersion = 2
 )
 
 // One row per name, in the order of its bytes; without a rowid there is one tree to search instead of two.
+//
+// A waiter has a row of its own, so that a step costs what it changes, however many wait; see locktable.Rows. Its
+// indexes are for its place, its token, and the end of its place.
 //
 // A signal is for the driver that listens at inbox. AUTOINCREMENT, because readers remember the last id that
 // they saw, and ids must not start again when the table was emptied.
@@ -25,6 +28,18 @@ CREATE TABLE entries (
 	entry BLOB NOT NULL
 ) WITHOUT ROWID;
 
+CREATE TABLE waiters (
+	id      INTEGER PRIMARY KEY,
+	name    BLOB    NOT NULL,
+	token   BLOB    NOT NULL,
+	since   INTEGER NOT NULL,
+	expires INTEGER NOT NULL,
+	waiter  BLOB    NOT NULL
+);
+CREATE INDEX waiters_place ON waiters (name, since);
+CREATE UNIQUE INDEX waiters_token ON waiters (token, name);
+CREATE INDEX waiters_lapse ON waiters (name, expires);
+
 CREATE TABLE signals (
 	id    INTEGER PRIMARY KEY AUTOINCREMENT,
 	inbox TEXT    NOT NULL,
@@ -34,6 +49,7 @@ CREATE TABLE signals (
 	run   INTEGER NOT NULL,
 	at    INTEGER NOT NULL
 );
+CREATE INDEX signals_inbox ON signals (inbox, id);
 
 CREATE TABLE tidying (
 	one    INTEGER PRIMARY KEY CHECK (one = 1),
@@ -143,7 +159,7 @@ func checkSchema(c *conn) (empty bool, err error) {
 			hint:    "a newer Pawl made it: update this program, or give it a file of its own",
 		}
 	case version != schemaVersion || tables == 0:
-		return false, &schemaError{problem: "it lacks its tables", hint: "move it away, and start again"}
+		return false, &schemaError{problem: "it lacks its tables, or has those of a version before the first release", hint: "stop all that use it, move it away, and start again"}
 	}
 	return false, nil
 }

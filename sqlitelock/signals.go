@@ -11,11 +11,11 @@ import (
 )
 
 // Signals for other drivers are rows, written in the transaction that caused them. Each driver reads the rows
-// that are new since it last looked, keeps those for its own inbox, and removes none; what is older than
+// for its own inbox that are new since it last looked, and removes none; what is older than
 // signalLife is dropped by whoever tidies. Who was stopped for longer has to see to its lease or its place anyway.
 const signalLife = 10 * time.Second
 
-const selectSignals = "SELECT id, inbox, token, kind, fence, run FROM signals WHERE id > ? ORDER BY id"
+const selectSignals = "SELECT id, token, kind, fence, run FROM signals WHERE inbox = ? AND id > ? ORDER BY id"
 
 // dropSignals looks at the oldest rows only, however many there are. Those from the future were written before the clock was set back.
 const dropSignals = `DELETE FROM signals WHERE id IN
@@ -37,17 +37,14 @@ func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
 	last := r.lastSeen
 	err = r.selectSignals.each(func(row []sqldriver.Value) {
 		last, _ = row[0].(int64)
-		if to, _ := row[1].(string); to != inbox {
-			return
-		}
-		token, _ := row[2].([]byte)
-		kind, _ := row[3].(int64)
-		fence, _ := row[4].(int64)
-		run, _ := row[5].(int64)
+		token, _ := row[1].([]byte)
+		kind, _ := row[2].(int64)
+		fence, _ := row[3].(int64)
+		run, _ := row[4].(int64)
 		s := driver.Signal{Kind: driver.SignalKind(kind), Fence: uint64(fence), Run: int(run)}
 		copy(s.Token[:], token)
 		own = append(own, s)
-	}, r.lastSeen)
+	}, inbox, r.lastSeen)
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,12 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		return err
 	}
 	for _, r := range rows {
+		if r.err == nil && r.entry.Rest.Len > 0 && r.entry.Rest.Lapses <= now {
+			// Whoever waited may have died there, and nobody has come since to find out.
+			if r.entry, _, r.err = w.run(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
+				return r.err
+			}
+		}
 		if r.err == nil && forgettable(r.entry, now, retention) {
 			if err := w.deleteEntry.exec([]byte(r.name)); err != nil {
 				return err

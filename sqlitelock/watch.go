@@ -57,19 +57,18 @@ func wake(c chan struct{}) {
 // ring is called when the doorbell rings.
 func (w *watch) ring() { wake(w.rings) }
 
-// before notes the driver's places in a queue, to find out after a step which were left.
-func (o *outcome) before(e *locktable.Entry, inbox string) {
-	for _, w := range e.Queue {
+// note takes down what a step did to our places and our leases.
+func (o *outcome) note(e *locktable.Entry, m locktable.Moves, inbox string) {
+	for _, w := range m.Left {
 		if w.Inbox == inbox {
 			o.places = append(o.places, place{token: w.Token})
 		}
 	}
-}
-
-func (o *outcome) after(e *locktable.Entry, inbox string) {
-	for _, w := range e.Queue {
-		if w.Inbox == inbox {
-			o.places = append(o.places, place{token: w.Token, lapses: w.Expires})
+	for _, ws := range [][]locktable.Waiter{m.Joined, m.Kept} {
+		for _, w := range ws {
+			if w.Inbox == inbox {
+				o.places = append(o.places, place{token: w.Token, lapses: w.Expires})
+			}
 		}
 	}
 	for _, h := range e.Holders {

@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	sqldriver "database/sql/driver"
 
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,9 @@ import (
 const batch = 256
 
 // Update implements locktable.Table.
-func (t *table) Update(ctx context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	for start := 0; start < len(names); start += batch {
-		some := names[start:min(start+batch, len(names))]
+func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	for start := 0; start < len(steps); start += batch {
+		some := steps[start:min(start+batch, len(steps))]
 		step := func(i int, e *locktable.Entry, now locktable.Instant) { f(start+i, e, now) }
 		if err := t.transact(ctx, some, step); err != nil {
 			return t.trouble("write", err)
@@ -30,8 +31,8 @@ func (t *table) Update(ctx context.Context, names []string, f func(i int, e *loc
 
 // transact runs f on some entries in one transaction. Then it hands out the signals that are for this
 // driver: not under the gate, for who hears one comes back at once.
-func (t *table) transact(ctx context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	did, err := t.locked(ctx, names, f)
+func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	did, err := t.locked(ctx, steps, f)
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (t *table) transact(ctx context.Context, names []string, f func(i int, e *l
 	return nil
 }
 
-func (t *table) locked(ctx context.Context, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) (did outcome, _ error) {
+func (t *table) locked(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) (did outcome, _ error) {
 	if err := t.enter(ctx, t.writing); err != nil {
 		return did, err
 	}
@@ -54,7 +55,7 @@ func (t *table) locked(ctx context.Context, names []string, f func(i int, e *loc
 	}
 	try := func() error {
 		did = outcome{}
-		return t.writer.transaction(func() error { return t.step(&did, names, f) })
+		return t.writer.transaction(func() error { return t.step(ctx, &did, steps, f) })
 	}
 	err := t.retry(ctx, try)
 	if isFull(err) && t.writer.checkpoint() == nil {
@@ -73,10 +74,17 @@ func (t *table) keepHouse() {
 	if rand.N(t.tidyEvery) == 0 {
 		_ = t.writer.transaction(func() error { return t.writer.tidy(t.now(), t.Retention) })
 	}
-	if t.files.logIsLong() {
-		_ = t.writer.restartLog()
+	if size := t.files.logSize(); size > longLog {
+		for n := 0; !t.writer.restartLog() && size > 2*longLog && n < insist; n++ {
+			if t.pause(context.Background(), n) != nil {
+				return
+			}
+		}
 	}
 }
+
+// insist is how often a very long log is tried again, while other processes write: some 20 ms in all.
+const insist = 16
 
 // outcome is what a transaction did that concerns this driver.
 type outcome struct {
@@ -86,22 +94,19 @@ type outcome struct {
 	holds   locktable.Instant // the latest expiry of our leases
 }
 
-// step is the inside of a transaction.
-func (t *table) step(did *outcome, names []string, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+// step is the inside of a transaction. Nothing can hold it up any more, and transact returns when it is stored or
+// undone, so this is where its end is looked at.
+func (t *table) step(ctx context.Context, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	now := t.now()
-	for i, name := range names {
-		e, err := t.writer.load(name)
+	for i, s := range steps {
+		if s.OnTime && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e, m, err := t.writer.run(s, now, func(e *locktable.Entry) { f(i, e, now) })
 		if err != nil {
 			return err
 		}
-		did.before(e, t.inbox)
-		f(i, e, now)
-		did.after(e, t.inbox)
-		if e.Changed {
-			if err := t.writer.store(name, e); err != nil {
-				return err
-			}
-		}
+		did.note(e, m, t.inbox)
 		for _, s := range e.Signals {
 			if s.Inbox == t.inbox {
 				did.signals = append(did.signals, s.Signal)
@@ -116,6 +121,35 @@ func (t *table) step(did *outcome, names []string, f func(i int, e *locktable.En
 	return nil
 }
 
+// run runs f on an entry, and stores what it changed.
+func (w *writer) run(s locktable.Step, now locktable.Instant, f func(e *locktable.Entry)) (*locktable.Entry, locktable.Moves, error) {
+	stored, err := w.load(s.Name)
+	if err != nil {
+		return nil, locktable.Moves{}, err
+	}
+	e, m, err := locktable.Apart(w, s, stored, now, f)
+	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
+		err = fmt.Errorf("the row of %s: %w", quote(s.Name), err)
+	}
+	if err != nil || !e.Changed {
+		return e, m, err
+	}
+	if w.entry = e.Append(w.entry[:0]); !bytes.Equal(w.entry, stored) {
+		err = w.upsertEntry.exec([]byte(s.Name), w.entry)
+	}
+	return e, m, err
+}
+
+// load reads the stored form of an entry, which is empty if there is none.
+func (w *writer) load(name string) (stored []byte, err error) {
+	err = w.selectEntry.each(func(row []sqldriver.Value) {
+		if stored, _ = row[0].([]byte); len(stored) == 0 {
+			stored = []byte{0} // somebody edited it: no entry, and not a free name either
+		}
+	}, []byte(name))
+	return stored, err
+}
+
 // A writer is the connection that changes the file.
 type writer struct {
 	*conn
@@ -124,8 +158,13 @@ type writer struct {
 	insertSignal, dropSignals *stmt
 	selectRest, setRest       *stmt
 	selectSome, deleteEntry   *stmt
+	selectFirst, selectOwn    *stmt
+	insertWaiter, countAhead  *stmt
+	updateWaiter              *stmt
+	deleteWaiter              *stmt
+	deleteLapsed, selectEnds  *stmt
 	copyLog, copyWholeLog     *stmt
-	entry                     []byte // the stored form under way
+	entry, waiter             []byte // the stored forms under way
 }
 
 func openWriter(path string) (*writer, error) {
@@ -154,6 +193,14 @@ func (w *writer) setUp() error {
 		&w.selectEntry:  selectEntry,
 		&w.upsertEntry:  "INSERT INTO entries (name, entry) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET entry = excluded.entry",
 		&w.deleteEntry:  "DELETE FROM entries WHERE name = ?",
+		&w.selectFirst:  selectFirst,
+		&w.selectOwn:    selectOwn,
+		&w.countAhead:   countAhead,
+		&w.insertWaiter: insertWaiter,
+		&w.updateWaiter: updateWaiter,
+		&w.deleteWaiter: deleteWaiter,
+		&w.deleteLapsed: deleteLapsed,
+		&w.selectEnds:   selectEnds,
 		&w.insertSignal: "INSERT INTO signals (inbox, token, kind, fence, run, at) VALUES (?, ?, ?, ?, ?, ?)",
 		&w.dropSignals:  dropSignals,
 		&w.selectSome:   selectSome,
@@ -186,35 +233,12 @@ func (w *writer) transaction(f func() error) error {
 	return nil
 }
 
-// load reads an entry. One that cannot be decoded is an error: never an empty entry, which all could have.
-func (w *writer) load(name string) (*locktable.Entry, error) { return loadEntry(w.selectEntry, name) }
-
 const selectEntry = "SELECT entry FROM entries WHERE name = ?"
-
-func loadEntry(s *stmt, name string) (*locktable.Entry, error) {
-	e := &locktable.Entry{}
-	var corrupt error
-	err := s.each(func(row []sqldriver.Value) {
-		e, corrupt = decode(row[0])
-	}, []byte(name))
-	switch {
-	case err != nil:
-		return nil, err
-	case corrupt != nil:
-		return nil, fmt.Errorf("the row of %s: %w", quote(name), corrupt)
-	}
-	return e, nil
-}
 
 // decode reads a column, which somebody may have edited to be no blob.
 func decode(column sqldriver.Value) (*locktable.Entry, error) {
 	b, _ := column.([]byte)
 	return locktable.Decode(b)
-}
-
-func (w *writer) store(name string, e *locktable.Entry) error {
-	w.entry = e.Append(w.entry[:0])
-	return w.upsertEntry.exec([]byte(name), w.entry)
 }
 
 // checkpoint copies the log into the database, so that the log can begin again.
@@ -223,7 +247,8 @@ func (w *writer) checkpoint() error {
 }
 
 // restartLog copies the log with all others shut out. SQLite's own checkpoints give way, so that when several
-// processes write all the time none ever ends, and the log would grow for ever.
-func (w *writer) restartLog() error {
-	return w.copyWholeLog.each(func([]sqldriver.Value) {})
+// processes write all the time none ever ends, and the log would grow for ever. It reports whether it could.
+func (w *writer) restartLog() (done bool) {
+	err := w.copyWholeLog.each(func(row []sqldriver.Value) { done = row[0] == int64(0) }) // else others are busy
+	return done && err == nil
 }

@@ -1,0 +1,99 @@
+package locktable
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Rest is the part of a queue that a step does not see. Where waiters are stored apart from their entry, a step
+// is shown the first of them and the place of its own claim, so it costs what it changes, however many wait.
+//
+// As it is stored with the entry, it is about all who wait, and has the first three fields only.
+type Rest struct {
+	Len    int     // how many stand behind those in Entry.Queue
+	Last   Instant // the last of them came no later
+	Lapses Instant // before this nobody's place lapses
+
+	Own   *Waiter // the step's own claim, if it is one of the Len
+	Ahead int     // how many of the Len stand ahead of it, or of the place that it would take
+}
+
+// waiting is how many stand in the queue.
+func (e *Entry) waiting() int { return len(e.Queue) + e.Rest.Len }
+
+// place finds a waiter by its token, and its position, from 1. The position is 0 if the token has no place.
+func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
+	for i := range e.Queue {
+		if e.Queue[i].Token == token {
+			return &e.Queue[i], i + 1
+		}
+	}
+	if own := e.Rest.Own; own != nil && own.Token == token {
+		return own, len(e.Queue) + e.Rest.Ahead + 1
+	}
+	return nil, 0
+}
+
+// arrival says when a claim came that joins the queue now, and the position that it gets. It comes now, behind all
+// others; with a ticket, it stands as if it had come then, but no more than MaxLead ago. In a queue time never
+// runs back, or those who come after the clock did so would pass the others.
+func (e *Entry) arrival(now Instant, c *driver.Claim) (came Instant, position int) {
+	ticket := c.Ticket
+	if !c.Queue {
+		ticket = 0 // who does not queue passes nobody who does
+	}
+	came = e.came(now, ticket)
+	n := len(e.Queue)
+	switch {
+	case ticket == 0:
+		return came, e.waiting() + 1
+	case e.Rest.Len > 0 && (n == 0 || came >= e.Queue[n-1].Since):
+		return came, n + e.Rest.Ahead + 1
+	}
+	for n > 0 && e.Queue[n-1].Since > came {
+		n--
+	}
+	return came, n + 1
+}
+
+func (e *Entry) came(now Instant, ticket uint64) Instant {
+	if n := len(e.Queue); n > 0 {
+		now = max(now, e.Queue[n-1].Since)
+	}
+	if e.Rest.Len > 0 {
+		now = max(now, e.Rest.Last)
+	}
+	if ticket == 0 || now < 0 || ticket >= uint64(now) {
+		return now
+	}
+	return max(Instant(ticket), now-Instant(driver.MaxLead/time.Microsecond))
+}
+
+// join puts w at a position of the queue.
+func (e *Entry) join(position int, w Waiter) *Waiter {
+	if i := position - 1; i < len(e.Queue) || e.Rest.Len == 0 {
+		e.Queue = slices.Insert(e.Queue, i, w)
+		return &e.Queue[i]
+	}
+	own := w // not w itself, which would be allocated in either case
+	e.Rest.Own, e.Rest.Ahead = &own, position-1-len(e.Queue)
+	e.Rest.Len++
+	return &own
+}
+
+// leave takes a token out of the queue, and reports whether it was there.
+func (e *Entry) leave(token driver.Token) bool {
+	w, position := e.place(token)
+	switch {
+	case w == nil || token.IsZero():
+		return false
+	case position <= len(e.Queue):
+		e.Queue = slices.Delete(e.Queue, position-1, position)
+	default:
+		e.Rest.Own = nil
+		e.Rest.Len--
+	}
+	return true
+}

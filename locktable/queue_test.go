@@ -1,0 +1,139 @@
+package locktable_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// came gives a claim the ticket of a time.
+func came(c *driver.Claim, at locktable.Instant) *driver.Claim {
+	c.Ticket = uint64(at)
+	return c
+}
+
+func TestTicket(t *testing.T) {
+	each(t, map[string]func(l *lab){
+		"PutsAWaiterWhereItWouldStandIfItHadComeThen": func(l *lab) {
+			l.granted(mutex("a"))
+			for _, who := range []string{"b", "c", "d"} {
+				l.sleep(10 * ms)
+				l.refused(mutex(who))
+			}
+			then := l.now.After(-5 * ms)
+			l.sleep(100 * ms)
+			equal(l.t, "position", l.refused(came(mutex("e"), then)).Position, 3)
+			l.state("a | b c e d")
+			equal(l.t, "since", l.e.Queue[2].Since, then)
+			equal(l.t, "position of a repeat", l.refused(came(mutex("e"), l.now)).Position, 3)
+			equal(l.t, "position of who was passed", l.refused(mutex("d")).Position, 4)
+		},
+		"OfTheSameInstantStandsBehind": func(l *lab) {
+			l.granted(mutex("a"))
+			l.refused(mutex("b"))
+			then := l.now
+			l.sleep(ms)
+			l.refused(mutex("c"))
+			l.refused(came(mutex("d"), then))
+			l.refused(came(mutex("e"), then))
+			l.state("a | b d e c")
+		},
+		"CountsForMaxLeadAndNoMore": func(l *lab) {
+			l.granted(mutex("a"))
+			l.refused(mutex("b"))
+			l.sleep(µs)
+			l.refused(mutex("c"))
+			l.sleep(driver.MaxLead - µs)
+			l.refused(came(mutex("d"), 1))
+			l.state("a | b d c")
+		},
+		"FromTheFutureIsNow": func(l *lab) {
+			l.granted(mutex("a"))
+			l.refused(came(mutex("b"), l.now.After(time.Hour)))
+			l.refused(with(mutex("c"), func(c *driver.Claim) { c.Ticket = 1<<64 - 1 }))
+			l.refused(mutex("d"))
+			l.state("a | b c d")
+		},
+		"DoesNotHelpATry": func(l *lab) {
+			l.granted(reader("a"))
+			l.refused(mutex("b"))
+			held := l.refused(came(try(reader("c")), start.After(-sec)))
+			equal(l.t, "position", held.Position, 0)
+		},
+		"OfTheHeadThatFitsIsAGrant": func(l *lab) {
+			l.granted(permits("a", 1, 2))
+			l.sleep(10 * ms)
+			l.refused(permits("b", 2, 2))
+			l.granted(came(permits("c", 1, 2), start))
+			l.state("a c | b")
+			l.said("")
+		},
+		"IsNoUseAgainstThoseWhoCameBeforeTheClockRanBack": func(l *lab) {
+			l.granted(with(mutex("a"), func(c *driver.Claim) { c.TTL = 2 * time.Hour }))
+			l.refused(with(mutex("b"), func(c *driver.Claim) { c.WaitTTL = 2 * time.Hour }))
+			l.sleep(-time.Hour)
+			l.refused(mutex("c"))
+			l.refused(came(mutex("d"), l.now))
+			l.state("a | d b c") // it is MaxLead before the last that counts, as if the clock stood still
+		},
+	})
+}
+
+// What is granted can be stored and read: a name that has as many holders as that has no room.
+func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
+	const most = 1 << 20
+	e := &locktable.Entry{Fence: most, Holders: make([]locktable.Holder, most)}
+	for i := range e.Holders {
+		e.Holders[i] = locktable.Holder{Fence: uint64(i + 1), Run: 1, Weight: 1, Limit: driver.All, Expires: start.After(ttl)}
+	}
+	e.Holders[0].Token = tokenOf("a")
+	if _, held := e.Acquire(start, reader("b"), ""); held == nil || held.Position != 1 {
+		t.Fatalf("the holder that is one too many is answered %v", held != nil)
+	}
+	if err := e.Release(start, tokenOf("a"), 0); err != nil || len(e.Signals) != 1 {
+		t.Fatalf("release is answered %v, and %d are told", err, len(e.Signals))
+	}
+	if _, err := locktable.Decode(e.Append(nil)); err != nil {
+		t.Fatal(err)
+	}
+
+	e = &locktable.Entry{Rest: locktable.Rest{Len: most}}
+	e.Holders = []locktable.Holder{{Fence: 1, Run: 1, Weight: driver.All, Limit: driver.All, Expires: start.After(ttl)}}
+	if _, held := e.Acquire(start, mutex("b"), ""); held == nil || held.Position != 0 || e.Rest.Len != most {
+		t.Errorf("the waiter that is one too many is answered %+v", held)
+	}
+}
+
+// A step looks at its end when nothing holds it up any more, and then it changes nothing.
+func TestAStepThatComesAfterItsEndChangesNothing(t *testing.T) {
+	s := newShelf()
+	d := s.client("1")
+	ctx, cancel := s.late(t)
+	defer cancel()
+	if _, err := d.Acquire(ctx, *mutex("a")); !errors.Is(err, ctx.Err()) || len(s.rows) != 0 {
+		t.Errorf("the claim is answered %v, and %d rows are stored", err, len(s.rows))
+	}
+	if _, err := d.Acquire(t.Context(), *mutex("a")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = s.late(t)
+	defer cancel()
+	l := lease("a")
+	l.OnTime = true
+	if err := d.Release(ctx, l); !errors.Is(err, ctx.Err()) {
+		t.Errorf("the release is answered %v", err)
+	}
+	if e, err := d.Entry(t.Context(), "job"); err != nil || len(e.Holders) != 1 {
+		t.Errorf("then %d hold, %v", len(e.Holders), err)
+	}
+	ctx, cancel = s.late(t)
+	defer cancel()
+	l.OnTime = false
+	_ = d.Release(ctx, l)
+	if e, err := d.Entry(t.Context(), "job"); err != nil || len(e.Holders) != 0 {
+		t.Errorf("after a release without an end %d hold, %v", len(e.Holders), err)
+	}
+}

@@ -1,0 +1,132 @@
+package sqlitelock
+
+import (
+	sqldriver "database/sql/driver"
+
+	"fmt"
+	"math"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// The columns that a waiter is found by are in its stored form, too, which is what counts. The place of a waiter
+// is by since, and then by id: a new row gets one above all others.
+const (
+	selectFirst  = "SELECT id, waiter FROM waiters WHERE name = ? ORDER BY since, id LIMIT ?"
+	selectOwn    = "SELECT id, waiter FROM waiters WHERE token = ? AND name = ?"
+	countAhead   = "SELECT (SELECT count(*) FROM waiters WHERE name = ?1 AND since < ?2) + (SELECT count(*) FROM waiters WHERE name = ?1 AND since = ?2 AND id < ?3)"
+	insertWaiter = "INSERT INTO waiters (name, token, since, expires, waiter) VALUES (?, ?, ?, ?, ?)"
+	updateWaiter = "UPDATE waiters SET expires = ?, waiter = ? WHERE token = ? AND name = ?"
+	deleteWaiter = "DELETE FROM waiters WHERE token = ? AND name = ?"
+	deleteLapsed = "DELETE FROM waiters WHERE name = ? AND expires <= ?"
+	selectEnds   = "SELECT (SELECT min(expires) FROM waiters WHERE name = ?1), (SELECT max(since) FROM waiters WHERE name = ?1)"
+	everybody    = math.MaxInt64 // for LIMIT
+)
+
+// Lapse implements locktable.Rows.
+func (w *writer) Lapse(name string, now locktable.Instant) (gone int, next, last locktable.Instant, err error) {
+	if gone, err = w.deleteLapsed.change([]byte(name), int64(now)); err != nil {
+		return 0, 0, 0, err
+	}
+	err = w.selectEnds.each(func(row []sqldriver.Value) {
+		next, last = instant(row[0]), instant(row[1])
+	}, []byte(name))
+	return gone, next, last, err
+}
+
+func instant(column sqldriver.Value) locktable.Instant {
+	n, _ := column.(int64)
+	return locktable.Instant(n)
+}
+
+// Look implements locktable.Rows.
+func (w *writer) Look(name string, l locktable.Look) (s locktable.Sight, err error) {
+	if l.First > 0 {
+		if s.First, _, err = waiters(w.selectFirst, name, []byte(name), int64(l.First)); err != nil {
+			return s, err
+		}
+	}
+	if l.Token.IsZero() {
+		return s, nil
+	}
+	own, ids, err := waiters(w.selectOwn, name, l.Token[:], []byte(name))
+	if err != nil {
+		return s, err
+	}
+	since, id := l.Came, int64(math.MaxInt64)
+	if len(own) > 0 {
+		s.Own, since, id = &own[0], own[0].Since, ids[0]
+	}
+	if l.Rank && (s.Own != nil || l.Early) {
+		err = w.countAhead.each(func(row []sqldriver.Value) {
+			n, _ := row[0].(int64)
+			s.Ahead = int(n)
+		}, []byte(name), int64(since), id)
+	}
+	return s, err
+}
+
+// Move implements locktable.Rows.
+func (w *writer) Move(name string, m locktable.Moves) error {
+	for _, x := range m.Left {
+		if err := w.changeWaiter(w.deleteWaiter, x.Token[:], []byte(name)); err != nil {
+			return err
+		}
+	}
+	for _, x := range m.Kept {
+		w.waiter = x.Append(w.waiter[:0])
+		if err := w.changeWaiter(w.updateWaiter, int64(x.Expires), w.waiter, x.Token[:], []byte(name)); err != nil {
+			return err
+		}
+	}
+	for _, x := range m.Joined {
+		w.waiter = x.Append(w.waiter[:0])
+		err := w.insertWaiter.exec([]byte(name), x.Token[:], int64(x.Since), int64(x.Expires), w.waiter)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeWaiter runs a statement that changes the row of one waiter.
+func (w *writer) changeWaiter(s *stmt, args ...sqldriver.Value) error {
+	n, err := s.change(args...)
+	if err == nil && n != 1 {
+		err = &locktable.CorruptError{Problem: fmt.Sprintf("%d rows of one waiter", n)}
+	}
+	return err
+}
+
+// waiters reads rows of waiters, and their ids.
+func waiters(s *stmt, name string, args ...sqldriver.Value) (out []locktable.Waiter, ids []int64, err error) {
+	var corrupt error
+	err = s.each(func(row []sqldriver.Value) {
+		id, _ := row[0].(int64)
+		b, _ := row[1].([]byte)
+		w, err := locktable.DecodeWaiter(b)
+		if err != nil && corrupt == nil {
+			corrupt = fmt.Errorf("row %d of those who wait for %s: %w", id, quote(name), err)
+		}
+		out, ids = append(out, w), append(ids, id)
+	}, args...)
+	if err == nil {
+		err = corrupt
+	}
+	return out, ids, err
+}
+
+// complete gives an entry those who wait for it, in a transaction of the reader.
+func (r *reader) complete(name string, e *locktable.Entry) error {
+	if e.Rest.Len == 0 {
+		return nil
+	}
+	all, _, err := waiters(r.selectFirst, name, []byte(name), int64(everybody))
+	if err == nil && len(all) != e.Rest.Len {
+		err = fmt.Errorf("the row of %s: %w", quote(name), &locktable.CorruptError{
+			Problem: fmt.Sprintf("%d wait, and there are rows of %d", e.Rest.Len, len(all)),
+		})
+	}
+	e.Queue, e.Rest = all, locktable.Rest{}
+	return err
+}
