@@ -43,17 +43,35 @@ type Memory struct {
 // wait for each other.
 type shard struct {
 	mu      sync.Mutex
-	entries map[string]*locktable.Entry
-	spare   *locktable.Entry // one that was forgotten, for the next name: most are held for a moment
-	floor   uint64           // the highest fence of the entries that were forgotten
-	_       [64]byte         // keeps neighbours out of each other's cache line
+	entries map[string]*entry
+	spare   *entry // one that was forgotten, for the next name: most are held for a moment
+	floor   uint64 // the highest fence of the entries that were forgotten
+	later   []birth
+	next    int // of later
+	born    int
+	steps   int
+	_       [64]byte // keeps neighbours out of each other's cache line
 }
+
+// An entry of a shard knows the how-manieth it is there. So does the list of all that sweep goes through.
+type entry struct {
+	locktable.Entry
+	born int
+}
+
+type birth struct {
+	name string
+	born int
+}
+
+// sweepEvery is after how many steps on a shard its oldest names are looked at.
+const sweepEvery = 16
 
 // NewMemory makes an empty Memory.
 func NewMemory(o *Options) *Memory {
 	m := &Memory{seed: maphash.MakeSeed(), clients: map[string]*locktable.Driver{}}
 	for i := range m.shards {
-		m.shards[i].entries = map[string]*locktable.Entry{}
+		m.shards[i].entries = map[string]*entry{}
 	}
 	if o != nil {
 		m.now = o.Now
@@ -116,31 +134,63 @@ func (m *Memory) step(ctx context.Context, i int, step *locktable.Step, f func(i
 	}
 	e := s.entries[step.Name]
 	if e == nil {
-		e = s.take()
-		s.entries[step.Name] = e
+		e = s.take(step.Name)
 	}
 	now := locktable.At(m.now())
-	f(i, e, now)
+	f(i, &e.Entry, now)
 	if e.Idle(now) {
-		s.floor = max(s.floor, e.Fence)
-		delete(s.entries, step.Name)
-		s.spare = e
+		s.forget(step.Name, e)
 	}
+	s.sweep(now)
 	if len(e.Signals) == 0 {
 		return nil, nil
 	}
 	return slices.Clone(e.Signals), nil
 }
 
-// take makes an empty entry. What it has in slices beyond their length is of the entry that was there before,
-// and is overwritten.
-func (s *shard) take() *locktable.Entry {
+// forget loses an entry that is idle.
+func (s *shard) forget(name string, e *entry) {
+	s.floor = max(s.floor, e.Fence)
+	delete(s.entries, name)
+	s.spare = e
+}
+
+// sweep forgets what became idle after its last step: what expired, and what was released in the microsecond of
+// its grant. Now and then it looks at twice as many names as can have come since, the oldest first, so all get
+// their turn, however many they are.
+func (s *shard) sweep(now locktable.Instant) {
+	if s.steps++; s.steps%sweepEvery != 0 {
+		return
+	}
+	for range min(2*sweepEvery, len(s.later)-s.next) {
+		old := s.later[s.next]
+		s.next++
+		switch e := s.entries[old.name]; {
+		case e == nil || e.born != old.born: // it was forgotten, and may have come again since
+		case e.Idle(now):
+			s.forget(old.name, e)
+		default:
+			s.later = append(s.later, old)
+		}
+	}
+	if 2*s.next >= len(s.later) { // mostly it is empty now, and begins again in the same memory
+		s.later, s.next = append(s.later[:0], s.later[s.next:]...), 0
+	}
+}
+
+// take makes an empty entry for a name. What it has in slices beyond their length is of the entry that was there
+// before, and is overwritten.
+func (s *shard) take(name string) *entry {
 	e := s.spare
 	if e == nil {
-		return &locktable.Entry{Fence: s.floor}
+		e = &entry{}
 	}
 	s.spare = nil
-	*e = locktable.Entry{Fence: s.floor, Holders: e.Holders[:0], Queue: e.Queue[:0]}
+	s.born++
+	e.Entry = locktable.Entry{Fence: s.floor, Holders: e.Holders[:0], Queue: e.Queue[:0]}
+	e.born = s.born
+	s.entries[name] = e
+	s.later = append(s.later, birth{name, s.born})
 	return e
 }
 
@@ -162,7 +212,7 @@ func (m *Memory) Read(ctx context.Context, name string) (*locktable.Entry, lockt
 	defer s.mu.Unlock()
 	out := locktable.Entry{}
 	if e := s.entries[name]; e != nil {
-		out = *e
+		out = e.Entry
 		out.Holders, out.Queue = slices.Clone(e.Holders), slices.Clone(e.Queue)
 		out.Broken, out.Signals = slices.Clone(e.Broken), nil
 	}

@@ -1,0 +1,102 @@
+package memlock
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// remembered is how many names with a prefix m keeps.
+func (m *Memory) remembered(prefix string) (n int) {
+	for i := range m.shards {
+		for name := range m.shards[i].entries {
+			if strings.HasPrefix(name, prefix) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// hold acquires names that are used once.
+func hold(t *testing.T, d *locktable.Driver, prefix string, n int, release bool) {
+	t.Helper()
+	for i := range n {
+		c := driver.Claim{
+			Name: prefix + strconv.Itoa(i), Token: driver.NewToken(), Owner: driver.Owner{Client: "c"},
+			Weight: driver.All, Limit: driver.All, TTL: time.Second, LockDelay: time.Second,
+		}
+		if _, err := d.Acquire(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+		if !release {
+			continue
+		}
+		if err := d.Release(context.Background(), driver.Lease{Name: c.Name, Token: c.Token}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// few is how many names may be left over: the last on each shard.
+const few = 64 * 2 * sweepEvery
+
+// A name that is released in the microsecond of its grant is not idle then, for its fence is not in the past yet.
+func TestNamesAreForgottenThatBecomeIdleAfterTheirLastStep(t *testing.T) {
+	clock := NewClock(time.Now())
+	m := NewMemory(&Options{Now: clock.Now})
+	d := m.Driver()
+	for range 100 {
+		hold(t, d, "job:"+clock.Now().String(), 500, true)
+		clock.Advance(time.Microsecond)
+	}
+	if n := m.remembered(""); n > few {
+		t.Errorf("%d of 50 000 names are remembered", n)
+	}
+}
+
+func TestNamesAreForgottenWhoseHoldersDied(t *testing.T) {
+	clock := NewClock(time.Now())
+	m := NewMemory(&Options{Now: clock.Now})
+	d := m.Driver()
+	hold(t, d, "dead:", 50_000, false)
+	clock.Advance(2*time.Second - time.Microsecond)
+	hold(t, d, "other:", 50_000, true)
+	if n := m.remembered("dead:"); n != 50_000 {
+		t.Fatalf("%d of 50 000 names are remembered while they are closed", n)
+	}
+	clock.Advance(time.Microsecond)
+	hold(t, d, "more:", 100_000, true)
+	if n := m.remembered("dead:"); n > 0 {
+		t.Errorf("%d names are remembered whose clients died", n)
+	}
+}
+
+// What is held for long, or again and again, does not make the list of names grow.
+func TestTheListOfNamesToForgetDoesNotGrow(t *testing.T) {
+	m := NewMemory(nil)
+	d := m.Driver()
+	c := driver.Claim{
+		Name: "x", Owner: driver.Owner{Client: "c"}, Weight: driver.All, Limit: driver.All, TTL: time.Hour,
+	}
+	for n := range 20_000 {
+		c.Token = driver.NewToken()
+		if _, err := d.Acquire(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+		if n%5 == 0 { // an odd step now and then, so that sweeps find it held as well
+			_, _ = d.Renew(context.Background(), []driver.Lease{{Name: "x", Token: c.Token, TTL: time.Hour}})
+		}
+		if err := d.Release(context.Background(), driver.Lease{Name: "x", Token: c.Token}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(m.shard("x").later); n > 4*sweepEvery {
+		t.Errorf("%d births of one name are on the list", n)
+	}
+}
