@@ -64,7 +64,7 @@ more), 69 if the backend is unavailable.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			return withClient(ctx, where, cmd, func(c *pawl.Client) error {
+			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
 				b := breaking{v: v, client: c, name: args[0], delay: time.Duration(delay)}
 				switch {
 				case cmd.Flags().Changed("fence"):
@@ -74,7 +74,7 @@ more), 69 if the backend is unavailable.`,
 				default:
 					return b.ask(ctx, cmd)
 				}
-			})
+			}, func() error { return nobodyHolds(args[0]) })
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -127,9 +127,13 @@ func (b *breaking) all(ctx context.Context) error {
 		}
 	}
 	if broken == 0 {
-		return &exit{code: exitHeld, err: fmt.Errorf("nobody holds %q", b.name)}
+		return nobodyHolds(b.name)
 	}
 	return nil
+}
+
+func nobodyHolds(name string) error {
+	return &exit{code: exitHeld, err: fmt.Errorf("nobody holds %q", name)}
 }
 
 // ask shows who holds the name, and lets the person type the fence.
@@ -139,7 +143,7 @@ func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	if len(e.Holders) == 0 {
-		return &exit{code: exitHeld, err: fmt.Errorf("nobody holds %q", b.name)}
+		return nobodyHolds(b.name)
 	}
 	if err := printEntry(b.v.out, e, time.Now()); err != nil {
 		return err

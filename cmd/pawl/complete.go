@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,24 +63,11 @@ func completeFence(where *location) cobra.CompletionFunc {
 	}
 }
 
-// look runs f with a client, if that is quick. It does not make the default file.
+// look runs f with a client, if that is quick.
 func look(where *location, cmd *cobra.Command, f func(context.Context, *pawl.Client)) {
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
-	url, byDefault, err := where.find(cmd)
-	if err != nil {
-		return
-	}
-	if byDefault {
-		file, err := defaultFile()
-		if err != nil {
-			return
-		}
-		if _, err := os.Stat(file); err != nil {
-			return
-		}
-	}
-	c, err := pawl.Open(ctx, url, nil)
+	c, err := where.open(ctx, cmd)
 	if err != nil {
 		return
 	}

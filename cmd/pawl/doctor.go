@@ -32,7 +32,7 @@ The exit code is 78 if there is an error among them, and 0 otherwise.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			return withClient(ctx, where, cmd, func(c *pawl.Client) error {
+			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
 				findings, err := c.Diagnose(ctx)
 				if err != nil {
 					return err
@@ -50,7 +50,7 @@ The exit code is 78 if there is an error among them, and 0 otherwise.`,
 					}
 				}
 				return nil
-			})
+			}, nothing)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each finding")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -67,13 +68,42 @@ func fileURL(path string) string {
 	return "sqlite:" + slashed // C:/... is no path to net/url, but opaque, and sqlitelock takes that too
 }
 
+// existing is the URL for a verb that only looks, or breaks: what a slip of the pen names shall not be made, and be
+// taken for a place where nobody holds anything. Only a file can be made by opening it.
+func existing(where string) string {
+	u, err := url.Parse(where)
+	if err != nil || u.Scheme != "sqlite" {
+		return where // what is wrong with it, the library says
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return where
+	}
+	query.Set("create", "false")
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// unusedError says that nothing was ever locked in the default file.
+type unusedError struct{ file string }
+
+func (e *unusedError) Error() string {
+	return "nothing was ever locked here: there is no " + plain(e.file) + " yet"
+}
+
 // open opens a client that only looks, or breaks.
 func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
-	where, _, err := l.find(cmd)
+	where, byDefault, err := l.find(cmd)
 	if err != nil {
 		return nil, err
 	}
-	return pawl.Open(ctx, where, nil)
+	c, err := pawl.Open(ctx, existing(where), nil)
+	if byDefault && errors.Is(err, fs.ErrNotExist) {
+		if file, err := defaultFile(); err == nil {
+			return nil, &unusedError{file}
+		}
+	}
+	return c, err
 }
 
 // closeSoon closes the client, and gives a backend that does not answer only so long.

@@ -46,18 +46,26 @@ With --json it prints a line for each name, an object like that of pawl show --j
 			}
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			return withClient(ctx, where, cmd, func(c *pawl.Client) error {
+			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+				look := func() ([]pawl.Entry, error) { return list(ctx, c, prefix) }
 				switch {
 				case watch:
-					return watchList(ctx, v, c, prefix)
+					return watchList(ctx, v, look)
 				case asJSON:
 					return listJSON(ctx, v, c, prefix)
 				}
-				entries, err := list(ctx, c, prefix)
+				entries, err := look()
 				if err != nil {
 					return err
 				}
 				return printList(v.out, entries, time.Now())
+			}, func() error {
+				if !watch {
+					return nil
+				}
+				later := &later{where: where, cmd: cmd}
+				defer later.close()
+				return watchList(ctx, v, func() ([]pawl.Entry, error) { return later.list(ctx, prefix) })
 			})
 		},
 	}
@@ -91,13 +99,13 @@ func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) erro
 }
 
 // watchList ends with a signal, which is no failure. A backend that fails meanwhile may come back.
-func watchList(ctx context.Context, v *voice, c *pawl.Client, prefix string) error {
+func watchList(ctx context.Context, v *voice, look func() ([]pawl.Entry, error)) error {
 	const clearScreen = "\x1b[H\x1b[2J"
 	onTerminal := v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd()))
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		entries, err := list(ctx, c, prefix)
+		entries, err := look()
 		now := time.Now()
 		switch {
 		case ctx.Err() != nil:
@@ -124,6 +132,33 @@ func watchList(ctx context.Context, v *voice, c *pawl.Client, prefix string) err
 	}
 }
 
+// later is a client of the default file, once that is there.
+type later struct {
+	where *location
+	cmd   *cobra.Command
+	c     *pawl.Client
+}
+
+func (l *later) list(ctx context.Context, prefix string) ([]pawl.Entry, error) {
+	if l.c == nil {
+		c, err := l.where.open(ctx, l.cmd)
+		if _, unused := errors.AsType[*unusedError](err); unused {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.c = c
+	}
+	return list(ctx, l.c, prefix)
+}
+
+func (l *later) close() {
+	if l.c != nil {
+		_ = closeSoon(l.c)
+	}
+}
+
 // interruptible is a ctx that a signal ends.
 func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx := cmd.Context()
@@ -133,18 +168,27 @@ func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
-// withClient runs f with a client. If a signal ends it, that is its exit code.
-func withClient(ctx context.Context, where *location, cmd *cobra.Command, f func(*pawl.Client) error) error {
+// withClient runs f with a client. If a signal ends it, that is its exit code. Where nothing was ever locked in the
+// default file it says so, and unused runs instead.
+func withClient(ctx context.Context, v *voice, where *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
 	c, err := where.open(ctx, cmd)
-	if err == nil {
+	_, none := errors.AsType[*unusedError](err)
+	switch {
+	case err == nil:
 		err = f(c)
 		_ = closeSoon(c) // it holds nothing
+	case none:
+		v.sayError(err)
+		err = unused()
 	}
 	if errors.Is(err, context.Canceled) {
 		return stoppedBy(os.Interrupt)
 	}
 	return err
 }
+
+// nothing is what there is to print of what does not exist.
+func nothing() error { return nil }
 
 // none refuses arguments.
 func none(cmd *cobra.Command, args []string) error {

@@ -52,7 +52,7 @@ func newRoot(v *voice) *cobra.Command {
 time, on any number of machines.
 
 The locks are where --url says, else the variable PAWL_URL, else in $XDG_STATE_HOME/pawl/locks.db
-(~/.local/state/pawl/locks.db): a SQLite file, for the processes of this user on this host.`,
+(~/.local/state/pawl/locks.db): a SQLite file, for the processes of this user on this host. Only run makes it.`,
 		Example: `  pawl run nightly -- ./report.sh
   PAWL_URL=sqlite:/var/lib/pawl/locks.db pawl ls`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -31,16 +31,19 @@ for its --at-least. A waiter has the same but fence and lingering.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			return withClient(ctx, where, cmd, func(c *pawl.Client) error {
-				e, err := c.Entry(ctx, args[0])
-				switch {
-				case err != nil:
-					return err
-				case asJSON:
+			show := func(e pawl.Entry) error {
+				if asJSON {
 					return printJSON(v.out, e)
 				}
 				return printEntry(v.out, e, time.Now())
-			})
+			}
+			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+				e, err := c.Entry(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return show(e)
+			}, func() error { return show(pawl.Entry{Name: args[0]}) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object of JSON")
