@@ -29,7 +29,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	defer d.done(p)
-	c.Owner = p.tag.on(c.Owner)
+	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
 	a := &attempt{d: d, claim: c, place: p, strays: map[int]bool{}}
 	grant, err := a.run(ctx)
 	if err == nil && ctx.Err() != nil {
@@ -102,11 +102,15 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 func (a *attempt) canvass(ctx context.Context, nodes []int) ballots {
 	d := a.d
 	sent := d.now()
-	wish := a.claim
+	wish, now := a.claim, d.ticket()
 	wish.MinFence = uint64(max(sent.UnixMicro()+d.lead.Load(), 1))
 	votes := poll(ctx, d, ballot[driver.Grant]{
 		nodes: nodes, token: a.claim.Token,
-		send: func(ctx context.Context, i int) (driver.Grant, error) { return d.ask(ctx, i, wish) },
+		send: func(ctx context.Context, i int) (driver.Grant, error) {
+			c := wish
+			c.Ticket = a.place.ticket(i, now)
+			return d.ask(ctx, i, c)
+		},
 		decided: func(votes ballots) bool {
 			yes, no, missing := granted(votes), refused(votes), len(nodes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)

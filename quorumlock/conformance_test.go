@@ -91,9 +91,9 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	}
 	clocks := []func() time.Time{time.Now, time.Now, time.Now}
 	drivertest.Run(t, drivertest.Harness{
-		Open:       func(t testing.TB) driver.Driver { return open(t, servers, nil) },
+		Open: func(t testing.TB) driver.Driver { return open(t, servers, time.Now) },
 		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			return heldUp(t, servers, clocks, &quorumlock.Options{Grace: patience})
+			return heldUp(t, servers, clocks, &quorumlock.Options{Now: time.Now, Grace: patience})
 		},
 		Unit:       time.Second,
 		AgreesLate: true,

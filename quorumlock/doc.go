@@ -88,14 +88,14 @@
 //
 // # How fair it is
 //
-// Each node has a queue of its own, which is FIFO. As long as claims come to all nodes in the
-// same order, so is the quorum. Claims that come within the time that a request takes may stand
-// in different orders, and may split the vote; then the one whose client asked first, by that
-// client's clock, gets it (split.go). Everybody gets it in the end: a claim is overtaken only
-// by those that stand before it in some queue, and once for each older claim to which it gives
-// way. A client that dies while it holds a vote costs the others its WaitTTL, or its TTL if it
-// had been granted. Tries that come at once may all fail. An even number of nodes splits more
-// often than an odd one.
+// Each node has a queue of its own, in which a claim stands as if it had come when its client asked, by that
+// client's clock: so all queues have one order, though claims come to the nodes in different ones. Claims that
+// come to a free name at once may split the vote, and so do clocks that are further off than half of
+// [driver.MaxLead]; then the one whose client asked first gets it (split.go). A turn costs the same, however
+// many wait. Everybody gets it in the end: a claim is overtaken only by those that stand before it in some
+// queue, and once for each older claim to which it gives way. A client that dies while it holds a vote costs
+// the others its WaitTTL, or its TTL if it had been granted. Tries that come at once may all fail. An even
+// number of nodes splits more often than an odd one.
 //
 // # Takeovers
 //

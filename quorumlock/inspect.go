@@ -84,7 +84,7 @@ func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 			w.ExpiresIn = max(w.ExpiresIn, x.ExpiresIn)
 			since = append(since, x.Since)
 		}
-		w.Since = middle(since)
+		w.Since = middle(since).Add(ahead) // a place is dated by its ticket
 		out.Waiters = append(out.Waiters, w)
 	}
 	return out

@@ -62,7 +62,6 @@ type debt struct {
 	tries int
 	index int           // in the line of its node, from 1; 0 if it is not there
 	told  chan struct{} // there while it is told; closed when that ends
-	again bool          // it came to be owed anew meanwhile, maybe by what arrives behind that
 }
 
 const (
@@ -212,13 +211,7 @@ func backoff(n int) time.Duration {
 	return 10*time.Millisecond<<min(n, 7) + jitter(10*time.Millisecond)
 }
 
-// enline has it told at its time. What is being told comes back by itself. The caller holds the
-// mutex.
 func (o *owed) enline(b *debt) {
-	if b.told != nil {
-		b.again = true
-		return
-	}
 	line := &o.nodes[b.node].line
 	if b.index == 0 {
 		heap.Push(line, b)
@@ -229,7 +222,7 @@ func (o *owed) enline(b *debt) {
 
 // unline ends the owing. The caller holds the mutex.
 func (o *owed) unline(b *debt) {
-	b.owing, b.again = false, false
+	b.owing = false
 	if b.index > 0 {
 		heap.Remove(&o.nodes[b.node].line, b.index-1)
 	}
@@ -302,13 +295,9 @@ func (o *owed) tell(b *debt, l driver.Lease, ttl time.Duration) {
 	}
 	close(b.told)
 	b.told = nil
-	switch {
-	case b.owing && b.again:
-		b.again = false
-		o.enline(b)
-	case b.owing:
+	if b.owing {
 		o.plan(b, err)
-	default:
+	} else {
 		o.tidy(b)
 	}
 	o.pump(b.node)

@@ -20,6 +20,7 @@ type place struct {
 	gone    bool          // nobody finds it any more: it was granted, or given up
 	touched time.Time
 	nodes   []standing
+	known   []bool      // which of them have given it a place, or the name
 	timer   *time.Timer // ends the waiting for other nodes' signals
 	waited  bool        // it has
 	patient bool        // it runs for those of the last few, not for a majority
@@ -65,7 +66,7 @@ type places struct {
 // begun. It is over with done.
 func (d *Driver) turn(ctx context.Context, c driver.Claim) (*place, error) {
 	for {
-		p := d.placed.join(c, d.now(), len(d.nodes))
+		p := d.placed.join(c, d.ticket(), len(d.nodes))
 		p.mu.Lock()
 		busy := p.busy
 		switch {
@@ -109,14 +110,14 @@ func (p *place) asks(c driver.Claim) {
 }
 
 // join finds the place of a claim, or makes one. One that does not queue is not kept.
-func (ps *places) join(c driver.Claim, now time.Time, nodes int) *place {
+func (ps *places) join(c driver.Claim, ticket uint64, nodes int) *place {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.all[c.Token]
 	if p == nil || p.name != c.Name { // a token may claim several names: only one of them is woken by signals
 		p = &place{
-			tag: newTag(c.Token, uint64(max(now.UnixMicro(), 0))), name: c.Name,
-			claim: c, touched: time.Now(), nodes: make([]standing, nodes),
+			tag: newTag(c.Token, ticket), name: c.Name,
+			claim: c, touched: time.Now(), nodes: make([]standing, nodes), known: make([]bool, nodes),
 		}
 		if c.Queue && ps.all[c.Token] == nil {
 			ps.tidy()
@@ -196,11 +197,23 @@ func (p *place) givesBack(nodes []int) (said uint64) {
 	return p.said
 }
 
+// ticket is the one to ask a node with. Where the claim has stood before it is as if it came now,
+// for a place that was lost is taken at the end of the queue.
+func (p *place) ticket(i int, now uint64) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known[i] {
+		return now
+	}
+	return p.tag.ticket
+}
+
 // told notes what a node answered. Answers of one token from one node come in order.
 func (p *place) told(i int, v vote[driver.Grant], held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.nodes[i]
+	p.known[i] = p.known[i] || v.err == nil || held != nil
 	switch {
 	case v.err == nil:
 		s.answered, s.grant = true, v.value

@@ -8,17 +8,31 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Each node has a queue of its own, and claims that come at about the same time can stand in them in different
-// orders. Then a name that becomes free is passed on to one claim here and to another there, and nobody has a
-// majority: the vote is split.
+// Each node has a queue of its own, and claims that come at about the same time reach the nodes
+// in different orders. A name that is free is granted to whoever comes first, to one claim here
+// and to another there, and nobody has a majority: the vote is split.
 //
-// Tickets decide. Of those who hold the name somewhere and have no majority, the one with the first ticket keeps what it
-// has. Another gives back what it has on each node where that one waits, and goes to the end of the queue there.
-// So the next in that queue has it, who does the same, until it comes to the first. The order of tickets is the
-// same for everybody, so the first never yields, and of those who wait for each other one always does.
+// Tickets decide, twice. A claim that queues stands where its ticket puts it (Claim.Ticket), so
+// the queues of all nodes have one order, as soon as it has come to all of them. And of those
+// who hold the name somewhere and have no majority, the one with the first ticket keeps what it
+// has. Another gives back what it has on each node where that one waits, and goes back to its
+// own place in the queue there. So the next in that queue has it: the oldest, if all have come,
+// or one who does the same. The order of tickets is the same for everybody, so the first never
+// yields, and of those who wait for each other one always does.
 //
-// A ticket gets its place in time, and keeps it: it can be overtaken by those who stand before it in some queue, once
-// for each time that it yields, and it yields only to older ones, of which there are finitely many.
+// Where the oldest has come to all nodes, each of the others yields once, so a split costs no
+// more than N*N reads and 2(N-1) requests, however many wait. Where it has not, or a client's
+// clock is further off than half of driver.MaxLead, it takes a chain of yields; but it is
+// overtaken only by those who stand before it in some queue, once for each time that it yields,
+// and it yields only to older ones, of which there are finitely many.
+
+// ahead is how long before its coming a ticket is dated: a node takes it for no later than its
+// own time when the claim arrives, and for no earlier than driver.MaxLead before that. So
+// clocks may be off by half of that either way.
+const ahead = driver.MaxLead / 2
+
+// ticket is that of a claim that comes now.
+func (d *Driver) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixMicro(), 1)) }
 
 // A standoff is how the holders of a name stand, seen on all nodes that answered.
 type standoff struct {
@@ -26,9 +40,9 @@ type standoff struct {
 	yield []int // where somebody older waits behind us
 }
 
-// settle looks at a claim that queues and was granted by some nodes, but no majority, and gives it back where it is
-// in the way of an older one. It brings the votes up to date, and returns what place.givesBack does, and when asking
-// again makes sense, or 0.
+// settle looks at a claim that queues and was granted by some nodes, but no majority, and gives
+// it back where it is in the way of an older one. It brings the votes up to date, and returns
+// what place.givesBack does, and when asking again makes sense, or 0.
 func (a *attempt) settle(ctx context.Context, votes ballots) (said uint64, soon time.Duration) {
 	if granted(votes) == 0 {
 		return 0, 0
@@ -39,7 +53,8 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (said uint64, soon 
 		// We have a vote too many, because a node has missed that grant. It keeps our place there.
 		return 0, 50*time.Millisecond + jitter(50*time.Millisecond)
 	case len(s.yield) == 0:
-		// Others yield to us; or they were gone when we looked, and what they had may be ours by now.
+		// Others yield to us; or they were gone when we looked, and what they had may be ours
+		// by now.
 		return 0, 2*time.Millisecond + jitter(8*time.Millisecond)
 	}
 	said = a.place.givesBack(s.yield)

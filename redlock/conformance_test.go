@@ -40,7 +40,7 @@ func conforms(t *testing.T, n int) {
 				}
 				nodes = append(nodes, node)
 			}
-			d, err := quorumlock.New(nodes, &quorumlock.Options{Grace: time.Minute})
+			d, err := quorumlock.New(nodes, &quorumlock.Options{Now: time.Now, Grace: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
