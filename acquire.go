@@ -236,6 +236,7 @@ func (a *attempts) ask(sent reading) (driver.Grant, error) {
 	a.asking = false
 	if answered(err) {
 		cl.stray = before
+		a.c.renewer.alive(sent.mono)
 	}
 	return grant, err
 }

@@ -10,24 +10,29 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/keepalive"
 )
 
-// renewer renews all leases of a client and ends those whose term is over. It is one goroutine, however many
-// leases there are: they stand in a heap by the time at which something is due, and what is due at about the
-// same time goes out as one batch.
+// renewer renews all leases of a client and ends those whose term is over. It is one
+// goroutine, however many leases there are: they stand in a heap by the time at which
+// something is due, and what is due at about the same time goes out as one batch.
 //
-// A lease is due when it is time to renew it, and again at the end of its term. Only two things end it: the
-// backend's word that the token no longer holds, or the end of the term. An attempt that fails is repeated
-// until then.
+// A lease is due when it is time to renew it, and again at the end of its term. Only two
+// things end it: the backend's word that the token no longer holds, or the end of the term.
+// An attempt that fails is repeated until then.
 type renewer struct {
 	c    *Client
 	wake chan struct{} // holds one: look at the heap again
-	slot chan struct{} // one for each batch under way
 
-	mu      sync.Mutex // protects all below, and tenure.due
-	heap    byDue      // all tenures
-	armed   time.Time  // when run will look again by itself; zero while it does not sleep
-	used    bool       // something was scheduled since run looked last
+	lanes keepalive.Lanes[*tenure] // what is due, until it is sent; their terms may end meanwhile
+
+	mu      sync.Mutex  // protects all below, and tenure.due
+	heap    byDue       // all tenures
+	failing int         // how many of them were not answered the last time
+	split   int         // and how many of those are in small batches
+	trouble atomic.Bool // failing is not 0; read without the mutex
+	armed   time.Time   // when run will look again by itself; zero while it does not sleep
+	used    bool        // something was scheduled since run looked last
 	stopped bool
 	emptied chan struct{} // closed when nothing is held; made by who waits for that
 }
@@ -38,6 +43,7 @@ type renewal struct {
 	slack  time.Duration // how much earlier it may go along with others
 	index  int32         // in the heap, from 1; 0 if it is not in it
 	fails  int32
+	health keepalive.Health
 	asking bool          // a renewal is under way, or stands in line for a slot
 	sent   bool          // it is under way: release waits for it
 	check  bool          // ask, whether or not that makes the lease longer
@@ -45,14 +51,10 @@ type renewal struct {
 	idle   chan struct{} // closed when it no longer is; made by who waits for that
 }
 
-const (
-	batchSize  = 256         // leases in one request: a backend holds its lock for a few ms at most
-	batchesOut = 4           // requests under way at once
-	heartbeat  = time.Second // how soon it is noticed that the machine slept
-)
+const heartbeat = time.Second // how soon it is noticed that the machine slept
 
 func newRenewer(c *Client) *renewer {
-	return &renewer{c: c, wake: make(chan struct{}, 1), slot: make(chan struct{}, batchesOut)}
+	return &renewer{c: c, wake: make(chan struct{}, 1)}
 }
 
 // add begins to renew t. It answers false when the renewer was stopped.
@@ -77,6 +79,7 @@ func (r *renewer) remove(t *tenure) {
 	defer r.mu.Unlock()
 	if t.due.index > 0 {
 		heap.Remove(&r.heap, int(t.due.index)-1)
+		r.feels(t, keepalive.Health{})
 	}
 	r.tellEmpty()
 }
@@ -106,6 +109,33 @@ func (r *renewer) tellEmpty() {
 		close(r.emptied)
 		r.emptied = nil
 	}
+}
+
+// alive notes that the backend answered: then those that it does not answer are worth
+// asking for one by one.
+func (r *renewer) alive(now time.Time) {
+	if r.trouble.Load() {
+		r.lanes.Alive(now)
+	}
+}
+
+// feels notes the health of t. The caller holds the mutex.
+func (r *renewer) feels(t *tenure, h keepalive.Health) {
+	was := t.due.health
+	if was == h {
+		return
+	}
+	t.due.health = h
+	r.failing += count(!h.OK()) - count(!was.OK())
+	r.split += count(h.Split()) - count(was.Split())
+	r.trouble.Store(r.failing > 0)
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // settle waits until no renewal of t is under way, or ctx ends.
@@ -146,7 +176,8 @@ func (r *renewer) check(some ...*tenure) {
 	}
 }
 
-// schedule sets when t is due, and sees to it that run wakes up in time. The caller holds the mutex.
+// schedule sets when t is due, and sees to it that run wakes up in time. The caller holds
+// the mutex.
 func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
 	t.due.at, t.due.slack, r.used = at, slack, true
 	if t.due.index == 0 {
@@ -154,13 +185,11 @@ func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
 	} else {
 		heap.Fix(&r.heap, int(t.due.index)-1)
 	}
-	// Most leases are released long before anything is due: run is woken only if it would sleep too long.
+	// Most leases are released long before anything is due: run is woken only if it would
+	// sleep too long.
 	if !r.armed.IsZero() && at.Before(r.armed) {
 		r.armed = time.Time{}
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		r.look()
 	}
 }
 
@@ -168,20 +197,17 @@ func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
 func (r *renewer) run(ctx context.Context, last reading) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var line []*tenure // due, and waiting for a slot; their terms may end meanwhile
-	defer func() { r.drop(line) }()
+	defer func() { r.drop(r.lanes.Rest()) }()
 	for {
 		now := r.c.now()
 		slept := now.slept > last.slept
 		last = now
-		batch, over, next := r.due(now, slept)
+		over, next := r.due(now, slept)
 		for _, t := range over {
 			t.expire()
 		}
-		line = append(line, batch...)
-		slot := r.slot
-		if len(line) == 0 {
-			slot = nil
+		if wait := r.dispatch(ctx, now.mono); wait >= 0 {
+			next = min(next, wait)
 		}
 		timer.Reset(next)
 		select {
@@ -189,19 +215,26 @@ func (r *renewer) run(ctx context.Context, last reading) {
 			return
 		case <-timer.C:
 		case <-r.wake:
-		case slot <- struct{}{}:
-			n := min(len(line), batchSize)
-			r.send(ctx, line[:n:n])
-			if line = line[n:]; len(line) == 0 {
-				line = nil // its array would keep those that were sent
-			}
 		}
 	}
 }
 
-// due takes out of the heap what is to be done now, and says when to look again. After the machine slept,
-// everything is looked at: the heap is in the order of a clock that stood still.
-func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time.Duration) {
+// dispatch sends what may go now, and says how long it is until there may be more; negative
+// is not before r.wake.
+func (r *renewer) dispatch(ctx context.Context, now time.Time) (wait time.Duration) {
+	for {
+		batch, flight, wait := r.lanes.Take(now)
+		if flight == nil {
+			return wait
+		}
+		r.send(ctx, batch, flight)
+	}
+}
+
+// due puts in line what is to be renewed now, returns those whose term is over, and says
+// when to look again. After the machine slept, everything is looked at: the heap is in the
+// order of a clock that stood still.
+func (r *renewer) due(now reading, slept bool) (over []*tenure, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slept {
@@ -218,8 +251,9 @@ func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time
 	for len(r.heap) > 0 {
 		t := r.heap[0]
 		if wait := t.due.at.Add(-t.due.slack).Sub(now.mono); wait > 0 {
-			// Wake at the latest time that serves the first, for others to be due along with it. While
-			// anything is held, look at the clocks now and then, to notice that the machine slept.
+			// Wake at the latest time that serves the first, for others to be due along
+			// with it. While anything is held, look at the clocks now and then, to notice
+			// that the machine slept.
 			next = min(t.due.at.Sub(now.mono), heartbeat)
 			break
 		}
@@ -229,24 +263,26 @@ func (r *renewer) due(now reading, slept bool) (renew, over []*tenure, next time
 		switch {
 		case left <= 0:
 			heap.Remove(&r.heap, 0)
+			r.feels(t, keepalive.Health{})
 			over = append(over, t)
 			continue
 		case t.due.asking || ttl < driver.MinTTL || longer <= 0 && !t.due.check:
-			// Under way, or held for as long as it may be: what is left to do is to end it in time.
+			// Under way, or held for as long as it may be: what is left to do is to end it
+			// in time.
 		default:
 			t.due.asking, t.due.check = true, false
-			renew = append(renew, t)
+			r.lanes.Add(t, t.due.health)
 		}
 		t.due.at, t.due.slack = now.mono.Add(left), 0
 		heap.Fix(&r.heap, 0)
 	}
 	r.armed = now.mono.Add(next)
-	return renew, over, next
+	return over, next
 }
 
-// send renews a batch in a goroutine of its own, so that a backend that does not answer holds up nothing
-// else. The caller has taken a slot for it.
-func (r *renewer) send(ctx context.Context, batch []*tenure) {
+// send renews a batch in a goroutine of its own, so that a backend that does not answer
+// holds up nothing else.
+func (r *renewer) send(ctx context.Context, batch []*tenure, flight *keepalive.Flight) {
 	r.mu.Lock()
 	batch = slices.DeleteFunc(batch, func(t *tenure) bool {
 		t.due.sent = t.due.index > 0 // else it was released or lost while it stood in line
@@ -256,16 +292,14 @@ func (r *renewer) send(ctx context.Context, batch []*tenure) {
 		return !t.due.sent
 	})
 	r.mu.Unlock()
-	if len(batch) == 0 || !r.c.spawn(func() {
-		defer func() { <-r.slot }()
-		r.renew(ctx, batch)
-	}) {
-		<-r.slot
+	if len(batch) == 0 || !r.c.spawn(func() { r.renew(ctx, batch, flight) }) {
+		_ = r.lanes.Landed(flight, time.Time{}, false)
 		r.drop(batch) // closing: whoever holds these leases has been told
 	}
 }
 
-// drop gives up renewals that were not sent. A release that waits for one need not wait any more.
+// drop gives up renewals that were not sent. A release that waits for one need not wait any
+// more.
 func (r *renewer) drop(batch []*tenure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -284,7 +318,7 @@ func (d *renewal) answered() {
 }
 
 // renew makes one attempt for a batch, and schedules what comes next for each.
-func (r *renewer) renew(ctx context.Context, batch []*tenure) {
+func (r *renewer) renew(ctx context.Context, batch []*tenure, flight *keepalive.Flight) {
 	c := r.c
 	sent := c.now()
 	leases := make([]driver.Lease, len(batch))
@@ -293,7 +327,7 @@ func (r *renewer) renew(ctx context.Context, batch []*tenure) {
 		leases[i] = t.wire(sent)
 		shortest = min(shortest, leases[i].TTL)
 	}
-	attempt := c.attempt(ctx, shortest, sent.mono)
+	attempt := bound(ctx, sent.mono.Add(c.renewTimeout(shortest, flight.Again())))
 	answers, err := c.driver.Renew(attempt, leases)
 	attempt.cancel()
 	if err == nil && len(answers) != len(batch) {
@@ -301,16 +335,43 @@ func (r *renewer) renew(ctx context.Context, batch []*tenure) {
 	}
 	if err != nil {
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
+	}
+	if err != nil && ctx.Err() == nil { // else Close has ended it
 		c.troubleAside(about(batch), "renew", len(batch), err)
 	}
 	now := c.now()
 	for i, t := range batch {
-		answer := err
+		answer, unanswered := err, len(batch)
 		if err == nil {
-			answer = answers[i]
+			answer, unanswered = answers[i], 1
 		}
-		r.answered(t, sent, now, leases[i].TTL, answer)
+		r.answered(t, flight, unanswered, sent, now, leases[i].TTL, answer)
 	}
+	if r.lanes.Landed(flight, now.mono, err == nil) {
+		r.look()
+	}
+}
+
+// look wakes run.
+func (r *renewer) look() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// renewTimeout bounds a renewal, so that there is time to ask again for all but the one
+// that hangs: what was in a batch with it is asked for in smaller ones, three times at the
+// most.
+func (c *Client) renewTimeout(ttl time.Duration, again bool) time.Duration {
+	d := c.settings.AttemptTimeout
+	if d == 0 {
+		d = attemptTimeout(ttl)
+	}
+	if again {
+		return min(d, ttl/12)
+	}
+	return min(d, ttl/3)
 }
 
 // about is what the Observer is told a renewal is about: the lease, if it is one.
@@ -321,11 +382,13 @@ func about(batch []*tenure) Event {
 	return batch[0].whose().later()
 }
 
-// answered deals with the answer to one renewal.
-func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err error) {
+// answered deals with the answer to one renewal. If it failed, so did that many of its
+// batch in all.
+func (r *renewer) answered(t *tenure, f *keepalive.Flight, failed int, sent, now reading, ttl time.Duration, err error) {
 	t.mu.Lock()
 	if err == nil {
-		// A renewal never shortens: with a smaller TTL than before, the old end may be the later one.
+		// A renewal never shortens: with a smaller TTL than before, the old end may be the
+		// later one.
 		if tm := newTerm(sent, ttl, t.claim.marginOf(ttl)); tm.left(now) > t.term.left(now) {
 			t.term = tm
 		}
@@ -342,8 +405,10 @@ func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err 
 		if err != nil {
 			in = min(retryIn(int(t.due.fails), t.claim.TTL), left)
 			t.due.check = true // whatever it was sent for has not been done
+			r.feels(t, r.lanes.Failed(f, failed, r.split, t.due.health))
 		} else {
 			t.due.fails = 0
+			r.feels(t, keepalive.Health{})
 			if t.due.check {
 				in = 0
 			} else {
@@ -363,7 +428,8 @@ func (r *renewer) answered(t *tenure, sent, now reading, ttl time.Duration, err 
 func notHeld(sent time.Time, err error) LostError {
 	lost := LostError{Reason: ReasonExpired, Until: sent}
 	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
-		// It stays closed for ClosedFor after it handled our request, which was later than we sent it.
+		// It stays closed for ClosedFor after it handled our request, which was later than
+		// we sent it.
 		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
 	}
 	return lost

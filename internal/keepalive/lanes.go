@@ -1,0 +1,223 @@
+package keepalive
+
+import (
+	"sync"
+	"time"
+)
+
+// Lanes decide which renewals go out now, and in which batches, so that a name, a node or a
+// backend that hangs costs nobody else a lease. What has been answered so far goes in large
+// batches. Those of a batch that was not answered go in smaller and smaller ones, beside the
+// others, until the one that hangs is alone; and then it goes beside both.
+//
+// A batch that is under way for a while counts no more among those that may be under way at
+// once: there is little to fear for a backend that does not answer.
+type Lanes[T any] struct {
+	mu      sync.Mutex // protects all below
+	lines   [lanes][]renewal[T]
+	flights map[*Flight]struct{}
+	good    time.Time // when the backend answered last, as far as that was told
+	bad     bool      // the last of those that had failed failed again
+	rest    time.Time // when the next of those may go
+}
+
+type renewal[T any] struct {
+	x     T
+	group int
+}
+
+// Health is what Lanes know of one lease. The zero value is that of one that was answered.
+type Health struct {
+	group int32 // the largest batch that it goes in; 0 is Batch
+	alone bool  // it failed in a batch of its own
+}
+
+// Flight is one batch under way.
+type Flight struct {
+	lane int
+	n    int
+	sent time.Time
+}
+
+const (
+	// Batch is how many leases go in one request: a backend holds its lock for a few ms at most.
+	Batch = 256
+	// Flights is how many requests are under way at most, all lanes together.
+	Flights = 96 + 128 + 16
+
+	lanes  = 3
+	atOnce = 4 // requests of one lane that were sent lately
+	lately = 20 * time.Millisecond
+	paced  = 20 * time.Millisecond // between two that fail, in the lane of those that failed
+	while  = 5 * time.Second
+	few    = 64 // leases that are split up further though nothing at all is answered
+)
+
+var most = [lanes]int{96, 128, 16} // under way in each lane
+
+// Again reports whether those in it were asked for before, and not answered.
+func (f *Flight) Again() bool { return f.lane > 0 }
+
+// OK reports whether it was answered.
+func (h Health) OK() bool { return h.group == 0 }
+
+// Split reports whether it is about to be found out whether the lease itself is the one that hangs.
+func (h Health) Split() bool { return h.group > 0 && h.group < Batch/8 && !h.alone }
+
+func (h Health) lane() int {
+	switch {
+	case h.group == 0:
+		return 0
+	case !h.alone:
+		return 1
+	}
+	return 2
+}
+
+// Add puts one in line.
+func (l *Lanes[T]) Add(x T, h Health) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	group := Batch
+	if h.group > 0 {
+		group = int(h.group)
+	}
+	lane := h.lane()
+	l.lines[lane] = append(l.lines[lane], renewal[T]{x, group})
+}
+
+// Take returns a batch that is to be sent now, and is told to Landed. If there is none it says
+// how long it is until there may be one; negative means not before something is added or lands.
+func (l *Lanes[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait = -1
+	for lane := range lanes {
+		if len(l.lines[lane]) == 0 {
+			continue
+		}
+		switch w := l.room(lane, now); {
+		case w == 0:
+			return l.take(lane, now)
+		case w > 0 && (wait < 0 || w < wait):
+			wait = w
+		}
+	}
+	return nil, nil, wait
+}
+
+// room is how long it is until another batch may go; 0 is now, and negative when one lands.
+// The caller holds the mutex.
+func (l *Lanes[T]) room(lane int, now time.Time) time.Duration {
+	all, young, first := 0, 0, time.Duration(0)
+	for f := range l.flights {
+		if f.lane != lane {
+			continue
+		}
+		all++
+		if left := lately - now.Sub(f.sent); left > 0 {
+			young++
+			if first == 0 || left < first {
+				first = left
+			}
+		}
+	}
+	switch rest := l.rest.Sub(now); {
+	case all >= most[lane]:
+		return -1
+	case young >= atOnce:
+		return first
+	case lane > 0 && rest > 0:
+		return rest
+	}
+	return 0
+}
+
+// take takes a batch from the head of a line. The caller holds the mutex.
+func (l *Lanes[T]) take(lane int, now time.Time) ([]T, *Flight, time.Duration) {
+	line := l.lines[lane]
+	n, group := 0, line[0].group
+	for n < len(line) && n < group {
+		if group = min(group, line[n].group); n < group {
+			n++
+		}
+	}
+	batch := make([]T, n)
+	for i := range batch {
+		batch[i] = line[i].x
+	}
+	clear(line[:n])
+	if l.lines[lane] = line[n:]; n == len(line) {
+		l.lines[lane] = nil // its array would keep those that were sent
+	}
+	if lane > 0 && l.bad {
+		l.rest = now.Add(paced)
+	}
+	f := &Flight{lane: lane, n: n, sent: now}
+	if l.flights == nil {
+		l.flights = map[*Flight]struct{}{}
+	}
+	l.flights[f] = struct{}{}
+	return batch, f, 0
+}
+
+// Landed notes that a batch is under way no more, and whether it was answered. It answers
+// whether anything stands in line.
+func (l *Lanes[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.flights, f)
+	switch {
+	case answered:
+		l.bad, l.rest = false, time.Time{}
+		l.good = later(l.good, now)
+	case f.lane > 0 && now.Sub(f.sent) < lately: // what hangs takes its time anyway
+		l.bad, l.rest = true, now.Add(paced)
+	}
+	for _, line := range l.lines {
+		more = more || len(line) > 0
+	}
+	return more
+}
+
+// Alive notes that the backend answered something else.
+func (l *Lanes[T]) Alive(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.good = later(l.good, now)
+}
+
+func later(t, u time.Time) time.Time {
+	if u.After(t) {
+		return u
+	}
+	return t
+}
+
+// Failed is the health of a lease that was not answered, as n in its batch were not: it goes in
+// one an eighth as large. If nothing at all was answered for a while the backend is down, as it
+// seems, and only a few are looked at more closely at a time. split is how many are.
+func (l *Lanes[T]) Failed(f *Flight, n, split int, h Health) Health {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case split >= few && l.good.Before(f.sent.Add(-while)) && !h.Split() && !h.alone:
+		return Health{group: Batch / 8}
+	case n == 1:
+		return Health{group: 1, alone: f.n == 1}
+	}
+	return Health{group: int32((n + 7) / 8)}
+}
+
+// Rest takes out all that stand in line.
+func (l *Lanes[T]) Rest() (all []T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, line := range l.lines {
+		for _, r := range line {
+			all = append(all, r.x)
+		}
+		l.lines[i] = nil
+	}
+	return all
+}

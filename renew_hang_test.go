@@ -1,0 +1,148 @@
+package pawl_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// hanging does not answer a renewal as long as there is a lease in it that hangs.
+type hanging struct {
+	*faulty
+	hangs func(driver.Lease) bool
+	asked atomic.Int64
+}
+
+func (h *hanging) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	h.asked.Add(1)
+	for _, l := range leases {
+		if h.hangs(l) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	}
+	return h.faulty.Renew(ctx, leases)
+}
+
+// hang makes a client whose renewals hang for the names that begin with "hangs".
+func (w *world) hang(o *pawl.Options) (*pawl.Client, *hanging) {
+	w.t.Helper()
+	h := &hanging{faulty: &faulty{Driver: w.memory.Driver()}, hangs: func(l driver.Lease) bool { return l.Name[0] == 'h' }}
+	c, err := pawl.New(h, o)
+	noError(w.t, err)
+	return c, h
+}
+
+func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
+	for _, many := range []int{1, 8, 200} {
+		for _, brief := range []time.Duration{200 * time.Millisecond, time.Second, 30 * time.Second} {
+			t.Run(fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					c, _ := w.hang(nil)
+					defer c.Close(background)
+					healthy := must(t)(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))
+					for round := range 4 { // they are lost, and there are new ones
+						for i := range many {
+							must(t)(c.Mutex(fmt.Sprintf("hangs %d %d", round, i)).Lock(background))
+							time.Sleep(10 * time.Second / time.Duration(many))
+							noError(t, healthy.Err())
+						}
+					}
+					time.Sleep(time.Minute)
+					noError(t, healthy.Err())
+				})
+			})
+		}
+	}
+}
+
+// What is due at the same time goes out together, and so with the one that hangs.
+func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second} {
+		for _, hang := range []int{1, 5} {
+			t.Run(fmt.Sprintf("%d of %v", hang, ttl), func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					c, h := w.hang(&pawl.Options{TTL: ttl})
+					defer c.Close(background)
+					var healthy []*pawl.Lease
+					for i := range 256 {
+						if i < hang {
+							must(t)(c.Mutex(fmt.Sprintf("hangs %d", i)).Lock(background))
+							continue
+						}
+						healthy = append(healthy, must(t)(c.Mutex(fmt.Sprint(i)).Lock(background)))
+					}
+					time.Sleep(4 * ttl)
+					for _, l := range healthy {
+						noError(t, l.Err())
+					}
+					if n := h.asked.Load(); n > 600 {
+						t.Errorf("%d renewals were sent", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A backend that is down is not asked more often for being asked in small batches, nor by many goroutines.
+func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
+	for name, down := range map[string]func(context.Context){
+		"refuses": func(context.Context) {},
+		"hangs":   func(ctx context.Context) { <-ctx.Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				d := &dead{faulty: &faulty{Driver: w.memory.Driver()}, down: down}
+				c, err := pawl.New(d, nil)
+				noError(t, err)
+				defer c.Close(background)
+				leases := make([]*pawl.Lease, 10_000)
+				for i := range leases {
+					leases[i] = must(t)(c.Mutex(fmt.Sprint(i)).Lock(background))
+				}
+				before, most := runtime.NumGoroutine(), 0
+				d.dead.Store(true)
+				for range 240 {
+					time.Sleep(100 * time.Millisecond)
+					most = max(most, runtime.NumGoroutine()-before)
+				}
+				n := d.asked.Load()
+				t.Logf("%d renewals were sent in 24 s, and there were %d goroutines more at most", n, most)
+				if n > 2000 || most > 240 {
+					t.Errorf("%d renewals were sent, there were %d goroutines", n, most)
+				}
+				d.dead.Store(false)
+				time.Sleep(time.Minute)
+				for _, l := range leases {
+					noError(t, l.Err())
+				}
+				if n := d.asked.Load() - n; n > 3000 {
+					t.Errorf("%d renewals were sent in the minute after", n)
+				}
+			})
+		})
+	}
+}
+
+type dead struct {
+	*faulty
+	down  func(context.Context)
+	dead  atomic.Bool
+	asked atomic.Int64
+}
+
+func (d *dead) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	d.asked.Add(1)
+	if d.dead.Load() {
+		d.down(ctx)
+		return nil, errNet
+	}
+	return d.faulty.Renew(ctx, leases)
+}
