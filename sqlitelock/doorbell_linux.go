@@ -38,6 +38,27 @@ func (b *doorbell) ring(inbox string) {
 	})
 }
 
+// reaches reports whether another inbox is within earshot, and we so within its own: a socket of that name is
+// to be found. Nobody is disturbed.
+func (b *doorbell) reaches(inbox string) (found bool) {
+	if b == nil {
+		return false
+	}
+	raw, err := b.conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = raw.Control(func(uintptr) { // which fails when our own bell is closed
+		fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return
+		}
+		found = syscall.Connect(fd, &syscall.SockaddrUnix{Name: doorbellName(inbox)}) == nil
+		_ = syscall.Close(fd)
+	})
+	return found && err == nil
+}
+
 // listen calls f for each ring, until close.
 func (b *doorbell) listen(f func()) {
 	if b == nil {

@@ -2,6 +2,7 @@ package sqlitelock
 
 import (
 	"errors"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -11,10 +12,6 @@ import (
 
 // deafen takes the doorbell away, as between containers that share no network: polling has to do.
 func deafen(d *Driver) *Driver {
-	w := d.table.watch
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hears = false
 	d.table.bell.close()
 	return d
 }
@@ -91,6 +88,36 @@ func TestAHolderHearsThatItsLeaseWasBroken(t *testing.T) {
 			}
 			if s := hear(t, heard); s.Kind != driver.Lost || s.Token != c.Token {
 				t.Fatalf("heard %+v", s)
+			}
+		})
+	}
+}
+
+// A process that waits for one name and ends has no second hand-over, from which to learn that it hears no bell.
+func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*Driver) *Driver
+		eager   bool
+	}{
+		"of the holder":     {func(d *Driver) *Driver { return d }, runtime.GOOS != "linux"},
+		"of nobody":         {deafen, true},
+		"of one of several": {func(d *Driver) *Driver { return d }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			a, b := test.prepare(open(t, path, nil)), open(t, path, nil)
+			shared := func() driver.Claim {
+				c := mutex("job")
+				c.Weight = 1
+				return c
+			}
+			mustAcquire(t, a, shared())
+			if name == "of one of several" {
+				mustAcquire(t, deafen(open(t, path, nil)), shared())
+			}
+			mustQueue(t, b, queued("job"))
+			if p := b.table.watch.pace(b.table.now(), 4*time.Millisecond); (p < slowPace) != test.eager {
+				t.Errorf("it looks every %v", p)
 			}
 		})
 	}

@@ -85,7 +85,6 @@ func (t *table) connect(ctx context.Context) error {
 func (t *table) start(deliver func(driver.Signal)) {
 	t.deliver = deliver
 	t.bell = newDoorbell(t.inbox)
-	t.watch.hears = t.bell != nil // until a signal comes without a ring
 	t.running.Go(func() { t.bell.listen(t.watch.ring) })
 	t.running.Go(t.poll)
 }

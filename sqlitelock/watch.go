@@ -24,7 +24,7 @@ type watch struct {
 	joined time.Time                          // when a place was last taken
 	pruned time.Time                          // when lapsed places were last dropped
 	paused time.Duration                      // the pace that was last given out; 0 is to sleep until hurried
-	hears  bool                               // signals come with a ring, as far as is known
+	hears  bool                               // signals come with a ring; false until that is known
 }
 
 // A place in a queue that was taken or kept, or, with no time of its lapse, left.
@@ -72,12 +72,18 @@ func (o *outcome) note(e *locktable.Entry, m locktable.Moves, inbox string) {
 		}
 	}
 	for _, h := range e.Holders {
+		if len(m.Joined)+len(m.Kept) > 0 && h.Inbox != inbox && len(o.ringers) < maxRingers {
+			o.ringers = append(o.ringers, h.Inbox)
+		}
 		if h.Inbox == inbox && !h.Token.IsZero() {
 			o.holds = max(o.holds, h.Expires)
 			o.places = append(o.places, place{token: h.Token}) // it may have been granted by another process
 		}
 	}
 }
+
+// maxRingers is how many holders of a name are looked for: they are mostly alike.
+const maxRingers = 4
 
 // apply takes over what a transaction did, once it is stored.
 func (w *watch) apply(places []place, holds locktable.Instant) {
@@ -103,6 +109,14 @@ func (w *watch) apply(places []place, holds locktable.Instant) {
 	if taken || w.paused == 0 && holds > 0 {
 		wake(w.hurry)
 	}
+}
+
+// relies takes note of whether those who will pass a name on to us can ring our bell. They do so soon, and once:
+// who had to find out by a signal that came without a ring would have found out too late.
+func (w *watch) relies(onBell bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hears = onBell
 }
 
 // heard takes note of signals that came in, and whether it was a ring that made us look for them. A driver

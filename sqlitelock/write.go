@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
@@ -64,6 +65,9 @@ func (t *table) locked(ctx context.Context, steps []locktable.Step, f func(i int
 	if err != nil {
 		return did, err
 	}
+	if len(did.ringers) > 0 {
+		t.watch.relies(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
+	}
 	t.watch.apply(did.places, did.holds)
 	t.keepHouse()
 	return did, nil
@@ -92,6 +96,7 @@ type outcome struct {
 	sentTo  []string          // the inboxes that others have to look into
 	places  []place           // in queues, taken and left
 	holds   locktable.Instant // the latest expiry of our leases
+	ringers []string          // the inboxes of those who hold what we wait for
 }
 
 // step is the inside of a transaction. Nothing can hold it up any more, and transact returns when it is stored or
