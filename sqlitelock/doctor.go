@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -46,20 +47,49 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 }
 
 func (t *table) fileFindings() (found []driver.Finding) {
-	info, err := os.Stat(t.path)
-	if err == nil && info.Mode().Perm()&0o006 != 0 && runtime.GOOS != "windows" {
+	var readable []string
+	for _, path := range t.files.paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // the next use says so
+		}
+		if info.Mode().Perm()&0o006 != 0 && runtime.GOOS != "windows" {
+			readable = append(readable, fmt.Sprintf("%s is %v", path, info.Mode().Perm()))
+		}
+		found = append(found, shared(path, info)...)
+		if path == t.path+"-wal" && info.Size() > 8*longLog {
+			found = append(found, driver.Finding{
+				Severity: "warning", Subject: "log", Detail: fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
+				Advice: "look for a program that keeps a read transaction on the file open",
+			})
+		}
+	}
+	if len(readable) > 0 {
 		found = append(found, driver.Finding{
-			Severity: "warning", Subject: "file mode", Detail: fmt.Sprintf("%v: others can read the tokens of leases, and so release them", info.Mode().Perm()),
+			Severity: "warning", Subject: "file mode",
+			Detail: strings.Join(readable, ", ") + ": others can read the tokens of leases, and so release them",
 			Advice: "chmod 600 (or 660 for a group that shares locks) the file, its -wal and its -shm",
 		})
 	}
-	if info, err := os.Stat(t.path + "-wal"); err == nil && info.Size() > 8*longLog {
-		found = append(found, driver.Finding{
-			Severity: "warning", Subject: "log", Detail: fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
-			Advice: "look for a program that keeps a read transaction on the file open",
-		})
-	}
 	return found
+}
+
+// linked is the finding about a file that can be opened by another name, beside which are other companions.
+func linked(path string, names uint64) driver.Finding {
+	return driver.Finding{
+		Severity: "error", Subject: "hard links",
+		Detail: fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, names),
+		Advice: fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)),
+	}
+}
+
+// mounted is the finding about a file that is mounted without its folder, as into a container.
+func mounted(path string) driver.Finding {
+	return driver.Finding{
+		Severity: "error", Subject: "mount",
+		Detail: path + " is a mount of its own: whoever opens it where it comes from does not share its companions, sees nothing of its locks, and damages it",
+		Advice: "mount the folder, so that the file, its -wal and its -shm are shared as one",
+	}
 }
 
 // networked is the finding about a file on a filesystem whose hosts do not share memory.

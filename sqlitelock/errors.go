@@ -69,6 +69,8 @@ func advice(err error) (hint string, permanent bool) {
 	var corrupt *locktable.CorruptError
 	var foreign *schemaError
 	switch {
+	case errors.As(err, &replaced) && replaced.how == truncated:
+		return "what was locked in it is lost: stop every program that uses it, delete it with its -wal and -shm, then start them again", true
 	case errors.As(err, &replaced):
 		return "whoever opens the path now locks another file: stop every program that uses it, then start them again", true
 	case errors.As(err, &corrupt):

@@ -58,6 +58,8 @@ func existing(abs string) (string, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", fileError(abs, hint, fs.ErrNotExist)
+	case err == nil && emptied(abs):
+		return regular(abs)
 	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
 		return "", fileError(abs, hint, emptyError{})
 	}
@@ -85,8 +87,21 @@ func regular(abs string) (string, error) {
 		return "", fileError(abs, "name a file in it", errors.New("it is a folder"))
 	case !info.Mode().IsRegular():
 		return "", fileError(abs, "name a regular file", fmt.Errorf("it is no file (%v)", info.Mode().Type()))
+	case emptied(real):
+		err := &replacedError{path: real, how: truncated}
+		hint, _ := advice(err)
+		return "", fileError(abs, hint, err)
 	}
 	return real, nil
+}
+
+// emptied reports whether a file is empty that others have open, or had when they were killed. SQLite makes the
+// companions when there is something in the file; so they are looked at first.
+func emptied(real string) bool {
+	_, wal := os.Stat(real + "-wal")
+	_, shm := os.Stat(real + "-shm")
+	info, err := os.Stat(real)
+	return (wal == nil || shm == nil) && err == nil && info.Size() == 0
 }
 
 // writable tells why no file can be made in a folder, if so.
@@ -142,6 +157,8 @@ func (id *identity) check() error {
 			return &replacedError{path: p, how: "deleted"}
 		case err == nil && !os.SameFile(info, id.opened[i]):
 			return &replacedError{path: p, how: "replaced"}
+		case err == nil && i == 0 && info.Size() == 0:
+			return &replacedError{path: p, how: truncated}
 		case err == nil && i == 1:
 			id.log = info.Size()
 		}
@@ -161,6 +178,8 @@ func (id *identity) logSize() int64 {
 
 // replacedError says that this process and the next to open the path would lock different files.
 type replacedError struct{ path, how string }
+
+const truncated = "truncated"
 
 func (e *replacedError) Error() string { return e.path + " was " + e.how + " while in use" }
 

@@ -263,6 +263,7 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 		"deleted":         os.Remove,
 		"moved":           func(path string) error { return os.Rename(path, path+".old") },
 		"its log deleted": func(path string) error { return os.Remove(path + "-wal") },
+		"truncated":       func(path string) error { return os.Truncate(path, 0) },
 		"replaced": func(path string) error {
 			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
 		},
@@ -287,6 +288,72 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// An empty file is a new one, unless somebody has it open: then it was emptied under leases that are held in it.
+func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	mustAcquire(t, d, mutex("job"))
+	if err := os.Truncate(path, 0); err != nil {
+		t.Skip(err)
+	}
+	for _, o := range []*Options{nil, {MustExist: true}} {
+		other, err := Open(ctx, path, o)
+		if err == nil {
+			_, granted := other.Acquire(ctx, mutex("job"))
+			_ = other.Close()
+			t.Fatalf("it was opened; the held name is answered with %v", granted)
+		}
+		if e := (*driver.Error)(nil); !errors.As(err, &e) || !e.Permanent || !strings.Contains(e.Hint, "-shm") || !strings.Contains(err.Error(), "truncated") {
+			t.Errorf("opening with %+v: %v", o, err)
+		}
+	}
+}
+
+// finding looks for what the doctor says of a subject.
+func finding(t *testing.T, d *Driver, subject string) *driver.Finding {
+	t.Helper()
+	found, err := d.Diagnose(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found {
+		if found[i].Subject == subject {
+			return &found[i]
+		}
+	}
+	return nil
+}
+
+func TestTheDoctorNamesWhatIsSharedByMistake(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("for systems with link counts")
+	}
+	for _, which := range []string{"", "-wal", "-shm"} {
+		path := file(t)
+		d := open(t, path, nil)
+		if f := finding(t, d, "hard links"); f != nil {
+			t.Fatalf("a file with one name: %+v", f)
+		}
+		if err := os.Link(path+which, path+".other"); err != nil {
+			t.Fatal(err)
+		}
+		f := finding(t, d, "hard links")
+		if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, path+which+" has 2 names") {
+			t.Errorf("%q with a second name: %+v", which, f)
+		}
+	}
+	for _, which := range []string{"", "-wal", "-shm"} {
+		path := file(t)
+		d := open(t, path, nil)
+		if err := os.Chmod(path+which, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if f := finding(t, d, "file mode"); f == nil || !strings.Contains(f.Detail, path+which) {
+			t.Errorf("%q that all may write: %+v", which, f)
+		}
 	}
 }
 
