@@ -23,11 +23,12 @@ type breaking struct {
 	client *pawl.Client
 	name   string
 	delay  time.Duration
+	asJSON bool
 }
 
 func newBreak(v *voice, where *location) *cobra.Command {
-	var fence uint64
-	var yes bool
+	var fence fenceFlag
+	var yes, asJSON bool
 	delay := seconds(5 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "break [flags] NAME",
@@ -42,6 +43,8 @@ them.
 A holder that is paused, or cannot be reached, does not hear of it. Only the fence protects what it writes
 later.
 
+With --json it prints a line for each lease that was broken, an object with name, fence, owner and closed_for_ms.
+
 The exit code is 0 if the lease was broken, 64 if it was not said which one, 75 if nobody has that fence (any
 more), 69 if the backend is unavailable.`,
 		Example: `  pawl break nightly                              show who holds it, and ask
@@ -52,8 +55,11 @@ more), 69 if the backend is unavailable.`,
 			if err := oneName(cmd, args); err != nil {
 				return err
 			}
-			if yes && cmd.Flags().Changed("fence") {
+			switch fenced := cmd.Flags().Changed("fence"); {
+			case yes && fenced:
 				return usage(cmd, errors.New("--fence and --yes contradict each other"))
+			case asJSON && !yes && !fenced:
+				return usage(cmd, errors.New("--json needs --fence or --yes"))
 			}
 			if err := driver.ValidateDelay("--delay", time.Duration(delay)); err != nil {
 				return usage(cmd, err)
@@ -65,10 +71,10 @@ more), 69 if the backend is unavailable.`,
 			ctx, stop := interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				b := breaking{v: v, client: c, name: args[0], delay: time.Duration(delay)}
+				b := breaking{v: v, client: c, name: args[0], delay: time.Duration(delay), asJSON: asJSON}
 				switch {
 				case cmd.Flags().Changed("fence"):
-					return b.one(ctx, fence)
+					return b.one(ctx, uint64(fence))
 				case yes:
 					return b.all(ctx)
 				default:
@@ -78,9 +84,10 @@ more), 69 if the backend is unavailable.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().Uint64Var(&fence, "fence", 0, "the `FENCE` of the lease to break")
+	cmd.Flags().Var(&fence, "fence", "the `FENCE` of the lease to break")
 	cmd.Flags().BoolVar(&yes, "yes", false, "break whoever holds it now")
 	cmd.Flags().Var(&delay, "delay", "keep the name closed that long, for the holder to stop")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each lease that was broken")
 	must(cmd.RegisterFlagCompletionFunc("fence", completeFence(where)))
 	must(cmd.RegisterFlagCompletionFunc("delay", cobra.NoFileCompletions))
 	return cmd
@@ -98,13 +105,13 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 		}
 		return err
 	}
-	holder := "its holder"
+	var owner pawl.Owner
 	for _, h := range e.Holders {
 		if h.Fence == fence {
-			holder = h.Owner.String()
+			owner = h.Owner
 		}
 	}
-	return b.receipt(holder, fence)
+	return b.receipt(owner, fence)
 }
 
 // all breaks whoever holds the name now. Once the first is broken nobody new comes, for the name is closed.
@@ -121,7 +128,7 @@ func (b *breaking) all(ctx context.Context) error {
 			return err
 		default:
 			broken++
-			if err := b.receipt(h.Owner.String(), h.Fence); err != nil {
+			if err := b.receipt(h.Owner, h.Fence); err != nil {
 				return err
 			}
 		}
@@ -188,12 +195,15 @@ func readFence(ctx context.Context, in io.Reader) (uint64, error) {
 	}
 }
 
-func (b *breaking) receipt(holder string, fence uint64) error {
+func (b *breaking) receipt(owner pawl.Owner, fence uint64) error {
+	if b.asJSON {
+		return printLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: b.delay.Milliseconds()})
+	}
 	closed := ""
 	if b.delay > 0 {
 		closed = fmt.Sprintf("; closed for %v", b.delay)
 	}
-	_, err := fmt.Fprintf(b.v.out, "broke %s of %s (fence %d)%s\n", plain(b.name), escape(holder), fence, closed)
+	_, err := fmt.Fprintf(b.v.out, "broke %s of %s (fence %d)%s\n", plain(b.name), escape(owner.String()), fence, closed)
 	return err
 }
 

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -63,29 +62,26 @@ func printFindings(out io.Writer, findings []pawl.Finding) error {
 		return err
 	}
 	for _, f := range findings {
-		if _, err := fmt.Fprintf(out, "%-7s  %s: %s\n         %s\n", f.Severity, escape(f.Subject), escape(f.Detail), escape(f.Advice)); err != nil {
+		if _, err := fmt.Fprintf(out, "%-7s  %s: %s\n         %s\n", f.Severity, escape(f.Subject), indented(f.Detail), indented(f.Advice)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// indented keeps the lines of what a backend says, which may be several, below each other.
+func indented(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	for i, line := range lines {
+		lines[i] = escape(strings.TrimSpace(line))
+	}
+	return strings.Join(lines, "\n         ")
+}
+
 // findingsJSON prints what programs read: fields are added, and never change.
 func findingsJSON(out io.Writer, findings []pawl.Finding) error {
 	for _, f := range findings {
-		var buf bytes.Buffer
-		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(false)
-		err := enc.Encode(struct {
-			Severity string `json:"severity"`
-			Subject  string `json:"subject"`
-			Detail   string `json:"detail"`
-			Advice   string `json:"advice"`
-		}{f.Severity, f.Subject, f.Detail, f.Advice})
-		if err != nil {
-			return err
-		}
-		if _, err := out.Write(asciiControls(buf.Bytes())); err != nil {
+		if err := printLine(out, jsonFinding{f.Severity, f.Subject, f.Detail, f.Advice}); err != nil {
 			return err
 		}
 	}

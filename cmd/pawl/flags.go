@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // seconds is a flag that takes a Go duration (1m30s) or, as flock does, seconds (90, 0.5).
@@ -50,6 +52,47 @@ func parseSeconds(text string) (time.Duration, error) {
 		return 0, errors.New("allowed: seconds, as 5 or 0.5, or a duration, as 1m30s or 500ms")
 	}
 	return d, nil
+}
+
+// number is a flag that takes a whole number. pflag's own would say how strconv failed.
+type number int
+
+func (n *number) String() string { return strconv.Itoa(int(*n)) }
+
+func (*number) Type() string { return "number" }
+
+func (n *number) Set(text string) error {
+	i, err := strconv.Atoi(text)
+	if err != nil {
+		return errors.New("allowed: a whole number")
+	}
+	*n = number(i)
+	return nil
+}
+
+// fenceFlag is a flag that takes a fence.
+type fenceFlag uint64
+
+func (f *fenceFlag) String() string { return strconv.FormatUint(uint64(*f), 10) }
+
+func (*fenceFlag) Type() string { return "fence" }
+
+func (f *fenceFlag) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return errors.New("allowed: a whole number, as show prints it")
+	}
+	*f = fenceFlag(n)
+	return nil
+}
+
+// flagError is pflag's error about a flag. Of the flags that are no types of ours only those with a value of true
+// or false fail, and their error is strconv's.
+func flagError(cmd *cobra.Command, err error) error {
+	if problem, _, found := strings.Cut(err.Error(), ": strconv."); found {
+		err = errors.New(problem + ": allowed: true or false")
+	}
+	return usage(cmd, err)
 }
 
 // labels is a repeatable flag of the form key=value.

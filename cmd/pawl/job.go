@@ -22,6 +22,7 @@ type job struct {
 	grace    time.Duration
 	try      bool          // not to wait for the lock
 	patience time.Duration // how long to wait for the lock, the opening included; 0 is for ever
+	hidden   []string      // variables that the command does not get
 	signals  chan os.Signal
 	open     func(context.Context) (*pawl.Client, error)
 	acquire  func(context.Context, *pawl.Client) (*pawl.Lease, error)
@@ -66,7 +67,7 @@ func (j *job) hold(lease *pawl.Lease) error {
 		j.toldLost = true
 		return &exit{code: exitLost, err: fmt.Errorf("%w, before the command was started", err)}
 	}
-	c, err := startChild(j.path, j.argv, environment(lease), j.signals)
+	c, err := startChild(j.path, j.argv, environment(lease, j.hidden...), j.signals)
 	if err != nil {
 		return notStarted(j.argv[0], j.path, err)
 	}

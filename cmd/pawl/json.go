@@ -34,6 +34,18 @@ type (
 		Since       time.Time `json:"since"`         // on the backend's clock
 		ExpiresInMS int64     `json:"expires_in_ms"` // unless it is renewed
 	}
+	jsonBroken struct {
+		Name        string    `json:"name"`
+		Fence       uint64    `json:"fence"`
+		Owner       jsonOwner `json:"owner"` // empty if it was not seen
+		ClosedForMS int64     `json:"closed_for_ms"`
+	}
+	jsonFinding struct {
+		Severity string `json:"severity"`
+		Subject  string `json:"subject"`
+		Detail   string `json:"detail"`
+		Advice   string `json:"advice"`
+	}
 	jsonOwner struct {
 		Client string            `json:"client"`
 		Host   string            `json:"host"`
@@ -54,10 +66,15 @@ func printJSON(out io.Writer, e pawl.Entry) error {
 	for _, w := range e.Waiters {
 		j.Waiters = append(j.Waiters, claimJSON(w.Weight, w.Limit, w.Owner, w.Since, w.ExpiresIn))
 	}
+	return printLine(out, j)
+}
+
+// printLine prints a value as one line.
+func printLine(out io.Writer, value any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(j); err != nil {
+	if err := enc.Encode(value); err != nil {
 		return err
 	}
 	_, err := out.Write(asciiControls(buf.Bytes()))
@@ -67,13 +84,18 @@ func printJSON(out io.Writer, e pawl.Entry) error {
 func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.Duration) jsonWaiter {
 	j := jsonWaiter{
 		Kind: kind(weight, limit), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds(),
-		Owner: jsonOwner{Client: o.Client, Host: o.Host, PID: o.PID, Labels: o.Labels},
+		Owner: ownerJSON(o),
 	}
 	if j.Kind == "permits" {
 		j.Permits, j.Limit = weight, limit
 	}
-	if j.Owner.Labels == nil {
-		j.Owner.Labels = map[string]string{}
+	return j
+}
+
+func ownerJSON(o pawl.Owner) jsonOwner {
+	j := jsonOwner{Client: o.Client, Host: o.Host, PID: o.PID, Labels: o.Labels}
+	if j.Labels == nil {
+		j.Labels = map[string]string{}
 	}
 	return j
 }

@@ -13,12 +13,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
 )
 
 // location is where the locks are: --url, else PAWL_URL, else the file of this user.
-type location struct{ url string }
+type location struct {
+	v   *voice
+	url string
+}
 
 const urlVariable = "PAWL_URL"
 
@@ -40,11 +44,25 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 	return fileURL(file), true, nil
 }
 
+// warn says on a terminal that a password in --url is seen by all who can list processes.
+func (l *location) warn() {
+	u, err := url.Parse(l.url)
+	if err != nil || !term.IsTerminal(int(os.Stderr.Fd())) {
+		return
+	}
+	if _, secret := u.User.Password(); secret || u.Query().Has("sentinel_password") {
+		l.v.warn("--url shows its password to all who can list the processes of this host; %s does not", urlVariable)
+	}
+}
+
 // known refuses a URL that no backend of this build is for. The library would say which package to import.
 func known(cmd *cobra.Command, where string) error {
-	scheme, _, ok := strings.Cut(where, ":")
-	if !ok || slices.Contains(backends, scheme+":") {
+	scheme, rest, ok := strings.Cut(where, ":")
+	switch {
+	case !ok, slices.Contains(backends, strings.ToLower(scheme)+":"):
 		return nil // without a scheme: the library says what is allowed
+	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may be a user, or a password
+		return usage(cmd, fmt.Errorf("this pawl has no backend for such a URL; it knows %s", strings.Join(backends, " ")))
 	}
 	return usage(cmd, fmt.Errorf("this pawl has no backend for a URL that begins with %q; it knows %s", scheme+":", strings.Join(backends, " ")))
 }

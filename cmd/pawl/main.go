@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -72,14 +73,38 @@ The locks are where --url says, else the variable PAWL_URL, else in $XDG_STATE_H
 	root.SuggestionsMinimumDistance = 2
 	root.SetOut(v.out)
 	root.SetErr(v.err)
-	root.SetFlagErrorFunc(usage)
-	where := &location{}
+	root.SetFlagErrorFunc(flagError)
+	where := &location{v: v}
 	root.PersistentFlags().StringVar(&where.url, "url", "", "where the locks are, as `URL` (default $PAWL_URL, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newVersion(v))
+	root.PersistentPreRun = func(*cobra.Command, []string) { where.warn() }
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" {
+			shells(c)
+		}
+	}
+	root.Flags().Bool("version", false, "show the version of pawl, and the backends in it") // without cobra's -v
+	root.Version = version()
+	root.SetVersionTemplate(versionText())
 	return root
+}
+
+// shells refuses a shell that cobra has no completion for: it would print its help, and eval would run that.
+func shells(completion *cobra.Command) {
+	var known []string
+	for _, c := range completion.Commands() {
+		known = append(known, c.Name())
+	}
+	completion.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage(cmd, fmt.Errorf("which shell? %s", strings.Join(known, ", ")))
+		}
+		return usage(cmd, fmt.Errorf("there is no completion for %q; there is for %s", args[0], strings.Join(known, ", ")))
+	}
+	completion.RunE = func(*cobra.Command, []string) error { return nil } // Args refuses all
 }
 
 // helpCommand is cobra's, but a topic that there is not is an error.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -19,15 +18,17 @@ type runFlags struct {
 	noWait       bool
 	wait         seconds
 	shared       bool
-	limit        int
-	permits      int
+	limit        number
+	permits      number
 	ttl          seconds
 	atLeast      seconds
 	lockDelay    seconds
 	grace        seconds
 	labels       labels
-	conflictCode int
+	conflictCode number
 	shell        string
+	hideURL      bool
+	quiet        bool
 	verbose      bool
 }
 
@@ -45,7 +46,7 @@ holder before. Send it along with what you write, and let the other side refuse 
 ` + exitCodes,
 		Example: `  pawl run nightly -- ./report.sh               wait for it
   pawl run -n nightly -- ./report.sh            give up at once if it is held: exit code 75
-  pawl run -n -E 0 nightly -- ./report.sh       the same, and it is no failure
+  pawl run -n -q -E 0 nightly -- ./report.sh    the same, in silence, and it is no failure: for cron
   pawl run -w 1m30s nightly -- ./report.sh      give up after that long; -w 90 is the same
   pawl run -c 'date >> log; ./report' nightly   a line for the shell
   pawl run -s catalog -- ./read.sh              beside other readers, never beside a writer
@@ -65,15 +66,17 @@ holder before. Send it along with what you write, and let the other side refuse 
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "give up at once if the lock is held, and after 3 s if the backend does not answer")
 	flags.VarP(&f.wait, "wait", "w", "give up after that long, the opening included; 0 is --no-wait (default: wait for ever)")
 	flags.BoolVarP(&f.shared, "shared", "s", false, "as a reader, beside other readers")
-	flags.IntVar(&f.limit, "limit", 0, "as one of a semaphore of `N` permits")
-	flags.IntVarP(&f.permits, "permits", "k", 1, "with --limit: take `K` permits")
+	flags.Var(&f.limit, "limit", "as one of a semaphore of `N` permits")
+	flags.VarP(&f.permits, "permits", "k", "with --limit: take `K` permits")
 	flags.Var(&f.ttl, "ttl", "how long the lock outlives a pawl that was killed")
 	flags.Var(&f.atLeast, "at-least", "keep it held that long once COMMAND was started, even if it takes less")
 	flags.Var(&f.lockDelay, "lock-delay", "keep it closed that long after it expired unreleased")
 	flags.Var(&f.grace, "grace", "when the lock is lost, how long between SIGTERM and SIGKILL, at most")
 	flags.Var(&f.labels, "label", "show this with the lock; may be repeated")
-	flags.IntVarP(&f.conflictCode, "conflict-exit-code", "E", exitHeld, "the exit code when the lock is not acquired")
+	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "the exit code when the lock is not acquired")
 	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+", instead of COMMAND")
+	flags.BoolVar(&f.hideURL, "hide-url", false, "take "+urlVariable+" out of COMMAND's environment")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing if the lock is not acquired, which the exit code tells")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error whom it waits for")
 	for _, name := range []string{"wait", "limit", "permits", "ttl", "at-least", "lock-delay", "grace", "label", "conflict-exit-code", "shell"} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
@@ -124,6 +127,8 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 		problem = fmt.Sprintf("--limit is %d; allowed: 1 to %d", f.limit, driver.All-1)
 	case given("limit") && (f.permits < 1 || f.permits > f.limit):
 		problem = fmt.Sprintf("-k is %d; allowed: 1 to --limit, which is %d", f.permits, f.limit)
+	case f.quiet && f.verbose:
+		problem = "-q and -v contradict each other"
 	case f.conflictCode < 0 || f.conflictCode > 255:
 		problem = fmt.Sprintf("-E is %d; allowed: 0 to 255", f.conflictCode)
 	}
@@ -167,6 +172,9 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 		open:    func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v)) },
 		acquire: f.acquire(args[0], cmd.Flags().Changed("grace")),
 	}
+	if f.hideURL {
+		j.hidden = []string{urlVariable}
+	}
 	if f.noWait {
 		j.try, j.patience = true, tryPatience
 	} else if f.wait > 0 {
@@ -174,34 +182,42 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 	}
 	err = j.run()
 	if e, ok := errors.AsType[*exit](err); ok && errors.Is(err, errNotAcquired) {
-		e.code = f.conflictCode
+		e.code = int(f.conflictCode)
+		if f.quiet {
+			e.err = nil
+		}
 	}
 	return err
 }
 
 // options are the client's.
 func (f *runFlags) options(v *voice) *pawl.Options {
-	o := &pawl.Options{TTL: time.Duration(f.ttl), Labels: f.labels}
-	if f.verbose {
-		waited := false
-		o.Observer = &pawl.Observer{
-			Waiting: func(e pawl.WaitingEvent) {
-				waited = true
+	waited := false
+	own := parentsFence()
+	o := &pawl.Observer{
+		Waiting: func(e pawl.WaitingEvent) {
+			if f.verbose {
 				v.say("waiting: %s", bare(e.Held))
-			},
-			Acquired: func(e pawl.AcquiredEvent) {
-				if waited {
-					v.say("acquired %q after %v (fence %d)", e.Name, brief(e.Waited), e.Lease.Fence())
-				}
-			},
-			Trouble: func(e pawl.TroubleEvent) {
-				if e.Op == "acquire" { // later on there is a child to look after, and a terminal may be slow
-					v.say("%s", bare(e.Err))
-				}
-			},
+			}
+			if !waited && own.holds(e) {
+				v.warn("%q is held by the pawl that runs this command (fence %d): it waits for its own parent, which waits for it", e.Name, own.fence)
+			}
+			waited = true
+		},
+	}
+	if f.verbose {
+		o.Acquired = func(e pawl.AcquiredEvent) {
+			if waited {
+				v.say("acquired %q after %v (fence %d)", e.Name, brief(e.Waited), e.Lease.Fence())
+			}
+		}
+		o.Trouble = func(e pawl.TroubleEvent) {
+			if e.Op == "acquire" { // later on there is a child to look after, and a terminal may be slow
+				v.say("%s", bare(e.Err))
+			}
 		}
 	}
-	return o
+	return &pawl.Options{TTL: time.Duration(f.ttl), Labels: f.labels, Observer: o}
 }
 
 // acquire claims the lock of the kind that the flags say.
@@ -222,24 +238,13 @@ func (f *runFlags) acquire(name string, graceGiven bool) func(context.Context, *
 		case f.shared:
 			return c.RWMutex(name, options...).RLock(ctx)
 		case f.limit > 0 && f.noWait:
-			return c.Semaphore(name, f.limit, options...).TryAcquire(ctx, f.permits)
+			return c.Semaphore(name, int(f.limit), options...).TryAcquire(ctx, int(f.permits))
 		case f.limit > 0:
-			return c.Semaphore(name, f.limit, options...).Acquire(ctx, f.permits)
+			return c.Semaphore(name, int(f.limit), options...).Acquire(ctx, int(f.permits))
 		case f.noWait:
 			return c.Mutex(name, options...).TryLock(ctx)
 		default:
 			return c.Mutex(name, options...).Lock(ctx)
 		}
 	}
-}
-
-// environment is the child's: ours, and which lock it runs under.
-func environment(l *pawl.Lease) []string {
-	env := make([]string, 0, len(os.Environ())+2)
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "PAWL_NAME=") && !strings.HasPrefix(kv, "PAWL_FENCE=") {
-			env = append(env, kv)
-		}
-	}
-	return append(env, "PAWL_NAME="+l.Name(), fmt.Sprintf("PAWL_FENCE=%d", l.Fence()))
 }

@@ -92,24 +92,35 @@ func TestSignalsArePassedOn(t *testing.T) {
 	p.wantCode(exitLost)
 }
 
-// As KillMode=mixed of systemd sends it, to pawl only.
+// Whether it is for pawl only, as with KillMode=mixed of systemd, or for the group that pawl is in, as a shell or
+// timeout(1) sends it.
 func TestASignalReachesTheCommandOnce(t *testing.T) {
-	b := newLab(t)
-	p := b.start("run", "x", "--", "sh", "-c", `
-		for s in INT TERM HUP QUIT; do trap "echo $s >> heard" $s; done
-		trap "echo USR1 >> heard; exit 3" USR1
-		echo ready > ready
-		while :; do sleep 0.01; done`)
-	b.awaitFile("ready")
-	heard := ""
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
-		b.signal(p, s)
-		heard = strings.TrimSpace(heard + "\n" + strings.TrimPrefix(unix.SignalName(s), "SIG"))
-		eventually(t, "heard "+s.String(), func() bool { return len(b.read("heard")) >= len(heard) })
-	}
-	p.wantCode(3)
-	if got := b.read("heard"); got != heard {
-		t.Errorf("it heard %q", got)
+	t.Parallel()
+	for name, send := range map[string]func(pid int, s syscall.Signal) error{
+		"ToPawl":     syscall.Kill,
+		"ToItsGroup": func(pid int, s syscall.Signal) error { return syscall.Kill(-pid, s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newLab(t)
+			p := b.startAs("setsid", "pawl", "run", "x", "--", "sh", "-c", `
+				for s in INT TERM HUP QUIT; do trap "echo $s >> heard" $s; done
+				trap "echo USR1 >> heard; exit 3" USR1
+				echo ready > ready
+				while :; do sleep 0.01; done`)
+			b.awaitFile("ready")
+			heard := ""
+			for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
+				if err := send(p.Process.Pid, s); err != nil {
+					t.Fatal(err)
+				}
+				heard = strings.TrimSpace(heard + "\n" + strings.TrimPrefix(unix.SignalName(s), "SIG"))
+				eventually(t, "heard "+s.String(), func() bool { return len(b.read("heard")) >= len(heard) })
+			}
+			p.wantCode(3)
+			if got := b.read("heard"); got != heard {
+				t.Errorf("it heard %q", got)
+			}
+		})
 	}
 }
 

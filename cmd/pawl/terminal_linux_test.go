@@ -345,3 +345,16 @@ func TestTerminalBreakAsks(t *testing.T) {
 	s.await("\ncode 0\r\n")
 	p.wantCode(exitLost)
 }
+
+// A password in --url is there for all who can list processes.
+func TestTerminalIsWarnedOfAPasswordInAFlag(t *testing.T) {
+	s := newLab(t).shell()
+	s.line("pawl --url redis://me:se''cret@127.0.0.1:1 ls; echo code $?")
+	if got := s.await(`(?s)\n.*code 69`); !strings.Contains(got, "pawl: warning: --url shows its password to all who can list the processes of this host; PAWL_URL does not") || strings.Contains(got, "secret") {
+		t.Errorf("the terminal shows %q", got)
+	}
+	s.line("PAWL_URL=redis://me:secret@127.0.0.1:1 pawl ls; pawl --url redis://me@127.0.0.1:1 ls; echo code $?")
+	if got := s.await(`(?s)\n.*code 69`); strings.Contains(got, "warning") {
+		t.Errorf("the terminal shows %q", got)
+	}
+}

@@ -18,11 +18,15 @@ func newVersion(v *voice) *cobra.Command {
 		Args:                  none,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(v.out, "pawl %s\n%s %s/%s\nbackends: %s\n",
-				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backends, " "))
+			_, err := fmt.Fprint(v.out, versionText())
 			return err
 		},
 	}
+}
+
+func versionText() string {
+	return fmt.Sprintf("pawl %s\n%s %s/%s\nbackends: %s\n",
+		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backends, " "))
 }
 
 // version is the module's, with the commit where it was built from a clone.

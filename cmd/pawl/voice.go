@@ -19,7 +19,8 @@ import (
 // coloured, and never asks a question unless standard input is a terminal.
 //
 // pawl is silent when all is well. `pawl run` speaks only when the command did not run, or was stopped, or ran
-// without the lock being sure until its end ("pawl: warning: "); with -v also while it waits.
+// without the lock being sure until its end ("pawl: warning: "); with -v also while it waits, with -q not if others
+// have the lock.
 //
 // Names, labels and hosts were written by others. Wherever they are printed, what could move a cursor, hide
 // text or forge a line is escaped.
@@ -41,8 +42,15 @@ func (v *voice) warn(format string, args ...any) { v.say("warning: "+format, arg
 // sayError says an error of the library, or of ours.
 func (v *voice) sayError(err error) { v.say("%s", bare(err)) }
 
-// bare is an error without the "pawl: " that those of the library begin with.
-func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
+// bare is an error without the "pawl: " that those of the library begin with, in one line: several errors that were
+// joined have one each.
+func bare(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "pawl: ")
+	}
+	return strings.Join(lines, "; ")
+}
 
 // plain is a name or another's word inside a table or a sentence: as it is, or quoted where it could be
 // taken for something else.

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl"
+)
+
+// What a backend says may have several lines: they stay lines, and nothing in them moves the cursor.
+func TestFindingsOfSeveralLinesAreShownAsSuch(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := printFindings(&out, []pawl.Finding{{Severity: "error", Subject: "file", Detail: "quick_check says:\n  page 3\x1b[2J\npage 4\n", Advice: "stop\nall"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `error    file: quick_check says:
+         page 3\x1b[2J
+         page 4
+         stop
+         all
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", &out, want)
+	}
+}
+
+func TestSeveralErrorsAreSaidInOneLine(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	v := &voice{err: &out}
+	v.sayError(joined{"pawl: one\npawl: two\n"})
+	if got := out.String(); got != "pawl: one; two\n" || strings.Contains(got, `\n`) {
+		t.Errorf("it says %q", got)
+	}
+}
+
+type joined struct{ text string }
+
+func (j joined) Error() string { return j.text }
