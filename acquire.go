@@ -226,12 +226,12 @@ var errTooLate = errors.New("the answer took longer than the lease lasts")
 func (a *attempts) ask(sent reading) (driver.Grant, error) {
 	cl := a.claim
 	ctx := a.c.attempt(a.ctx, cl.TTL, sent.mono)
-	if cl.Force && !cl.stray.IsZero() {
-		ctx.deadline = cl.stray
+	if cl.Force && cl.stray > 0 {
+		ctx.deadline = a.c.born.Add(cl.stray)
 	}
 	defer ctx.cancel()
 	before := cl.stray
-	cl.stray, a.asking = later(before, ctx.deadline), true
+	cl.stray, a.asking = max(before, ctx.deadline.Sub(a.c.born)), true
 	grant, err := a.c.driver.Acquire(ctx, cl.Claim)
 	a.asking = false
 	if answered(err) {
@@ -332,7 +332,7 @@ func (a *attempts) wait() (*tenure, reading, error) {
 	inbox := c.inboxes.of(cl.Token)
 	pause, last := a.pause(), false
 	if cl.Force && a.fails > 0 {
-		left := time.Until(cl.stray)
+		left := time.Until(c.born.Add(cl.stray))
 		pause, last = min(pause, left), left <= pause
 	}
 	timer := time.NewTimer(pause)

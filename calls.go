@@ -9,7 +9,7 @@ import (
 // calls counts those of a kind that are under way, for Close and Shutdown to wait for. It is a sync.WaitGroup that can be
 // shut: after that nobody enters, so the waiting comes to an end.
 type calls struct {
-	n    atomic.Int64 // how many are in; from shut on, that much less
+	n                 atomic.Int64 // how many are in; from shut on, that much less
 	shutting, emptied sync.Once
 
 	idle chan struct{} // closed when it is shut and the last one has left

@@ -21,6 +21,7 @@ type Client struct {
 	settings settings
 	observer *Observer
 	now      func() reading
+	born     time.Time // what claim.stray is counted from
 
 	queues   *localqueue.Queues[*claim]
 	inboxes  *allInboxes
@@ -60,7 +61,7 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 
 func start(d driver.Driver, s settings, clock func() reading) *Client {
 	c := &Client{
-		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock,
+		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock, born: time.Now(),
 		queues: newQueues(s.LocalBatch), inboxes: newInboxes(),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}),

@@ -31,9 +31,9 @@ type claim struct {
 	atLeast time.Duration
 	maxHold time.Duration
 
-	// The latest end of those attempts that were not answered, also when a later one was granted. Nobody writes it any
-	// more once there is a lease.
-	stray time.Time
+	// The latest end of those attempts that were not answered, also when a later one was
+	// granted, since Client.born; 0 if all were. Nobody writes it once there is a lease.
+	stray time.Duration
 
 	mail   mail   // protected by the inbox
 	passed *Lease // the lease that was passed to it in the local queue

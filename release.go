@@ -100,7 +100,7 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 
 	answered := false
 	defer func() { // also when the driver panics
-		if !answered || !t.claim.stray.IsZero() {
+		if !answered || t.claim.stray > 0 {
 			c.returner.giveBackLater(t, time.Now(), answered)
 		}
 	}()

@@ -42,8 +42,8 @@ type renewal struct {
 	at     time.Time     // when it is due
 	slack  time.Duration // how much earlier it may go along with others
 	index  int32         // in the heap, from 1; 0 if it is not in it
-	fails  int32
 	health keepalive.Health
+	fails  uint8
 	asking bool          // a renewal is under way, or stands in line for a slot
 	sent   bool          // it is under way: release waits for it
 	check  bool          // ask, whether or not that makes the lease longer
@@ -401,7 +401,7 @@ func (r *renewer) answered(t *tenure, f *keepalive.Flight, failed int, sent, now
 	t.due.answered()
 	if t.due.index > 0 { // else it was released, or lost, while the answer was under way
 		in := renewIn(t.claim.TTL, left)
-		t.due.fails++
+		t.due.fails = min(t.due.fails+1, 200)
 		if err != nil {
 			in = min(retryIn(int(t.due.fails), t.claim.TTL), left)
 			t.due.check = true // whatever it was sent for has not been done

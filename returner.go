@@ -42,24 +42,25 @@ func (c *Client) undo(cl *claim) {
 	now := time.Now()
 	c.returner.add(&keepalive.Return{
 		Lease: driver.Lease{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
-		Again: cl.again(), Until: later(now, cl.stray).Add(ttl),
+		Again: c.again(cl), Until: c.ends(cl, now).Add(ttl),
 	}, now)
 }
 
-// again is when a claim has to be released once more: when none of its attempts can take
-// effect any more, on any node of the backend. It is zero if all were answered.
-func (cl *claim) again() time.Time {
-	if cl.stray.IsZero() {
+// again is when a claim has to be released once more: when none of its attempts can take effect
+// any more, on any node of the backend. It is zero if all were answered.
+func (c *Client) again(cl *claim) time.Time {
+	if cl.stray == 0 {
 		return time.Time{}
 	}
-	return cl.stray.Add(driver.MaxLead)
+	return c.born.Add(cl.stray + driver.MaxLead)
 }
 
-func later(t, u time.Time) time.Time {
-	if u.After(t) {
-		return u
+// ends is when the last attempt of a claim can take effect: now, or later.
+func (c *Client) ends(cl *claim, now time.Time) time.Time {
+	if end := c.born.Add(cl.stray); end.After(now) {
+		return end
 	}
-	return t
+	return now
 }
 
 // giveBack is undo for a tenure.
@@ -82,7 +83,8 @@ func (r *returner) giveBackLater(t *tenure, now time.Time, answered bool) {
 
 func (t *tenure) toReturn(now time.Time) *keepalive.Return {
 	return &keepalive.Return{
-		Lease: t.last(), TTL: t.claim.TTL, Again: t.claim.again(), Until: later(now, t.claim.stray).Add(t.claim.TTL),
+		Lease: t.last(), TTL: t.claim.TTL,
+		Again: t.c.again(t.claim), Until: t.c.ends(t.claim, now).Add(t.claim.TTL),
 	}
 }
 

@@ -28,7 +28,7 @@ type renewal[T any] struct {
 
 // Health is what Lanes know of one lease. The zero value is that of one that was answered.
 type Health struct {
-	group int32 // the largest batch that it goes in; 0 is Batch
+	group int16 // the largest batch that it goes in; 0 is Batch
 	alone bool  // it failed in a batch of its own
 }
 
@@ -206,7 +206,7 @@ func (l *Lanes[T]) Failed(f *Flight, n, split int, h Health) Health {
 	case n == 1:
 		return Health{group: 1, alone: f.n == 1}
 	}
-	return Health{group: int32((n + 7) / 8)}
+	return Health{group: int16((n + 7) / 8)}
 }
 
 // Rest takes out all that stand in line.
