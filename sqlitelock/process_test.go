@@ -22,11 +22,19 @@ const (
 	childDeaf = "PAWL_SQLITE_TEST_DEAF" // set: without a doorbell
 )
 
+// asChild changes how children are started.
+var asChild = func(*exec.Cmd) {}
+
 func spawn(tb testing.TB, verb, path string) (*exec.Cmd, *bufio.Scanner) {
 	tb.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVerb+"="+verb, childFile+"="+path)
 	cmd.Stderr = os.Stderr
+	asChild(cmd)
+	in, err := cmd.StdinPipe() // open until the test ends
+	if err == nil {
+		tb.Cleanup(func() { _ = in.Close() })
+	}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -39,8 +47,12 @@ func spawn(tb testing.TB, verb, path string) (*exec.Cmd, *bufio.Scanner) {
 }
 
 func child(verb string) {
-	if verb == "crowd" {
+	switch verb {
+	case "crowd":
 		childCrowds(os.Getenv(childFile))
+		return
+	case "opens":
+		childOpens(os.Getenv(childFile))
 		return
 	}
 	d, err := Open(ctx, os.Getenv(childFile), nil)
@@ -66,6 +78,8 @@ func child(verb string) {
 		childWaits(d)
 	case "hammer":
 		childHammers(d)
+	case "stays":
+		childStays(d)
 	case "pingpong":
 		childPingPong(d, heard)
 	}

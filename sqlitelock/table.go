@@ -53,7 +53,7 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	if err := t.connect(ctx); err != nil {
 		err = errors.Join(err, t.disconnect())
 		t.leave()
-		if cannot := code(err); cannot == sqlite3.SQLITE_CANTOPEN || cannot == sqlite3.SQLITE_READONLY {
+		if cannotWrite(err) {
 			if folder := writable(filepath.Dir(real)); folder != nil { // then this says it more clearly
 				return nil, fileError(real, "its folder has to be writable, for SQLite's -wal and -shm: look at owner, mode and mount", folder)
 			}
@@ -63,22 +63,49 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	return t, nil
 }
 
-// connect opens both connections. The first that opens the file after a crash recovers it, and keeps the
-// others busy for that long.
+// settling is how long the companions may take to get their owner and mode.
+const settling = time.Second
+
+// connect opens both connections. SQLite makes the companions with the mode that the umask leaves, and gives them
+// the file's a moment later. A process of another user that opens them in between cannot, or gets companions that
+// it can only read, and keeps them for as long as it has any connection. So it has none while it waits.
 func (t *table) connect(ctx context.Context) error {
-	return t.retry(ctx, func() (err error) {
-		if err = t.disconnect(); err != nil { // what a busy attempt left
+	for began, n := time.Now(), 0; ; n++ {
+		err := t.retry(ctx, t.connectOnce)
+		if !cannotWrite(err) || time.Since(began) > settling || writable(filepath.Dir(t.path)) != nil {
 			return err
 		}
-		if t.writer, err = openWriter(t.path); err != nil {
+		if err := t.disconnect(); err != nil {
 			return err
 		}
-		if t.reader, err = openReader(t.path); err != nil {
+		if t.pause(ctx, atOnce+n) != nil {
 			return err
 		}
-		t.files, err = identify(t.path)
+	}
+}
+
+func cannotWrite(err error) bool {
+	c := code(err)
+	return c == sqlite3.SQLITE_CANTOPEN || c == sqlite3.SQLITE_READONLY
+}
+
+// connectOnce makes one attempt, and finds out that the writer can write. The first that opens the file after a crash
+// recovers it, and keeps the others busy for that long.
+func (t *table) connectOnce() (err error) {
+	if err = t.disconnect(); err != nil { // what a busy attempt left
 		return err
-	})
+	}
+	if t.writer, err = openWriter(t.path); err != nil {
+		return err
+	}
+	if err = t.writer.transaction(func() error { return nil }); err != nil {
+		return err
+	}
+	if t.reader, err = openReader(t.path); err != nil {
+		return err
+	}
+	t.files, err = identify(t.path)
+	return err
 }
 
 // start begins to look for signals, and hands them to deliver.

@@ -1,0 +1,115 @@
+//go:build unix
+
+package sqlitelock
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// childOpens says when it opens the file, and then whether it can lock in it.
+func childOpens(path string) {
+	fmt.Println("opening")
+	d, err := Open(ctx, path, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = d.Acquire(ctx, mutex("job"))
+	fmt.Println(err)
+	if err := d.Close(); err != nil {
+		panic(err)
+	}
+}
+
+// childStays keeps the file open until its standard input ends.
+func childStays(d driver.Driver) {
+	fmt.Println("open")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = d.Close()
+}
+
+// unprivileged makes children run as a user whom modes bind, in a folder of that user.
+func unprivileged(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	if os.Getuid() != 0 {
+		return folder
+	}
+	const nobody = 65534
+	binary := filepath.Join(folder, "test")
+	b, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(binary, b, 0o755)
+	}
+	for dir := folder; err == nil && dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err == nil {
+		err = os.Chown(folder, nobody, nobody)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	asChild = func(cmd *exec.Cmd) {
+		cmd.Path = binary
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	t.Cleanup(func() { asChild = func(*exec.Cmd) {} })
+	return folder
+}
+
+// SQLite makes the companions with the mode that the umask leaves, and gives them the file's a moment later. Who
+// opens the file in between must not be left with companions that it can only read, for as long as it lives.
+func TestWhoOpensTheFileWhileItsCompanionsAreMadeCanLock(t *testing.T) {
+	for _, which := range []string{"-shm", "-wal"} {
+		for mode, what := range map[os.FileMode]string{0o440: "read", 0o000: "open"} {
+			t.Run(what+which, func(t *testing.T) {
+				path := filepath.Join(unprivileged(t), "locks.db")
+				_, stays := spawn(t, "stays", path)
+				if !stays.Scan() {
+					t.Fatal("the first user cannot open the file")
+				}
+				if err := os.Chmod(path+which, mode); err != nil {
+					t.Fatal(err)
+				}
+				_, opens := spawn(t, "opens", path)
+				opens.Scan()
+				time.Sleep(200 * time.Millisecond) // it is at it
+				if err := os.Chmod(path+which, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if opens.Scan(); opens.Text() != "<nil>" {
+					t.Errorf("the second user is answered: %s", opens.Text())
+				}
+			})
+		}
+	}
+}
+
+func TestAFileWhoseCompanionsStayReadOnlyIsRefusedWithinSeconds(t *testing.T) {
+	path := filepath.Join(unprivileged(t), "locks.db")
+	_, stays := spawn(t, "stays", path)
+	stays.Scan()
+	if err := os.Chmod(path+"-shm", 0o440); err != nil {
+		t.Fatal(err)
+	}
+	_, opens := spawn(t, "opens", path)
+	opens.Scan()
+	began := time.Now()
+	if opens.Scan(); opens.Text() == "<nil>" {
+		t.Error("it was opened")
+	}
+	t.Log(opens.Text())
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
