@@ -1,10 +1,15 @@
 package quorumlock
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -116,4 +121,39 @@ func BenchmarkCycle(b *testing.B) {
 			}
 		})
 	}
+}
+
+// slow is a node whose releases take a while.
+type slow struct {
+	*locktable.Driver
+	releases atomic.Int64
+}
+
+func (s *slow) Release(ctx context.Context, l driver.Lease) error {
+	s.releases.Add(1)
+	time.Sleep(10 * time.Millisecond)
+	return s.Driver.Release(ctx, l)
+}
+
+// What is owed anew while it is told may be behind what is told: a late answer brought it up.
+func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := &slow{Driver: memlock.New(nil)}
+		d, err := New([]driver.Driver{node}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := driver.Lease{Name: "x", Token: driver.NewToken()}
+		k := dueAt{0, l.Token, l.Name}
+		d.owed.owes(k, l, time.Second)
+		time.Sleep(5 * time.Millisecond)
+		d.owed.owes(k, l, time.Second)
+		time.Sleep(time.Second)
+		if n := node.releases.Load(); n != 2 {
+			t.Errorf("%d releases, want 2", n)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

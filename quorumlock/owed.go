@@ -62,6 +62,7 @@ type debt struct {
 	tries int
 	index int           // in the line of its node, from 1; 0 if it is not there
 	told  chan struct{} // there while it is told; closed when that ends
+	again bool          // it came to be owed anew meanwhile, maybe by what arrives behind that
 }
 
 const (
@@ -211,7 +212,13 @@ func backoff(n int) time.Duration {
 	return 10*time.Millisecond<<min(n, 7) + jitter(10*time.Millisecond)
 }
 
+// enline has it told at its time. What is being told comes back by itself. The caller holds the
+// mutex.
 func (o *owed) enline(b *debt) {
+	if b.told != nil {
+		b.again = true
+		return
+	}
 	line := &o.nodes[b.node].line
 	if b.index == 0 {
 		heap.Push(line, b)
@@ -222,7 +229,7 @@ func (o *owed) enline(b *debt) {
 
 // unline ends the owing. The caller holds the mutex.
 func (o *owed) unline(b *debt) {
-	b.owing = false
+	b.owing, b.again = false, false
 	if b.index > 0 {
 		heap.Remove(&o.nodes[b.node].line, b.index-1)
 	}
@@ -295,9 +302,13 @@ func (o *owed) tell(b *debt, l driver.Lease, ttl time.Duration) {
 	}
 	close(b.told)
 	b.told = nil
-	if b.owing {
+	switch {
+	case b.owing && b.again:
+		b.again = false
+		o.enline(b)
+	case b.owing:
 		o.plan(b, err)
-	} else {
+	default:
 		o.tidy(b)
 	}
 	o.pump(b.node)
