@@ -14,7 +14,8 @@
 //
 // # What it promises
 //
-// With N nodes and M = N/2+1, as long as no more than N-M of them have failed in any way:
+// With N nodes and M = N/2+1, as long as no more than N-M of them have failed in any way (one
+// that has not got a lease counts for that lease, until it is repaired):
 //
 //   - One holder: two claims that exclude each other are never both granted. Each has M nodes, so they
 //     have one in common, and that one grants only one of them.
@@ -55,9 +56,9 @@
 // Who asks again is told the fence that was shown, because a majority of the nodes still has
 // exactly this number. There is one case in which that cannot be seen: a node has granted the
 // claim with a higher number, for its clock is ahead and its answer came too late to be agreed
-// on, and now a node of the majority does not answer. Two that answer could be what is left of
-// either number. Then the higher one is agreed on. It is above what was shown, never below, and
-// nobody else's, so the holder may go on with it.
+// on, or it was repaired, and now a node of the majority does not answer. Two that answer could
+// be what is left of either number. Then the higher one is agreed on. It is above what was
+// shown, never below, and nobody else's, so the holder may go on with it.
 //
 // Within one client the nodes are made to agree by one at a time for each claim, whether it was
 // a signal or an attempt that began it. Else two that have heard different nodes could agree on
@@ -69,32 +70,51 @@
 //
 // # Nodes that lose their data
 //
-// A node that comes back empty has forgotten its votes, and would vote again: two may hold the
-// name. It must stay away for the longest TTL in use, and until its clock has passed the
-// highest fence of the others, that is for MaxLead and the difference of their clocks. Then it
-// breaks neither promise. If it comes back at once, two may hold; fences still rise, if all
-// clocks agree and it was away for MaxLead. A node that writes to disk before it answers (Redis
-// with appendfsync always, PostgreSQL) need not stay away.
+// A node that comes back empty has forgotten its votes, and for how long names are closed or kept,
+// and would vote again: two may hold the name. It must stay away for the longest of all TTLs,
+// lock-delays, at-least times and delays of a break that are in use; and until its clock has passed
+// the highest fence of the others, that is for MaxLead and the difference of their clocks. Then it
+// breaks neither promise. If it comes back at once, two may hold; fences still rise, if all clocks
+// agree and it was away for MaxLead. A node that writes to disk before it answers (Redis with
+// appendfsync always, PostgreSQL) need not stay away.
 //
-// docs/models has this argument as a model that is checked by machine, and what goes wrong
-// without the write-back, without the delay and without the clock.
+// # Votes that are lost
+//
+// A node that is silent keeps its votes, and does no harm. A node that forgets one gives it to the
+// next: because its clock was set forward, somebody deleted a key or emptied it, or it came back
+// too early. So does one that a grant has never reached. Of the nodes that a lease has, it can lose
+// so many that a majority is left; with the next, another claim has a majority, too, before the
+// holder hears that it has none. Fences rise all the same.
+//
+// So a lease is repaired: when a majority has renewed it, the nodes that have not got it are
+// asked for it again (repair.go). It is safe from the loss of N-M votes when all nodes have it,
+// and again when its next renewal has gone through, a third of its TTL later; or when those who
+// have a vote too many there have given it back. A node on which others wait in front of it
+// gives it the vote when it is its turn, and a lease without a renewal (an at-least time after
+// its release) is not repaired. Not safe is a lease that exactly M nodes have, and the moment
+// in which a renewal has been answered by the node that then forgets it, and by one other only.
+//
+// docs/models has these arguments as models that are checked by machine, and what goes wrong
+// without each part of them.
 //
 // # How long a lease lasts
 //
 // Grant.TTL is what M nodes keep: the shortest of the M longest. Nothing is subtracted for
 // drift: the client counts its term from the sending of the claim and leaves a margin of a
 // tenth, which is there because two clocks never run at the same speed. One node's clock
-// decides no more than one vote, so a minority of clocks that are wrong, or jump, does no harm.
+// decides no more than one vote. What a clock shows does not matter; one that jumps forward
+// loses the votes of its node, see above.
 //
 // # How fair it is
 //
-// Each node has a queue of its own, in which a claim stands as if it had come when its client asked, by that
-// client's clock: so all queues have one order, though claims come to the nodes in different ones. Claims that
-// come to a free name at once may split the vote, and so do clocks that are further off than half of
-// [driver.MaxLead]; then the one whose client asked first gets it (split.go). A turn costs the same, however
-// many wait. Everybody gets it in the end: a claim is overtaken only by those that stand before it in some
-// queue, and once for each older claim to which it gives way. A client that dies while it holds a vote costs
-// the others its WaitTTL, or its TTL if it had been granted. Tries that come at once may all fail. An even
+// Each node has a queue of its own, in which a claim stands as if it had come when its client
+// asked, by that client's clock: so all queues have one order, though claims come to the nodes
+// in different ones. Claims that come to a free name at once may split the vote, and so do
+// clocks that are further off than half of [driver.MaxLead]; then the one whose client asked
+// first gets it (split.go). A turn costs the same, however many wait. Everybody gets it in the
+// end: a claim is overtaken only by those that stand before it in some queue, and once for each
+// older claim to which it gives way. A client that dies while it holds a vote costs the others
+// its WaitTTL, or its TTL if it had been granted. Tries that come at once may all fail. An even
 // number of nodes splits more often than an odd one.
 //
 // # Takeovers
@@ -129,10 +149,8 @@
 // it can arrive there any more. What is owed to nodes in this way is one list for the driver,
 // of 65 536 claims at most: beyond that, what a node may hold for nobody ends with its TTL.
 //
-// A minority node that has missed a grant is not repaired: Renew never creates a lease. A
-// waiter's place there becomes a vote when the name is passed on, and that is all. So a lease
-// that is held while the nodes are restarted without their data, one after the other, is lost
-// with the second of them, as its holder is told.
+// A waiter's place on a node that has missed the grant becomes a vote when the name is passed on
+// there. Beside that, nothing is sent for a lease but its renewals, unless it has to be repaired.
 //
 // Owners carry a tag on the nodes, in front of the client's id, that makes a claim known on all
 // of them: whoever looks at a node directly sees it.

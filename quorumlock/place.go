@@ -25,6 +25,9 @@ type place struct {
 	waited  bool        // it has
 	patient bool        // it runs for those of the last few, not for a majority
 	said    uint64      // the fence that was said to be granted
+	firm    [10]byte    // who else had a majority when we had a vote, at the last look
+	since   time.Time   // when it was first seen
+	looks   int         // since then
 }
 
 // A standing is what one node said of a claim since it was sent last, and the last signal of a
@@ -206,6 +209,18 @@ func (p *place) ticket(i int, now uint64) uint64 {
 		return now
 	}
 	return p.tag.ticket
+}
+
+// looked notes who else has a majority, and returns for how long, and how often, that has been
+// seen.
+func (p *place) looked(firm [10]byte) (since time.Duration, is bool, nth int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if firm != p.firm {
+		p.firm, p.since, p.looks = firm, time.Now(), 0
+	}
+	p.looks++
+	return time.Since(p.since), firm != [10]byte{}, p.looks - 1
 }
 
 // told notes what a node answered. Answers of one token from one node come in order.

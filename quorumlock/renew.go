@@ -8,9 +8,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver. Each node gets the whole batch, and each lease is counted by itself: nil if a
-// majority of all nodes has renewed it, ErrNotHeld if so many do not have it that no majority can, and otherwise
-// the trouble with those that decide.
+// Renew implements driver.Driver. Each node gets the whole batch, and each lease is counted by
+// itself: nil if a majority of all nodes has renewed it, ErrNotHeld if so many do not have it
+// that no majority can, and otherwise the trouble with those that decide. Nodes that have not
+// got a lease which goes on are asked for it, see repair.go.
 func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
 	for _, l := range leases {
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
@@ -25,6 +26,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 		return nil, nil
 	}
 	leases = slices.Clone(leases) // a node that is slow reads it when the caller has gone on
+	r := &renewal{d: d, leases: leases, early: map[int][]error{}}
 	polled := poll(ctx, d, ballot[[]error]{
 		nodes: d.everyone(),
 		send: func(ctx context.Context, i int) ([]error, error) {
@@ -42,6 +44,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 			}
 			return true
 		},
+		after: r.answered,
 	})
 	answers := make([]error, len(leases))
 	for k, l := range leases {
@@ -57,6 +60,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 			answers[k] = trouble(ctx, d, "renew", l.Name, votes)
 		}
 	}
+	r.decide(answers)
 	return answers, nil
 }
 

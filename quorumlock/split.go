@@ -3,6 +3,7 @@ package quorumlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -36,32 +37,48 @@ func (d *Driver) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixM
 
 // A standoff is how the holders of a name stand, seen on all nodes that answered.
 type standoff struct {
-	firm  bool  // somebody else has a majority
-	yield []int // where somebody older waits behind us
+	firm  [10]byte // somebody else who has a majority, if there is one
+	yield []int    // where that one, or else somebody older, waits behind us
 }
 
+// A node is given back for somebody else's majority when that has lasted firmly: most leases are
+// over by then, and a claim that has waited long loses its turn on that node. One that is younger
+// than young does not, for its ticket still counts.
+const (
+	firmly = 200 * time.Millisecond
+	young  = (driver.MaxLead - ahead) * 3 / 4
+)
+
 // settle looks at a claim that queues and was granted by some nodes, but no majority, and gives
-// it back where it is in the way of an older one. It brings the votes up to date, and returns
-// what place.givesBack does, and when asking again makes sense, or 0.
+// it back where it is in the way of an older one; or of one that has a majority and could have
+// this node, too, which keeps it safe from the loss of another. It brings the votes up to date,
+// and returns what place.givesBack does, and when asking again makes sense, or 0.
 func (a *attempt) settle(ctx context.Context, votes ballots) (said uint64, soon time.Duration) {
 	if granted(votes) == 0 {
 		return 0, 0
 	}
 	s := a.standoff(a.d.read(ctx, a.claim.Name, a.d.everyone()), votes)
+	since, firm, nth := a.place.looked(s.firm)
+	isYoung := a.d.ticket() < a.place.tag.ticket+uint64(young.Microseconds())
 	switch {
-	case s.firm:
-		// We have a vote too many, because a node has missed that grant. It keeps our place there.
-		return 0, 50*time.Millisecond + jitter(50*time.Millisecond)
-	case len(s.yield) == 0:
-		// Others yield to us; or they were gone when we looked, and what they had may be ours
-		// by now.
-		return 0, 2*time.Millisecond + jitter(8*time.Millisecond)
+	case len(s.yield) > 0 && (!firm || isYoung || since > firmly):
+	case firm:
+		// We have a vote too many, because a node has missed that grant. Its holder asks for it
+		// when it renews its lease.
+		return 0, 50*time.Millisecond<<min(nth, 3) + jitter(50*time.Millisecond)
+	default:
+		// Others yield to us; or they were gone when we looked, and what they had may be ours by
+		// now. That is signalled, too.
+		return 0, 2*time.Millisecond<<min(nth, 6) + jitter(8*time.Millisecond)
 	}
 	said = a.place.givesBack(s.yield)
 	for i, v := range a.yield(ctx, s.yield) {
 		if v.in {
 			votes[i] = v
 		}
+	}
+	if granted(votes) == 0 {
+		return said, 0
 	}
 	return said, 2*time.Millisecond + jitter(8*time.Millisecond)
 }
@@ -94,21 +111,17 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 		}
 	}
 	var s standoff
-	yield := map[int]bool{}
 	for digest, r := range rivals {
-		switch {
-		case digest == a.place.tag.digest || r.holds == 0:
-		case r.holds >= a.d.majority:
-			s.firm = true
-		case r.before(a.place.tag):
-			for _, i := range r.waits {
-				yield[i] = true
-			}
+		if digest != a.place.tag.digest && r.holds >= a.d.majority {
+			s.firm, s.yield = digest, r.waits // the others have no chance now, and all of them find that out
+			break
+		}
+		if digest != a.place.tag.digest && r.holds > 0 && r.before(a.place.tag) {
+			s.yield = append(s.yield, r.waits...)
 		}
 	}
-	for i := range yield {
-		s.yield = append(s.yield, i)
-	}
+	slices.Sort(s.yield)
+	s.yield = slices.Compact(s.yield)
 	return s
 }
 

@@ -1,0 +1,154 @@
+package quorumlock_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// renews renews a lease, and lets what follows from it arrive.
+func renews(t *testing.T, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	answers, err := d.Renew(t.Context(), []driver.Lease{lease(c)})
+	if err != nil || answers[0] != nil {
+		t.Fatalf("Renew: %v, %v", answers, err)
+	}
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+// The acquire has missed a node. Later another one's clock jumps, or it is replaced by one
+// without data; a renewal came between. Nobody else gets the name.
+func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
+	for name, fault := range map[string]func(s *server, lines ...*line){
+		"ItsClockJumps": func(s *server, _ ...*line) { s.skew += time.Hour },
+		"ItIsReplaced":  func(s *server, lines ...*line) { s.replace(lines...) },
+	} {
+		for _, waits := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCluster(3)
+					one, ones := c.client(t, time.Millisecond)
+					two, twos := c.client(t, time.Millisecond)
+					holder, rival := mutex("jobs"), queued(mutex("jobs"))
+					ones[2].down.Store(true)
+					g := gets(t, one, holder)
+					ones[2].down.Store(false)
+					if waits {
+						refused(t, two, rival) // it gets the node that was missed
+					}
+					for range 3 {
+						renews(t, one, holder)
+						if waits {
+							refused(t, two, rival)
+							time.Sleep(time.Second)
+						}
+					}
+					if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 1, 1}) {
+						t.Fatalf("held on the nodes: %d", holders)
+					}
+					fault(c[0], ones[0], twos[0])
+					refused(t, two, rival)
+					renews(t, one, holder)
+					refused(t, two, rival)
+					if again := gets(t, one, holder); again.Fence < g.Fence {
+						t.Errorf("the fence %d fell to %d", g.Fence, again.Fence)
+					}
+					releases(t, one, holder)
+					if next := gets(t, two, rival); next.Fence <= g.Fence {
+						t.Errorf("the fence %d after %d", next.Fence, g.Fence)
+					}
+				})
+			})
+		}
+	}
+}
+
+// All nodes are restarted without their data, one after the other, with a renewal between. The
+// lease goes on, though others wait for it.
+func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(n)
+			one, ones := c.client(t, time.Millisecond)
+			two, twos := c.client(t, time.Millisecond)
+			holder, rival := mutex("jobs"), queued(mutex("jobs"))
+			g := gets(t, one, holder)
+			refused(t, two, rival)
+			for i := range 2 * n {
+				c[i%n].replace(ones[i%n], twos[i%n])
+				renews(t, one, holder)
+				refused(t, two, rival)
+				time.Sleep(time.Second)
+				renews(t, one, holder)
+			}
+			e, err := one.Entry(t.Context(), "jobs")
+			if err != nil || len(e.Holders) != 1 {
+				t.Fatalf("%+v, %v", e, err)
+			}
+			releases(t, one, holder)
+			if next := gets(t, two, rival); next.Fence <= g.Fence {
+				t.Errorf("the fence %d after %d", next.Fence, g.Fence)
+			}
+		})
+	}
+}
+
+// Nothing more is sent for a lease that all nodes have, nor for one that a node says was broken.
+func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		x := mutex("jobs")
+		g := gets(t, d, x)
+		for range 10 {
+			for _, l := range lines {
+				l.calls.Store(0)
+			}
+			renews(t, d, x)
+			for i, l := range lines {
+				if n := l.calls.Load(); n != 1 {
+					t.Errorf("node %d got %d requests, want the renewal", i+1, n)
+				}
+			}
+		}
+		if err := c[1].memory.Driver().Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}); err != nil {
+			t.Fatal(err)
+		}
+		renews(t, d, x)
+		if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, []int{1, 0, 1}) {
+			t.Errorf("held on the nodes: %d", holders)
+		}
+	})
+}
+
+// A repair that is under way when the lease is released leaves nothing, whenever it arrives.
+func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
+	for late := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			d, lines := c.client(t, 10*time.Millisecond)
+			x := mutex("jobs")
+			gets(t, d, x)
+			c[2].drops(t, x)
+			arrive := func() {}
+			if late%2 == 0 {
+				arrive = lines[2].strays("acquire")
+			}
+			if _, err := d.Renew(t.Context(), []driver.Lease{lease(x)}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(late) * time.Millisecond)
+			releases(t, d, x)
+			time.Sleep(time.Second)
+			arrive()
+			time.Sleep(10 * time.Second)
+			if holders, waiters := c.people(t, "jobs"); sum(holders)+sum(waiters) > 0 {
+				t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
+			}
+		})
+	}
+}
