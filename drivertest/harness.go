@@ -94,6 +94,7 @@ func Run(t *testing.T, h Harness) {
 		{"Release", true, testRelease},
 		{"Expiry", true, testExpiry},
 		{"Queue", true, testQueue},
+		{"Ticket", !unticketed.MatchString(properties.Backend), testTicket},
 		{"Place", true, testPlace},
 		{"Promotion", true, testPromotion},
 		{"ReadWrite", true, testReadWrite},

@@ -1,0 +1,95 @@
+package drivertest
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// unticketed are the backends that do not heed tickets: a quorum, whose tickets are its own; and those on Redis
+// until they do.
+var unticketed = regexp.MustCompile("^(redis|quorum)")
+
+// ticket dates a claim.
+func ticket(at time.Time) option { return func(c *driver.Claim) { c.Ticket = uint64(at.UnixMicro()) } }
+
+// testTicket: a waiter stands in the queue as if it had come at its ticket, at most MaxLead before it came.
+func testTicket(s *suite) {
+	s.test("AWaiterStandsAsIfItHadComeThen", func(k *kit) {
+		holder := k.mutex()
+		k.a.gets(holder)
+		first, second, between := k.pair()
+		late := k.mutex(queue(long), ticket(between))
+		k.b.waits(late, 2)
+		k.a.sees(1, 3)
+		k.a.waits(first, 1)
+		k.a.waits(late, 2)
+		k.b.waits(second, 3)
+		k.a.waits(k.mutex(queue(long)), 4)
+		for _, next := range []driver.Claim{first, late, second} {
+			k.a.releases(holder)
+			k.b.gets(next)
+			holder = next
+		}
+	})
+
+	s.test("ARepeatKeepsItsPlaceWhateverItsTicket", func(k *kit) {
+		k.a.gets(k.mutex())
+		first, second, between := k.pair()
+		for _, at := range []time.Time{between, between.Add(-time.Second), between.Add(time.Hour)} {
+			ticket(at)(&first)
+			ticket(at)(&second)
+			k.b.waits(first, 1)
+			k.a.waits(second, 2)
+			k.b.waits(first, 1)
+		}
+	})
+
+	s.test("ItCountsForMaxLeadAndNoMore", func(k *kit) {
+		k.a.gets(k.mutex())
+		first, old := k.mutex(queue(long)), k.mutex(queue(long))
+		k.a.waits(first, 1)
+		k.past(driver.MaxLead + instant)
+		second := k.mutex(queue(long))
+		k.b.waits(second, 2)
+		k.past(instant)
+		old.Ticket = 1
+		k.a.waits(old, 2)
+		k.b.waits(first, 1)
+		k.b.waits(second, 3)
+	})
+
+	s.test("OneFromTheFutureIsNow", func(k *kit) {
+		k.a.gets(k.mutex())
+		first, second, between := k.pair()
+		early := k.mutex(queue(long), ticket(between.Add(time.Hour)))
+		k.b.waits(early, 3)
+		k.past(instant)
+		k.a.waits(k.mutex(queue(long)), 4)
+		k.b.waits(early, 3)
+		k.a.waits(second, 2)
+		k.a.waits(first, 1)
+	})
+
+	s.test("ItDoesNotHelpATry", func(k *kit) {
+		k.a.gets(k.permits(1, 3))
+		large := k.permits(3, 3, queue(long))
+		k.b.waits(large, 1)
+		since := k.a.sees(1, 1).Waiters[0].Since
+		k.a.waits(k.permits(1, 3, ticket(since.Add(-driver.MaxLead/2))), 0) // there is room for it
+		k.a.sees(1, 1)
+	})
+}
+
+// pair puts two claims into the queue, one a moment after the other, and says when it was between them.
+func (k *kit) pair() (first, second driver.Claim, between time.Time) {
+	k.Helper()
+	first, second = k.mutex(queue(long)), k.mutex(queue(long))
+	k.a.waits(first, 1)
+	k.pass(2 * time.Millisecond)
+	k.b.waits(second, 2)
+	waiters := k.a.sees(1, 2).Waiters
+	k.past(instant)
+	return first, second, waiters[0].Since.Add(waiters[1].Since.Sub(waiters[0].Since) / 2)
+}
