@@ -17,7 +17,7 @@ const (
 	rights = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +set +getex +unlink +pexpire +pttl " +
 		"+hget +hset +hdel +hlen +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore"
 	rightsToPush   = "&pawl:* +subscribe +unsubscribe +publish"
-	rightsToTrack  = "+client|tracking +client|caching +exists"
+	rightsToTrack  = "+client|tracking +client|caching"
 	rightsToList   = "+scan"
 	rightsToDoctor = "+info +config|get"
 	rightsToWait   = "+wait"

@@ -116,8 +116,6 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 			want = []string{"error rights", "on our keys"}
 		case "&pawl:*", "+publish", "+subscribe":
 			want = []string{"warning push"}
-		case "+exists":
-			want = []string{"info tracking", "exists"}
 		case "+scan":
 			want = []string{"info rights", "listed"}
 		case "+info", "+config|get":

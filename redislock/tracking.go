@@ -83,21 +83,20 @@ func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
 	}
 	cmds := make(rueidis.Commands, 0, 2*len(keys))
 	for _, key := range keys {
-		cmds = append(cmds, s.push.B().ClientCaching().Yes().Build(), s.push.B().Exists().Key(key).Build())
+		cmds = append(cmds, s.push.B().ClientCaching().Yes().Build(), s.push.B().Get().Key(key).Build())
 	}
 	results := s.push.DoMulti(ctx, cmds...)
 	all := make([]redisscript.Armed, len(keys))
 	for i := range all {
-		n, err := results[2*i+1].AsInt64()
-		if first := results[2*i].Error(); first != nil {
-			err = first
+		all[i] = state(results[2*i+1].ToMessage())
+		if err := results[2*i].Error(); err != nil {
+			all[i] = redisscript.Armed{Err: err}
 		}
-		all[i] = redisscript.Armed{There: n == 1, Err: err}
 	}
 	return all
 }
 
-// In a cluster a redirection is followed by rueidis, command by command: the EXISTS would be answered by the new node, and be
+// In a cluster a redirection is followed by rueidis, command by command: the GET would be answered by the new node, and be
 // watched by none. So the two are a transaction, which has to succeed on one node as a whole.
 //
 // First all keys are sent at once, each transaction to the node that its slot is believed to be on. One that is refused because of its
@@ -123,10 +122,10 @@ func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscrip
 
 func (s *sender) watchOne(key string) rueidis.Commands {
 	b := s.push.B()
-	return rueidis.Commands{b.Multi().Build(), b.ClientCaching().Yes().Build(), b.Exists().Key(key).Build(), b.Exec().Build()}
+	return rueidis.Commands{b.Multi().Build(), b.ClientCaching().Yes().Build(), b.Get().Key(key).Build(), b.Exec().Build()}
 }
 
-// armedBy reads the answer to EXEC: those to CLIENT CACHING and to EXISTS.
+// armedBy reads the answer to EXEC: those to CLIENT CACHING and to GET.
 func armedBy(exec rueidis.RedisResult) redisscript.Armed {
 	answers, err := exec.ToArray()
 	if err == nil && len(answers) != 2 {
@@ -135,11 +134,22 @@ func armedBy(exec rueidis.RedisResult) redisscript.Armed {
 	if err == nil {
 		err = answers[0].Error()
 	}
-	n := int64(0)
-	if err == nil {
-		n, err = answers[1].AsInt64()
+	if err != nil {
+		return redisscript.Armed{Err: err}
 	}
-	return redisscript.Armed{There: n == 1, Err: err}
+	return state(answers[1], nil)
+}
+
+// state reads the answer to GET. What is of another type is nothing of ours.
+func state(m rueidis.RedisMessage, err error) redisscript.Armed {
+	text := ""
+	if err == nil {
+		text, err = m.ToString()
+	}
+	if is, ok := rueidis.IsRedisErr(err); rueidis.IsRedisNil(err) || ok && strings.HasPrefix(is.Error(), "WRONGTYPE") {
+		err = nil
+	}
+	return redisscript.Armed{State: text, Err: err}
 }
 
 var errTransaction = errors.New("the server answered something else than a transaction does")

@@ -1,8 +1,8 @@
 package redisscript
 
 import (
-	"bytes"
 	"context"
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -19,9 +19,9 @@ type Watcher interface {
 	Watch(ctx context.Context, keys []string) []Armed
 }
 
-// Armed is what is known of a key when it has begun to be watched, or why it has not.
+// Armed is what stands at a key when it has begun to be watched, or why it has not.
 type Armed struct {
-	There bool
+	State string // empty if there is nothing, or nothing of ours
 	Err   error
 }
 
@@ -33,18 +33,24 @@ const watchAfter = 10 * time.Millisecond
 //
 // Watching ends with each change, our own included: a renewal has to arm it again. It also ends with the connection, and
 // when another node of a cluster gets the name; both are heard of, and whoever then looks renews, and so arms it.
+//
+// Most changes are those of others who hold or wait for the same name, and cost the holder no more than to arm it again: at once,
+// if that was not done lately, and then at a pace. What is read for that says whether the name is gone, or another's.
 type watch struct {
 	server Watcher
 	prefix string
 	began  time.Time
-	wake   chan struct{} // holds one: run sleeps, and due is no longer empty
+	wake   chan struct{} // holds one: run sleeps, and due or later is no longer empty
+	hurry  chan struct{} // holds one: soon is no longer empty
 	fails  atomic.Bool   // the last attempt to arm did, for some name
 
 	mu      sync.Mutex // protects all below
 	byToken map[driver.Token]watched
-	byName  map[string][]driver.Token // those that were armed once: most are over before
-	due     []driver.Token            // to be armed, in the order of their grants
-	awake   bool                      // run looks at due by itself
+	byName  map[string]*watchedName // those that were armed once: most are over before
+	due     []driver.Token          // to be armed, in the order of their grants
+	soon    []string                // to be armed again, for they were changed
+	later   []string                // the same, in the order of their times
+	awake   bool                    // run looks at due and later by itself
 	swept   time.Duration
 }
 
@@ -52,14 +58,23 @@ type watched struct {
 	name   string
 	at     time.Duration // since watch.began: not armed before; 0 while it is not granted
 	until  time.Duration // since watch.began: it is over by then, if nobody said so before
+	all    bool          // it holds all of the name
 	listed bool          // in byName
 	armed  bool          // a change would be news: it is not our own renewal, and we have not heard of it yet
 }
 
+type watchedName struct {
+	tokens []driver.Token
+	last   time.Duration // since watch.began: when it was armed again
+	again  time.Duration // since watch.began: not armed again before; 0 if it need not be
+
+	changed bool // and what that means is not known yet
+}
+
 func newWatch(s Watcher, prefix string) *watch {
 	return &watch{
-		server: s, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1),
-		byName: map[string][]driver.Token{}, byToken: map[driver.Token]watched{},
+		server: s, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		byName: map[string]*watchedName{}, byToken: map[driver.Token]watched{},
 	}
 }
 
@@ -72,7 +87,7 @@ func (w *watch) claim(c *driver.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.byToken[c.Token]
-	l.name, l.armed, l.until = c.Name, false, now+max(c.TTL, c.WaitTTL)
+	l.name, l.all, l.armed, l.until = c.Name, c.Weight == driver.All, false, now+max(c.TTL, c.WaitTTL)
 	w.byToken[c.Token] = l
 	if now-w.swept > time.Minute {
 		w.sweep(now)
@@ -122,6 +137,11 @@ func (w *watch) held(t driver.Token, ttl time.Duration) {
 	}
 	w.byToken[t] = l
 	w.due = append(w.due, t)
+	w.rouse()
+}
+
+// rouse makes run look at due and later. The caller holds the mutex.
+func (w *watch) rouse() {
 	if !w.awake { // to wake it for each lease would cost more than the rest
 		w.awake = true
 		w.wake <- struct{}{} // there is room: what was in it was read before run fell asleep
@@ -146,11 +166,46 @@ func (w *watch) drop(t driver.Token) {
 	if !l.listed {
 		return
 	}
-	all := w.byName[l.name]
-	if len(all) == 1 {
+	n := w.byName[l.name]
+	if len(n.tokens) == 1 {
 		delete(w.byName, l.name)
-	} else if i := slices.Index(all, t); i >= 0 {
-		w.byName[l.name] = slices.Delete(all, i, i+1)
+	} else if i := slices.Index(n.tokens, t); i >= 0 {
+		n.tokens = slices.Delete(n.tokens, i, i+1)
+		w.rearm(l.name, n) // its end is a change of our own, of which we are not told
+	}
+}
+
+// watchPace is how often a name is armed again because it was changed, at most.
+const watchPace = 500 * time.Millisecond
+
+// rearm has a name armed again: at once, if it was not lately. The caller holds the mutex.
+func (w *watch) rearm(name string, n *watchedName) {
+	now := time.Since(w.began)
+	n.changed = true
+	switch {
+	case n.again != 0:
+	case now-n.last >= watchPace:
+		n.again, n.last = now, now
+		w.soon = append(w.soon, name)
+		select {
+		case w.hurry <- struct{}{}:
+		default:
+		}
+	default:
+		n.again = now + watchPace
+		n.last = n.again
+		w.later = append(w.later, name)
+		w.rouse()
+	}
+}
+
+// changed notes that somebody has changed what stands at a name. A renewal that is under way will say what that means.
+func (w *watch) changed(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.byName[name]
+	if n != nil && slices.ContainsFunc(n.tokens, func(t driver.Token) bool { return w.byToken[t].armed }) {
+		w.rearm(name, n)
 	}
 }
 
@@ -167,22 +222,23 @@ func (w *watch) run(ctx context.Context, lost func([]driver.Token)) {
 	defer pace.Stop()
 	defer again.Stop()
 	pause, waits := watchAgain, false
-	var failed []driver.Token
+	var failed []string
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-w.hurry:
+			failed = append(failed, w.arm(ctx, w.takeSoon(), lost, false)...)
 		case <-w.wake:
 			pace.Reset(watchAfter)
 		case <-pace.C:
-			if tokens := w.take(); tokens != nil {
-				failed = append(failed, w.arm(ctx, tokens, lost, false)...)
+			if names := w.take(); names != nil {
+				failed = append(failed, w.arm(ctx, names, lost, false)...)
 				pace.Reset(watchAfter / 2)
 			}
 		case <-again.C:
 			// The server may be another one, or the name another's: so they are armed first, and checked then.
-			slices.SortFunc(failed, func(a, b driver.Token) int { return bytes.Compare(a[:], b[:]) })
-			failed, waits = w.arm(ctx, slices.Compact(failed), lost, true), false
+			failed, waits = w.arm(ctx, failed, lost, true), false
 		}
 		w.fails.Store(len(failed) > 0)
 		switch {
@@ -198,45 +254,69 @@ func (w *watch) run(ctx context.Context, lost func([]driver.Token)) {
 // works reports whether somebody else's changes are told, as far as it is known.
 func (w *watch) works() bool { return w != nil && !w.fails.Load() }
 
-// take returns those whose time has come, empty if there are none yet. If nothing is due it is nil, and run sleeps.
-func (w *watch) take() []driver.Token {
+func (w *watch) takeSoon() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.due) == 0 {
-		w.due, w.awake = nil, false
+	names := w.soon
+	w.soon = nil
+	return names
+}
+
+// take returns the names whose time has come, empty if there are none yet. If nothing is due it is nil, and run sleeps.
+func (w *watch) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.due)+len(w.later) == 0 {
+		w.due, w.later, w.awake = nil, nil, false
 		return nil
 	}
-	now, tokens, n := time.Since(w.began), []driver.Token{}, 0
+	now, names, n := time.Since(w.began), []string{}, 0
 	for _, t := range w.due {
 		l, known := w.byToken[t]
 		if known && l.at > now {
 			break
 		}
 		n++
-		if known {
-			tokens = append(tokens, t)
+		if !known {
+			continue
 		}
+		if !l.listed {
+			l.listed = true
+			w.byToken[t] = l
+			if w.byName[l.name] == nil {
+				w.byName[l.name] = &watchedName{last: -watchPace}
+			}
+			w.byName[l.name].tokens = append(w.byName[l.name].tokens, t)
+		}
+		names = append(names, l.name)
 	}
-	w.due = w.due[n:]
-	return tokens
+	w.due, n = w.due[n:], 0
+	for _, name := range w.later {
+		if at := w.byName[name]; at != nil && at.again > now {
+			break
+		}
+		n++
+		names = append(names, name)
+	}
+	w.later = w.later[n:]
+	return names
 }
 
-// arm has the names of tokens watched, and returns the tokens whose are not. It tells of names that are missing, or of all
-// if doubtful.
-func (w *watch) arm(ctx context.Context, tokens []driver.Token, lost func([]driver.Token), doubtful bool) (failed []driver.Token) {
-	for some := range slices.Chunk(tokens, 256) {
-		some, names, states := w.list(some)
-		if len(names) == 0 {
+// arm has names watched, and returns those that are not. It tells of those that are missing, of those that were changed
+// and cannot be looked at, or of all if doubtful.
+func (w *watch) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
+	slices.Sort(names)
+	for some := range slices.Chunk(slices.Compact(names), 256) {
+		some, states := w.list(some)
+		if len(some) == 0 {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		for i, p := range w.server.Watch(ctx, states) {
-			switch {
-			case p.Err != nil:
+			if p.Err != nil {
 				failed = append(failed, some[i])
-			case !p.There || doubtful:
-				lost(w.news(names[i]))
 			}
+			lost(w.news(some[i], p, doubtful))
 		}
 		cancel()
 	}
@@ -244,42 +324,62 @@ func (w *watch) arm(ctx context.Context, tokens []driver.Token, lost func([]driv
 }
 
 // list notes that a change would be news, before it is asked for: the news may be quicker than the answer. It returns the
-// tokens that have not ended, their names, and the keys of these.
-func (w *watch) list(tokens []driver.Token) (known []driver.Token, names, states []string) {
+// names that are still held, and their keys.
+func (w *watch) list(names []string) (known, states []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range tokens {
-		l, here := w.byToken[t]
-		if !here {
+	for _, name := range names {
+		n := w.byName[name]
+		if n == nil {
 			continue
 		}
-		if !l.listed {
-			l.listed = true
-			w.byToken[t] = l
-			w.byName[l.name] = append(w.byName[l.name], t)
-		}
-		for _, t := range w.byName[l.name] {
+		n.again = 0
+		for _, t := range n.tokens {
 			l := w.byToken[t]
 			l.armed = true
 			w.byToken[t] = l
 		}
-		known, names, states = append(known, t), append(names, l.name), append(states, key(w.prefix, l.name))
+		known, states = append(known, name), append(states, key(w.prefix, name))
 	}
-	return known, names, states
+	return known, states
 }
 
-// news are the tokens for which a change of their name is news. They are told once, until they are armed again.
-func (w *watch) news(name string) (tokens []driver.Token) {
+// news are the tokens of a name that may hold nothing any more, by what stands there. They are told once, until they are
+// armed again.
+func (w *watch) news(name string, p Armed, doubtful bool) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, t := range w.byName[name] {
-		if l := w.byToken[t]; l.armed {
+	n := w.byName[name]
+	if n == nil || p.Err != nil && !n.changed {
+		return nil
+	}
+	n.changed = false
+	for _, t := range n.tokens {
+		if l := w.byToken[t]; l.armed && (doubtful || p.Err != nil || !mayHold(p.State, t, l.all)) {
 			l.armed = false
 			w.byToken[t] = l
 			tokens = append(tokens, t)
 		}
 	}
 	return tokens
+}
+
+// mayHold reports whether a token may hold its lease, by the first fields of what is stored, see state.lua: an exclusive holder is
+// there by its token, and of the others there is the number.
+func mayHold(state string, t driver.Token, all bool) bool {
+	const details, shared = 26, 26 + 8 + 8
+	if len(state) < details || state[0] != 161 {
+		return false
+	}
+	at, more := details, state[1] >= 2
+	if more {
+		at += 32
+	}
+	if all {
+		at += 8 + 8 + 4
+		return state[1]%2 == 1 && len(state) >= at+len(t) && state[at:at+len(t)] == string(t[:])
+	}
+	return state[1]%2 == 0 && more && len(state) >= at && binary.BigEndian.Uint32([]byte(state[shared:shared+4])) > 0
 }
 
 // Invalidated tells the driver that somebody else changed what stands at these keys; no keys means that this may be
@@ -294,7 +394,7 @@ func (d *Driver) Invalidated(keys []string) {
 	}
 	for _, key := range keys {
 		if name, ok := nameOf(d.Prefix, key); ok {
-			d.lost(d.watch.news(name))
+			d.watch.changed(name)
 		}
 	}
 }

@@ -1,0 +1,95 @@
+package redislock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// Whoever holds a name side by side with others is told of each of their changes, which are no news to it: it costs the name
+// to be armed again, now and then, and no script.
+func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	const clients, each, cycles = 10, 5, 200
+	permit := func() driver.Claim {
+		c := mutex("pool")
+		c.Weight, c.Limit = 1, 1000
+		return c
+	}
+	var holders []*redislock.Driver
+	for range clients {
+		d := start(t, "redis://"+server.Addr)
+		holders = append(holders, d)
+		for range each {
+			gets(t, d, permit())
+		}
+	}
+	one := start(t, "redis://"+server.Addr)
+	gets(t, one, permit())
+	time.Sleep(100 * time.Millisecond) // all are armed
+	lost := make(chan driver.Signal, 1000)
+	for _, d := range holders {
+		t.Cleanup(d.Listen(func(s driver.Signal) { lost <- s }))
+	}
+	server.Do("CONFIG", "RESETSTAT")
+	began := time.Now()
+	for range cycles {
+		c := permit()
+		gets(t, one, c)
+		releases(t, one, c)
+		time.Sleep(5 * time.Millisecond)
+	}
+	took := time.Since(began)
+	time.Sleep(50 * time.Millisecond)
+	if n := commands(server, "evalsha", "eval"); n > 2*cycles+2 {
+		t.Errorf("%d scripts for %d cycles", n, cycles)
+	}
+	most := (clients + 1) * (4 + int(2*took/time.Second))
+	if n := commands(server, "client|caching"); n > most {
+		t.Errorf("names were armed %d times in %v, by %d clients", n, took, clients+1)
+	}
+	for len(lost) > 0 {
+		if s := <-lost; s.Kind == driver.Lost {
+			t.Fatal("somebody was told to look after its lease")
+		}
+	}
+
+	for _, d := range holders { // and they are still watched
+		heard := listen(t, d)
+		defer func() {
+			for {
+				select {
+				case s := <-heard:
+					if s.Kind == driver.Lost {
+						return
+					}
+				case <-time.After(10 * time.Second):
+					t.Error("it was not told that the name is gone")
+					return
+				}
+			}
+		}()
+	}
+	server.Do("DEL", "pawl:{pool}s")
+}
+
+// A name that was deleted and is somebody else's now is no less lost.
+func TestANameThatIsSomebodyElsesIsLostToItsHolder(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d, other := start(t, "redis://"+server.Addr), start(t, "redis://"+server.Addr)
+	heard := listen(t, d)
+	for i := range 10 {
+		c := mutex(fmt.Sprint("job ", i))
+		gets(t, d, c)
+		time.Sleep(30 * time.Millisecond)
+		server.Do("DEL", "pawl:{"+c.Name+"}s")
+		gets(t, other, mutex(c.Name))
+		hear(t, heard, driver.Lost, c.Token)
+	}
+}
