@@ -46,3 +46,48 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 		t.Errorf("%v; want ErrClosed", err) // or ErrHeld, if the machine took a second to get here
 	}
 }
+
+// A connection can go silent without an end, when something between the two is gone. The subscription is pinged, and so
+// made anew; what was published in between is lost, so everybody looks.
+func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, redistest.Start(t))
+	d := over(t, redis.NewClient(&redis.Options{Addr: proxy.Addr}))
+	defer d.Close()
+	signals, ok := d.(driver.Signaler)
+	if !ok {
+		t.Fatal("no signals")
+	}
+	heard := make(chan driver.Signal, 100)
+	defer signals.Listen(func(s driver.Signal) { heard <- s })()
+	holder := driver.Claim{Name: "job", Weight: driver.All, Limit: driver.All, TTL: time.Minute, Token: driver.NewToken()}
+	waiter := holder
+	waiter.Token, waiter.Queue, waiter.WaitTTL = driver.NewToken(), true, time.Minute
+	if _, err := d.Acquire(t.Context(), holder); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Acquire(t.Context(), waiter); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	proxy.Freeze()
+	began := time.Now()
+	for kind := range heard {
+		if kind.Kind == driver.Look {
+			break
+		}
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	for range 100 { // connections for requests may be frozen still
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		err := d.Release(ctx, driver.Lease{Name: "job", Token: holder.Token})
+		cancel()
+		if err == nil || errors.Is(err, driver.ErrNotHeld) {
+			break
+		}
+	}
+	if s := <-heard; s.Kind != driver.Granted || s.Token != waiter.Token {
+		t.Errorf("%+v; want it granted", s)
+	}
+}

@@ -3,7 +3,9 @@ package goredislock
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -129,6 +131,10 @@ func scan(ctx context.Context, node redis.Cmdable, pattern string, f func(keys [
 	}
 }
 
+// listening is how long a subscription may say nothing before it is pinged, and how long it then has to answer: one whose
+// connection went silent, without an end, is noticed in no other way.
+const listening = 5 * time.Second
+
 // Receive implements redisscript.Sender. go-redis subscribes again by itself when a connection was lost, and confirms it
 // each time.
 func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
@@ -141,8 +147,15 @@ func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subs
 	defer ps.Close() // its connection is its own, so the server forgets the subscription with it
 	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
 	defer stop()
-	for {
-		m, err := ps.Receive(ctx)
+	for pinged := false; ; {
+		m, err := ps.ReceiveTimeout(ctx, listening)
+		if silent, ok := errors.AsType[net.Error](err); ok && silent.Timeout() && !pinged {
+			pinged = true
+			err = ps.Ping(ctx)
+			m = nil
+		} else {
+			pinged = false
+		}
 		if err != nil {
 			return err
 		}

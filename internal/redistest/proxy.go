@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // A Proxy is a network between clients and a server, on which a test loses what it wants to be lost.
@@ -17,13 +18,16 @@ type Proxy struct {
 
 	mu    sync.Mutex // protects all below
 	rule  *rule
+	held  chan struct{} // requests are held up until it is closed; nil if they are not
 	conns []net.Conn
+	links []*link
 	over  bool
 }
 
 // A rule is about the requests with these bytes in them.
 type rule struct {
 	what     []byte
+	times    int  // how often it still happens, unless silent
 	silent   bool // the request is lost, and all that comes after it; else only its reply, and the connection ends
 	happened chan struct{}
 	once     sync.Once
@@ -47,13 +51,58 @@ func StartProxy(tb TB, to *Server) *Proxy {
 // LoseReply makes the server run the next request with these bytes in it, and the client never hear of it: its
 // connection ends instead. The channel is closed when both have happened.
 func (p *Proxy) LoseReply(request string) (happened <-chan struct{}) {
-	return p.set(&rule{what: []byte(request)})
+	return p.LoseReplies(1, request)
+}
+
+// LoseReplies does that so many times.
+func (p *Proxy) LoseReplies(times int, request string) (happened <-chan struct{}) {
+	return p.set(&rule{what: []byte(request), times: times})
 }
 
 // Silence makes each connection hang, in both directions, from the first request with these bytes in it. The channel is
 // closed when there was one.
 func (p *Proxy) Silence(request string) (happened <-chan struct{}) {
 	return p.set(&rule{what: []byte(request), silent: true})
+}
+
+// Hold holds up all requests from now on, until letGo lets them arrive: on each connection in their order, also when the client
+// has closed it meanwhile.
+func (p *Proxy) Hold() (letGo func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held := make(chan struct{})
+	p.held = held
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.letGo(held)
+	})
+}
+
+// letGo ends a Hold. The caller holds the mutex.
+func (p *Proxy) letGo(held chan struct{}) {
+	if held != nil && p.held == held {
+		close(held)
+		p.held = nil
+	}
+}
+
+func (p *Proxy) holdUp() {
+	p.mu.Lock()
+	held := p.held
+	p.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+}
+
+// Freeze makes the connections that there are hang, in both directions and without an end. New ones pass everything.
+func (p *Proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.links {
+		l.frozen.Store(true)
+	}
 }
 
 // Heal lets new connections pass everything again, and ends the old ones.
@@ -81,7 +130,9 @@ func (p *Proxy) match(request []byte) *rule {
 		return nil
 	}
 	if !r.silent {
-		p.rule = nil
+		if r.times--; r.times == 0 {
+			p.rule = nil
+		}
 	}
 	return r
 }
@@ -97,13 +148,13 @@ func (p *Proxy) serve() {
 			_ = client.Close()
 			continue
 		}
+		l := &link{proxy: p, client: client, server: server}
 		p.mu.Lock()
-		p.conns = append(p.conns, client, server)
+		p.conns, p.links = append(p.conns, client, server), append(p.links, l)
 		if p.over {
 			p.cut()
 		}
 		p.mu.Unlock()
-		l := &link{proxy: p, client: client, server: server}
 		p.loops.Go(l.requests)
 		p.loops.Go(l.replies)
 	}
@@ -114,13 +165,14 @@ func (p *Proxy) cut() {
 	for _, c := range p.conns {
 		_ = c.Close()
 	}
-	p.conns = nil
+	p.conns, p.links = nil, nil
 }
 
 func (p *Proxy) close() {
 	_ = p.listener.Close()
 	p.mu.Lock()
 	p.over = true
+	p.letGo(p.held)
 	p.cut()
 	p.mu.Unlock()
 	p.loops.Wait()
@@ -130,6 +182,7 @@ func (p *Proxy) close() {
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
+	frozen         atomic.Bool
 
 	mu     sync.Mutex // protects losing and silent; held while a request is passed on, so that its reply comes after it
 	losing *rule
@@ -140,6 +193,7 @@ func (l *link) requests() {
 	b := make([]byte, 64<<10)
 	for {
 		n, err := l.client.Read(b)
+		l.proxy.holdUp()
 		if n > 0 && err == nil {
 			err = l.request(b[:n])
 		}
@@ -161,7 +215,7 @@ func (l *link) request(b []byte) (err error) {
 		l.silent = true
 		r.happens()
 	}
-	if l.silent {
+	if l.silent || l.frozen.Load() {
 		return nil
 	}
 	_, err = l.server.Write(b)
@@ -188,7 +242,7 @@ func (l *link) replies() {
 			return
 		case losing != nil:
 			_ = l.client.Close() // then requests tells the server, and it ends the connection
-		case silent:
+		case silent, l.frozen.Load():
 		default:
 			if _, err := l.client.Write(b[:n]); err != nil {
 				return
