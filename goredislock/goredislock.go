@@ -18,7 +18,13 @@
 //
 // # Do its retries matter?
 //
-// No: an attempt is sent once, whatever MaxRetries says. The client over the driver asks again with the same token.
+// No: a step is sent once, whatever MaxRetries says, and once more if its connection turns out to be dead. The client over the
+// driver asks again with the same token.
+//
+// # What ends a call?
+//
+// Its ctx, within some ms, whatever ContextTimeoutEnabled says. The request goes on in the background, until go-redis gives it
+// up, and is not granted any more when it comes after the ctx's deadline.
 package goredislock
 
 import (

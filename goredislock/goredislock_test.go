@@ -63,6 +63,10 @@ func TestConformance(t *testing.T) {
 	server := redistest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return over(t, redis.NewClient(&redis.Options{Addr: server.Addr})) },
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			proxy := redistest.StartProxy(t, server)
+			return over(t, redis.NewClient(&redis.Options{Addr: proxy.Addr})), proxy.Hold
+		},
 		Unit: unit,
 	})
 }

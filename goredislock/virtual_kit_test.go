@@ -40,6 +40,7 @@ var scripts = map[string]string{}
 func init() {
 	for _, s := range []*redisscript.Script{
 		redisscript.Acquire, redisscript.Renew, redisscript.Release, redisscript.Break, redisscript.Raise, redisscript.Read,
+		redisscript.Steal, redisscript.Many,
 	} {
 		scripts[s.SHA] = structLibrary + s.Source
 	}
@@ -68,7 +69,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 // before gives each script the server's clock, and the library that the server lacks.
 func (w *world) before(c *server.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" {
-		return false
+		return false // TIME has the clock of the last script then, and is no later than it should be
 	}
 	w.redis.SetTime(w.now())
 	w.redis.Server().Dispatch(c, append([]string{"EVAL", scripts[args[0]]}, args[1:]...))

@@ -34,6 +34,10 @@ func TestConformance(t *testing.T) {
 	server := redistest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr) },
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			proxy := redistest.StartProxy(t, server)
+			return open(t, "redis://"+proxy.Addr), proxy.Hold
+		},
 		Unit: unit,
 	})
 }

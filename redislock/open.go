@@ -43,8 +43,8 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	track := &tracker{}
-	c, err := dial(ctx, p, track)
+	track, dialed := &tracker{}, &dialer{}
+	c, err := dial(ctx, p, track, dialed)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -59,6 +59,7 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		c.close()
 		return nil, err
 	}
+	dialed.driver.Store(d.Driver)
 	return d, nil
 }
 
@@ -70,9 +71,11 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 type clients struct {
 	client, push rueidis.Client
 	untracked    string // why there is no tracking, empty if there is
+	end          context.CancelFunc
 }
 
 func (c *clients) close() {
+	c.end()
 	if c.client != nil {
 		c.client.Close()
 	}
@@ -83,14 +86,14 @@ func (c *clients) close() {
 
 // dial connects. rueidis does so without a ctx, so it goes on in the background when ctx ends first, and what it brings is
 // closed.
-func dial(ctx context.Context, p *parsed, t *tracker) (*clients, error) {
+func dial(ctx context.Context, p *parsed, t *tracker, dialed *dialer) (*clients, error) {
 	type result struct {
 		c   *clients
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		c, err := connect(p, t)
+		c, err := connect(p, t, dialed)
 		done <- result{c, err}
 	}()
 	select {
@@ -107,15 +110,18 @@ func dial(ctx context.Context, p *parsed, t *tracker) (*clients, error) {
 }
 
 // connect opens both clients, the second with tracking if that is to be had.
-func connect(p *parsed, t *tracker) (_ *clients, err error) {
+func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	c := &clients{untracked: p.untracked}
+	dialed.life, c.end = context.WithCancel(context.Background())
+	option := p.client
+	option.DialCtxFn, p.client.DialCtxFn = dialed.over(p.client.DialCtxFn, false), dialed.over(p.client.DialCtxFn, true)
 	if p.lazy {
-		return c, c.connectLater(p.client)
+		return c, c.connectLater(p.client, option)
 	}
 	if c.client, err = rueidis.NewClient(p.client); err != nil {
+		c.end()
 		return nil, err
 	}
-	option := p.client
 	if c.untracked == "" {
 		withTracking(&option, t)
 		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that reads. Where the machine stands still for
@@ -126,7 +132,9 @@ func connect(p *parsed, t *tracker) (_ *clients, err error) {
 		}
 	}
 	if c.untracked != "" {
-		c.push, err = rueidis.NewClient(p.client)
+		option.ClientTrackingOptions, option.OnInvalidations, option.DisableCache = nil, nil, true
+		option.Dialer.KeepAlive = p.client.Dialer.KeepAlive
+		c.push, err = rueidis.NewClient(option)
 	}
 	if err != nil {
 		c.close()
@@ -138,53 +146,27 @@ func connect(p *parsed, t *tracker) (_ *clients, err error) {
 // connectLater opens both clients without a connection: rueidis makes it with the first command, and tries again with
 // each as long as it fails. A client that is to be a single one is there even when NewClient cannot connect, and
 // here it is not let to. Tracking would have to be decided before the server is known.
-func (c *clients) connectLater(o rueidis.ClientOption) (err error) {
+func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
 	var opened atomic.Bool
-	o.ForceSingleClient = true
-	dial := o.DialCtxFn
-	o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
-		var c net.Conn
-		var err error
-		switch {
-		case !opened.Load():
-			return nil, errLater
-		case dial != nil:
-			c, err = dial(ctx, addr, d, t)
-		case t != nil:
-			c, err = (&tls.Dialer{NetDialer: d, Config: t}).DialContext(ctx, "tcp", addr)
-		default:
-			c, err = d.DialContext(ctx, "tcp", addr)
+	for _, one := range []struct {
+		at *rueidis.Client
+		o  rueidis.ClientOption
+	}{{&c.client, client}, {&c.push, push}} {
+		dial := one.o.DialCtxFn
+		one.o.ForceSingleClient = true
+		one.o.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
+			if !opened.Load() {
+				return nil, errLater
+			}
+			return dial(ctx, addr, d, t)
 		}
-		if err != nil {
-			return nil, err
-		}
-		return &greeted{Conn: c, stop: context.AfterFunc(ctx, func() { _ = c.Close() })}, nil
-	}
-	for _, at := range []*rueidis.Client{&c.client, &c.push} {
-		if *at, err = rueidis.NewClient(o); err != nil && !errors.Is(err, errLater) {
+		if *one.at, err = rueidis.NewClient(one.o); err != nil && !errors.Is(err, errLater) {
 			c.close()
 			return err
 		}
 	}
 	opened.Store(true)
 	return nil
-}
-
-// greeted is a connection that ends with the ctx of who made it, until the server has said something. rueidis would
-// wait for that, even when ctx has ended: Close would hang for as long as a server does.
-type greeted struct {
-	net.Conn
-	stop func() bool
-	done atomic.Bool
-}
-
-func (g *greeted) Read(b []byte) (int, error) {
-	n, err := g.Conn.Read(b)
-	if n > 0 && !g.done.Load() {
-		g.done.Store(true)
-		g.stop()
-	}
-	return n, err
 }
 
 var errLater = errors.New("not connected yet")

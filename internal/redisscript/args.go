@@ -20,6 +20,7 @@ const (
 	quickRenew   = 'r'
 	quickRelease = 'e' // without lingering
 	otherRelease = 'E'
+	timedRelease = 'O' // with an end
 )
 
 func number(b []byte, v int64) []byte {
@@ -40,27 +41,29 @@ func run(c *driver.Claim) int {
 	return 1
 }
 
-// claimArg ends with what is stored of an exclusive holder as it is: the run, the token, the lock-delay and who.
-func claimArg(c *driver.Claim, keep time.Duration, who string) string {
+// claimArg ends with what is stored of an exclusive holder as it is: the run, the token, the lock-delay and who. end is on
+// the server's clock.
+func claimArg(c *driver.Claim, keep time.Duration, end int64, who string) string {
 	var room [256]byte // mostly enough, and then only the string is allocated
 	b := room[:1]
 	if b[0] = otherAcquire; quick(c) {
 		b[0] = quickAcquire
 	}
 	keep = max(keep, c.TTL+c.LockDelay)
-	b = number(number(number(b, micros(c.TTL)), micros(keep)), fenceArg(c.MinFence))
+	b = number(number(number(number(b, micros(c.TTL)), micros(keep)), fenceArg(c.MinFence)), end)
 	b = append(binary.BigEndian.AppendUint32(b, uint32(run(c))), c.Token[:]...)
 	return string(append(number(b, micros(c.LockDelay)), who...))
 }
 
 // waitArg is what is needed of a claim that is not granted quickly.
 func waitArg(c *driver.Claim) string {
-	b := make([]byte, 1, 17)
+	b := make([]byte, 1, 25)
 	if c.Queue {
 		b[0] = 1
 	}
 	b = number(b, micros(c.WaitTTL))
-	return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit)))
+	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit))
+	return string(number(b, fenceArg(c.Ticket)))
 }
 
 func renewArg(l *driver.Lease, keep time.Duration) string {
@@ -68,12 +71,19 @@ func renewArg(l *driver.Lease, keep time.Duration) string {
 	return string(append(number(number(b, micros(l.TTL)), micros(keep)), l.Token[:]...))
 }
 
-func releaseArg(l *driver.Lease, keep time.Duration) string {
-	b := append(make([]byte, 0, 33), quickRelease)
-	if l.Linger > 0 {
+func releaseArg(l *driver.Lease, keep time.Duration, end int64) string {
+	b := append(make([]byte, 0, 41), quickRelease)
+	switch {
+	case l.OnTime:
+		b[0] = timedRelease
+	case l.Linger > 0:
 		b[0] = otherRelease
 	}
-	return string(append(number(number(b, micros(l.Linger)), micros(keep)), l.Token[:]...))
+	b = append(number(number(b, micros(l.Linger)), micros(keep)), l.Token[:]...)
+	if l.OnTime {
+		b = number(b, end)
+	}
+	return string(b)
 }
 
 // fenceArg is a fence that a script can name: there are none from 2^52 on.

@@ -66,7 +66,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	d.watch.over(c.Token)
 	bye, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if back := d.run(bye, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention)}}); back.Err != nil {
+	if back := d.run(bye, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention, 0)}}); back.Err != nil {
 		p.Err = back.Err
 	}
 	return d.trouble(ctx, "acquire", c.Name, p.Err)

@@ -94,7 +94,7 @@ const patience = 5 * time.Second
 
 // sentinels asks those that would replace the master whether they could.
 func (x *examination) sentinels(ctx context.Context) {
-	guarded, ok := x.d.sender.(Guarded)
+	guarded, ok := x.d.sender.Sender.(Guarded)
 	if !ok {
 		return
 	}

@@ -49,11 +49,13 @@ func (o *Options) Validate() error {
 // driver.Breaker, driver.FenceRaiser and driver.Doctor.
 type Driver struct {
 	Options
-	sender  Sender
+	sender  *prompt
 	backend string // how errors name it
 	inbox   *inbox
 	watch   *watch // nil if the server does not tell of changes
 	others  *together
+	clock   *clock
+	strays  strays
 	busy    *busy
 	signed  atomic.Pointer[signature]
 	closed  atomic.Bool
@@ -61,10 +63,13 @@ type Driver struct {
 
 // New makes a driver over a client. The options have been validated.
 func New(s Sender, o Options) *Driver {
-	d := &Driver{Options: o, sender: s, backend: "redis " + s.Where()}
+	d := &Driver{Options: o, backend: "redis " + s.Where()}
 	d.inbox = newInbox(s, o.Prefix, o.Push)
 	d.inbox.hint = o.Replicas > 0
-	d.others, d.busy = newTogether(s, d.inbox.life), newBusy()
+	d.sender = newPrompt(s, d.inbox.life)
+	d.clock, d.busy = newClock(d.sender, d.inbox.life, &d.inbox.loops), newBusy()
+	d.inbox.again = d.clock.forget
+	d.others = newTogether(s, d.inbox.life, d.clock)
 	if server, ok := s.(Watcher); ok && o.Watch {
 		d.watch = newWatch(server, o.Prefix)
 		d.inbox.granted = func(t driver.Token) { d.watch.held(t, 0) }
@@ -88,19 +93,20 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := d.ready(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	// Listen first: the signal may come before the answer that says "queued".
-	box, shard, err := d.inbox.open(ctx, &c)
+	signed, err := d.begin(ctx, &c)
 	if err != nil {
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
 	}
-	arg := claimArg(&c, d.Retention, d.sign(box, shard, &c.Owner))
 	d.watch.claim(&c)
-	p := d.quickly(ctx, c.Name, arg, func() Reply {
-		step, args := Acquire, []string{arg, waitArg(&c)}
-		if c.Force {
-			step, args = Steal, append(args, string(appendOwner(nil, &c.Owner)))
-		}
-		return d.run(ctx, step, Call{Keys: keys(d.Prefix, c.Name), Args: args})
+	p := d.timely(ctx, c.Name, &c, func(end int64) Reply {
+		arg := claimArg(&c, d.Retention, end, signed)
+		return d.quickly(ctx, c.Name, arg, func() Reply {
+			step, args := Acquire, []string{arg, waitArg(&c)}
+			if c.Force {
+				step, args = Steal, append(args, string(appendOwner(nil, &c.Owner)))
+			}
+			return d.run(ctx, step, Call{Keys: keys(d.Prefix, c.Name), Args: args})
+		})
 	})
 	if p.Err == nil && p.Text != "" && p.Text[0] == 'h' {
 		if !c.Queue {
@@ -115,6 +121,9 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if p.Err == nil {
 		g, p.Err = readGrant(p, &c)
 	}
+	if p.Err == nil {
+		p.Err = ended(ctx) // a grant that is shown too late is for nobody
+	}
 	if p.Err != nil {
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, p.Err)
 	}
@@ -123,6 +132,24 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	d.watch.held(c.Token, c.TTL)
 	return g, nil
+}
+
+// begin listens before anything is claimed, for the signal may come before the answer that says "queued"; meanwhile it asks for
+// the time, if that is not known. It returns what is stored of who claims.
+func (d *Driver) begin(ctx context.Context, c *driver.Claim) (signed string, err error) {
+	asked := d.clock.begin()
+	box, shard, err := d.inbox.open(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	if asked != nil {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return d.sign(box, shard, &c.Owner), nil
 }
 
 func (d *Driver) sign(box, shard string, o *driver.Owner) string {
@@ -166,7 +193,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, e
 			d.watch.held(l.Token, l.TTL)
 		}
 	}
-	if failed == len(answers) && failed > 1 {
+	if failed == len(answers) && (failed > 1 || ended(ctx) != nil) {
 		return nil, answers[0] // nothing is known of any of them
 	}
 	return answers, nil
@@ -181,10 +208,19 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 		return err
 	}
 	d.watch.over(l.Token)
-	arg := releaseArg(&l, d.Retention)
-	p := d.quickly(ctx, l.Name, arg, func() Reply {
-		return d.run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{arg}})
-	})
+	d.strays.releasing(l.Token)
+	release := func(end int64) Reply {
+		arg := releaseArg(&l, d.Retention, end)
+		return d.quickly(ctx, l.Name, arg, func() Reply {
+			return d.run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{arg}})
+		})
+	}
+	var p Reply
+	if l.OnTime {
+		p = d.timely(ctx, l.Name, nil, release)
+	} else {
+		p = d.atMostOnce(ctx, func() Reply { return release(0) })
+	}
 	if p.Err != nil {
 		return d.trouble(ctx, "release", l.Name, p.Err)
 	}
@@ -198,7 +234,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 		return err
 	}
 	args := []string{breakArg(fence, delay, d.Retention), string(appendOwner(nil, &by))}
-	p := d.run(ctx, Break, Call{Keys: keys(d.Prefix, name), Args: args})
+	p := d.atMostOnce(ctx, func() Reply { return d.run(ctx, Break, Call{Keys: keys(d.Prefix, name), Args: args}) })
 	if p.Err != nil {
 		return d.trouble(ctx, "break", name, p.Err)
 	}
@@ -214,7 +250,8 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (
 		return 0, err
 	}
 	d.watch.renewing(l.Token)
-	p := d.run(ctx, Raise, Call{Keys: keys(d.Prefix, l.Name), Args: []string{raiseArg(&l, fence, d.Retention)}})
+	raise := Call{Keys: keys(d.Prefix, l.Name), Args: []string{raiseArg(&l, fence, d.Retention)}}
+	p := d.twice(ctx, func() Reply { return d.run(ctx, Raise, raise) })
 	d.watch.held(l.Token, 0)
 	var seen *snapshot
 	switch {
@@ -236,7 +273,8 @@ func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
 	if err := errors.Join(driver.ValidateName(name), d.ready(ctx)); err != nil {
 		return driver.Entry{}, err
 	}
-	return d.entry(ctx, name, d.run(ctx, Read, Call{Keys: keys(d.Prefix, name)}))
+	p := d.twice(ctx, func() Reply { return d.run(ctx, Read, Call{Keys: keys(d.Prefix, name)}) })
+	return d.entry(ctx, name, p)
 }
 
 func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry, error) {
@@ -271,8 +309,11 @@ func (d *Driver) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
+	d.clock.stop()
 	d.inbox.close()
-	return d.sender.Close()
+	err := d.sender.Close()
+	d.sender.close() // what was still under way ends with the connections, if they were ours
+	return err
 }
 
 func (d *Driver) ready(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -14,10 +15,21 @@ func (d *Driver) trouble(ctx context.Context, op, name string, err error) error 
 	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
 		return driver.ErrClosed
 	}
-	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.DeadlineExceeded)) {
-		return ctx.Err()
+	if over := ended(ctx); over != nil && (errors.Is(err, over) || errors.Is(err, context.DeadlineExceeded)) {
+		return over
 	}
 	return Trouble(d.backend, op, name, err)
+}
+
+// ended is ctx.Err() for who has a timer for the deadline, too: the one of ctx may be about to fire.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // Trouble makes a *driver.Error of what a client of Redis said.

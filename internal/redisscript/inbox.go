@@ -23,6 +23,7 @@ type inbox struct {
 	hint    bool               // a grant has yet to be confirmed: what comes in says only that it is time to ask
 	life    context.Context    // until close
 	granted func(driver.Token) // called before the listeners; may be nil
+	again   func()             // called when the server confirms a subscription once more: it may be another one
 	end     context.CancelFunc
 	loops   sync.WaitGroup
 
@@ -164,6 +165,7 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 			}
 			s.settle()
 			if again {
+				b.again()
 				b.listeners.Tell(driver.Signal{Kind: driver.Look}) // what was published in between is lost
 			}
 		}, func(message string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 )
 
 // How steps are sent: together with those of others if that can be, by a script of their own otherwise.
@@ -40,7 +41,11 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 	replies := make([]Reply, len(calls))
 	var rest []Call
 	var where []int
+	sent := time.Now()
 	for i, p := range d.sender.RunAll(ctx, Many, scripts) {
+		if n := len(scripts[i].Keys); p.Err == nil && len(p.List) == n+1 {
+			d.clock.learn(p.List[n], sent)
+		}
 		for k := range scripts[i].Keys {
 			at := i*most + k
 			switch {

@@ -6,7 +6,8 @@ import "context"
 type Sender interface {
 	// Run runs a script on the keys of one name, and sends its text along when the server does not know it. An
 	// attempt is one attempt: it does not send again after an error of the connection, for the release of a lease that
-	// is sent twice would say the second time that nothing was held. Redirections of a cluster are followed.
+	// is sent twice would say the second time that nothing was held. Redirections of a cluster are followed. It may take
+	// longer than ctx, see prompt.
 	Run(ctx context.Context, s *Script, c Call) Reply
 
 	// RunAll runs a script on several names, pipelined. The calls of one name are run in order.

@@ -21,16 +21,24 @@ import (
 type together struct {
 	sender Sender
 	life   context.Context
+	clock  *clock       // learns from each answer
 	under  atomic.Int32 // steps that are under way
 	free   sync.Pool    // of *step
 
-	mu   sync.Mutex // protects both below
-	next []*step
-	led  bool // somebody is about to take them
+	mu     sync.Mutex // protects all below
+	next   []*step
+	led    bool // somebody is about to take them
+	flying int  // scripts that are under way
+	full   bool // they are as many as may be: the first that is back takes what is next
 }
 
-// most is how many steps one script has at most: no other client waits for much longer than 0.1 ms.
-const most = 64
+const (
+	// most is how many steps one script has at most: no other client waits for much longer than 0.1 ms.
+	most = 64
+
+	// mostFlying is how many scripts are under way at once, of which a server that does not answer may leave each behind.
+	mostFlying = 64
+)
 
 // A step of one goroutine.
 type step struct {
@@ -47,8 +55,8 @@ const (
 	givenUp
 )
 
-func newTogether(s Sender, life context.Context) *together {
-	return &together{sender: s, life: life, free: sync.Pool{New: func() any {
+func newTogether(s Sender, life context.Context, c *clock) *together {
+	return &together{sender: s, life: life, clock: c, free: sync.Pool{New: func() any {
 		late := time.NewTimer(time.Hour)
 		late.Stop()
 		return &step{done: make(chan struct{}, 1), late: late}
@@ -73,18 +81,14 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 	if lead {
 		runtime.Gosched()
 		t.mu.Lock()
-		all := t.next
-		t.next, t.led = nil, false
-		t.mu.Unlock()
-		if len(all) == 1 {
+		if len(t.next) == 1 && !t.full {
+			t.next, t.led = nil, false
+			t.mu.Unlock()
 			t.free.Put(s)
 			return 0, true, nil
 		}
-		for len(all) > most {
-			go t.send(all[:most:most])
-			all = all[most:]
-		}
-		go t.send(all) // not here: the ctx of one is not that of the others
+		t.launch()
+		t.mu.Unlock()
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		s.late.Reset(time.Until(deadline))
@@ -107,6 +111,31 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 	}
 }
 
+// launch sends what has gathered, in goroutines of its own, for the ctx of one is not that of the others. The caller holds
+// the mutex.
+func (t *together) launch() {
+	for ; len(t.next) > 0 && t.flying < mostFlying; t.flying++ {
+		n := min(len(t.next), most)
+		all := t.next[:n:n]
+		t.next = t.next[n:]
+		go func() {
+			t.send(all)
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.flying--
+			if t.full {
+				t.launch()
+			}
+		}()
+	}
+	t.full = len(t.next) > 0
+	if t.led = t.full; !t.full {
+		t.next = nil
+	} else if len(t.next) > most*mostFlying {
+		t.next = slices.DeleteFunc(t.next, func(s *step) bool { return s.fate.Load() == givenUp })
+	}
+}
+
 // leave ends what do began.
 func (t *together) leave() { t.under.Add(-1) }
 
@@ -119,9 +148,13 @@ func (t *together) send(all []*step) {
 	for i, s := range all {
 		c.Keys[i], c.Args[i] = s.key, s.arg
 	}
+	began := time.Now()
 	p := t.sender.Run(t.life, Many, c)
-	if p.Err == nil && len(p.List) != len(all) {
+	if p.Err == nil && len(p.List) != len(all)+1 {
 		p.Err = &damage{"fewer answers than steps"}
+	}
+	if p.Err == nil {
+		t.clock.learn(p.List[len(all)], began)
 	}
 	for i, s := range all {
 		s.answer, s.err = 0, nil

@@ -35,6 +35,7 @@ func (h *heldUp) Run(ctx context.Context, s *Script, c Call) Reply {
 		}
 		p.List = append(p.List, answer)
 	}
+	p.List = append(p.List, 1)
 	return p
 }
 
@@ -73,7 +74,7 @@ func names(n int) []string {
 func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, t.Context())
+		to := newTogether(server, t.Context(), &clock{})
 		keys := names(200)
 		keys[7], keys[100] = "busy", "busy"
 		answers, wait := crowd(t.Context(), to, keys)
@@ -106,7 +107,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, t.Context())
+		to := newTogether(server, t.Context(), &clock{})
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -141,7 +142,7 @@ func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 	server := newHeldUp()
 	close(server.may)
-	to := newTogether(server, t.Context())
+	to := newTogether(server, t.Context(), &clock{})
 	all := make([]*step, 3)
 	for i := range all {
 		all[i], _ = to.free.Get().(*step)
@@ -161,7 +162,7 @@ func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, t.Context())
+		to := newTogether(server, t.Context(), &clock{})
 		broken := errors.New("connection lost")
 		answers, wait := crowd(t.Context(), to, names(20))
 		for range len(server.sizes) {
@@ -180,7 +181,7 @@ func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, t.Context())
+		to := newTogether(server, t.Context(), &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
 		for range len(server.sizes) {
 			server.may <- errors.New("NOPERM No permissions to access a key")
@@ -197,7 +198,7 @@ func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 func TestClosingEndsWhatIsSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
-		to := newTogether(newHeldUp(), life)
+		to := newTogether(newHeldUp(), life, &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
 		end()
 		wait()

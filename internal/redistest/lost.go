@@ -44,7 +44,7 @@ func (l *losing) round(c driver.Claim) {
 
 func (l *losing) lossyRound(c driver.Claim) {
 	l.Helper()
-	l.loses("acquire", c, acquire(l.far, c))
+	l.loses("acquire", 2, c, acquire(l.far, c))
 	made := l.holder(c.Name)
 	other := c
 	other.Token = driver.NewToken()
@@ -58,20 +58,20 @@ func (l *losing) lossyRound(c driver.Claim) {
 
 	waiter := other
 	waiter.Queue, waiter.WaitTTL = true, time.Minute
-	l.loses("acquire, and wait", waiter, acquire(l.far, waiter))
+	l.loses("acquire, and wait", 2, waiter, acquire(l.far, waiter))
 	err := bounded(func(ctx context.Context) error { _, err := l.near.Acquire(ctx, waiter); return err })
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 1 {
 		l.Errorf("%v; want the place that it has", err)
 	}
 
 	c.TTL = 5 * time.Minute
-	l.loses("renew", c, renew(l.far, c))
+	l.loses("renew", 1, c, renew(l.far, c))
 	if h := l.holder(c.Name); h.ExpiresIn < 4*time.Minute {
 		l.Errorf("it lasts %v; want it renewed", h.ExpiresIn)
 	}
 	recovers(l, renew(l.far, c))
 
-	l.loses("release", c, release(l.far, c))
+	l.loses("release", 1, c, release(l.far, c))
 	next := l.holder(c.Name)
 	if next.Fence <= made.Fence {
 		l.Errorf("fence %d after %d", next.Fence, made.Fence)
@@ -120,10 +120,10 @@ func (l *losing) client(renewal, release string) {
 	}
 }
 
-// loses runs a step whose answer is lost.
-func (l *losing) loses(what string, c driver.Claim, step func(context.Context) error) {
+// loses runs a step whose answer is lost, as often as it is sent: an acquire is sent once more by itself.
+func (l *losing) loses(what string, times int, c driver.Claim, step func(context.Context) error) {
 	l.Helper()
-	happened := l.proxy.LoseReply(string(c.Token[:]))
+	happened := l.proxy.LoseReplies(times, string(c.Token[:]))
 	if err := bounded(step); !errors.Is(err, driver.ErrUnavailable) {
 		l.Fatalf("%s: %v; want ErrUnavailable", what, err)
 	}

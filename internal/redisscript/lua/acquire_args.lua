@@ -1,8 +1,9 @@
 if ARGV[1]:byte() == 97 then -- 'a'
   local first = quick_acquire(S, s, now, ARGV[1])
-  if first > 0 then return first end
+  if first ~= 0 then return first end
 end
-local ttl, keep, wish, run, token, delay, at = unpack('>dddI4c16d', ARGV[1], 2)
+local ttl, keep, wish, ends, run, token, delay, at = unpack('>ddddI4c16d', ARGV[1], 2)
+if not (now <= ends) then return -now end
 local who = ARGV[1]:sub(at)
-local queueing, wait, weight, limit = unpack('>BdI4I4', ARGV[2])
+local queueing, wait, weight, limit, ticket = unpack('>BdI4I4d', ARGV[2])
 if wish > now + 250000 then wish = now + 250000 end -- driver.MaxLead

@@ -1,7 +1,9 @@
 -- quick_acquire grants an exclusive claim if its name is free, and nobody waits for it; otherwise it answers 0, and
--- has done nothing. Nearly every claim ends here. redis.calls: SET.
+-- has done nothing. One that came after its end is told the time, as a number below 0. Nearly every claim ends here.
+-- redis.calls: SET.
 local function quick_acquire(S, s, now, arg)
-  local ttl, keep, wish, run, at = unpack('>dddI4', arg, 2)
+  local ttl, keep, wish, ends, run, at = unpack('>ddddI4', arg, 2)
+  if not (now <= ends) then return -now end
   local fence, till = 0, 0
   if s then
     if #s ~= 26 then return 0 end

@@ -1,0 +1,96 @@
+package redisscript
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A connection that was idle may turn out to be dead only when something is sent on it: the server was restarted, or closed it,
+// or something on the way did. That is worth one more try, on a new connection and within the same ctx.
+//
+// An attempt to acquire may then be under way twice, and whoever made it does not know. A server that has closed a connection reads
+// no more of it, but something on the way may still have it. So a token that is released before its end is released once
+// more after it: see strays.
+
+// again reports whether a step that was answered so may be sent a second time.
+func again(ctx context.Context, p Reply) bool {
+	return p.Err != nil && lost(p.Err) && ended(ctx) == nil
+}
+
+// twice sends a step that says the same when it is repeated.
+func (d *Driver) twice(ctx context.Context, send func() Reply) Reply {
+	p := send()
+	if again(ctx, p) {
+		d.clock.forget()
+		p = send()
+	}
+	return p
+}
+
+// atMostOnce sends a step that says "not held" when it is repeated. Then what it did the first time is not known.
+func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
+	first := send()
+	if !again(ctx, first) {
+		return first
+	}
+	d.clock.forget()
+	p := send()
+	if p.Err == nil && p.Text == "" && p.Int == 0 {
+		return first
+	}
+	return p
+}
+
+// strays are the tokens of attempts that were sent twice, until the end of the first.
+type strays struct {
+	some atomic.Bool           // all has had some
+	mu   sync.Mutex            // protects all
+	all  map[driver.Token]bool // whether it was released meanwhile
+}
+
+const mostStrays = 1024
+
+// addStray reports whether a claim may be sent once more, although its first attempt was not answered.
+func (d *Driver) addStray(c *driver.Claim, end time.Time) bool {
+	d.strays.mu.Lock()
+	defer d.strays.mu.Unlock()
+	if _, known := d.strays.all[c.Token]; known || len(d.strays.all) >= mostStrays {
+		return known
+	}
+	if d.strays.all == nil {
+		d.strays.all = map[driver.Token]bool{}
+	}
+	d.strays.all[c.Token] = false
+	d.strays.some.Store(true)
+	l := driver.Lease{Name: c.Name, Token: c.Token}
+	time.AfterFunc(time.Until(end)+driver.MaxLead, func() { d.endStray(l) })
+	return true
+}
+
+func (d *Driver) endStray(l driver.Lease) {
+	d.strays.mu.Lock()
+	released := d.strays.all[l.Token]
+	delete(d.strays.all, l.Token)
+	d.strays.mu.Unlock()
+	if released && !d.closed.Load() {
+		ctx, cancel := context.WithTimeout(d.inbox.life, patience)
+		defer cancel()
+		_ = d.Release(ctx, l)
+	}
+}
+
+// releasing notes that a token is released.
+func (s *strays) releasing(t driver.Token) {
+	if !s.some.Load() {
+		return // mostly
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.all[t]; known {
+		s.all[t] = true
+	}
+}

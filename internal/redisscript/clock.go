@@ -1,0 +1,261 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A clock is what a driver knows of its server's clock: a lower bound, for the ends of what it sends. A request that
+// comes after its end is refused, and says the time: so an end that is too early costs one more round trip, and one
+// that is too late would let a request that was given up take effect.
+//
+// The bound is learned from answers that carry the time, and from a TIME that goes out with the first subscription, and
+// then once a minute. It is forgotten when a connection was lost, for the next one may lead to another server. A grant's
+// fence is no use: it may be ahead of the clock.
+//
+// In a cluster each master has its own. What is known of all of them together is the one that is furthest behind. A
+// master that is so far ahead of that one that it refuses what it is sent is remembered by the slot of the name, for a minute.
+// So what is sent to a master whose clock is not known yet may take effect later than it should, by as much as that
+// clock is behind all others: driver.MaxLead is for that.
+type clock struct {
+	sender  Sender
+	cluster bool
+	life    context.Context
+	loops   *sync.WaitGroup
+
+	known atomic.Pointer[reading]
+	slots sync.Map // of uint16 to *reading
+
+	mu     sync.Mutex // protects all below
+	asking chan struct{}
+	failed time.Time
+	minute bool // each
+	over   bool
+}
+
+// A reading says that at this moment of ours the server's clock, in microseconds since 1970, was there, or further.
+type reading struct {
+	at time.Time
+	is int64
+}
+
+func newClock(s Sender, life context.Context, loops *sync.WaitGroup) *clock {
+	return &clock{sender: s, life: life, loops: loops, cluster: s.Cluster()}
+}
+
+// by is a lower bound of the server's clock at a moment. Two clocks never run at the same speed: a thousandth is taken
+// off what has passed, or is to pass.
+func (r *reading) by(t time.Time) int64 {
+	passed := t.Sub(r.at).Microseconds()
+	off := passed / 1000
+	if off < 0 {
+		off = -off
+	}
+	return r.is + passed - off
+}
+
+// end is a moment of ours on the server's clock, no later than it will be; 0, which is always over, if nothing is known.
+func (c *clock) end(t time.Time, name string) int64 {
+	if c.cluster {
+		if r, ok := c.slots.Load(slot(name)); ok {
+			if r, _ := r.(*reading); time.Since(r.at) < time.Minute {
+				return r.by(t)
+			}
+		}
+	}
+	if r := c.known.Load(); r != nil {
+		return r.by(t)
+	}
+	return 0
+}
+
+// late learns from the server that refused something because of its end.
+func (c *clock) late(is int64, sent time.Time, name string) {
+	if c.cluster {
+		c.slots.Store(slot(name), &reading{time.Now(), is})
+		return
+	}
+	c.learn(is, sent)
+}
+
+// learn takes a time that the server said between sent and now.
+func (c *clock) learn(is int64, sent time.Time) {
+	if c.cluster || is <= 0 {
+		return // which of the masters it was is not known
+	}
+	old, now := c.known.Load(), time.Now()
+	// It was no less than what we believed when that was sent, or it is another clock, or was set back. Else it is worth
+	// a note if it says more than we know, and not by next to nothing.
+	if old == nil || is < old.by(sent) || is > old.by(now)+100 {
+		c.known.CompareAndSwap(old, &reading{now, is})
+	}
+}
+
+// forget is for when the next answer may be another server's.
+func (c *clock) forget() {
+	if c.known.Swap(nil) != nil && c.cluster {
+		c.slots.Clear()
+	}
+}
+
+// Reconnected tells the driver that there is a new connection, which may lead to another server. It does not block.
+func (d *Driver) Reconnected() { d.clock.forget() }
+
+// begin asks the servers for their time unless it is known, and sees to it that they are asked again each minute. The
+// channel is closed when they have answered, or for a second have not; it is nil if there is nothing to wait for.
+func (c *clock) begin() (asked <-chan struct{}) {
+	if c.known.Load() != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || c.asking == nil && time.Since(c.failed) < time.Second {
+		return nil
+	}
+	if !c.minute {
+		c.minute = true
+		c.loops.Go(c.eachMinute)
+	}
+	if c.asking == nil {
+		done := make(chan struct{})
+		c.asking = done
+		c.loops.Go(func() {
+			c.ask()
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.asking = nil
+			if c.known.Load() == nil {
+				c.failed = time.Now()
+			}
+			close(done)
+		})
+	}
+	return c.asking
+}
+
+func (c *clock) eachMinute() {
+	each := time.NewTicker(time.Minute)
+	defer each.Stop()
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case <-each.C:
+			if r := c.known.Load(); r == nil || c.cluster || time.Since(r.at) > 30*time.Second {
+				c.ask()
+			}
+		}
+	}
+}
+
+// stop lets nothing begin any more.
+func (c *clock) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+}
+
+// ask asks each server for its time. In a cluster the one that is furthest behind counts, of those that answer.
+func (c *clock) ask() {
+	ctx, cancel := context.WithTimeout(c.life, hearing)
+	defer cancel()
+	servers, err := c.sender.Servers(ctx)
+	if err != nil {
+		return
+	}
+	sent, readings := time.Now(), make(chan *reading, len(servers))
+	for _, s := range servers {
+		go func() {
+			answer, err := s.Do(ctx, "TIME")
+			if is := readTime(answer); err == nil && is > 0 {
+				readings <- &reading{time.Now(), is}
+			} else {
+				readings <- nil
+			}
+		}()
+	}
+	var least *reading
+	for range servers {
+		r := <-readings
+		switch {
+		case r == nil:
+		case !c.cluster:
+			c.learn(r.is, sent)
+		case least == nil || r.by(time.Now()) < least.by(time.Now()):
+			least = r
+		}
+	}
+	if least != nil {
+		c.known.Store(least)
+	}
+}
+
+// readTime reads the two lines of an answer to TIME: seconds and microseconds.
+func readTime(answer string) int64 {
+	seconds, rest, _ := strings.Cut(answer, "\n")
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	micros, err2 := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
+	if err != nil || err2 != nil {
+		return 0
+	}
+	return s*1e6 + micros
+}
+
+// lost reports whether an error says that the connection was lost: the server has closed it, or was not there.
+func lost(err error) bool {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// A timely step is sent with an end on the server's clock. What the server refuses because of that was sent with one that was too
+// early, or has come too late. Either way the time is known now, and it is sent again, until ctx is over.
+//
+// c is the claim; without one it is not sent again when the connection was lost.
+func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send func(end int64) Reply) Reply {
+	until, resent := driver.End(ctx), false
+	for tries := 0; ; tries++ {
+		sent := time.Now()
+		p := send(d.clock.end(until, name))
+		if r := (reader{rest: p.Text}); r.take(1) == "h" {
+			d.clock.learn(int64(r.instant()), sent)
+		}
+		switch {
+		case p.Err != nil && lost(p.Err):
+			d.clock.forget()
+			if resent || c == nil || ended(ctx) != nil || !d.addStray(c, until) {
+				return p
+			}
+			resent = true
+			continue
+		case p.Err != nil || p.Text != "" || p.Int >= 0:
+			return p
+		}
+		d.clock.late(-p.Int, sent, name)
+		if err := ended(ctx); err != nil {
+			return Reply{Err: err}
+		}
+		if tries == mostTries {
+			return Reply{Err: errNoTime}
+		}
+	}
+}
+
+// mostTries is how often a step is sent to a server that finds it late, though its ctx is not over: the second time the end
+// is right, unless the clock jumps, or the name moves between servers.
+const mostTries = 5
+
+var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")

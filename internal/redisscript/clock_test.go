@@ -1,0 +1,194 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// clocked is a server, or a cluster, whose clocks are ahead of ours, and which refuses what comes too late.
+type clocked struct {
+	Sender  // has no other methods
+	cluster bool
+	ahead   []time.Duration
+	way     time.Duration // how long a request is under way, and its answer
+	hung    bool
+	scripts int
+}
+
+func (c *clocked) Cluster() bool { return c.cluster }
+
+func (c *clocked) now(i int) int64 { return time.Now().Add(c.ahead[i]).UnixMicro() }
+
+func (c *clocked) Servers(context.Context) (all []Server, _ error) {
+	for i := range c.ahead {
+		all = append(all, Server{Name: fmt.Sprint(i), Do: func(ctx context.Context, _ ...string) (string, error) {
+			if c.hung {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			time.Sleep(c.way)
+			now := c.now(i)
+			time.Sleep(c.way)
+			return fmt.Sprintf("%d\n%d\n", now/1e6, now%1e6), nil
+		}})
+	}
+	return all, nil
+}
+
+// step is one that has an end, on the i-th server.
+func (c *clocked) step(i int) func(end int64) Reply {
+	return func(end int64) Reply {
+		c.scripts++
+		time.Sleep(c.way)
+		defer time.Sleep(c.way)
+		if now := c.now(i); now > end {
+			return Reply{Int: -now}
+		}
+		return Reply{Int: 1}
+	}
+}
+
+// timed runs f with a driver that knows no clock yet.
+func timed(t *testing.T, c *clocked, f func(ctx context.Context, d *Driver)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		life, end := context.WithCancel(t.Context())
+		var loops sync.WaitGroup
+		d := &Driver{clock: newClock(c, life, &loops)}
+		f(t.Context(), d)
+		d.clock.stop()
+		end()
+		loops.Wait()
+	})
+}
+
+// within runs a step with a ctx of so long, and says how often it was sent.
+func within(ctx context.Context, d *Driver, c *clocked, i int, patience time.Duration) (Reply, int) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	before := c.scripts
+	p := d.timely(ctx, "job", nil, c.step(i))
+	return p, c.scripts - before
+}
+
+func TestAStepIsSentOnceWhenTheTimeIsKnown(t *testing.T) {
+	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} {
+		c := &clocked{ahead: []time.Duration{ahead}, way: time.Millisecond}
+		timed(t, c, func(ctx context.Context, d *Driver) {
+			<-d.clock.begin()
+			for range 5 {
+				if p, n := within(ctx, d, c, 0, 100*time.Millisecond); p.Int != 1 || n != 1 {
+					t.Errorf("ahead by %v: %+v, sent %d times", ahead, p, n)
+				}
+				time.Sleep(10 * time.Minute) // it is asked for once a minute
+			}
+		})
+	}
+}
+
+func TestAServerWhoseTimeIsNotKnownSaysItByRefusing(t *testing.T) {
+	c := &clocked{ahead: []time.Duration{time.Hour}, way: time.Millisecond, hung: true}
+	timed(t, c, func(ctx context.Context, d *Driver) {
+		began := time.Now()
+		<-d.clock.begin()
+		if took := time.Since(began); took > hearing {
+			t.Errorf("it was waited for its time for %v", took)
+		}
+		for want := 2; want > 0; want-- {
+			if p, n := within(ctx, d, c, 0, time.Second); p.Int != 1 || n != want {
+				t.Errorf("%+v, sent %d times, want %d", p, n, want)
+			}
+		}
+	})
+}
+
+// Whatever held a step up: what is refused at the end of its ctx is not sent again, and nothing takes effect after it.
+func TestNothingTakesEffectAfterTheEndOfItsCtx(t *testing.T) {
+	for _, way := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond, 200 * time.Millisecond} {
+		for _, patience := range []time.Duration{time.Millisecond, 29 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond} {
+			c := &clocked{ahead: []time.Duration{-time.Minute}, way: way}
+			timed(t, c, func(ctx context.Context, d *Driver) {
+				<-d.clock.begin()
+				time.Sleep(time.Minute / 2)
+				began := time.Now()
+				p, _ := within(ctx, d, c, 0, patience)
+				if took := time.Since(began) - way; p.Int == 1 && took > patience {
+					t.Errorf("%v of way: done after %v, within %v", way, took, patience)
+				}
+				if p.Int != 1 && (!errors.Is(p.Err, context.DeadlineExceeded) || patience > 3*way+time.Second/2) {
+					t.Errorf("%v of way, within %v: %+v", way, patience, p)
+				}
+			})
+		}
+	}
+}
+
+func TestAClockThatWasSetBackIsBelieved(t *testing.T) {
+	c := &clocked{ahead: []time.Duration{time.Hour}, way: time.Millisecond}
+	timed(t, c, func(ctx context.Context, d *Driver) {
+		<-d.clock.begin()
+		c.ahead[0] = 0
+		time.Sleep(2 * time.Minute)
+		if end, now := d.clock.end(time.Now(), "job"), time.Now().UnixMicro(); end > now {
+			t.Errorf("it is believed to be %d µs ahead", end-now)
+		}
+	})
+}
+
+func TestALostConnectionMakesTheTimeUnknown(t *testing.T) {
+	c := &clocked{ahead: []time.Duration{time.Hour}, way: time.Millisecond}
+	timed(t, c, func(ctx context.Context, d *Driver) {
+		<-d.clock.begin()
+		d.timely(ctx, "job", nil, func(int64) Reply { return Reply{Err: io.EOF} })
+		if end := d.clock.end(time.Now(), "job"); end != 0 {
+			t.Errorf("it is %d; want it not known", end)
+		}
+		<-d.clock.begin()
+		if p, n := within(ctx, d, c, 0, time.Second); p.Int != 1 || n != 1 {
+			t.Errorf("%+v, sent %d times", p, n)
+		}
+	})
+}
+
+func TestInAClusterTheMasterThatIsFurthestBehindCounts(t *testing.T) {
+	c := &clocked{cluster: true, ahead: []time.Duration{0, 10 * time.Millisecond, time.Hour}, way: time.Millisecond}
+	timed(t, c, func(ctx context.Context, d *Driver) {
+		<-d.clock.begin()
+		for i, want := range []int{1, 1, 2} {
+			if p, n := within(ctx, d, c, i, 100*time.Millisecond); p.Int != 1 || n != want {
+				t.Errorf("node %d: %+v, sent %d times, want %d", i, p, n, want)
+			}
+		}
+		if p, n := within(ctx, d, c, 2, 100*time.Millisecond); p.Int != 1 || n != 1 {
+			t.Errorf("the one that is ahead: %+v, sent %d times; want it known by now", p, n)
+		}
+		time.Sleep(time.Minute)
+		if end, now := d.clock.end(time.Now(), "job"), time.Now().UnixMicro(); end > now {
+			t.Error("it is believed after a minute, though the name may have moved")
+		}
+	})
+}
+
+func TestAClockThatJumpsWithEachAnswerIsAnError(t *testing.T) {
+	c := &clocked{ahead: []time.Duration{0}}
+	timed(t, c, func(ctx context.Context, d *Driver) {
+		p := d.timely(ctx, "job", nil, func(end int64) Reply { return Reply{Int: -end - 1 - time.Hour.Microseconds()*24*30} })
+		if !errors.Is(p.Err, errNoTime) {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+func TestTimeIsReadFromItsTwoLines(t *testing.T) {
+	for text, want := range map[string]int64{"12\n000034\n": 12000034, "12\n34": 12000034, "": 0, "x\n1": 0, "12": 0, "1\nx": 0} {
+		if got := readTime(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}

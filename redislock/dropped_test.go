@@ -1,0 +1,110 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// Nobody needs to hear that a connection was dropped while it was idle: the next step goes over a new one.
+func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
+	t.Parallel()
+	for how, drop := range map[string]func(*redistest.Server){
+		"killed":    func(s *redistest.Server) { s.Do("CLIENT", "KILL", "TYPE", "normal") },
+		"restarted": func(s *redistest.Server) { s.Kill(); s.Run() },
+		"idle too long": func(s *redistest.Server) {
+			s.Do("CONFIG", "SET", "timeout", "1")
+			time.Sleep(3 * time.Second)
+			s.Do("CONFIG", "SET", "timeout", "0")
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			d := start(t, "redis://"+server.Addr+"?tracking=false")
+			for range 3 {
+				c, forced := mutex("job"), mutex("job")
+				forced.Force = true
+				for what, step := range map[string]func(context.Context) error{
+					"try":     func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err },
+					"force":   func(ctx context.Context) error { _, err := d.Acquire(ctx, forced); return err },
+					"read":    func(ctx context.Context) error { _, err := d.Entry(ctx, "job"); return err },
+					"release": func(ctx context.Context) error { return d.Release(ctx, lease(c)) },
+				} {
+					switch what {
+					case "release":
+						gets(t, d, c)
+					case "try":
+						_ = d.Release(ctx, lease(c))
+						_ = d.Release(ctx, lease(forced))
+					}
+					drop(server)
+					ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+					err := step(ctx)
+					cancel()
+					if how == "restarted" && what == "release" { // it is not known what became of it, for the data is gone, too
+						err = nil
+					}
+					if err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+					_ = d.Release(t.Context(), lease(c))
+					_ = d.Release(t.Context(), lease(forced))
+				}
+				if how != "killed" {
+					return
+				}
+			}
+		})
+	}
+}
+
+// A connection that is cut has been answered by nobody. So its step may have been taken: it is not said that the lease was lost.
+func TestAReleaseWhoseAnswerWasLostIsNotSaidToHaveBeenTooLate(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, redistest.Start(t))
+	d := start(t, "redis://"+proxy.Addr+"?tracking=false")
+	c := mutex("job")
+	gets(t, d, c)
+	releases(t, d, c) // the server knows the script
+	gets(t, d, c)
+	happened := proxy.LoseReply(string(c.Token[:]))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrUnavailable) {
+		t.Errorf("%v; want ErrUnavailable", err)
+	}
+	<-happened
+}
+
+// An attempt that was sent twice may arrive twice, the first time after its release.
+func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server)
+	d := start(t, "redis://"+proxy.Addr+"?tracking=false")
+	gets(t, d, mutex("first"))
+	c := mutex("job")
+	happened := proxy.LoseReply(string(c.Token[:]))
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if _, err := d.Acquire(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	<-happened
+	releases(t, d, c)
+	stray := start(t, "redis://"+server.Addr)
+	gets(t, stray, c) // as if it had come only now
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		if e, err := stray.Entry(t.Context(), "job"); err == nil && len(e.Holders) == 0 {
+			return
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("it is held still")
+		}
+	}
+}
