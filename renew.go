@@ -243,6 +243,7 @@ func (r *renewer) due(now reading, slept bool) (over []*tenure, next time.Durati
 		}
 		heap.Init(&r.heap)
 	}
+	var well []*tenure
 	next = time.Hour // nothing is held: schedule wakes us
 	if r.used {
 		next = heartbeat // mostly it is released before we look, and soon there is another: none of them has to wake us
@@ -271,11 +272,16 @@ func (r *renewer) due(now reading, slept bool) (over []*tenure, next time.Durati
 			// in time.
 		default:
 			t.due.asking, t.due.check = true, false
-			r.lanes.Add(t, t.due.health)
+			if t.due.health.OK() {
+				well = append(well, t)
+			} else {
+				r.lanes.AddAgain(t, t.due.health)
+			}
 		}
 		t.due.at, t.due.slack = now.mono.Add(left), 0
 		heap.Fix(&r.heap, 0)
 	}
+	r.lanes.Add(well...)
 	r.armed = now.mono.Add(next)
 	return over, next
 }

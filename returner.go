@@ -57,7 +57,7 @@ func (c *Client) again(cl *claim) time.Time {
 
 // ends is when the last attempt of a claim can take effect: now, or later.
 func (c *Client) ends(cl *claim, now time.Time) time.Time {
-	if end := c.born.Add(cl.stray); end.After(now) {
+	if end := c.again(cl); end.After(now) {
 		return end
 	}
 	return now

@@ -13,8 +13,9 @@ import (
 // A batch that is under way for a while counts no more among those that may be under way at
 // once: there is little to fear for a backend that does not answer.
 type Lanes[T any] struct {
-	mu      sync.Mutex // protects all below
-	lines   [lanes][]renewal[T]
+	mu      sync.Mutex          // protects all below
+	well    []T                 // those in the first lane
+	lines   [lanes][]renewal[T] // those in the others
 	flights map[*Flight]struct{}
 	good    time.Time // when the backend answered last, as far as that was told
 	bad     bool      // the last of those that had failed failed again
@@ -74,16 +75,27 @@ func (h Health) lane() int {
 	return 2
 }
 
-// Add puts one in line.
-func (l *Lanes[T]) Add(x T, h Health) {
+// Add puts some in line of which all were answered: most are.
+func (l *Lanes[T]) Add(some ...T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	group := Batch
-	if h.group > 0 {
-		group = int(h.group)
-	}
+	l.well = append(l.well, some...)
+}
+
+// AddAgain puts one in line that was not.
+func (l *Lanes[T]) AddAgain(x T, h Health) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	lane := h.lane()
-	l.lines[lane] = append(l.lines[lane], renewal[T]{x, group})
+	l.lines[lane] = append(l.lines[lane], renewal[T]{x, int(h.group)})
+}
+
+// standing is how many stand in a lane. The caller holds the mutex.
+func (l *Lanes[T]) standing(lane int) int {
+	if lane == 0 {
+		return len(l.well)
+	}
+	return len(l.lines[lane])
 }
 
 // Take returns a batch that is to be sent now, and is told to Landed. If there is none it says
@@ -93,7 +105,7 @@ func (l *Lanes[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration
 	defer l.mu.Unlock()
 	wait = -1
 	for lane := range lanes {
-		if len(l.lines[lane]) == 0 {
+		if l.standing(lane) == 0 {
 			continue
 		}
 		switch w := l.room(lane, now); {
@@ -135,30 +147,40 @@ func (l *Lanes[T]) room(lane int, now time.Time) time.Duration {
 
 // take takes a batch from the head of a line. The caller holds the mutex.
 func (l *Lanes[T]) take(lane int, now time.Time) ([]T, *Flight, time.Duration) {
-	line := l.lines[lane]
-	n, group := 0, line[0].group
-	for n < len(line) && n < group {
-		if group = min(group, line[n].group); n < group {
-			n++
-		}
-	}
-	batch := make([]T, n)
-	for i := range batch {
-		batch[i] = line[i].x
-	}
-	clear(line[:n])
-	if l.lines[lane] = line[n:]; n == len(line) {
-		l.lines[lane] = nil // its array would keep those that were sent
-	}
+	batch := l.batch(lane)
 	if lane > 0 && l.bad {
 		l.rest = now.Add(paced)
 	}
-	f := &Flight{lane: lane, n: n, sent: now}
+	f := &Flight{lane: lane, n: len(batch), sent: now}
 	if l.flights == nil {
 		l.flights = map[*Flight]struct{}{}
 	}
 	l.flights[f] = struct{}{}
 	return batch, f, 0
+}
+
+// batch takes those off the head of a line that go together. The caller holds the mutex.
+func (l *Lanes[T]) batch(lane int) (batch []T) {
+	if lane == 0 {
+		n := min(len(l.well), Batch)
+		batch = l.well[:n:n]
+		if l.well = l.well[n:]; len(l.well) == 0 {
+			l.well = nil // its array would keep those that were sent
+		}
+		return batch
+	}
+	line := l.lines[lane]
+	n, group := 0, line[0].group
+	for n < len(line) && n < group {
+		batch = append(batch, line[n].x)
+		if n++; n < len(line) && line[n].group < group {
+			group = line[n].group
+		}
+	}
+	if l.lines[lane] = line[n:]; n == len(line) {
+		l.lines[lane] = nil
+	}
+	return batch
 }
 
 // Landed notes that a batch is under way no more, and whether it was answered. It answers
@@ -174,8 +196,8 @@ func (l *Lanes[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
 	case f.lane > 0 && now.Sub(f.sent) < lately: // what hangs takes its time anyway
 		l.bad, l.rest = true, now.Add(paced)
 	}
-	for _, line := range l.lines {
-		more = more || len(line) > 0
+	for lane := range lanes {
+		more = more || l.standing(lane) > 0
 	}
 	return more
 }
@@ -213,6 +235,7 @@ func (l *Lanes[T]) Failed(f *Flight, n, split int, h Health) Health {
 func (l *Lanes[T]) Rest() (all []T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	all, l.well = l.well, nil
 	for i, line := range l.lines {
 		for _, r := range line {
 			all = append(all, r.x)

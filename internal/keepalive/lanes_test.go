@@ -21,7 +21,15 @@ func flights(l *keepalive.Lanes[int], now time.Time) (batches [][]int, under []*
 
 func fill(l *keepalive.Lanes[int], from, to int) {
 	for i := from; i < to; i++ {
-		l.Add(i, keepalive.Health{})
+		l.Add(i)
+	}
+}
+
+func put(l *keepalive.Lanes[int], x int, h keepalive.Health) {
+	if h.OK() {
+		l.Add(x)
+	} else {
+		l.AddAgain(x, h)
 	}
 }
 
@@ -60,7 +68,7 @@ func TestWhatFailsGoesInSmallerAndSmallerBatches(t *testing.T) {
 	now := start
 	for range 5 {
 		for i, h := range health {
-			l.Add(i, h)
+			put(l, i, h)
 		}
 		largest, hung := 0, false
 		for !hung || l.Landed(&keepalive.Flight{}, now, true) {
@@ -119,7 +127,7 @@ func TestWhatIsRefusedAgainIsPaced(t *testing.T) {
 	sent, now := 0, start
 	for now.Before(at(10 * time.Second)) {
 		for range 100 {
-			l.Add(0, failed)
+			l.AddAgain(0, failed)
 		}
 		_, under, wait := flights(l, now)
 		for _, f := range under {
