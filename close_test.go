@@ -90,7 +90,7 @@ func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 2 {
 			t.Errorf("%v; want the number 2 in it", err)
 		}
-		if again := c.Close(background); again != err { //nolint:errorlint // the very same
+		if again := c.Close(background); again != err {
 			t.Errorf("a second Close says %v", again)
 		}
 		for i := range 10 {

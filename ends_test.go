@@ -240,7 +240,7 @@ func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 		for _, begin := range []func(context.Context) (*pawl.Lease, error){m.TryLock, m.Lock, m.Steal} {
 			for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
 				ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
-				if want == context.Canceled { //nolint:errorlint // it is that one
+				if want == context.Canceled {
 					cancel()
 					ctx, cancel = context.WithCancel(background)
 					time.AfterFunc(100*time.Millisecond, cancel)

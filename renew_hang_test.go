@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,11 +22,9 @@ type hanging struct {
 
 func (h *hanging) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
 	h.asked.Add(1)
-	for _, l := range leases {
-		if h.hangs(l) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}
+	if slices.ContainsFunc(leases, h.hangs) {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	return h.faulty.Renew(ctx, leases)
 }

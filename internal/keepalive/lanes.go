@@ -18,7 +18,7 @@ type Lanes[T any] struct {
 	lines   [lanes][]renewal[T] // those in the others
 	flights map[*Flight]struct{}
 	good    time.Time // when the backend answered last, as far as that was told
-	bad     bool      // the last of those that had failed failed again
+	bad     bool      // the last that was asked for again failed once more
 	rest    time.Time // when the next of those may go
 }
 
