@@ -65,7 +65,7 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 	}
 	for key := range query {
 		if err := known[key](query.Get(key)); err != nil {
-			return "", nil, invalid("has a " + key + " that cannot be")
+			return "", nil, &driver.InvalidError{What: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: "1h, 10ms; for create, true or false"}
 		}
 	}
 	return path, o, nil

@@ -43,8 +43,8 @@ func notStarted(name, path string, err error) error {
 	case missing:
 		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", plain(name))}
 	}
-	if cause := errors.Unwrap(err); cause != nil {
-		err = cause
+	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
+		err = cause // without its path, which may be there twice
 	}
 	if _, found := exec.LookPath(by); by != "" && found != nil {
 		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: its interpreter %s cannot be executed: %w", plain(name), plain(by), err)}

@@ -59,8 +59,10 @@ func (l *location) warn() {
 func known(cmd *cobra.Command, where string) error {
 	scheme, rest, ok := strings.Cut(where, ":")
 	switch {
-	case !ok, slices.Contains(backends, strings.ToLower(scheme)+":"):
-		return nil // without a scheme: the library says what is allowed
+	case !ok: // a path, mostly; what else it is may be a password
+		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file it is sqlite:/path/locks.db", strings.Join(backends, " ")))
+	case slices.Contains(backends, strings.ToLower(scheme)+":"):
+		return nil
 	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may be a user, or a password
 		return usage(cmd, fmt.Errorf("this pawl has no backend for such a URL; it knows %s", strings.Join(backends, " ")))
 	}

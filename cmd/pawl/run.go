@@ -41,7 +41,8 @@ func newRun(v *voice, where *location) *cobra.Command {
 NAME; what follows NAME belongs to COMMAND.
 
 COMMAND finds NAME and its fencing token in PAWL_NAME and PAWL_FENCE: a number greater than that of every
-holder before. Send it along with what you write, and let the other side refuse a smaller one.
+holder before. Send it along with what you write, and let the other side refuse a smaller one; but not with -s and
+--limit, whose holders work side by side.
 ` + systemHelp + `
 ` + exitCodes,
 		Example: `  pawl run nightly -- ./report.sh               wait for it

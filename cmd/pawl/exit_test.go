@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Whoever writes a script against the exit codes finds each of them in docs/operations.md, and those of run in its
+// help.
+func TestEveryExitCodeIsDocumented(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofRun := []int{exitUsage, exitUnavailable, exitHeld, exitLost, exitNotExecutable, exitNotFound}
+	for _, code := range ofRun {
+		if !strings.Contains(exitCodes, fmt.Sprintf("\n%5d  ", code)) {
+			t.Errorf("the help of run says nothing of %d", code)
+		}
+	}
+	for _, code := range append(ofRun, exitOther, exitUnsound) {
+		if row := fmt.Sprintf("\n| %d", code); !strings.Contains(string(manual), row+" |") && !strings.Contains(string(manual), row+",") {
+			t.Errorf("docs/operations.md says nothing of %d", code)
+		}
+	}
+	if n := fmt.Sprintf("\n| %d + n |", exitSignal); !strings.Contains(string(manual), n) || !strings.Contains(exitCodes, "128 + n") {
+		t.Errorf("signals: %s is missing", n)
+	}
+}
