@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -92,5 +93,37 @@ func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 		if !codeIs(err, exitHeld) || !errors.Is(err, errNotAcquired) {
 			t.Errorf("it ends with %v", err)
 		}
+	})
+}
+
+// hung is a backend that was opened, and answers nothing any more.
+type hung struct{ driver.Driver }
+
+func (hung) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+	<-ctx.Done()
+	return driver.Grant{}, ctx.Err()
+}
+
+func (hung) Release(ctx context.Context, _ driver.Lease) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// What is on its way is taken back, if that can be done, but nobody waits for it who said how long to wait.
+func TestWaitBoundsTheLeavingToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newHungJob(t)
+		j.patience = 10 * time.Second
+		j.open = func(context.Context) (*pawl.Client, error) { return pawl.New(hung{memlock.New(nil)}, nil) }
+		j.acquire = func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) { return c.Mutex("x").Lock(ctx) }
+		began := time.Now()
+		err := j.run()
+		if took := time.Since(began); took < j.patience || took > j.patience+straggle {
+			t.Errorf("it took %v", took)
+		}
+		if !codeIs(err, exitUnavailable) {
+			t.Errorf("it ends with %v", err)
+		}
+		time.Sleep(time.Hour) // whatever is left behind ends with its lease
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,14 +23,11 @@ func hungServer(t *testing.T) (url string) {
 	return "redis://" + l.Addr().String()
 }
 
-// wantGaveUp wants that it ended when its time was up, and says that.
-func (p *process) wantGaveUp(after string, began time.Time) {
+// wantGaveUp wants that it ended because its time was up, and not for any bound of the backend's. How soon it ends
+// then is for the tests in virtual time: a busy machine takes seconds to start a process.
+func (p *process) wantGaveUp(after string) {
 	p.b.t.Helper()
 	p.wantCode(exitUnavailable)
-	// Without the bound it was 4 s and more: rueidis' own, or that of a busy file.
-	if took := time.Since(began); took > 3500*time.Millisecond && after == "500ms" {
-		p.b.t.Errorf("it took %v", took)
-	}
 	if got := p.stderr.String(); !strings.Contains(got, `pawl: gave up on "x" after `+after+": ") {
 		p.b.t.Errorf("it said %q", got)
 	}
@@ -41,9 +37,8 @@ func TestWaitBoundsTheOpeningOfAHungServer(t *testing.T) {
 	b := newLab(t)
 	b.url = hungServer(t)
 	for after, args := range map[string][]string{"500ms": {"-w", "0.5"}, "3s": {"-n"}} {
-		began := time.Now()
 		p := b.start(append(append([]string{"run"}, args...), "-E", "0", "x", "--", "touch", "ran")...)
-		p.wantGaveUp(after, began)
+		p.wantGaveUp(after)
 	}
 	if _, err := os.Stat(b.file("ran")); err == nil {
 		t.Error("a command ran without the lock")
@@ -62,10 +57,8 @@ func TestWaitBoundsTheOpeningOfAStalledFile(t *testing.T) {
 	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &all); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	p := b.start("run", "-w", "0.5", "x", "--", "touch", "ran")
-	p.wantGaveUp("500ms", began)
-	began = time.Now()
+	p.wantGaveUp("500ms")
 	p = b.start("run", "-n", "x", "--", "touch", "ran")
-	p.wantGaveUp("3s", began)
+	p.wantGaveUp("3s")
 }

@@ -129,8 +129,17 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 // closeSoon closes the client, and gives a backend that does not answer only so long.
 func closeSoon(c *pawl.Client) error { return closeWithin(c, lastWords) }
 
+// closeWithin gives it half of the time. When that is over, what is left is released once more, which takes some
+// time of its own; we end after all of it, and the client with us.
 func closeWithin(c *pawl.Client, d time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
+	ctx, cancel := context.WithTimeout(context.Background(), d/2)
 	defer cancel()
-	return c.Close(ctx)
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close(ctx) }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(d):
+		return context.DeadlineExceeded
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"strings"
@@ -35,4 +36,9 @@ func decode[T any](t *testing.T, text string) T {
 		t.Fatalf("%v in %s", err, text)
 	}
 	return v
+}
+
+func codeIs(err error, code int) bool {
+	e, ok := errors.AsType[*exit](err)
+	return ok && e.code == code
 }

@@ -220,8 +220,3 @@ func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
 	b.write("go", "")
 	p.wantCode(0)
 }
-
-func codeIs(err error, code int) bool {
-	e, ok := errors.AsType[*exit](err)
-	return ok && e.code == code
-}
