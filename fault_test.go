@@ -82,6 +82,12 @@ func (f *faulty) set(before, after func(op string) error) {
 	f.before, f.after = before, after
 }
 
+func (f *faulty) slow(latency time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.latency = latency
+}
+
 func (f *faulty) count(op string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

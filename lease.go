@@ -23,12 +23,11 @@ type Lease struct {
 	fence uint64
 	begun time.Time
 
-	once     sync.Once // of Release
-	answered bool      // Release has come to its end
-	answer   error     // what it said
-
 	// Protected by t.mu.
 	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
+	answer error           // what Release said
+	ended  chan struct{}   // closed when it has; made by who waits for that
+	phase  phase           // how far Release has come
 	told   bool            // the Observer was told that it was acquired
 	ending func()          // tells of its end, which was quicker than that
 	ctx    context.Context // made when somebody asks for it

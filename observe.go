@@ -170,15 +170,15 @@ func (l *Lease) lossAside(why *LostError) func() {
 	return func() { l.t.c.aside(func() { o.Lost(e) }) }
 }
 
-// tellRelease tells what came of the first Release of a lease. If it was lost before, that is told already.
-func (l *Lease) tellRelease(ctx context.Context) {
+// tellRelease tells what the first Release of a lease answers. If it was lost before, that is told already.
+func (l *Lease) tellRelease(ctx context.Context, err error) {
 	l.t.mu.Lock()
 	released := l.over == ErrReleased //nolint:errorlint // it is the reason as it was given
 	l.t.mu.Unlock()
 	if !released {
 		return
 	}
-	o, err, held := l.t.c.observer, l.answer, time.Since(l.begun)
+	o, held := l.t.c.observer, time.Since(l.begun)
 	e := l.claim.event(context.WithoutCancel(ctx))
 	lost, isLost := errors.AsType[*LostError](err)
 	l.tellEnd(func() {

@@ -37,26 +37,66 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 	} else {
 		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono}) // Close releases it
 	}
-	first := false
+	if ok, answer := l.answered(); ok {
+		return answer
+	}
+	if unused {
+		t.unused.Store(true)
+	}
+	answer := error(nil)
+	done := false
 	defer func() {
-		// Not inside of once: the Observer may call Release.
-		if first && c.observer != nil {
-			l.tellRelease(ctx)
+		if !done { // the driver panics, or ends the goroutine
+			answer = unavailable(c.backend, "release", t.claim.Name, errCutShort)
+		}
+		l.tellOthers(answer)
+		if c.observer != nil {
+			l.tellRelease(ctx, answer)
 		}
 	}()
-	l.once.Do(func() {
-		first = true
-		if unused {
-			t.unused.Store(true)
+	answer = l.release(ctx, entered)
+	done = true
+	return answer
+}
+
+// A phase is how far the release of a lease has come.
+type phase uint8
+
+const (
+	unreleased phase = iota
+	releasing
+	released
+)
+
+// answered is what the first Release has said: all who come later, or meanwhile, say the same. Who is the first is
+// told false, and tells the others. They wait on a channel, which virtual time knows, and not on a sync.Once.
+func (l *Lease) answered() (bool, error) {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	switch l.phase {
+	case unreleased:
+		l.phase = releasing
+		return false, nil
+	case releasing:
+		if l.ended == nil {
+			l.ended = make(chan struct{})
 		}
-		defer func() {
-			if !l.answered { // what others are told if the driver panics, or ends the goroutine
-				l.answer = unavailable(c.backend, "release", t.claim.Name, errCutShort)
-			}
-		}()
-		l.answer, l.answered = l.release(ctx, entered), true
-	})
-	return l.answer
+		ended := l.ended
+		l.t.mu.Unlock()
+		<-ended
+		l.t.mu.Lock()
+	}
+	return true, l.answer
+}
+
+// tellOthers tells what Release has said.
+func (l *Lease) tellOthers(answer error) {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	l.phase, l.answer = released, answer
+	if l.ended != nil {
+		close(l.ended)
+	}
 }
 
 var errCutShort = errors.New("the driver panicked, nobody knows how far it came")

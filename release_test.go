@@ -308,3 +308,47 @@ func TestObserverHearsEverything(t *testing.T) {
 		}
 	})
 }
+
+// Those who come later wait for the first without holding up virtual time.
+func TestReleasesAtTheSameTimeAnswerTheSame(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		for _, failure := range []error{nil, errNet} {
+			lease := must(t)(c.Mutex("x").Lock(background))
+			f.set(func(op string) error { return failure }, nil)
+			f.slow(2 * time.Second)
+			answers := make(chan error)
+			began := time.Now()
+			for range 3 {
+				go func() { answers <- lease.Release(background) }()
+			}
+			first := <-answers
+			for range 2 {
+				if err := <-answers; !errors.Is(err, failure) || err != first {
+					t.Errorf("one says %v, another %v", first, err)
+				}
+			}
+			if took := time.Since(began); took < time.Second {
+				t.Errorf("they were answered after %v", took)
+			}
+			f.set(nil, nil)
+			f.slow(0)
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+func TestSecondReleaseAfterADriversPanicDoesNotSayThatItIsReleased(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		heard := &listener{}
+		c, f := w.client(&pawl.Options{Observer: heard.observer()})
+		lease := must(t)(c.Mutex("x").Lock(background))
+		var first sync.Once
+		f.set(func(op string) error { first.Do(func() { panic("a bug") }); return nil }, nil)
+		aloneOn(func() { _ = lease.Release(background) })
+		isError(t, lease.Release(background), pawl.ErrUnavailable)
+		time.Sleep(time.Second)
+		w.free("x")
+		heard.balanced(t)
+	})
+}
