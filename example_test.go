@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -118,4 +119,50 @@ func ExampleClient_Break() {
 	<-lease.Done()
 	fmt.Println(errors.Is(lease.Err(), pawl.ErrLost))
 	// Output: true
+}
+
+// A gauge of what is held, and a count of the runs that were skipped.
+func ExampleObserver() {
+	ctx := context.Background()
+	var held, skipped atomic.Int64
+	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Observer: &pawl.Observer{
+		Acquired: func(pawl.AcquiredEvent) { held.Add(1) },
+		Released: func(pawl.ReleasedEvent) { held.Add(-1) },
+		Lost:     func(pawl.LostEvent) { held.Add(-1) },
+		Refused: func(e pawl.RefusedEvent) {
+			if e.Try && errors.Is(e.Err, pawl.ErrHeld) {
+				skipped.Add(1)
+			}
+		},
+	}})
+	nightly := locks.Mutex("nightly")
+
+	_ = nightly.Do(ctx, func(ctx context.Context) error {
+		ran, _ := nightly.TryDo(ctx, func(context.Context) error { return nil })
+		fmt.Println("ran:", ran, "held:", held.Load())
+		return nil
+	})
+	_ = locks.Shutdown(ctx) // those at work finish first; Close would take their leases away
+	fmt.Println("held:", held.Load(), "skipped:", skipped.Load())
+	// Output:
+	// ran: false held: 1
+	// held: 0 skipped: 1
+}
+
+// Inside another lock, each name has a fence of its own.
+func ExampleFenceOf() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	_ = locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
+		return locks.Mutex("audit").Do(ctx, func(ctx context.Context) error {
+			account, _ := pawl.FenceOf(ctx, "account:7")
+			audit, _ := pawl.FenceOf(ctx, "audit")
+			innermost, _ := pawl.FenceFromContext(ctx)
+			fmt.Println(account > 0, audit == innermost)
+			return nil
+		})
+	})
+	// Output: true true
 }

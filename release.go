@@ -85,6 +85,7 @@ func (l *Lease) answered() (bool, error) {
 		l.t.mu.Unlock()
 		<-ended
 		l.t.mu.Lock()
+	case released:
 	}
 	return true, l.answer
 }

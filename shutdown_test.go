@@ -102,7 +102,7 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 				t.Errorf("Close said %v", err)
 			}
 		})
-		took, err := after(func() error { return c.Shutdown(nil) })
+		took, err := after(func() error { return c.Shutdown(nil) }) //nolint:staticcheck // nil means no bound
 		noError(t, err)
 		if took != time.Second {
 			t.Errorf("it took %v", took)
