@@ -15,6 +15,7 @@ import (
 type clocked struct {
 	Sender  // has no other methods
 	cluster bool
+	mu      sync.Mutex // protects ahead
 	ahead   []time.Duration
 	way     time.Duration // how long a request is under way, and its answer
 	hung    bool
@@ -23,7 +24,11 @@ type clocked struct {
 
 func (c *clocked) Cluster() bool { return c.cluster }
 
-func (c *clocked) now(i int) int64 { return time.Now().Add(c.ahead[i]).UnixMicro() }
+func (c *clocked) now(i int) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead[i]).UnixMicro()
+}
 
 func (c *clocked) Servers(context.Context) (all []Server, _ error) {
 	for i := range c.ahead {
@@ -133,7 +138,9 @@ func TestAClockThatWasSetBackIsBelieved(t *testing.T) {
 	c := &clocked{ahead: []time.Duration{time.Hour}, way: time.Millisecond}
 	timed(t, c, func(ctx context.Context, d *Driver) {
 		<-d.clock.begin()
+		c.mu.Lock()
 		c.ahead[0] = 0
+		c.mu.Unlock()
 		time.Sleep(2 * time.Minute)
 		if end, now := d.clock.end(time.Now(), "job"), time.Now().UnixMicro(); end > now {
 			t.Errorf("it is believed to be %d µs ahead", end-now)

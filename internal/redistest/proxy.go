@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Proxy is a network between clients and a server, on which a test loses what it wants to be lost.
@@ -105,6 +106,15 @@ func (p *Proxy) Freeze() {
 	}
 }
 
+// Slow makes what is sent on the connections that there are arrive so much later, at the least. New ones are as quick as ever.
+func (p *Proxy) Slow(by time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.links {
+		l.slow.Store(int64(by))
+	}
+}
+
 // Heal lets new connections pass everything again, and ends the old ones.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
@@ -183,6 +193,7 @@ type link struct {
 	proxy          *Proxy
 	client, server net.Conn
 	frozen         atomic.Bool
+	slow           atomic.Int64 // a time.Duration
 
 	mu     sync.Mutex // protects losing and silent; held while a request is passed on, so that its reply comes after it
 	losing *rule
@@ -194,6 +205,7 @@ func (l *link) requests() {
 	for {
 		n, err := l.client.Read(b)
 		l.proxy.holdUp()
+		time.Sleep(time.Duration(l.slow.Load()))
 		if n > 0 && err == nil {
 			err = l.request(b[:n])
 		}

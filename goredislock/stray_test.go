@@ -1,0 +1,86 @@
+package goredislock_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+func opens(t *testing.T, o redis.Options) func(addr string) driver.Driver {
+	return func(addr string) driver.Driver {
+		own := o
+		own.Addr = addr
+		d := over(t, redis.NewClient(&own))
+		t.Cleanup(func() { _ = d.Close() })
+		return d
+	}
+}
+
+// ways are the two ways in which go-redis goes by a ctx.
+var ways = map[string]redis.Options{"by its own time limits": {}, "by the ctx": {ContextTimeoutEnabled: true}}
+
+func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	for what, o := range ways {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			redistest.CheckNothingIsLeft(t, opens(t, o)(redistest.Start(t).Addr))
+		})
+	}
+}
+
+func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for what, o := range ways {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			redistest.CheckASlowConnection(t, opens(t, o))
+		})
+	}
+}
+
+func TestAStealThatWasReportedAsFailedBreaksNobody(t *testing.T) {
+	t.Parallel()
+	redistest.CheckAFailedStealBreaksNobody(t, opens(t, redis.Options{}))
+}
+
+func TestACallEndsWithItsCtx(t *testing.T) {
+	t.Parallel()
+	for what, hang := range map[string]func(t *testing.T) (driver.Driver, func()){
+		"the server is paused": func(t *testing.T) (driver.Driver, func()) {
+			server := redistest.Start(t)
+			d := opens(t, redis.Options{})(server.Addr)
+			if _, err := d.Entry(t.Context(), "first"); err != nil {
+				t.Fatal(err)
+			}
+			server.Do("CLIENT", "PAUSE", "4000", "ALL")
+			return d, func() {}
+		},
+		"all connections are taken": func(t *testing.T) (driver.Driver, func()) {
+			proxy := redistest.StartProxy(t, redistest.Start(t))
+			d := opens(t, redis.Options{PoolSize: 1})(proxy.Addr)
+			letGo := proxy.Hold()
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { _, _ = d.Entry(ctx, "first") }()
+			return d, func() { cancel(); letGo() }
+		},
+		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
+			silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0") // the kernel accepts
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { silent.Close() })
+			return opens(t, redis.Options{})(silent.Addr().String()), func() {}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			redistest.CheckPrompt(t, func() (driver.Driver, func()) { return hang(t) })
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// deaf is a server that goes by no ctx, and answers when it may.
+type deaf struct {
+	Sender // has no other methods
+	may    chan struct{}
+	begun  atomic.Int32
+}
+
+func (d *deaf) Run(context.Context, *Script, Call) Reply {
+	d.begun.Add(1)
+	<-d.may
+	return Reply{Int: 7}
+}
+
+func (d *deaf) Scan(_ context.Context, _ string, f func(keys []string)) error {
+	<-d.may
+	f([]string{"a"})
+	return nil
+}
+
+func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &deaf{may: make(chan struct{})}
+		p := newPrompt(server, t.Context())
+		for _, cancelled := range []bool{true, false} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			want := context.DeadlineExceeded
+			if cancelled {
+				want = context.Canceled
+				time.AfterFunc(time.Second/2, cancel)
+			}
+			began := time.Now()
+			if r := p.Run(ctx, Acquire, Call{}); !errors.Is(r.Err, want) || time.Since(began) > time.Second {
+				t.Errorf("%+v after %v, want %v", r, time.Since(began), want)
+			}
+			if err := p.Scan(ctx, "", func([]string) { t.Error("it is told what was found later") }); !errors.Is(err, want) {
+				t.Error(err)
+			}
+			cancel()
+		}
+		close(server.may)
+		synctest.Wait()
+		if n := p.stragglers.Load(); n != 0 {
+			t.Errorf("%d stragglers when all is answered", n)
+		}
+		if r := p.Run(t.Context(), Acquire, Call{}); r.Int != 7 {
+			t.Errorf("%+v", r)
+		}
+		p.close()
+	})
+}
+
+// However long a server answers nothing, and however many ask.
+func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &deaf{may: make(chan struct{})}
+		p := newPrompt(server, t.Context())
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for range 1000 {
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
+					if r := p.Run(ctx, Acquire, Call{}); !errors.Is(r.Err, context.DeadlineExceeded) {
+						t.Errorf("%+v", r)
+					}
+					cancel()
+				}
+			})
+		}
+		all.Wait()
+		if n := server.begun.Load(); n > mostStragglers+16 {
+			t.Errorf("%d requests are under way", n)
+		}
+		close(server.may)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for range 100 { // and those that end let others begin
+			if r := p.Run(ctx, Acquire, Call{}); r.Int != 7 {
+				t.Fatalf("%+v", r)
+			}
+		}
+		p.close()
+	})
+}
+
+func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		life, end := context.WithCancel(t.Context())
+		server := &deaf{may: make(chan struct{})}
+		p := newPrompt(server, life)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		said := make(chan error, 1)
+		go func() { said <- p.Run(ctx, Acquire, Call{}).Err }()
+		synctest.Wait()
+		end()
+		if err := <-said; !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+		time.AfterFunc(time.Minute, func() { close(server.may) })
+		began := time.Now()
+		p.close()
+		if took := time.Since(began); took > 2*patience {
+			t.Errorf("closing waited for %v", took)
+		}
+		if err := p.Run(ctx, Acquire, Call{}).Err; !errors.Is(err, driver.ErrClosed) {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// Steps that were sent together, and given up, are few enough, too.
+func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &deaf{may: make(chan struct{})}
+		to := newTogether(server, t.Context(), &clock{})
+		if _, alone, _ := to.do(t.Context(), "first", "a"); !alone {
+			t.Fatal("the first was not alone")
+		}
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				for range 500 {
+					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
+					_, _, _ = to.do(ctx, "free", "a")
+					to.leave()
+					cancel()
+				}
+			})
+		}
+		all.Wait()
+		if n := server.begun.Load(); n > mostFlying {
+			t.Errorf("%d scripts are under way", n)
+		}
+		to.mu.Lock()
+		if n := len(to.next); n > 2*most*mostFlying {
+			t.Errorf("%d steps that were given up are kept", n)
+		}
+		to.mu.Unlock()
+		close(server.may)
+		synctest.Wait()
+		if to.flying != 0 || to.full || len(to.next) != 0 {
+			t.Errorf("%d under way, full %v, %d wait", to.flying, to.full, len(to.next))
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// CheckNothingIsLeft gives up attempts at every moment, without any fault of the network: what they hold when it is over is
+// held by nobody for a whole TTL.
+func CheckNothingIsLeft(tb TB, d driver.Driver) {
+	tb.Helper()
+	locks, err := pawl.New(d, nil)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	ctx := context.Background()
+	const goroutines, tries = 16, 300
+	var all sync.WaitGroup
+	for i := range goroutines {
+		all.Go(func() {
+			for k := range tries {
+				ctx, cancel := context.WithTimeout(ctx, rand.N(3*time.Millisecond))
+				lease, err := locks.Mutex(fmt.Sprint(i, " ", k)).TryLock(ctx)
+				cancel()
+				if err == nil {
+					_ = lease.Release(context.Background())
+				}
+			}
+		})
+	}
+	all.Wait()
+	becomesFree(tb, d, 10*time.Second)
+	if err := locks.Close(ctx); err != nil {
+		tb.Errorf("Close: %v", err)
+	}
+}
+
+// CheckASlowConnection makes one connection so slow that what gives an attempt up overtakes it, on another one.
+func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
+	tb.Helper()
+	server := Start(tb)
+	proxy := StartProxy(tb, server)
+	near, far := open(server.Addr), open(proxy.Addr)
+	locks, err := pawl.New(far, nil)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	for round := range 5 {
+		warm, err := locks.Mutex("warm").Lock(context.Background())
+		if err != nil {
+			tb.Fatalf("%v", err)
+		}
+		_ = warm.Release(context.Background())
+		proxy.Slow(600 * time.Millisecond)
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				lease, err := locks.Mutex(fmt.Sprint(round, " ", i)).TryLock(ctx)
+				if took := time.Since(began); err == nil && took > 100*time.Millisecond {
+					tb.Errorf("granted after %v, within 100 ms", took)
+				}
+				if err == nil {
+					_ = lease.Release(context.Background())
+				}
+			})
+		}
+		all.Wait()
+		proxy.Slow(0)
+	}
+	becomesFree(tb, near, 10*time.Second)
+	_ = locks.Close(context.Background())
+}
+
+// CheckAFailedStealBreaksNobody holds a takeover up until it was reported as failed, and the name is another's.
+func CheckAFailedStealBreaksNobody(tb TB, open func(addr string) driver.Driver) {
+	tb.Helper()
+	server := Start(tb)
+	proxy := StartProxy(tb, server)
+	near, err := pawl.New(open(server.Addr), nil)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	far, err := pawl.New(open(proxy.Addr), nil)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	ctx := context.Background()
+	warm, err := far.Mutex("job").Steal(ctx)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	_ = warm.Release(ctx)
+
+	letGo := proxy.Hold()
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if _, err := far.Mutex("job").Steal(short); err == nil {
+		tb.Errorf("Steal is granted, though nothing arrived")
+	}
+	rightful, err := near.Mutex("job").Lock(ctx)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	letGo()
+	time.Sleep(500 * time.Millisecond)
+	if e, err := near.Entry(ctx, "job"); err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != rightful.Fence() || rightful.Err() != nil {
+		tb.Errorf("%+v, %v, %v; want the rightful holder undisturbed", e, err, rightful.Err())
+	}
+	if err := rightful.Release(ctx); err != nil {
+		tb.Errorf("Release: %v", err)
+	}
+	_ = far.Close(ctx)
+	_ = near.Close(ctx)
+}
+
+// becomesFree waits until nothing is held.
+func becomesFree(tb TB, d driver.Driver, within time.Duration) {
+	tb.Helper()
+	lister, ok := d.(driver.Lister)
+	if !ok {
+		tb.Fatalf("%T has no List", d)
+	}
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		left := 0
+		for _, err := range lister.List(context.Background(), "") {
+			if err == nil {
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		if time.Since(began) > within {
+			tb.Errorf("%d names are left behind", left)
+			return
+		}
+	}
+}
+
+// CheckPrompt wants a call to return as soon as its ctx ends, whatever it waits for. hang makes a driver that waits for it from
+// now on, and says how that ends.
+func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
+	tb.Helper()
+	for _, cancelled := range []bool{true, false} {
+		d, end := hang()
+		c := claim("job")
+		for what, step := range map[string]func(context.Context) error{
+			"acquire": acquire(d, c), "renew": renew(d, c), "release": release(d, c),
+			"read": func(ctx context.Context) error { _, err := d.Entry(ctx, "job"); return err },
+		} {
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+			if cancelled {
+				cancel()
+				ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+				time.AfterFunc(100*time.Millisecond, cancel)
+			}
+			began := time.Now()
+			err := step(ctx)
+			if took := time.Since(began); took > time.Second {
+				tb.Errorf("%s: it took %v", what, took)
+			}
+			if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+				tb.Errorf("%s: %v; want the error of the ctx", what, err)
+			}
+			cancel()
+		}
+		end()
+		began := time.Now()
+		if err := d.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+		if took := time.Since(began); took > 8*time.Second {
+			tb.Errorf("Close took %v", took)
+		}
+	}
+}

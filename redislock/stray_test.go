@@ -1,0 +1,58 @@
+package redislock_test
+
+import (
+	"context"
+	"net"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+func TestAttemptsThatAreGivenUpLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	redistest.CheckNothingIsLeft(t, open(t, "redis://"+redistest.Start(t).Addr))
+}
+
+func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
+}
+
+func TestAStealThatWasReportedAsFailedBreaksNobody(t *testing.T) {
+	t.Parallel()
+	redistest.CheckAFailedStealBreaksNobody(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
+}
+
+func TestACallEndsWithItsCtx(t *testing.T) {
+	t.Parallel()
+	for what, hang := range map[string]func(t *testing.T) (driver.Driver, func()){
+		"the server is paused": func(t *testing.T) (driver.Driver, func()) {
+			server := redistest.Start(t)
+			d := open(t, "redis://"+server.Addr)
+			gets(t, d, mutex("first"))
+			server.Do("CLIENT", "PAUSE", "4000", "ALL")
+			return d, func() {}
+		},
+		"the subscription is not answered": func(t *testing.T) (driver.Driver, func()) {
+			proxy := redistest.StartProxy(t, redistest.Start(t))
+			proxy.Silence("SUBSCRIBE")
+			d := open(t, "redis://"+proxy.Addr+"?tracking=false")
+			letGo := proxy.Hold()
+			return d, letGo
+		},
+		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {
+			silent, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0") // the kernel accepts
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { silent.Close() })
+			return open(t, "redis://"+silent.Addr().String()+"?lazy=true"), func() {}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			redistest.CheckPrompt(t, func() (driver.Driver, func()) { return hang(t) })
+		})
+	}
+}
