@@ -49,8 +49,8 @@ type Event struct {
 	// Released of Release. It is that ctx itself while such a claim is under way, and never ends otherwise.
 	Ctx context.Context
 	// Claim is one call of Lock, TryLock or Steal, and the lease that it got: the same number in all that is told of
-	// them, and another one for any other, whichever the client or process. It is no secret. 0 where the
-	// event is about several.
+	// them, and another one for any other, whichever the client or process. It is no secret. 0 where the event is
+	// about several, or about a release that the client repeats by itself.
 	Claim uint64
 	Name  string // what is locked; one of them where it is about several
 }
