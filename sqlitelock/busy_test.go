@@ -51,6 +51,17 @@ func TestABusyFileIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A transaction that could not be undone would keep everybody out, us included.
+func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
+	d := open(t, file(t), nil)
+	w := d.table.writer
+	err := errors.Join(w.begin.exec(), w.upsertEntry.exec([]byte("job"), []byte("half a step")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, d, mutex("job"))
+}
+
 func TestCancellingEndsTheWaitForABusyFile(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)

@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -219,7 +221,12 @@ func (w *writer) setUp() error {
 // transaction runs f in a transaction that excludes every other writer from its beginning, and undoes it if
 // anything fails, f's panic included: an open transaction would stop every process.
 func (w *writer) transaction(f func() error) error {
-	if err := w.begin.exec(); err != nil {
+	err := w.begin.exec()
+	if code(err) == sqlite3.SQLITE_ERROR { // one is open: it could not be undone when it failed
+		_ = w.rollback.exec()
+		err = w.begin.exec()
+	}
+	if err != nil {
 		return err
 	}
 	done := false
