@@ -71,9 +71,7 @@ func (r *rack) Move(_ string, m locktable.Moves) error {
 	for _, w := range m.Kept {
 		r.line[r.find(w.Token)] = w
 	}
-	for _, w := range m.Joined {
-		r.line = append(r.line, w)
-	}
+	r.line = append(r.line, m.Joined...)
 	slices.SortStableFunc(r.line, func(a, b locktable.Waiter) int { return cmp.Compare(a.Since, b.Since) })
 	return r.err
 }

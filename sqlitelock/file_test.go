@@ -348,7 +348,7 @@ func TestTheDoctorNamesWhatIsSharedByMistake(t *testing.T) {
 	for _, which := range []string{"", "-wal", "-shm"} {
 		path := file(t)
 		d := open(t, path, nil)
-		if err := os.Chmod(path+which, 0o666); err != nil {
+		if err := os.Chmod(path+which, 0o666); err != nil { //nolint:gosec // it is the test
 			t.Fatal(err)
 		}
 		if f := finding(t, d, "file mode"); f == nil || !strings.Contains(f.Detail, path+which) {

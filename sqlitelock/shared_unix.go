@@ -13,7 +13,7 @@ import (
 // shared judges whether a file can be opened at another place, where it has other companions.
 func shared(path string, info os.FileInfo) (found []driver.Finding) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
-		found = append(found, linked(path, uint64(s.Nlink)))
+		found = append(found, linked(path, uint64(s.Nlink))) //nolint:unconvert // other systems have other types
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // of Linux
 	if mountsFile(string(mounts), path) {

@@ -48,10 +48,10 @@ func unprivileged(t *testing.T) (folder string) {
 	binary := filepath.Join(folder, "test")
 	b, err := os.ReadFile(os.Args[0])
 	if err == nil {
-		err = os.WriteFile(binary, b, 0o755)
+		err = os.WriteFile(binary, b, 0o755) //nolint:gosec // the other user runs it
 	}
 	for dir := folder; err == nil && dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		err = os.Chmod(dir, 0o755)
+		err = os.Chmod(dir, 0o755) //nolint:gosec // so that the other user gets there
 	}
 	if err == nil {
 		err = os.Chown(folder, nobody, nobody)
@@ -99,7 +99,7 @@ func TestAFileWhoseCompanionsStayReadOnlyIsRefusedWithinSeconds(t *testing.T) {
 	path := filepath.Join(unprivileged(t), "locks.db")
 	_, stays := spawn(t, "stays", path)
 	stays.Scan()
-	if err := os.Chmod(path+"-shm", 0o440); err != nil {
+	if err := os.Chmod(path+"-shm", 0o440); err != nil { //nolint:gosec // it is the test
 		t.Fatal(err)
 	}
 	_, opens := spawn(t, "opens", path)
