@@ -28,10 +28,12 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	defer d.done(p)
 	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
 	a := &attempt{d: d, claim: c, place: p, strays: map[int]bool{}}
 	grant, err := a.run(ctx)
+	if !a.left {
+		defer d.done(p)
+	}
 	if err == nil && ctx.Err() != nil {
 		return driver.Grant{}, ctx.Err() // it is too late: the caller has gone, and settles it
 	}
@@ -52,6 +54,8 @@ type attempt struct {
 	void   bool         // nobody wants what a node may still grant
 	over   bool         // the caller was told that it is held, and waits
 	strays map[int]bool // nodes that answered when nobody was looking any more, before it was void
+	left   bool         // the caller has gone, and what the votes amount to is found out without it
+	found  bool         // that was found out
 }
 
 type ballots = []vote[driver.Grant]
@@ -59,16 +63,9 @@ type ballots = []vote[driver.Grant]
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	votes := a.canvass(ctx, a.d.everyone())
 	if granted(votes) >= a.d.majority {
-		get := a.agree
-		if a.claim.Force {
-			get = a.hold
-		}
-		grant, err := get(ctx, votes)
-		if err == nil && counts(a.claim) {
-			err = a.recount(ctx, grant, votes)
-		}
-		if err == nil {
-			return grant, nil
+		grant, err := a.conclude(ctx, votes)
+		if err == nil || a.left {
+			return grant, err
 		}
 		if held, ok := errors.AsType[*driver.HeldError](err); ok || !a.claim.Queue {
 			said := a.takeBack(ctx, votes)

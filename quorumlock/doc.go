@@ -128,8 +128,8 @@
 //
 // Two majorities have a node in common, but four permits of a semaphore of three have not:
 // three nodes with three places each have room for four claims on two nodes each. So permits
-// are counted a second time, see recount. It takes one more round trip. Mutexes, readers and
-// writers do not need it.
+// are counted a second time, see recount. It takes one more round trip, and a few where votes are
+// split. Mutexes, readers and writers do not need it.
 //
 // A claim that was passed on and has not been told has no fence, and comes after those who get
 // one before it. If these leave no room within its limit, so that theirs is larger, it is
@@ -142,6 +142,10 @@
 // waits a moment for the others, so that they do not fall behind, but not for one that has been
 // behind before. What is still under way goes on in the background, until the deadline of the
 // call's ctx, or Close. Requests of one token come to a node in the order of the calls.
+//
+// A claim that queues needs its nodes to answer once within the time of a call. What may
+// follow, for the nodes to agree on a fence and for permits to be counted, goes on when the
+// call has ended, and is signalled, or found done by the next call.
 //
 // Each node keeps the end of an Acquire ([driver.End]). What is taken back on a node, by
 // Release or by the quorum itself, is released there at once; and once more after the end, if

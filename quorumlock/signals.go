@@ -144,19 +144,8 @@ func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
 		ctx, cancel := context.WithTimeout(d.life, c.WaitTTL)
 		defer cancel()
 		a := &attempt{d: d, claim: c, place: p}
-		grant, err := a.agree(ctx, votes)
-		if err == nil && counts(c) {
-			err = a.recount(ctx, grant, votes)
-		}
-		said := driver.Signal{Kind: driver.Granted, Token: c.Token, Fence: grant.Fence, Run: grant.Run}
-		if err != nil {
-			said = driver.Signal{Kind: driver.Look, Token: c.Token}
-			votes = nil
-		}
-		if d.passed(p, votes, grant.Fence) {
-			d.heard.Tell(said)
-		}
-		d.done(p)
+		grant, err := a.amount(ctx, votes)
+		a.say(ctx, votes, grant, err)
 	})
 }
 

@@ -37,7 +37,7 @@ func (d *Driver) ticket() uint64 { return uint64(max(d.now().Add(-d.early).UnixM
 
 // A standoff is how the holders of a name stand, seen on all nodes that answered.
 type standoff struct {
-	firm  [10]byte // somebody else who has a majority, if there is one
+	firm  [10]byte // somebody else who has a majority, if those leave no room for us
 	yield []int    // where that one, or else somebody older, waits behind us
 }
 
@@ -86,8 +86,9 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (said uint64, soon 
 func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff {
 	type rival struct {
 		tag
-		holds int
-		waits []int // on which of the nodes that granted us
+		holds  int
+		weight int64
+		waits  []int // on which of the nodes that granted us
 	}
 	rivals := map[[10]byte]*rival{}
 	at := func(o driver.Owner) *rival {
@@ -102,7 +103,9 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 			continue
 		}
 		for _, h := range v.value.Holders {
-			at(h.Owner).holds++
+			r := at(h.Owner)
+			r.holds++
+			r.weight = int64(h.Weight)
 		}
 		for _, w := range v.value.Waiters {
 			if r := at(w.Owner); votes[i].in && votes[i].err == nil {
@@ -111,14 +114,26 @@ func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff
 		}
 	}
 	var s standoff
+	var firm, older []int
+	room := int64(a.claim.Limit) - int64(a.claim.Weight)
 	for digest, r := range rivals {
-		if digest != a.place.tag.digest && r.holds >= a.d.majority {
-			s.firm, s.yield = digest, r.waits // the others have no chance now, and all of them find that out
-			break
+		if digest == a.place.tag.digest || r.holds == 0 {
+			continue
 		}
-		if digest != a.place.tag.digest && r.holds > 0 && r.before(a.place.tag) {
-			s.yield = append(s.yield, r.waits...)
+		if r.before(a.place.tag) {
+			older = append(older, r.waits...)
 		}
+		if r.holds >= a.d.majority {
+			room -= r.weight
+			firm = append(firm, r.waits...)
+			if string(digest[:]) > string(s.firm[:]) {
+				s.firm = digest // of several, the same at each look
+			}
+		}
+	}
+	s.yield = firm // the others have no chance now, and all of them find that out
+	if room >= 0 {
+		s.firm, s.yield = [10]byte{}, older
 	}
 	slices.Sort(s.yield)
 	s.yield = slices.Compact(s.yield)

@@ -1,0 +1,50 @@
+package quorumlock_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// The shortest leases over lines on which three round trips take longer than one attempt:
+// permits, which need a second count, are granted all the same, and nobody waits for long.
+func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
+	const clients, rounds, away = 12, 10, 20 * time.Millisecond // each way takes up to so long
+	for _, ttl := range []time.Duration{300 * time.Millisecond, 500 * time.Millisecond, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			w, all := newCrowd(t, 3, clients, away)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			var mu sync.Mutex
+			var longest time.Duration
+			var done sync.WaitGroup
+			for _, c := range all {
+				done.Go(func() {
+					for range rounds {
+						asked := time.Now()
+						l, err := c.Semaphore("jobs", 3, pawl.WithTTL(ttl)).Acquire(ctx, 1)
+						if err != nil {
+							t.Errorf("Lock: %v", err)
+							return
+						}
+						mu.Lock()
+						longest = max(longest, time.Since(asked))
+						mu.Unlock()
+						time.Sleep(5 * time.Millisecond)
+						_ = l.Release(t.Context())
+					}
+				})
+			}
+			done.Wait()
+			t.Logf("TTL %v: the longest wait was %v", ttl, longest)
+			if longest > 10*time.Second {
+				t.Errorf("TTL %v: the longest wait was %v", ttl, longest)
+			}
+			w.close(all)
+		})
+	}
+}
