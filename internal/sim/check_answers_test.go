@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// replies are the rules of what a call may be answered, and when.
+func (h *history) replies() {
+	for _, c := range h.calls {
+		if c.process.isDead() {
+			continue
+		}
+		h.isAnswered(c)
+		if !c.granted && c.err != nil {
+			h.mayFail(c)
+		}
+	}
+}
+
+// A ctx that ends ends the call, and a release takes no longer than one attempt.
+const atOnce = 50 * time.Millisecond
+
+func (h *history) isAnswered(c *call) {
+	switch {
+	case c.answered == never:
+		h.violated(c.name, "%v was never answered", c)
+	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+atOnce, c.granted && !c.do && c.ctxEnds != never && c.believed > c.ctxEnds+atOnce:
+		h.violated(c.name, "%v was answered at %v, though its ctx was over at %v", c, c.answered, c.ctxEnds)
+	case c.left != never && !c.do && c.ended > c.left+attempt(c.ttl)+atOnce:
+		h.violated(c.name, "the release of %v took %v", c, c.ended-c.left)
+	}
+}
+
+// attempt is how long one request may take, as Options.AttemptTimeout says.
+func attempt(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
+
+func (h *history) mayFail(c *call) {
+	ctxOver := c.ctxEnds != never && c.answered >= c.ctxEnds
+	isCtx := errors.Is(c.err, context.DeadlineExceeded) || errors.Is(c.err, context.Canceled)
+	switch {
+	case isCtx && ctxOver:
+	case isCtx:
+		h.violated(c.name, "%v starved: %v", c, c.err)
+	case errors.Is(c.err, pawl.ErrClosed) && c.process.closed():
+	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "try":
+		h.isRefusedForAReason(c)
+	case errors.Is(c.err, pawl.ErrNotHeld) && c.verb == "break":
+	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.steady() || h.shaken(c.name, c.began, c.answered)):
+	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.steady() || h.shaken(c.name, c.began, c.answered)): // before f began
+	case c.verb == "close":
+	default:
+		h.violated(c.name, "%v failed: %v", c, c.err)
+	}
+}
+
+// isRefusedForAReason: a try is refused only if somebody holds the name, or waits for it,
+// or may have left something there a moment ago.
+func (h *history) isRefusedForAReason(c *call) {
+	for _, o := range h.calls {
+		if o != c && o.name == c.name && o.began <= c.answered && h.footprint(o) >= c.began {
+			return
+		}
+	}
+	if !h.shaken(c.name, 0, c.answered) {
+		h.violated(c.name, "%v was refused: %v; but nobody can have held the name then", c, c.err)
+	}
+}
+
+// footprint is until when a call may have something in the backend. Do says nothing of a
+// release that was not answered, and a quorum's is answered when a majority has.
+func (h *history) footprint(c *call) moment {
+	end := max(c.answered, c.ended)
+	switch {
+	case c.answered == never, c.process.isDead(), c.granted && c.ended == never, c.process.closed(), c.atLeast > 0, c.delay > 0:
+		return 1 << 62
+	case !c.granted && c.verb == "try" && errors.Is(c.err, pawl.ErrHeld), c.granted && c.released == nil && (h.w.plan.quiet() || !c.do && h.w.plan.backend != "quorum"):
+		return end
+	}
+	return end + max(h.w.settles(), 2*c.ttl)
+}

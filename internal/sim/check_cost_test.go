@@ -1,0 +1,55 @@
+package sim
+
+import "time"
+
+// costs is the rule that nothing is asked more often than bounded, for each process over a
+// whole schedule.
+//
+//   - a claim asks once, and again: after a third of its WaitTTL (at the most: less an
+//     eighth), for each signal, when a holder would expire, and after a failure
+//   - a lease is renewed after a third of its TTL, checked for each signal, and asked again
+//     after a failure
+//   - a claim is released once, or once more after the end of what was not answered, and
+//     again after a failure
+func (h *history) costs() {
+	for _, p := range h.w.processes {
+		t := p.tap
+		t.mu.Lock()
+		claims, waited, held := 0, time.Duration(0), time.Duration(0)
+		for _, c := range h.calls {
+			if c.process != p || c.verb == "break" || c.verb == "look" {
+				continue
+			}
+			claims++
+			waited += max(c.answered, c.believed) - c.began
+			if c.granted {
+				held += max(c.left, c.told, c.believed) - c.believed
+			}
+		}
+		each := h.w.plan.unit / 4
+		most := func(n int, d time.Duration) int { return 4*n + 2*int(d/each) + 2*t.signals + 2*t.failed + 10 }
+		for _, kind := range []struct {
+			what       string
+			made, most int
+		}{
+			{"acquire", t.acquires, most(claims, waited) + h.expiries(waited)},
+			{"renew", t.renewals, most(claims, held)},
+			{"release", t.releases, most(claims, 0)},
+		} {
+			if kind.made > kind.most {
+				h.violated("", "process %d made %d requests to %s, and %d are enough for %d claims that waited %v and held %v",
+					p.number, kind.made, kind.what, kind.most, claims, waited, held)
+			}
+		}
+		t.mu.Unlock()
+	}
+}
+
+// expiries is how often somebody looks because a holder would have expired by then.
+func (h *history) expiries(waited time.Duration) int {
+	n := len(h.calls) + int(waited/(h.w.plan.unit/8))
+	if h.w.plan.backend == "quorum" {
+		n += int(waited / (5 * time.Millisecond)) // while a node is missing to the holder, and another stands there
+	}
+	return n
+}

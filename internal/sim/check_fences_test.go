@@ -1,0 +1,64 @@
+package sim
+
+import "time"
+
+// fences is the rule of fences, for each two leases of a name: they differ; and the one is
+// greater that came later. It came later if it was asked for after the other was shown; or
+// if it was shown later, and the other could not have been granted after it.
+func (h *history) fences() {
+	for i, a := range h.calls {
+		for _, b := range h.calls[i+1:] {
+			if !a.granted || !b.granted || a.name != b.name {
+				continue
+			}
+			if a.fence == b.fence {
+				h.violated(a.name, "%v and %v have the same fence %d", a, b, a.fence)
+			}
+			h.rises(a, b)
+			h.rises(b, a)
+		}
+	}
+}
+
+// rises looks at two leases of which a was shown first.
+//
+// If they exclude each other, the later one has the greater fence, but for a while in which
+// b may be of an older grant: its answer was on the way when a shock ended it; or it was
+// taken from its process, and passed on there until that heard of it. That is over with a
+// message where nothing goes wrong, and with a term where anything may.
+func (h *history) rises(a, b *call) {
+	if a.fence <= b.fence || a.believed >= b.believed {
+		return
+	}
+	deaf := b.ttl + attempt(b.ttl)
+	if h.w.plan.steady() {
+		deaf = h.w.longest() + time.Millisecond
+	}
+	passed := h.follows(b) && h.shaken(b.name, b.began-deaf, b.believed)
+	switch {
+	case a.believed < b.began && !passed:
+		h.violated(a.name, "the fence of %v is %d, of %v, which was asked for after that was granted, %d", a, a.fence, b, b.fence)
+	case a.excludes(b) && (a.believed+deaf < b.believed || !h.shaken(b.name, b.began-h.w.longest(), b.believed)):
+		h.violated(a.name, "the fence of %v is %d, of %v, which was granted later, %d", a, a.fence, b, b.fence)
+	}
+}
+
+// follows reports whether a lease may have been passed on inside its process.
+func (h *history) follows(b *call) bool {
+	for _, c := range h.calls {
+		if c.granted && c.process == b.process && c.name == b.name && c.fence+1 == b.fence {
+			return true
+		}
+	}
+	return false
+}
+
+// passed reports whether it may have been passed on to another.
+func (h *history) passed(a *call) bool {
+	for _, c := range h.calls {
+		if c.granted && c.process == a.process && c.name == a.name && c.fence == a.fence+1 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// idles is the rule that nobody waits for a name that nobody holds: for no longer than a
+// hand-over takes, where nothing goes wrong; otherwise for no longer than it takes the dead
+// to expire, or a lost signal to be made up for.
+func (h *history) idles() {
+	for _, n := range h.w.plan.names {
+		for _, c := range h.calls {
+			if c.name == n.name && c.verb == "lock" && c.answered != never && !c.process.isDead() {
+				h.idle(c)
+			}
+		}
+	}
+}
+
+// idle looks for the longest time within the wait of c in which nobody held the name.
+func (h *history) idle(c *call) {
+	end := c.answered
+	if c.granted {
+		end = c.believed
+	}
+	from, to := c.began, end
+	if !h.w.plan.steady() {
+		from = max(from, h.w.heals())
+	}
+	bound, cause := h.patienceFor(c)
+	var held [][2]moment
+	for _, o := range h.calls {
+		if o == c || o.name != c.name || !o.granted {
+			continue
+		}
+		over := o.left
+		if over == never || o.told != never && o.told < over {
+			over = o.told
+		}
+		if o.ended != never {
+			over = max(over, o.ended)
+		}
+		if over == never {
+			over = to
+		}
+		held = append(held, [2]moment{o.began, over})
+	}
+	slices.SortFunc(held, func(a, b [2]moment) int { return int(a[0] - b[0]) })
+	for _, x := range held {
+		if x[0] > from && min(x[0], to)-from > bound {
+			break
+		}
+		from = max(from, x[1])
+	}
+	if to-from > bound {
+		h.violated(c.name, "%v waited from %v to %v, and nobody held the name; %s takes %v", c, from, to, cause, bound)
+	}
+}
+
+// patienceFor is how long the name may be idle while c waits, and why.
+func (h *history) patienceFor(c *call) (time.Duration, string) {
+	w := h.w
+	longest, stays, gaveUp := time.Duration(0), false, false
+	for _, o := range h.calls {
+		if o.name != c.name {
+			continue
+		}
+		longest = max(longest, o.ttl+o.delay+o.atLeast)
+		stays = stays || o.delay > 0 || o.atLeast > 0 || o.maxHold > 0 || o.verb == "steal" || o.verb == "break"
+		gaveUp = gaveUp || o.ctxEnds != never && o.answered >= o.ctxEnds
+	}
+	switch {
+	case !w.plan.steady(), stays:
+	case gaveUp: // what a straggler may leave is taken away after its end
+		return w.settles(), "a straggler"
+	default:
+		return 100*time.Millisecond + 20*w.plan.weather.high, "a hand-over"
+	}
+	for _, f := range w.plan.faults {
+		if f.kind == "jump" {
+			longest += max(-f.lasts, f.lasts)
+		}
+	}
+	return 2*longest + 10*time.Second + w.settles(), "what the dead leave behind"
+}

@@ -1,0 +1,73 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// settles is how long after the last call's answer, and after everything works again,
+// something may still be left of them in the backend: one more end of a request that was
+// not answered, a release that has to be made again, and its pauses.
+func (w *world) settles() time.Duration {
+	longest := 2 * w.plan.unit
+	return 2*attempt(longest) + driver.MaxLead + longest/10 + 4*calm().high + 100*time.Millisecond
+}
+
+// settle waits for that.
+func (w *world) settle() {
+	h := &w.history
+	h.mu.Lock()
+	last := moment(0)
+	for _, c := range h.calls {
+		last = max(last, c.answered, c.ended)
+	}
+	h.mu.Unlock()
+	time.Sleep(max(last, w.heals()) + w.settles() - w.now())
+}
+
+// leftovers looks into the backend when everything is over, and no TTL has passed since;
+// and again when all clients are closed: names that were released are free at once, and who
+// gave up stands in no queue.
+//
+// Not where the documents say that something stays: of a process that was killed, or whose
+// Close said that it could not release all; behind a clock that was set back; and the
+// at-least time.
+func (w *world) leftovers(when string) {
+	for _, f := range w.plan.faults {
+		if f.kind == "jump" && f.lasts < 0 {
+			return
+		}
+	}
+	seen := map[string]bool{}
+	for _, name := range w.plan.names {
+		if seen[name.name] {
+			continue
+		}
+		seen[name.name] = true
+		for i, n := range w.nodes {
+			e := n.entry(name.name)
+			for _, holder := range e.Holders {
+				if !holder.Lingering && !w.owner(holder.Owner).mayLeave() {
+					w.violated(name.name, "%s, and node %d says that %v holds it, fence %d, for %v", when, i, holder.Owner.Client, holder.Fence, holder.ExpiresIn)
+				}
+			}
+			for _, waiter := range e.Waiters {
+				if !w.owner(waiter.Owner).mayLeave() {
+					w.violated(name.name, "%s, and node %d says that %v waits for it, for %v", when, i, waiter.Owner.Client, waiter.ExpiresIn)
+				}
+			}
+		}
+	}
+}
+
+// owner is the process that an owner is. A quorum puts a tag in front of the client's id.
+func (w *world) owner(o driver.Owner) *process {
+	for _, p := range w.processes {
+		if strings.HasSuffix(o.Client, p.id()) {
+			return p
+		}
+	}
+	panic("an owner that is nobody: " + o.Client)
+}

@@ -1,0 +1,106 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// losses are the rules of losing a lease.
+func (h *history) losses() {
+	for _, c := range h.calls {
+		if !c.granted || c.process.isDead() {
+			continue
+		}
+		h.lostForAReason(c)
+		h.stopsInTime(c)
+		for _, o := range h.calls {
+			if o != c && o.granted && o.name == c.name && o.excludes(c) && o.believed > c.believed && o.fence > c.fence {
+				h.nobodyBefore(c, o)
+				h.hears(c, o)
+				h.saysSo(c, o)
+			}
+		}
+	}
+}
+
+// lostForAReason: where nothing goes wrong nothing is lost, and nobody is broken by nobody.
+func (h *history) lostForAReason(c *call) {
+	why := c.lost
+	if why == nil {
+		if lost, ok := errors.AsType[*pawl.LostError](c.released); ok {
+			why = lost
+		}
+	}
+	if why == nil || why.Reason == pawl.ReasonMaxHold || why.Reason == pawl.ReasonClosed {
+		return
+	}
+	end := max(c.told, c.ended)
+	if h.w.plan.steady() && !h.shaken(c.name, c.began-h.w.longest(), end) {
+		h.violated(c.name, "%v was lost (%v), and nothing had gone wrong", c, why)
+	}
+	if why.Reason != pawl.ReasonBroken {
+		return
+	}
+	for _, s := range h.shocks {
+		if s.name == c.name && s.from <= end && s.to >= c.began && s.by != c {
+			return
+		}
+	}
+	h.violated(c.name, "%v was broken (%v), and nobody can have done that then", c, why)
+}
+
+// stopsInTime: a lease with a longest hold is over by then.
+func (h *history) stopsInTime(c *call) {
+	if c.maxHold == 0 {
+		return
+	}
+	for _, end := range []moment{c.left, c.told} {
+		if end != never && end <= c.believed+c.maxHold+time.Millisecond {
+			return
+		}
+	}
+	h.violated(c.name, "%v was held longer than it may", c)
+}
+
+// nobodyBefore: nobody is granted the name before LostError.Until, nor within the at-least
+// time.
+func (h *history) nobodyBefore(c, next *call) {
+	if h.excused(c, next.believed) || h.shaken(c.name, c.began, next.believed) || next.verb == "steal" {
+		return
+	}
+	slack := c.ttl/250 + c.delay/250 + time.Millisecond // clocks drift
+	gone := c.left != never && c.left <= next.believed  // and released: it has stopped already
+	if c.lost != nil && c.lost.Reason != pawl.ReasonClosed && !gone {
+		if until := c.lost.Until.Sub(h.w.start); next.believed < until-slack {
+			h.violated(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
+		}
+	}
+	heard := c.released == nil && (!c.do || h.w.plan.quiet()) // else it ends as that of a process that died
+	if until := c.began + c.atLeast; c.atLeast > 0 && heard && next.believed < until-c.atLeast/250-time.Millisecond {
+		h.violated(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
+	}
+}
+
+// hears: whatever happened, a holder knows it a TTL after somebody else was granted the
+// name: no renewal can have been answered with yes since then.
+func (h *history) hears(c, next *call) {
+	until := next.believed + c.ttl
+	if (c.left == never || c.left > until) && (c.told == never || c.told > until) {
+		h.violated(c.name, "%v believed in it for longer than a TTL after %v was granted", c, next)
+	}
+}
+
+// saysSo: a lease that others were granted before it was released was not released, and
+// whoever held it is told so. Not if it may have been passed on in its process without
+// asking; nor by Do, if the backend may not have answered.
+func (h *history) saysSo(c, next *call) {
+	if c.left == never || c.ended == never || next.believed >= c.left || c.released != nil || h.passed(c) {
+		return
+	}
+	if c.do && !h.w.plan.quiet() {
+		return
+	}
+	h.violated(c.name, "%v was told that all is well, but %v was granted before it was released", c, next)
+}

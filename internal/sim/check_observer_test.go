@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/pawl-go/pawl"
+)
+
+// A fate of a claim is what the Observer was told of it.
+type told struct {
+	name                              string
+	acquired, refused, released, lost int
+}
+
+// observer writes down what is told.
+func (p *process) observer() *pawl.Observer {
+	o := &pawl.Observer{
+		Acquired: func(e pawl.AcquiredEvent) { p.tap.tells(e.Event, func(t *told) { t.acquired++ }) },
+		Refused:  func(e pawl.RefusedEvent) { p.tap.tells(e.Event, func(t *told) { t.refused++ }) },
+		Released: func(e pawl.ReleasedEvent) { p.tap.tells(e.Event, func(t *told) { t.released++ }) },
+		Lost:     func(e pawl.LostEvent) { p.tap.tells(e.Event, func(t *told) { t.lost++ }) },
+	}
+	if spoil := p.w.planted.observe; spoil != nil {
+		spoil(o)
+	}
+	return o
+}
+
+func (t *tap) tells(e pawl.Event, note func(*told)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.told[e.Claim]
+	if of == nil {
+		of = &told{name: e.Name}
+		t.told[e.Claim] = of
+	}
+	note(of)
+}
+
+// pairs is the rule of the Observer, when the clients are closed: every claim is told once
+// that it was acquired or refused, and every lease that was acquired ends in exactly one of
+// released and lost.
+func (h *history) pairs() {
+	for _, p := range h.w.processes {
+		t := p.tap
+		granted := 0
+		for _, c := range h.calls {
+			if c.process == p && (c.granted || c.do && errors.Is(c.err, pawl.ErrLost)) { // lost before Do began
+				granted++
+			}
+		}
+		t.mu.Lock()
+		acquired := 0
+		for _, of := range t.told {
+			acquired += of.acquired
+			if of.acquired+of.refused != 1 || of.released+of.lost != of.acquired {
+				h.violated(of.name, "the Observer of process %d was told of one claim: %d times acquired, %d refused, %d released, %d lost",
+					p.number, of.acquired, of.refused, of.released, of.lost)
+			}
+		}
+		if acquired != granted {
+			h.violated("", "process %d was granted %d leases, and its Observer was told of %d", p.number, granted, acquired)
+		}
+		t.mu.Unlock()
+	}
+}

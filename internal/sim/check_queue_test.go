@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// queue holds what is known of those who wait in the backend, for the rule that whoever
+// surely stood in the queue before another came, and never lost the place, is served first.
+//
+// It is not for a quorum, whose nodes may see claims in different orders; nor for leases
+// that are passed on inside a process for a bounded time; nor for takeovers; nor where a
+// shock may have taken the place away.
+type queue struct {
+	mu     sync.Mutex // protects all
+	places []*place
+}
+
+func (q *queue) of(token driver.Token) *place {
+	for _, p := range q.places {
+		if p.token == token {
+			return p
+		}
+	}
+	return nil
+}
+
+func (q *queue) asks(p *process, c driver.Claim, sent moment) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.of(c.Token) == nil {
+		q.places = append(q.places, &place{
+			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, waitTTL: c.WaitTTL, asked: sent, queued: never,
+		})
+	}
+}
+
+// told notes that a request that was sent then was answered "queued".
+func (q *queue) told(w *world, token driver.Token, sent moment) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.of(token)
+	if p.queued == never || w.now() >= p.kept+p.waitTTL { // it may have been lost meanwhile, and this is a new one
+		p.queued = w.now()
+	}
+	p.kept = sent
+}
+
+func (q *queue) ends(token driver.Token) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p := q.of(token); p != nil {
+		p.over = true
+	}
+}
+
+// granted looks whether somebody was passed.
+func (q *queue) granted(w *world, token driver.Token, force bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	b := q.of(token)
+	if b == nil || b.over {
+		return
+	}
+	b.over = true
+	if force || w.plan.backend == "quorum" {
+		return
+	}
+	now := w.now()
+	for _, a := range q.places {
+		if a.name != b.name || a.over || a.queued == never || a.queued >= b.asked {
+			continue
+		}
+		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // else a may have been granted, and not know it
+		keeps := now < a.kept+a.waitTTL-a.waitTTL/500
+		if !conflict || !keeps {
+			continue
+		}
+		w.history.mu.Lock()
+		if !w.history.shaken(a.name, a.queued-w.longest(), now) {
+			w.history.violated(a.name, "FIFO: a claim of process %d was granted that came at %v, before one of process %d that stood in the queue since %v",
+				b.process, b.asked, a.process, a.queued)
+		}
+		w.history.mu.Unlock()
+	}
+}

@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+type duration = time.Duration
+
+// check applies the rules that look at a whole schedule. The others (exclusion, FIFO,
+// leftovers) are looked at while it runs.
+func (w *world) check() {
+	h := &w.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fences()
+	h.losses()
+	h.replies()
+	h.costs()
+	h.idles()
+	h.pairs()
+}
+
+// steady: nothing goes wrong, and messages are quick.
+func (p *plan) steady() bool { return p.quiet() && len(p.faults) == 0 }
+
+// quiet: every message arrives, and soon. Faults there may be.
+func (p *plan) quiet() bool { return p.weather.slow == 0 && len(p.faults) == 0 }
+
+// longest is how long something may be under way: a message, and a node that hangs or a
+// process that is paused meanwhile.
+func (w *world) longest() time.Duration {
+	d := 2 * max(w.plan.weather.high, w.plan.weather.slowest)
+	for _, f := range w.plan.faults {
+		if f.kind == "hang" || f.kind == "pause" {
+			d += f.lasts
+		}
+	}
+	return d
+}
+
+// stole notes how a takeover or a break was answered. One that failed may still happen if
+// its ctx was cancelled, until the end of its request; otherwise it is reported as failed
+// only after that. A break hits nobody but the holder that it names, whenever it arrives.
+func (h *history) stole(c *call, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.shocks {
+		s := &h.shocks[i]
+		if s.by != c {
+			continue
+		}
+		s.to = h.w.now()
+		switch {
+		case err == nil:
+		case c.verb == "break":
+			s.to += h.w.longest()
+		case c.ctxEnds != never && s.to >= c.ctxEnds || errors.Is(err, pawl.ErrClosed):
+			s.to += attempt(c.ttl)
+		}
+	}
+}
+
+// patience bounds every wait, far beyond what it may take, so that one that never ends is
+// found.
+func (w *world) patience() time.Duration {
+	total := max(w.heals()-w.now(), 0) + time.Minute
+	for _, p := range w.plan.processes {
+		for _, steps := range p.sessions {
+			for _, s := range steps {
+				total += s.after + s.hold + 2*s.ttl + s.delay + s.atLeast + 5*time.Second
+			}
+		}
+	}
+	return total
+}

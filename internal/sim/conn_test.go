@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"time"
+)
+
+// A conn is a connection of a process to Redis. Two pumps carry what is written, each way,
+// with the delays of the weather, in order. What was sent before an end was closed still
+// arrives at the other.
+type conn struct {
+	n     *redisNode
+	p     *process
+	near  net.Conn // the process' end
+	inner net.Conn // the server's
+
+	mu   sync.Mutex // protects what follows
+	dice *dice
+	made bool // its first command was sent
+}
+
+func (c *conn) begin() {
+	go c.pump(c.near, c.inner)
+	go c.pump(c.inner, c.near)
+}
+
+// parcel is what was written at once, and when it arrives.
+type parcel struct {
+	data []byte
+	due  moment
+	last bool // the connection breaks before it arrives
+}
+
+func (c *conn) pump(from, to net.Conn) {
+	way := make(chan parcel, 1024)
+	go c.deliver(way, to)
+	defer close(way)
+	buf := make([]byte, 64<<10)
+	due := moment(0)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		if from == c.near && isCommand(buf[:n]) {
+			c.mu.Lock()
+			c.made = true
+			c.mu.Unlock()
+		}
+		delay, lost := c.roll()
+		due = max(due+1, c.n.w.now()+delay)
+		way <- parcel{append([]byte(nil), buf[:n]...), due, lost}
+		if lost {
+			return
+		}
+	}
+}
+
+// isCommand tells a command from the greetings before the first. A connection is made in no
+// time: go-redis holds a mutex meanwhile, and virtual time stands still for that.
+func isCommand(b []byte) bool {
+	for _, verb := range []string{"evalsha", "eval", "script", "subscribe", "time"} {
+		if bytes.Contains(bytes.ToLower(b[:min(len(b), 40)]), []byte("\r\n"+verb+"\r\n")) {
+			return true
+		}
+	}
+	return false
+}
+
+// roll draws the delay of a message, and whether the connection breaks before it arrives.
+func (c *conn) roll() (time.Duration, bool) {
+	w := c.n.w.weather()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.made {
+		return 0, false
+	}
+	return w.travel(c.dice), c.dice.chance((w.lost + w.reset) / 2)
+}
+
+func (c *conn) deliver(way chan parcel, to net.Conn) {
+	defer c.breaks()
+	for p := range way {
+		if d := p.due - c.n.w.now(); d > 0 {
+			time.Sleep(d)
+		}
+		for d := c.held(); d > 0 && !c.p.isDead(); d = c.held() {
+			time.Sleep(d)
+		}
+		if p.last || to == c.near && c.p.isDead() {
+			return
+		}
+		c.n.redis.SetTime(c.n.clock.now()) // by which it will handle what arrives
+		if _, err := to.Write(p.data); err != nil {
+			return
+		}
+	}
+}
+
+// held is for how much longer nothing passes.
+func (c *conn) held() time.Duration {
+	c.mu.Lock()
+	made := c.made
+	c.mu.Unlock()
+	if !made {
+		return 0
+	}
+	return c.n.held(c.p)
+}
+
+// breaks ends both ends.
+func (c *conn) breaks() {
+	_ = c.near.Close()
+	_ = c.inner.Close()
+}

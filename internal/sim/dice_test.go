@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+)
+
+// dice draw a schedule: from a seed, or from a fuzzer's bytes as long as there are any, and
+// then from a seed that follows from them.
+type dice struct {
+	bytes  []byte
+	random *rand.Rand
+}
+
+func seeded(seed uint64) *dice { return &dice{random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))} }
+
+func chosen(b []byte) *dice {
+	h := fnv.New64a()
+	_, _ = h.Write(b)
+	d := seeded(h.Sum64())
+	d.bytes = b
+	return d
+}
+
+// below draws from 0 to n-1. Small numbers cost a fuzzer one byte, so that it can change
+// one thing at a time.
+func (d *dice) below(n int) int {
+	if n <= 1 {
+		return 0
+	}
+	take := 1
+	if n > 256 {
+		take = 4
+	}
+	if len(d.bytes) < take {
+		return d.random.IntN(n)
+	}
+	v := 0
+	for _, b := range d.bytes[:take] {
+		v = v<<8 | int(b)
+	}
+	d.bytes = d.bytes[take:]
+	return v % n
+}
+
+// chance is true so many times in a hundred.
+func (d *dice) chance(percent int) bool { return d.below(100) < percent }
+
+// between draws a duration from low to high, in steps that are fine enough for no two
+// moments to be the same by habit.
+func (d *dice) between(low, high time.Duration) time.Duration {
+	if high <= low {
+		return low
+	}
+	const steps = 1 << 20
+	return low + time.Duration(float64(high-low)*float64(d.below(steps))/steps)
+}
+
+// one draws one of them.
+func one[T any](d *dice, of ...T) T { return of[d.below(len(of))] }
+
+// fork makes dice of their own, so that what is drawn there changes nothing here.
+func (d *dice) fork() *dice { return seeded(uint64(d.below(1<<31))<<20 ^ uint64(len(d.bytes))) }

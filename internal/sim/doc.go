@@ -1,0 +1,21 @@
+// Package sim is a simulation of Pawl, in tests only: clients of the root package over a
+// network that loses, delays, reorders and repeats, over backends whose clocks drift and
+// jump and that lose data where they may, with processes that pause and die. Everything
+// happens in virtual time and comes from a seed. A checker, which shares no code with the
+// product, looks at what the holders could see.
+//
+// Read it in this order:
+//
+//   - plan_test.go: what a seed stands for: processes, what they do, and what goes wrong
+//   - weather_test.go, road_test.go, node_test.go, clock_test.go: messages, those who
+//     answer them, and their time
+//   - process_test.go, operation_test.go, fault_test.go: what happens
+//   - history_test.go, tap_test.go: what is written down of it
+//   - check_*_test.go: what has to be true of that, a rule a file
+//   - world_test.go, run_test.go: how one schedule is run, and how many are
+//   - cancel_test.go: every operation, cancelled at every moment at which something happens
+//   - planted_*_test.go: bugs that the checker has to find
+//
+// docs/reliability.md says what is simulated and what is not, what is exempt and why, and
+// what was found.
+package sim

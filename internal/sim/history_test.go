@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// history is what is written down while a schedule runs: what each call was answered, and
+// what its user could believe.
+type history struct {
+	w *world
+
+	mu     sync.Mutex // protects all below, and the fields of each call
+	calls  []*call
+	holds  []*call // those that believe now
+	shocks []shock
+	events []event
+	found  []violation
+}
+
+// A call is one call of a user, and what became of it.
+type call struct {
+	step
+	number  int
+	process *process
+
+	began, answered moment // answered is never until then
+	ctxEnds         moment // when its ctx ended, or will
+	err             error
+
+	granted  bool
+	fence    uint64
+	believed moment // since when its user believed to hold it: answered, or when Do called f
+	left     moment // when the user stopped of its own will: called Release, or returned from f
+	told     moment // when it was told that it is over
+	lost     *pawl.LostError
+	ended    moment // when Release, or Do, was answered
+	released error  // what it was answered
+
+	believes func() bool
+	done     <-chan struct{}
+	lease    *pawl.Lease // not with Do
+}
+
+func (c *call) String() string {
+	return fmt.Sprintf("#%d (process %d: %v)", c.number, c.process.number, c.step)
+}
+
+// holder reports whether it was granted and not refused, and by a process that lives.
+func (c *call) believedAt(m moment) bool {
+	return c.granted && c.believed <= m && (c.left == never || m < c.left) && (c.told == never || m < c.told)
+}
+
+// A shock is what may take a lease from a rightful holder without a word in time, and is
+// documented to: a takeover, a break, a clock that jumps, lost data.
+type shock struct {
+	name     string // "" is all
+	what     string
+	from, to moment // it took effect at some moment between
+	by       *call
+}
+
+// An event is a line of what is printed when a schedule fails.
+type event struct {
+	at   moment
+	name string // "" concerns all
+	who  int    // process, or 0
+	what string
+	more any
+}
+
+// A violation is a rule that was broken.
+type violation struct {
+	name     string
+	text     string
+	from, to moment // of the calls that it is about
+}
+
+func (w *world) note(name string, p *process, what string, more any) {
+	who := 0
+	if p != nil {
+		who = p.number
+	}
+	h := &w.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, event{w.now(), name, who, what, more})
+}
+
+func (w *world) violated(name, format string, args ...any) {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	w.history.violated(name, format, args...)
+}
+
+// violated writes a violation down. The caller holds the mutex.
+func (h *history) violated(name, format string, args ...any) {
+	v := violation{name: name, text: fmt.Sprintf(format, args...), from: h.w.now(), to: h.w.now()}
+	about := false
+	for _, a := range args {
+		if c, ok := a.(*call); ok {
+			if !about {
+				v.to = 0
+			}
+			about = true
+			v.from, v.to = min(v.from, c.began), max(v.to, c.answered, c.believed, c.left, c.told, c.ended)
+		}
+	}
+	if !about {
+		v.from = 0
+	}
+	h.found = append(h.found, v)
+}
+
+// shakes writes down what excuses the loss of leases from now on.
+func (w *world) shakes(name, what string) {
+	w.history.shake(shock{name: name, what: what, from: w.now(), to: w.now()})
+}
+
+func (h *history) shake(s shock) *shock {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shocks = append(h.shocks, s)
+	return &h.shocks[len(h.shocks)-1]
+}
+
+// excused reports whether a shock could have hit c by this moment. The caller holds the mutex.
+func (h *history) excused(c *call, at moment) bool {
+	return slices.ContainsFunc(h.shocks, func(s shock) bool {
+		return (s.name == "" || s.name == c.name) && s.by != c && s.from <= at && s.to >= c.began
+	})
+}
+
+// shaken reports whether there was any shock to a name between two moments. The caller
+// holds the mutex.
+func (h *history) shaken(name string, from, to moment) bool {
+	return slices.ContainsFunc(h.shocks, func(s shock) bool {
+		return (s.name == "" || s.name == name) && s.from <= to && s.to >= from
+	})
+}
+
+// died takes what a process held out of the books: the dead believe nothing.
+func (h *history) died(p *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holds = slices.DeleteFunc(h.holds, func(c *call) bool { return c.process == p })
+}
+
+// about prints what happened to the name of a violation while the calls that it is about
+// were under way.
+func (h *history) about(v violation) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var b strings.Builder
+	events := slices.DeleteFunc(slices.Clone(h.events), func(e event) bool {
+		return e.name != v.name && e.name != "" || e.at < v.from || e.at > v.to
+	})
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	for i, e := range events {
+		const first, most = 40, 100 // of many the first and the last are shown
+		if skipped := len(events) - most; skipped > 0 && i >= first && i < first+skipped {
+			if i == first {
+				fmt.Fprintf(&b, "  ... %d more ...\n", skipped)
+			}
+			continue
+		}
+		who := "          "
+		if e.who > 0 {
+			who = fmt.Sprintf("process %d ", e.who)
+		}
+		fmt.Fprintf(&b, "  %12v  %s %s", e.at.Round(time.Microsecond), who, e.what)
+		if e.more != nil {
+			fmt.Fprintf(&b, ": %v", e.more)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// said is what a node answered.
+type said struct {
+	node int
+	err  error
+}
+
+func (s said) String() string {
+	if s.err == nil {
+		return fmt.Sprintf("node %d: yes", s.node)
+	}
+	return fmt.Sprintf("node %d: %v", s.node, s.err)
+}

@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// server is what a node's drivers can do.
+type server interface {
+	driver.Driver
+	driver.Signaler
+	driver.Breaker
+	driver.FenceRaiser
+}
+
+// A node is one independent backend: memory, a clock of its own, and a session for each
+// process.
+type node struct {
+	w      *world
+	number int
+	clock  clock
+
+	mu       sync.Mutex // protects what follows
+	memory   *memlock.Memory
+	sessions map[*road]server
+	hung     moment // takes requests until then, and handles them afterwards
+	waiting  []func()
+	away     moment // is not there until then
+}
+
+// A place that can fail, and be looked into: a node, or a Redis.
+type backend interface {
+	hang(d time.Duration)
+	lose(d time.Duration)
+	jump(d time.Duration)
+	entry(name string) driver.Entry
+}
+
+func newNode(w *world, number int) *node {
+	p := w.plan.nodes[number]
+	n := &node{w: w, number: number, clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}}
+	n.forget()
+	return n
+}
+
+// forget makes it a node that knows nothing. The caller holds the mutex, or is the only one
+// who knows of n.
+func (n *node) forget() {
+	n.memory = memlock.NewMemory(&memlock.Options{Now: n.clock.now})
+	n.sessions = map[*road]server{}
+}
+
+// session is the node's end of a road. A planted bug may sit there.
+func (n *node) session(r *road) server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.sessions[r]
+	if s == nil {
+		s = n.memory.Driver()
+		if plant := n.w.planted.node; plant != nil {
+			s = plant(n, s)
+		}
+		s.Listen(r.signal)
+		n.sessions[r] = s
+	}
+	return s
+}
+
+// handle runs a request, or keeps it until the node no longer hangs. It answers false if
+// the node is not there.
+func (n *node) handle(f func()) bool {
+	n.mu.Lock()
+	now := n.w.now()
+	if now < n.away {
+		n.mu.Unlock()
+		return false
+	}
+	if now < n.hung {
+		n.waiting = append(n.waiting, f)
+		n.mu.Unlock()
+		return true
+	}
+	n.mu.Unlock()
+	f()
+	return true
+}
+
+// hang stops it for a while. What came in meanwhile is handled then, in the order in which
+// it came.
+func (n *node) hang(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hung = max(n.hung, n.w.now()+d)
+	n.w.after(d, func() {
+		n.mu.Lock()
+		if n.w.now() < n.hung {
+			n.mu.Unlock()
+			return
+		}
+		waiting := n.waiting
+		n.waiting = nil
+		n.mu.Unlock()
+		for _, f := range waiting {
+			f()
+		}
+	})
+}
+
+// lose ends it without its data. It is back, empty, after d.
+func (n *node) lose(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.away, n.waiting = n.w.now()+d, nil
+	n.forget()
+}
+
+func (n *node) jump(by time.Duration) { n.clock.jump(by) }
+
+// entry is what the node knows of a name, read without the network.
+func (n *node) entry(name string) driver.Entry {
+	n.mu.Lock()
+	d := n.memory.Driver()
+	n.mu.Unlock()
+	defer d.Close()
+	e, err := d.Entry(context.Background(), name)
+	if err != nil {
+		n.w.violated(name, "memory cannot be read: %v", err)
+	}
+	return e
+}

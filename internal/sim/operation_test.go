@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// work is one goroutine of a process: its steps, one after the other.
+func (p *process) work(steps []step) {
+	for _, s := range steps {
+		if !p.wait(s.after, nil) {
+			return
+		}
+		c := p.w.history.begin(p, s)
+		ctx, cancel := c.context()
+		switch s.verb {
+		case "break":
+			p.breaks(ctx, c)
+		case "look":
+			p.looks(ctx, c)
+		case "close":
+			p.w.history.said(c, p.closing(ctx, p.locks.Close))
+		default:
+			p.claims(ctx, c)
+		}
+		cancel()
+	}
+}
+
+// begin writes down that a call begins.
+func (h *history) begin(p *process, s step) *call {
+	h.mu.Lock()
+	c := &call{
+		step: s, number: len(h.calls) + 1, process: p, began: h.w.now(),
+		answered: never, ctxEnds: never, believed: never, left: never, told: never, ended: never,
+	}
+	h.calls = append(h.calls, c)
+	h.mu.Unlock()
+	h.w.note(c.name, p, "calls", c)
+	return c
+}
+
+// context is the call's ctx. Every call has an end, so that a claim that starves is found
+// and not waited for.
+func (c *call) context() (context.Context, context.CancelFunc) {
+	w := c.process.w
+	ctx, cancel := context.WithCancel(context.Background())
+	last := w.patience()
+	if c.patience != never {
+		last = min(last, c.patience)
+		c.ctxEnds = c.began + c.patience
+	}
+	ctx, stop := context.WithTimeout(ctx, last)
+	if c.cancel != never {
+		t := time.AfterFunc(c.cancel, cancel)
+		if c.ctxEnds == never || c.ctxEnds > c.began+c.cancel {
+			c.ctxEnds = c.began + c.cancel
+		}
+		return ctx, func() { t.Stop(); stop(); cancel() }
+	}
+	return ctx, func() { stop(); cancel() }
+}
+
+func (s step) options() []pawl.Option {
+	var o []pawl.Option
+	o = append(o, pawl.WithTTL(s.ttl))
+	if s.verb != "break" && s.verb != "look" {
+		if s.delay > 0 {
+			o = append(o, pawl.WithLockDelay(s.delay))
+		}
+		if s.atLeast > 0 {
+			o = append(o, pawl.WithAtLeast(s.atLeast))
+		}
+		if s.maxHold > 0 {
+			o = append(o, pawl.WithMaxHold(s.maxHold))
+		}
+	}
+	return o
+}
+
+type body = func(context.Context) error
+
+// claims is a call of Lock, TryLock, Steal, Do or TryDo, and the work under the lock.
+func (p *process) claims(ctx context.Context, c *call) {
+	lock, do := p.entrance(c)
+	if c.do {
+		err := do(ctx, func(ctx context.Context) error {
+			fence, _ := pawl.FenceFromContext(ctx)
+			p.w.history.grants(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
+			p.wait(c.hold, ctx.Done())
+			p.w.history.leaves(c)
+			return nil
+		})
+		p.w.history.did(c, err)
+		return
+	}
+	var by *shock
+	if c.verb == "steal" {
+		by = p.w.history.shake(shock{name: c.name, what: "steal", from: c.began, to: 1 << 62, by: c})
+	}
+	lease, err := lock(ctx)
+	p.w.history.answers(c, lease, err)
+	if by != nil {
+		p.w.history.stole(c, err)
+	}
+	if err != nil {
+		return
+	}
+	if !p.wait(c.hold, lease.Done()) {
+		return
+	}
+	p.w.history.leaves(c)
+	p.w.history.gaveBack(c, lease.Release(ctx))
+}
+
+// entrance is the method that a step is about.
+func (p *process) entrance(c *call) (lock func(context.Context) (*pawl.Lease, error), do func(context.Context, body) error) {
+	type locker interface {
+		Lock(ctx context.Context) (*pawl.Lease, error)
+		TryLock(ctx context.Context) (*pawl.Lease, error)
+		Do(ctx context.Context, f func(context.Context) error) error
+		TryDo(ctx context.Context, f func(context.Context) error) (ran bool, err error)
+	}
+	try, options := c.verb == "try", c.options()
+	switch c.sort {
+	case "reader":
+		m := p.locks.RWMutex(c.name, options...)
+		if try {
+			return m.TryRLock, c.ran(m.TryRDo)
+		}
+		return m.RLock, m.RDo
+	case "permits":
+		s := p.locks.Semaphore(c.name, c.limit, options...)
+		if try {
+			return func(ctx context.Context) (*pawl.Lease, error) { return s.TryAcquire(ctx, c.weight) }, c.ran(s.TryDo)
+		}
+		return func(ctx context.Context) (*pawl.Lease, error) { return s.Acquire(ctx, c.weight) }, s.Do
+	}
+	var m locker = p.locks.Mutex(c.name, options...)
+	if c.number%2 == 0 {
+		m = p.locks.RWMutex(c.name, options...)
+	}
+	switch {
+	case try:
+		return m.TryLock, c.ran(m.TryDo)
+	case c.verb == "steal":
+		return p.locks.Mutex(c.name, options...).Steal, nil
+	}
+	return m.Lock, m.Do
+}
+
+// ran makes TryDo a Do, and looks whether it says rightly that its function ran.
+func (c *call) ran(try func(context.Context, func(context.Context) error) (bool, error)) func(context.Context, body) error {
+	return func(ctx context.Context, f body) error {
+		did := false
+		ran, err := try(ctx, func(ctx context.Context) error { did = true; return f(ctx) })
+		if ran != did {
+			c.process.w.violated(c.name, "%v says that its function ran: %v; it did: %v", c, ran, did)
+		}
+		return err
+	}
+}
+
+// breaks is an operator's break of whoever holds the name.
+func (p *process) breaks(ctx context.Context, c *call) {
+	e, err := p.locks.Entry(ctx, c.name)
+	if err == nil && len(e.Holders) > 0 {
+		p.w.history.shake(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c})
+		err = p.locks.Break(ctx, c.name, e.Holders[0].Fence, c.delay)
+		p.w.history.stole(c, err)
+	}
+	p.w.history.said(c, err)
+}
+
+// looks is a reading of the name.
+func (p *process) looks(ctx context.Context, c *call) {
+	_, err := p.locks.Entry(ctx, c.name)
+	p.w.history.said(c, err)
+}
+
+func (h *history) said(c *call, err error) {
+	h.mu.Lock()
+	c.answered, c.err = h.w.now(), err
+	h.mu.Unlock()
+	h.w.note(c.name, c.process, "is answered", answer(c, err))
+}
+
+// answers writes down what a claim was answered.
+func (h *history) answers(c *call, lease *pawl.Lease, err error) {
+	if err == nil {
+		h.grants(c, lease.Fence(), lease, func() bool { return lease.Err() == nil }, lease.Done())
+		return
+	}
+	h.said(c, err)
+}
+
+// grants writes down that a user believes to hold a lease from now on, and looks whether
+// somebody else does.
+func (h *history) grants(c *call, fence uint64, lease *pawl.Lease, believes func() bool, done <-chan struct{}) {
+	h.mu.Lock()
+	now := h.w.now()
+	c.granted, c.fence, c.lease, c.believes, c.done = true, fence, lease, believes, done
+	c.believed = now
+	if lease != nil {
+		c.answered = now
+	}
+	dead := c.process.isDead()
+	h.mu.Unlock()
+	h.w.note(c.name, c.process, "is granted", answer(c, fence))
+	if dead {
+		return
+	}
+	go func() {
+		<-done
+		h.tells(c)
+	}()
+	h.meets(c)
+}
+
+// tells writes down that a holder was told that its lease is over.
+func (h *history) tells(c *call) {
+	var lost *pawl.LostError
+	if c.lease != nil {
+		lost, _ = errors.AsType[*pawl.LostError](c.lease.Err())
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.left != never {
+		return
+	}
+	c.told, c.lost = h.w.now(), lost
+	h.events = append(h.events, event{h.w.now(), c.name, c.process.number, "is told that it is over", answer(c, c.lost)})
+}
+
+// leaves writes down that a user stops, and will release.
+func (h *history) leaves(c *call) {
+	h.mu.Lock()
+	c.left = h.w.now()
+	h.forget(c)
+	h.mu.Unlock()
+	h.w.note(c.name, c.process, "leaves", c)
+}
+
+func (h *history) gaveBack(c *call, err error) {
+	h.mu.Lock()
+	c.ended, c.released = h.w.now(), err
+	h.mu.Unlock()
+	h.w.note(c.name, c.process, "has released", answer(c, err))
+}
+
+// did writes down what Do was answered.
+func (h *history) did(c *call, err error) {
+	h.mu.Lock()
+	c.answered, c.ended = h.w.now(), h.w.now()
+	if c.granted {
+		c.released = err
+	} else {
+		c.err = err
+	}
+	h.mu.Unlock()
+	h.w.note(c.name, c.process, "has done", answer(c, err))
+}
+
+func answer(c *call, what any) answered { return answered{c, what} }
+
+type answered struct {
+	c    *call
+	what any
+}
+
+func (a answered) String() string {
+	return "#" + itoa(a.c.number) + ": " + text(a.what)
+}

@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A plan is what a seed stands for. It is all drawn before anything runs, so that the same
+// seed is the same plan whatever the product does.
+type plan struct {
+	backend   string // "memory", "quorum" or "redis"
+	unit      time.Duration
+	weather   weather
+	fates     uint64 // of messages: each road has dice of its own
+	nodes     []nodePlan
+	processes []processPlan
+	names     []namePlan
+	faults    []fault
+	span      time.Duration // until then there is weather and there are faults
+}
+
+type nodePlan struct {
+	ahead time.Duration // its clock
+	ppm   int64
+}
+
+type processPlan struct {
+	handoff  time.Duration // Options.LocalBatch
+	ahead    time.Duration // its clock, which a quorum takes tickets from
+	sessions [][]step      // goroutines
+}
+
+// A namePlan says as what a name is used.
+type namePlan struct {
+	name  string
+	sort  string // "mutex", "readers" or "permits"
+	limit int    // of permits
+}
+
+// A step is one call of a user.
+type step struct {
+	after    time.Duration // the last one
+	verb     string        // "lock", "try", "steal", "break" or "look"
+	name     string
+	sort     string // "mutex", "reader" or "permits"
+	weight   int
+	limit    int
+	do       bool // through Do or TryDo
+	ttl      time.Duration
+	delay    time.Duration // the lock-delay, or that of a break
+	atLeast  time.Duration
+	maxHold  time.Duration
+	hold     time.Duration
+	patience time.Duration // ctx's deadline, never if it has none
+	cancel   time.Duration // when ctx is cancelled, never if it is not
+}
+
+func (s step) String() string {
+	out := fmt.Sprintf("%s %s %d/%d ttl %v hold %v", s.verb, s.sort, s.weight, s.limit, s.ttl, s.hold)
+	for _, o := range []struct {
+		name string
+		d    time.Duration
+	}{{"delay", s.delay}, {"at least", s.atLeast}, {"at most", s.maxHold}, {"patience", s.patience}, {"cancelled", s.cancel}} {
+		if o.d > 0 {
+			out += fmt.Sprintf(" %s %v", o.name, o.d)
+		}
+	}
+	if s.do {
+		out += " (Do)"
+	}
+	return out
+}
+
+// draw makes a plan. kind says over what.
+func draw(d *dice, kind string, nodes int) *plan {
+	p := &plan{backend: kind, unit: one(d, 600*time.Millisecond, 3*time.Second, 30*time.Second)}
+	if kind == "quorum" {
+		p.unit = one(d, 3*time.Second, 30*time.Second)
+	}
+	switch d.below(10) {
+	case 0, 1:
+		p.weather = calm()
+	case 2, 3, 4:
+		p.weather = wide(p.unit)
+	case 5, 6, 7:
+		p.weather = rough(p.unit)
+	default:
+		p.weather = foul(p.unit)
+	}
+	p.span = d.between(p.unit, 4*p.unit)
+	p.fates = uint64(d.below(1 << 30))
+	for range nodes {
+		n := nodePlan{ppm: int64(d.below(2*mostDrift)) - mostDrift}
+		if d.chance(50) {
+			n.ahead = d.between(-time.Minute, time.Minute)
+		}
+		p.nodes = append(p.nodes, n)
+	}
+	if kind == "quorum" && d.chance(70) { // as clocks are that are looked after
+		for i := range p.nodes {
+			p.nodes[i].ahead = d.between(0, 20*time.Millisecond)
+		}
+	}
+	p.drawNames(d)
+	p.drawProcesses(d)
+	if d.chance(60) {
+		p.drawFaults(d)
+	}
+	return p
+}
+
+// The names differ in what a backend must not fold, cut or join.
+func (p *plan) drawNames(d *dice) {
+	all := []string{"job", "JOB", "job{1}", "job%", "jöb"}
+	for i := range 1 + d.below(3) {
+		n := namePlan{name: all[(i+d.below(2))%len(all)], sort: one(d, "mutex", "mutex", "readers", "permits")}
+		if n.sort == "permits" {
+			n.limit = 1 + d.below(3)
+		}
+		p.names = append(p.names, n)
+	}
+}
+
+func (p *plan) drawProcesses(d *dice) {
+	violent := d.chance(25) // somebody steals and breaks
+	plain := d.chance(50)   // all want the same, so that leases are passed on locally
+	for range 2 + d.below(3) {
+		w := processPlan{handoff: one(d, -1, 0, 0, 50*time.Millisecond)}
+		if d.chance(30) {
+			w.ahead = d.between(-time.Second, time.Second)
+		}
+		for range 1 + d.below(3) {
+			var steps []step
+			for range 1 + d.below(4) {
+				steps = append(steps, p.drawStep(d, violent, plain))
+			}
+			w.sessions = append(w.sessions, steps)
+		}
+		p.processes = append(p.processes, w)
+	}
+}
+
+func (p *plan) drawStep(d *dice, violent, plain bool) step {
+	n := one(d, p.names...)
+	s := step{name: n.name, sort: "mutex", weight: driver.All, limit: driver.All, verb: "lock", ttl: p.unit, patience: never, cancel: never}
+	switch {
+	case n.sort == "readers" && d.chance(70):
+		s.sort, s.weight = "reader", 1
+	case n.sort == "permits" && d.chance(90):
+		s.sort, s.limit = "permits", n.limit
+		s.weight = 1 + d.below(n.limit)
+	}
+	s.after = one(d, 0, d.between(0, 5*time.Millisecond), d.between(0, p.unit/4), d.between(0, p.unit))
+	s.hold = one(d, 0, d.between(0, 2*time.Millisecond), d.between(0, p.unit/4), d.between(0, p.unit), d.between(0, 3*p.unit))
+	if d.chance(25) {
+		s.verb = "try"
+	}
+	s.do = d.chance(25) && (s.sort != "permits" || s.weight == 1)
+	switch d.below(8) {
+	case 0, 1:
+		s.patience = d.between(0, p.unit)
+	case 2:
+		s.cancel = d.between(0, p.unit)
+	case 3:
+		s.cancel = d.between(0, 4*p.weather.high)
+	}
+	if !plain {
+		p.drawOptions(d, &s)
+	}
+	if violent && d.chance(20) {
+		s.verb, s.do = one(d, "steal", "break", "look"), false
+		if s.verb == "steal" {
+			s.sort, s.weight, s.limit = "mutex", driver.All, driver.All
+		}
+		s.delay = one(d, 0, p.unit/4, 2*p.unit)
+		if s.verb != "steal" {
+			s.patience = d.between(0, p.unit) // the root package bounds claims, and nothing else
+		}
+	}
+	return s
+}
+
+func (p *plan) drawOptions(d *dice, s *step) {
+	switch d.below(10) {
+	case 0:
+		s.ttl = 2 * p.unit
+	case 1:
+		s.delay = d.between(0, p.unit)
+	case 2:
+		s.atLeast = d.between(0, p.unit)
+	case 3:
+		s.maxHold = d.between(p.unit/2, 2*p.unit)
+	}
+}

@@ -1,0 +1,156 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	protocol "github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/redisscript"
+)
+
+// A redisNode is a Redis in virtual time, miniredis, and the roads to it are connections:
+// what is sent on one arrives in its order, and what is sent on two does not. A connection
+// may break, and then what was on it may have arrived or not.
+type redisNode struct {
+	w     *world
+	redis *miniredis.Miniredis
+	clock clock
+	reads *redis.Client // for what is left: without faults
+
+	mu    sync.Mutex // protects what follows
+	conns map[*conn]bool
+	hung  moment
+	away  moment
+}
+
+// What miniredis calls our scripts, and the library "struct", which it lacks.
+var scripts = map[string]string{}
+
+func init() {
+	lua, err := os.ReadFile("../../goredislock/testdata/struct.lua")
+	if err != nil {
+		panic(err)
+	}
+	for _, s := range []*redisscript.Script{
+		redisscript.Acquire, redisscript.Renew, redisscript.Release, redisscript.Break, redisscript.Steal, redisscript.Read, redisscript.Raise, redisscript.Many,
+	} {
+		scripts[s.SHA] = string(lua) + s.Source
+	}
+}
+
+func newRedisNode(w *world) *redisNode {
+	p := w.plan.nodes[0]
+	n := &redisNode{w: w, redis: miniredis.NewMiniRedis(), clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}, conns: map[*conn]bool{}}
+	first, err := n.redis.Dial() // which starts it
+	if err != nil {
+		panic(err)
+	}
+	_ = first.Close()
+	n.redis.ClockTTL(true)
+	n.redis.Server().SetPreHook(n.before)
+	n.reads = redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Protocol: 2, Dialer: func(context.Context, string, string) (net.Conn, error) {
+		return n.redis.Dial()
+	}})
+	return n
+}
+
+// before gives the scripts what they need.
+func (n *redisNode) before(c *protocol.Peer, cmd string, args ...string) bool {
+	if cmd != "EVALSHA" {
+		return false
+	}
+	n.redis.Server().Dispatch(c, append([]string{"EVAL", scripts[args[0]]}, args[1:]...))
+	return true
+}
+
+// driver is one more process' driver. It speaks RESP2: with RESP3 go-redis holds a mutex
+// while it waits for an answer, and virtual time stands still for that.
+func (n *redisNode) driver(p *process) driverOf {
+	client := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:6379", Protocol: 2, DialerRetries: 1, // else it waits with a mutex, too
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return n.dial(p) },
+	})
+	p.ends = append(p.ends, func() { _ = client.Close() })
+	d, err := goredislock.New(client, nil)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func (n *redisNode) dial(p *process) (net.Conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.w.now() < n.away || p.isDead() {
+		return nil, errors.New("connection refused")
+	}
+	inner, err := n.redis.Dial()
+	if err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	c := &conn{n: n, p: p, near: far, inner: inner, dice: seeded(n.w.plan.fates + uint64(1000*p.number+p.dials))}
+	p.dials++
+	n.conns[c] = true
+	c.begin()
+	return near, nil
+}
+
+// hang makes everything that arrives wait.
+func (n *redisNode) hang(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hung = max(n.hung, n.w.now()+d)
+}
+
+// lose is a kill without a snapshot.
+func (n *redisNode) lose(d time.Duration) {
+	n.mu.Lock()
+	n.away = n.w.now() + d
+	all := n.conns
+	n.conns = map[*conn]bool{}
+	n.mu.Unlock()
+	n.redis.FlushAll()
+	for c := range all {
+		c.breaks()
+	}
+}
+
+func (n *redisNode) jump(by time.Duration) { n.clock.jump(by) }
+
+// held is for how much longer nothing passes on a connection.
+func (n *redisNode) held(p *process) time.Duration {
+	n.mu.Lock()
+	hung := n.hung
+	n.mu.Unlock()
+	return max(hung-n.w.now(), p.stopped(), p.cutFor())
+}
+
+func (n *redisNode) entry(name string) driver.Entry {
+	n.redis.SetTime(n.clock.now())
+	d, err := goredislock.New(n.reads, &goredislock.Options{NoPush: true})
+	if err != nil {
+		panic(err)
+	}
+	defer d.Close()
+	e, err := d.Entry(context.Background(), name)
+	if err != nil {
+		n.w.violated(name, "Redis cannot be read: %v", err)
+	}
+	return e
+}
+
+func (n *redisNode) close() {
+	_ = n.reads.Close()
+	n.redis.Close()
+	time.Sleep(2 * time.Second) // go-redis tries each second whether the server is back, and then sees that it was closed
+}

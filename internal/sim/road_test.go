@@ -1,0 +1,240 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A road is the way between one process and one node. To the process it is a driver like
+// that of a server across a network. A request is executed once or never, but at any time:
+// also long after its caller gave up. Requests overtake each other. So the road keeps the
+// rule of driver.End, as a driver of such a server must: it sends the end along, on the
+// node's clock, and the node refuses what comes later.
+type road struct {
+	w *world
+	p *process
+	n *node
+
+	listeners driver.Listeners
+
+	mu     sync.Mutex // protects what follows
+	dice   *dice
+	cut    moment // nothing comes through before that
+	known  sample
+	closed bool
+}
+
+func newRoad(p *process, n *node) *road {
+	return &road{
+		w: p.w, p: p, n: n, dice: seeded(p.w.plan.fates + uint64(1000*p.number+n.number)),
+		known: sample{n.clock.now(), time.Now()}, // it came with the hello
+	}
+}
+
+var (
+	errReset = errors.New("connection reset")
+	errLate  = errors.New("the request came after its end")
+)
+
+func (r *road) trouble(op, name string, err error) error {
+	return &driver.Error{Backend: "node", Op: op, Name: name, Err: err}
+}
+
+// roll draws what becomes of a request that is sent now.
+func (r *road) roll() fate {
+	weather := r.w.weather()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := weather.fate(r.dice)
+	if r.w.now() < r.cut {
+		f.lostOut, f.reset = true, false
+	}
+	return f
+}
+
+func (r *road) isCut() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.w.now() < r.cut
+}
+
+// learn notes what an answer tells of the node's clock.
+func (r *road) learn(node time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known = sample{node, time.Now()}
+}
+
+// latest is when, on the node's clock, a request with this end takes effect no more.
+func (r *road) latest(end time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known.bound(end)
+}
+
+type reply[T any] struct {
+	value T
+	err   error
+}
+
+// over sends a request and waits for the answer, as long as ctx allows. ends says whether
+// it has an end.
+func over[T any](ctx context.Context, r *road, op, name string, ends bool, f func(server) (T, error)) (T, error) {
+	var none T
+	r.mu.Lock()
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
+		return none, driver.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithDeadline(ctx, driver.End(ctx))
+	defer cancel()
+	for {
+		in := make(chan reply[T], 1)
+		carry(ctx, r, op, name, ends, f, in)
+		select {
+		case a := <-in:
+			if a.err == errLate && ctx.Err() == nil {
+				continue // the node's clock has gone faster than was known: now it is
+			}
+			if a.err == errLate || a.err == errReset {
+				a.err = r.trouble(op, name, a.err)
+			}
+			return a.value, a.err
+		case <-ctx.Done():
+			return none, ctx.Err()
+		}
+	}
+}
+
+// carry brings a request to the node, and its answer back.
+func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f func(server) (T, error), in chan reply[T]) {
+	fate := r.roll()
+	end, _ := ctx.Deadline()
+	limit := r.latest(end)
+	if !ends || r.w.planted.noEnds {
+		limit = time.UnixMicro(math.MaxInt64 / 2)
+	}
+	answer := func(a reply[T]) {
+		at := r.n.clock.now()
+		r.p.after(fate.back, func() {
+			if fate.lostBack && !fate.reset || r.isCut() {
+				return
+			}
+			if fate.lostBack {
+				a = reply[T]{err: errReset}
+			}
+			r.learn(at)
+			in <- a
+		})
+	}
+	r.w.after(r.p.stopped()+fate.out, func() {
+		if fate.lostOut || !r.n.handle(func() {
+			var a reply[T]
+			if r.n.clock.now().After(limit) {
+				a.err = errLate
+			} else {
+				a.value, a.err = f(r.n.session(r))
+			}
+			r.w.note(name, r.p, "a node handles "+op, said{r.n.number, a.err})
+			answer(a)
+		}) {
+			if fate.reset {
+				r.p.after(fate.back, func() { in <- reply[T]{err: errReset} })
+			}
+		}
+	})
+}
+
+// signal is called by the node. Signals are late, lost, repeated, and overtake each other.
+func (r *road) signal(s driver.Signal) {
+	w := r.w.weather()
+	r.mu.Lock()
+	times := 1
+	if w.mute > 0 && r.dice.chance(w.mute) {
+		times = 0
+	} else if w.echo > 0 && r.dice.chance(w.echo) {
+		times = 2
+	}
+	var delays []time.Duration
+	for range times {
+		delays = append(delays, w.travel(r.dice))
+	}
+	r.mu.Unlock()
+	for _, d := range delays {
+		r.p.after(d, func() {
+			if !r.isCut() {
+				r.listeners.Tell(s)
+			}
+		})
+	}
+}
+
+// Listen implements driver.Signaler.
+func (r *road) Listen(f func(driver.Signal)) (stop func()) {
+	r.n.session(r) // from now on the node knows where to send
+	return r.listeners.Listen(f)
+}
+
+func (r *road) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := c.Validate(); err != nil {
+		return driver.Grant{}, err
+	}
+	return over(ctx, r, "acquire", c.Name, true, func(s server) (driver.Grant, error) {
+		return s.Acquire(context.Background(), c)
+	})
+}
+
+func (r *road) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	return over(ctx, r, "renew", leases[0].Name, false, func(s server) ([]error, error) {
+		return s.Renew(context.Background(), leases)
+	})
+}
+
+func (r *road) Release(ctx context.Context, l driver.Lease) error {
+	_, err := over(ctx, r, "release", l.Name, l.OnTime, func(s server) (struct{}, error) {
+		return struct{}{}, s.Release(context.Background(), l)
+	})
+	return err
+}
+
+func (r *road) Entry(ctx context.Context, name string) (driver.Entry, error) {
+	return over(ctx, r, "read", name, false, func(s server) (driver.Entry, error) {
+		return s.Entry(context.Background(), name)
+	})
+}
+
+func (r *road) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	_, err := over(ctx, r, "break", name, false, func(s server) (struct{}, error) {
+		return struct{}{}, s.Break(context.Background(), name, fence, delay, by)
+	})
+	return err
+}
+
+func (r *road) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (uint64, error) {
+	return over(ctx, r, "raise", l.Name, false, func(s server) (uint64, error) {
+		return s.RaiseFence(context.Background(), l, fence)
+	})
+}
+
+func (r *road) Properties() driver.Properties {
+	return driver.Properties{
+		Backend: "node", Clock: "server", FenceSurvives: "all that its clock survives", MinTTL: driver.MinTTL, Push: true,
+	}
+}
+
+// Close ends this end of the road. What is under way still arrives.
+func (r *road) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	return nil
+}

@@ -1,0 +1,82 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// planOver is the plan of a seed, over one sort of backend if it is named.
+func planOver(backend string, seed uint64) *plan { return planOf(seeded(seed), backend) }
+
+// planOf draws a plan. Most are over one node, for that is quick; a backend that is named
+// is drawn always.
+func planOf(d *dice, backend string) *plan {
+	over := d.below(100)
+	if backend == "" {
+		backend = "memory"
+		switch {
+		case over < 10:
+			backend = "quorum"
+		case over < 10: // redis
+			backend = "redis"
+		}
+	}
+	if backend != "quorum" {
+		return draw(d, backend, 1)
+	}
+	return draw(d, backend, 3+2*(over%3/2))
+}
+
+// report prints what was violated first, and what happened to the name concerned.
+func report(t *testing.T, h *history, how, repeat string) {
+	t.Helper()
+	v := h.found[0]
+	t.Errorf("%s: %q: %s\nTo repeat it: %s\nOver %s, in %v:\n%s", how, v.name, v.text, repeat, h.w.plan.backend, h.w.plan.weather, h.about(v))
+}
+
+// TestSchedules runs as many schedules as fit a test run; make sim runs any number:
+//
+//	PAWL_SIM_SEEDS    how many
+//	PAWL_SIM_SEED     the first, or the only one
+//	PAWL_SIM_STEP     how far the seeds are apart, for several processes that share the work
+//	PAWL_SIM_BACKEND  over this one only: memory, quorum or redis
+func TestSchedules(t *testing.T) {
+	count, first, step := uint64(2000), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)
+	if os.Getenv("PAWL_SIM_SEED") != "" {
+		count = 1
+	}
+	count = number(t, "PAWL_SIM_SEEDS", count)
+	backend := os.Getenv("PAWL_SIM_BACKEND")
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as little of the order as possible is left to chance
+	const enough = 5
+	began, run, failed := time.Now(), map[string]int{}, 0
+	for seed := first; seed < first+count*step && failed < enough; seed += step {
+		h := live(t, planOver(backend, seed), planted{})
+		run[h.w.plan.backend]++
+		if len(h.found) > 0 {
+			failed++
+			only := ""
+			if backend != "" {
+				only = " BACKEND=" + backend
+			}
+			report(t, h, fmt.Sprintf("seed %d", seed), fmt.Sprintf("make sim SEED=%d%s", seed, only))
+		}
+	}
+	t.Logf("from %d on, each %d: schedules over %v in %v", first, step, run, time.Since(began).Round(time.Millisecond))
+}
+
+func number(t *testing.T, variable string, otherwise uint64) uint64 {
+	s := os.Getenv(variable)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A tap sits between the root package and the driver, and writes down who asks for what,
+// and how often. It knows claims by their tokens, which users never see.
+type tap struct {
+	driverOf
+	p *process
+
+	mu       sync.Mutex // protects what follows
+	acquires int
+	renewals int
+	releases int
+	failed   int
+	signals  int
+	told     map[uint64]*told // by Event.Claim
+}
+
+func newTap(p *process, d driverOf) *tap {
+	return &tap{driverOf: d, p: p, told: map[uint64]*told{}}
+}
+
+// A place is a claim that stands in a backend's queue, as its process knows.
+type place struct {
+	name          string
+	token         driver.Token
+	process       int
+	weight, limit int
+	waitTTL       time.Duration
+	asked         moment // first
+	queued        moment // since when it is sure that it stands in the queue; never while it is not
+	kept          moment // the sending of the last request that was answered "queued"
+	over          bool   // granted or given up
+}
+
+func (t *tap) count(n *int, by int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	*n += by
+}
+
+func (t *tap) trouble(err error) {
+	if err != nil && !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrNotHeld) {
+		t.count(&t.failed, 1)
+	}
+}
+
+func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	t.count(&t.acquires, 1)
+	sent := t.p.w.now()
+	q := &t.p.w.queue
+	q.asks(t.p, c, sent)
+	g, err := t.driverOf.Acquire(ctx, c)
+	t.trouble(err)
+	held, isHeld := errors.AsType[*driver.HeldError](err)
+	switch {
+	case err == nil:
+		q.granted(t.p.w, c.Token, c.Force)
+	case isHeld && held.Position > 0:
+		q.told(t.p.w, c.Token, sent)
+	}
+	return g, err
+}
+
+func (t *tap) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	t.count(&t.renewals, 1)
+	answers, err := t.driverOf.Renew(ctx, leases)
+	t.trouble(err)
+	return answers, err
+}
+
+func (t *tap) Release(ctx context.Context, l driver.Lease) error {
+	t.count(&t.releases, 1)
+	t.p.w.queue.ends(l.Token)
+	err := t.driverOf.Release(ctx, l)
+	t.trouble(err)
+	return err
+}
+
+func (t *tap) Listen(f func(driver.Signal)) (stop func()) {
+	return t.driverOf.Listen(func(s driver.Signal) {
+		t.count(&t.signals, 1)
+		if s.Kind == driver.Granted {
+			t.p.w.queue.granted(t.p.w, s.Token, false)
+		}
+		f(s)
+	})
+}

@@ -1,0 +1,205 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/quorumlock"
+)
+
+// A world is one schedule while it runs.
+type world struct {
+	plan      *plan
+	planted   planted
+	start     time.Time
+	history   history
+	nodes     []backend
+	redis     *redisNode // if that is what it is over
+	processes []*process
+	queue     queue
+
+	horizon atomic.Int64 // until when something is under way
+
+	movesMu sync.Mutex
+	moves   []moment // when something happened: a message arrived, a pause ended
+}
+
+// planted is a bug that was put in on purpose; the zero value is none.
+type planted struct {
+	noEnds  bool                                                // nodes take requests that come after their end
+	node    func(n *node, s server) server                      // what a node does to those who ask
+	client  func(p *process, d driverOf) driverOf               // what a process' driver does
+	observe func(o *pawl.Observer)                              // what is told
+	quorum  func(p *process, d []driver.Driver) []driver.Driver // which nodes a quorum is of
+}
+
+// driverOf is what the root package is given.
+type driverOf interface {
+	driver.Driver
+	driver.Signaler
+	driver.Breaker
+}
+
+func (w *world) now() moment { return time.Since(w.start) }
+
+// after runs f in a while, as something that is under way.
+func (w *world) after(d time.Duration, f func()) {
+	d = max(d, time.Nanosecond)
+	at := int64(w.now() + d)
+	for {
+		old := w.horizon.Load()
+		if old >= at || w.horizon.CompareAndSwap(old, at) {
+			break
+		}
+	}
+	time.AfterFunc(d, func() {
+		w.movesMu.Lock()
+		w.moves = append(w.moves, w.now())
+		w.movesMu.Unlock()
+		f()
+	})
+}
+
+func (w *world) weather() weather {
+	if w.now() >= w.heals() {
+		return calm()
+	}
+	return w.plan.weather
+}
+
+// heals is when everything works again.
+func (w *world) heals() moment {
+	heal := w.plan.span
+	for _, f := range w.plan.faults {
+		if f.kind == "wipe" {
+			heal = max(heal, f.at+f.lasts)
+		}
+	}
+	return heal
+}
+
+// live runs a schedule, and returns what was written down of it.
+func live(t *testing.T, p *plan, bug planted) (h *history) {
+	t.Helper()
+	w := &world{plan: p, planted: bug}
+	w.history.w = w
+	defer func() {
+		if r := recover(); r != nil {
+			w.history.found = append(w.history.found, violation{text: fmt.Sprint(r), to: 1 << 62})
+			h = &w.history
+		}
+	}()
+	synctest.Test(t, func(*testing.T) { w.passes() })
+	return &w.history
+}
+
+func (w *world) passes() {
+	w.start = time.Now()
+	for i := range w.plan.nodes {
+		if w.plan.backend == "redis" {
+			w.redis = newRedisNode(w)
+			w.nodes = append(w.nodes, w.redis)
+			continue
+		}
+		w.nodes = append(w.nodes, newNode(w, i))
+	}
+	for i := range w.plan.processes {
+		w.processes = append(w.processes, w.begin(i))
+	}
+	for _, f := range w.plan.faults {
+		w.after(f.at, func() { w.strike(f) })
+	}
+	var users sync.WaitGroup
+	for i, p := range w.processes {
+		for _, steps := range w.plan.processes[i].sessions {
+			users.Go(func() { p.work(steps) })
+		}
+	}
+	users.Wait()
+	w.end()
+}
+
+// begin starts a process.
+func (w *world) begin(i int) *process {
+	plan := w.plan.processes[i]
+	p := &process{w: w, number: i + 1}
+	var d driverOf
+	switch w.plan.backend {
+	case "memory":
+		r := newRoad(p, w.nodes[0].(*node))
+		p.roads, d = []*road{r}, r
+	case "redis":
+		d = w.redis.driver(p)
+	case "quorum":
+		var nodes []driver.Driver
+		for _, n := range w.nodes {
+			r := newRoad(p, n.(*node))
+			p.roads, nodes = append(p.roads, r), append(nodes, r)
+		}
+		if w.planted.quorum != nil {
+			nodes = w.planted.quorum(p, nodes)
+		}
+		q, err := quorumlock.New(nodes, &quorumlock.Options{Now: func() time.Time { return time.Now().Add(plan.ahead) }})
+		if err != nil {
+			panic(err)
+		}
+		d = q
+	}
+	if w.planted.client != nil {
+		d = w.planted.client(p, d)
+	}
+	p.tap = newTap(p, d)
+	o := &pawl.Options{
+		ID: p.id(), TTL: w.plan.unit, LocalBatch: plan.handoff, Observer: p.observer(),
+	}
+	locks, err := pawl.New(p.tap, o)
+	if err != nil {
+		panic(err)
+	}
+	p.locks = locks
+	return p
+}
+
+// end waits until everything must be over, looks at what is left, and closes what is open.
+func (w *world) end() {
+	for w.now() < w.heals() {
+		time.Sleep(w.heals() - w.now())
+	}
+	w.settle()
+	w.leftovers("everything is over")
+	for _, p := range w.processes {
+		within := time.Minute
+		if p.isDead() {
+			within = time.Second
+		}
+		p.closes(within, p.locks.Close)
+		for _, end := range p.ends {
+			end()
+		}
+	}
+	w.leftovers("all clients are closed")
+	for int64(w.now()) < w.horizon.Load() {
+		time.Sleep(time.Duration(w.horizon.Load()) - w.now())
+	}
+	if w.redis != nil {
+		w.redis.close()
+	}
+	time.Sleep(time.Minute)
+	w.check()
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func text(v any) string {
+	if v == nil {
+		return "ok"
+	}
+	return fmt.Sprint(v)
+}
