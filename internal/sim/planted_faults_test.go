@@ -1,0 +1,305 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// memories is what the bug of a node remembers.
+type memories struct {
+	clock *clock
+
+	mu     sync.Mutex // protects all below
+	claims map[driver.Token]driver.Claim
+	holder map[string]driver.Token // who was granted it last, and has not released it
+	last   map[string]uint64       // the fence of that
+	swap   map[driver.Token]driver.Token
+}
+
+var background = context.Background()
+
+// took notes a grant.
+func (m *memories) took(c driver.Claim, g driver.Grant) (first bool) {
+	_, known := m.claims[c.Token]
+	m.claims[c.Token], m.holder[c.Name] = c, c.Token
+	return !known
+}
+
+// faults are the bugs that locks commonly have.
+var faults = []bug{
+	{"a release that does not look whose lease it is", "they hold it at once", 1, "memory", inNode(func(b *bent, m *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.server.Acquire(ctx, c)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if err == nil {
+				m.took(c, g)
+			}
+			return g, err
+		}
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			err := b.server.Release(ctx, l)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if errors.Is(err, driver.ErrNotHeld) {
+				_ = b.server.Release(ctx, driver.Lease{Name: l.Name, Token: m.holder[l.Name]})
+			}
+			return err
+		}
+	}), nil},
+	{"a renewal that makes a lease", "believed in it for longer than a TTL", 4, "memory", inNode(func(b *bent, m *memories) {
+		creates(b, m, func(driver.Token) bool { return true })
+	}), nil},
+	{"a renewal that comes after the release makes the lease anew", "says that", 34, "memory", inNode(func(b *bent, m *memories) {
+		released := map[driver.Token]bool{}
+		creates(b, m, func(t driver.Token) bool { return released[t] })
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			m.mu.Lock()
+			released[l.Token] = true
+			m.mu.Unlock()
+			return b.server.Release(ctx, l)
+		}
+	}), nil},
+	{"a renewal that says yes and does nothing", "they hold it at once", 3, "memory", inNode(func(b *bent, _ *memories) {
+		b.renew = func(_ context.Context, leases []driver.Lease) ([]error, error) {
+			return make([]error, len(leases)), nil
+		}
+	}), nil},
+	{"a term that is counted from the reply", "they hold it at once", 3, "memory", inClient(func(_ *process, b *bent) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			sent := time.Now()
+			g, err := b.server.Acquire(ctx, c)
+			g.TTL += time.Since(sent)
+			return g, err
+		}
+		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+			shorter := slices.Clone(leases)
+			for i := range shorter {
+				shorter[i].TTL -= shorter[i].TTL / 6 // what a reply may take
+			}
+			return b.server.Renew(ctx, shorter)
+		}
+	}), nil},
+	{"fences begin anew when a lease expires", "the fence of", 1, "memory", inNode(func(b *bent, m *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.server.Acquire(ctx, c)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if err == nil {
+				_, held := m.holder[c.Name]
+				if m.took(c, g) && held {
+					g.Fence = 1
+				}
+			}
+			return g, err
+		}
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			m.mu.Lock()
+			delete(m.holder, l.Name)
+			m.mu.Unlock()
+			return b.server.Release(ctx, l)
+		}
+	}), nil},
+	{"the same fence for the next", "have the same fence", 1, "memory", inNode(func(b *bent, m *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.server.Acquire(ctx, c)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if err == nil && m.took(c, g) {
+				if last := m.last[c.Name]; last > 0 {
+					g.Fence = last
+				}
+				m.last[c.Name] = g.Fence
+			}
+			return g, err
+		}
+	}), nil},
+	{"a lease that ends with the ctx of its acquire", "nothing had gone wrong", 22, "memory", inClient(func(_ *process, b *bent) {
+		var mu sync.Mutex
+		ends := map[driver.Token]time.Time{}
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			mu.Lock()
+			ends[c.Token] = driver.End(ctx)
+			mu.Unlock()
+			return b.server.Acquire(ctx, c)
+		}
+		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+			mu.Lock()
+			over := slices.ContainsFunc(leases, func(l driver.Lease) bool { return time.Now().After(ends[l.Token]) })
+			mu.Unlock()
+			if over {
+				return nil, context.DeadlineExceeded
+			}
+			return b.server.Renew(ctx, leases)
+		}
+	}), nil},
+	{"a majority that is one too few", "they hold it at once", 1, "quorum", func() planted {
+		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver { // two of three are one
+			same := p.number % len(nodes)
+			nodes[(same+1)%len(nodes)] = newRoad(p, p.w.nodes[same].(*node))
+			return nodes
+		}}
+	}, nil},
+	{"a wake-up that is lost", "nobody held the name", 22, "memory", inNode(func(b *bent, _ *memories) {
+		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
+			return func(s driver.Signal) {
+				if s.Kind != driver.Granted {
+					f(s)
+				}
+			}
+		}
+	}), nil},
+	{"names that are folded", "nobody can have held the name", 42, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			c.Name = strings.ToLower(c.Name)
+			return b.server.Acquire(ctx, c)
+		}
+		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+			leases = slices.Clone(leases)
+			for i := range leases {
+				leases[i].Name = strings.ToLower(leases[i].Name)
+			}
+			return b.server.Renew(ctx, leases)
+		}
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			l.Name = strings.ToLower(l.Name)
+			return b.server.Release(ctx, l)
+		}
+	}), nil},
+	{"one permit too many", "they hold it at once", 1, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if c.Limit < driver.All {
+				c.Limit++
+			}
+			return b.server.Acquire(ctx, c)
+		}
+	}), nil},
+	{"a waiter passes the one before it", "FIFO", 6, "memory", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
+	{"a waiter that gave up stays in the queue", "waits for it", 531, "memory", inNode(func(b *bent, m *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.server.Acquire(ctx, c)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if m.claims[c.Token] = c; err == nil {
+				delete(m.claims, c.Token)
+			}
+			return g, err
+		}
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if _, waits := m.claims[l.Token]; waits {
+				return nil
+			}
+			return b.server.Release(ctx, l)
+		}
+	}), nil},
+	{"a takeover that breaks nobody", "was told that all is well", 11, "memory", inNode(func(b *bent, _ *memories) {
+		beside := map[driver.Token]bool{}
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if c.Force {
+				c.Name += " beside"
+				beside[c.Token] = true
+			}
+			return b.server.Acquire(ctx, c)
+		}
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			if beside[l.Token] {
+				l.Name += " beside"
+			}
+			return b.server.Release(ctx, l)
+		}
+	}), nil},
+	{"a backend's clock that is twice as fast", "they hold it at once", 3, "memory", func() planted {
+		return planted{node: func(n *node, s server) server { n.clock.ppm = 1_000_000; return s }}
+	}, nil},
+	{"a refusal that says to look again at once", "requests to acquire", 4, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.server.Acquire(ctx, c)
+			if held, ok := errors.AsType[*driver.HeldError](err); ok {
+				held.RetryAfter = 1
+			}
+			return g, err
+		}
+	}), nil},
+	{"a lease that is told to have ended twice", "the Observer of", 2, "memory", func() planted {
+		return planted{observe: func(o *pawl.Observer) {
+			lost := o.Lost
+			o.Lost = func(e pawl.LostEvent) { lost(e); lost(e) }
+		}}
+	}, nil},
+}
+
+// creates makes renewals that grant what they do not find.
+func creates(b *bent, m *memories, which func(driver.Token) bool) {
+	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		m.mu.Lock()
+		m.claims[c.Token] = c
+		m.mu.Unlock()
+		return b.server.Acquire(ctx, c)
+	}
+	b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+		answers, err := b.server.Renew(ctx, leases)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for i, l := range leases {
+			if err == nil && errors.Is(answers[i], driver.ErrNotHeld) && which(l.Token) {
+				c := m.claims[l.Token]
+				c.Queue = false
+				_, answers[i] = b.server.Acquire(ctx, c)
+			}
+		}
+		return answers, err
+	}
+}
+
+// swaps makes whoever comes second in the queue stand in the place of the first.
+func swaps(b *bent, m *memories) {
+	as := func(t driver.Token) driver.Token {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if other, ok := m.swap[t]; ok {
+			return other
+		}
+		return t
+	}
+	b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+		m.mu.Lock()
+		first, waits := m.holder[c.Name]
+		_, swapped := m.swap[c.Token]
+		if waits && first != c.Token && !swapped && m.swap[first] == (driver.Token{}) && c.Queue {
+			m.swap[first], m.swap[c.Token] = c.Token, first
+		}
+		m.mu.Unlock()
+		own := c.Token
+		c.Token = as(c.Token)
+		g, err := b.server.Acquire(ctx, c)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if errors.Is(err, driver.ErrHeld) && c.Queue {
+			m.holder[c.Name] = own // here: who waits
+		}
+		return g, err
+	}
+	b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+		leases = slices.Clone(leases)
+		for i := range leases {
+			leases[i].Token = as(leases[i].Token)
+		}
+		return b.server.Renew(ctx, leases)
+	}
+	b.release = func(ctx context.Context, l driver.Lease) error {
+		l.Token = as(l.Token)
+		return b.server.Release(ctx, l)
+	}
+	b.listen = func(f func(driver.Signal)) func(driver.Signal) {
+		return func(s driver.Signal) { s.Token = as(s.Token); f(s) }
+	}
+}

@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// reviewed are the bugs that a review found in Pawl, put back: as a node, or a driver, that
+// does what the product did, or makes the product do it.
+var reviewed = []bug{
+	{"requests have no end", "says that", 124, "memory", func() planted { return planted{noEnds: true} }, nil},
+	{"what is unknown is released once only", "says that", 819, "memory", inClient(func(_ *process, b *bent) {
+		var mu sync.Mutex
+		done := map[driver.Token]bool{}
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			mu.Lock()
+			again := done[l.Token]
+			mu.Unlock()
+			if again {
+				return driver.ErrNotHeld
+			}
+			err := b.server.Release(ctx, l)
+			mu.Lock()
+			defer mu.Unlock()
+			done[l.Token] = err == nil || errors.Is(err, driver.ErrNotHeld)
+			return err
+		}
+	}), nil},
+	{"a takeover that was reported as failed breaks a holder later", "nobody can have done that then", 4, "memory", inNode(func(b *bent, m *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if c.Force {
+				time.Sleep(c.TTL)
+			}
+			return b.server.Acquire(ctx, c)
+		}
+	}), nil},
+	{"an answer after the end of its ctx is a grant", "though its ctx was over", 4, "memory", inClient(func(_ *process, b *bent) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.TTL/3)
+			defer cancel()
+			return b.server.Acquire(ctx, c)
+		}
+	}), nil},
+	{"a release that finds nothing says yes", "was told that all is well", 96, "memory", inNode(func(b *bent, _ *memories) {
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			if err := b.server.Release(ctx, l); !errors.Is(err, driver.ErrNotHeld) {
+				return err
+			}
+			return nil
+		}
+	}), nil},
+	{"a lease that ended without having begun", "the Observer of", 1, "memory", func() planted {
+		return planted{observe: func(o *pawl.Observer) {
+			acquired, n := o.Acquired, 0
+			o.Acquired = func(e pawl.AcquiredEvent) {
+				if n++; n%5 != 0 {
+					acquired(e)
+				}
+			}
+		}}
+	}, nil},
+	{"what is released while the client closes stays held", "all clients are closed, and", 56, "memory", inClient(func(p *process, b *bent) {
+		b.release = func(ctx context.Context, l driver.Lease) error {
+			if p.closed() {
+				return nil
+			}
+			return b.server.Release(ctx, l)
+		}
+	}), nil},
+	{"a tenure that was stolen is passed on", "the fence of", 5999, "memory", inNode(func(b *bent, _ *memories) {
+		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
+			return func(s driver.Signal) {
+				if s.Kind == driver.Granted {
+					f(s)
+				}
+			}
+		}
+	}), stealsSoon},
+	{"one renewal that hangs holds up all", "nothing had gone wrong", 23, "memory", inClient(func(_ *process, b *bent) {
+		lane, n := make(chan struct{}, 1), 0
+		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+			lane <- struct{}{} // no mutex: virtual time stands still while one is waited for
+			defer func() { <-lane }()
+			if n++; n%3 == 0 {
+				time.Sleep(2 * leases[0].TTL)
+			}
+			return b.server.Renew(ctx, leases)
+		}
+	}), nil},
+	{"fences fall when a name is forgotten that was ahead of the clock", "the fence of", 53, "memory", inNode(func(b *bent, m *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.server.Acquire(ctx, c)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if now := uint64(m.clock.now().UnixMicro()); err == nil && m.took(c, g) && g.Fence > now+1 {
+				g.Fence = now
+			}
+			return g, err
+		}
+	}), nil},
+	{"a signal of before counts after a node lost its data", "they hold it at once", 20, "quorum", inNode(func(b *bent, m *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.server.Acquire(ctx, c)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if _, known := m.claims[c.Token]; !known && errors.Is(err, driver.ErrHeld) && c.Queue {
+				m.claims[c.Token] = c
+				return driver.Grant{Fence: uint64(m.clock.now().UnixMicro()), Run: 1, TTL: c.TTL}, nil
+			}
+			return g, err
+		}
+	}), nil},
+}
+
+// stealsSoon: leases are passed on for a long time, and one of three claims is a takeover.
+func stealsSoon(p *plan) {
+	for i := range p.processes {
+		p.processes[i].handoff = 50 * time.Millisecond
+		for j, steps := range p.processes[i].sessions {
+			for k := range steps {
+				s := &p.processes[i].sessions[j][k]
+				s.after, s.hold, s.atLeast, s.maxHold, s.ttl = s.after%(20*time.Millisecond), s.hold%(20*time.Millisecond), 0, 0, p.unit
+				if (i+j+k)%3 == 0 {
+					s.verb, s.sort, s.weight, s.limit, s.do = "steal", "mutex", driver.All, driver.All, false
+				}
+			}
+		}
+	}
+}
