@@ -21,7 +21,7 @@ NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sen
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo '  variables: PKG=./driver  BENCH=Renew  COUNT=10  FUZZTIME=1m'
+	@echo '  variables: PKG=./driver  BENCH=Renew  COUNT=10  FUZZTIME=1m  SEEDS=100000'
 
 .PHONY: needs
 needs: ## install what the tests need and the machine lacks
@@ -55,6 +55,21 @@ bench: ## run the benchmarks, and Pawl beside its peers; with PKG= or BENCH= onl
 peers: NEEDS := redis-server:redis-server
 peers: needs ## run Pawl on Redis beside other lock libraries; PEERS='-scenario own -rounds 1' for a part of it
 	cd bench && go run . $(PEERS)
+
+# How many schedules, and over how many processes; or the one to repeat. BACKEND= for one of memory, quorum, redis.
+SEEDS    ?= 20000
+PARALLEL ?= $(shell nproc 2>/dev/null || echo 2)
+SEED     ?=
+BACKEND  ?=
+
+.PHONY: sim
+sim: ## run SEEDS schedules of the simulation, with the seeds of those that fail; SEED=17 repeats one
+	@mkdir -p bin && go test -c -o bin/sim.test ./internal/sim
+	@cd internal/sim && export PAWL_SIM_BACKEND=$(BACKEND) && run='../../bin/sim.test -test.run ^TestSchedules$$ -test.v -test.timeout 0' && \
+	if [ -n '$(SEED)' ]; then PAWL_SIM_SEED=$(SEED) $$run; else \
+		seq 1 $(PARALLEL) | xargs -P $(PARALLEL) -I{} env PAWL_SIM_SEED={} PAWL_SIM_STEP=$(PARALLEL) \
+			PAWL_SIM_SEEDS=$$(( ($(SEEDS) + $(PARALLEL) - 1) / $(PARALLEL) )) $$run; \
+	fi
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
