@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (w *world) leftovers(when string) {
 		for i, n := range w.nodes {
 			e := n.entry(name.name)
 			for _, holder := range e.Holders {
-				if !holder.Lingering && !w.owner(holder.Owner).mayLeave() {
+				if p := w.owner(holder.Owner); !holder.Lingering && !p.mayLeave() && !w.lostAndClosed(p, holder.Fence) {
 					w.violated(name.name, "%s, and node %d says that %v holds it, fence %d, for %v", when, i, holder.Owner.Client, holder.Fence, holder.ExpiresIn)
 				}
 			}
@@ -70,4 +71,18 @@ func (w *world) owner(o driver.Owner) *process {
 		}
 	}
 	panic("an owner that is nobody: " + o.Client)
+}
+
+// lostAndClosed reports whether a lease was lost, and not released by its user when its client was closed: its user has
+// until LostError.Until to stop, so nobody gives it back then, and a renewal that was under way may have prolonged it.
+func (w *world) lostAndClosed(p *process, fence uint64) bool {
+	p.mu.Lock()
+	since := p.endedAt
+	p.mu.Unlock()
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	return since != 0 && slices.ContainsFunc(w.history.calls, func(c *call) bool {
+		return c.process == p && c.granted && c.told != never && (c.left == never || c.left > since) &&
+			c.fence <= fence && fence < c.fence+driver.MaxFences
+	})
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -53,6 +54,7 @@ func (c *conn) pump(from, to net.Conn) {
 		due = max(due+1, c.n.w.now()+delay)
 		way <- parcel{append([]byte(nil), buf[:n]...), due, lost}
 		if lost {
+			_, _ = io.Copy(io.Discard, from) // who writes holds a mutex, and is not to wait
 			return
 		}
 	}

@@ -21,12 +21,13 @@ type process struct {
 	ends   []func() // what is done when its client is closed
 	dials  int      // connections, over Redis
 
-	mu     sync.Mutex // protects what follows
-	paused moment     // until then
-	dead   bool       // killed: nothing of it comes through any more
-	cut    moment     // nothing reaches it, or leaves it, before that, over Redis
-	ending bool       // its client is being closed, or is
-	left   bool       // and said that not all was released
+	mu      sync.Mutex // protects what follows
+	paused  moment     // until then
+	dead    bool       // killed: nothing of it comes through any more
+	cut     moment     // nothing reaches it, or leaves it, before that, over Redis
+	ending  bool       // its client is being closed, or is
+	left    bool       // and said that not all was released
+	endedAt moment     // since when it is; 0 is not
 }
 
 // stopped is for how much longer it is paused.
@@ -107,6 +108,9 @@ func (p *process) closing(ctx context.Context, how func(context.Context) error) 
 	err := how(ctx)
 	p.mu.Lock()
 	p.left = p.left || err != nil
+	if p.endedAt == 0 {
+		p.endedAt = p.w.now()
+	}
 	p.mu.Unlock()
 	p.w.note("", p, "is closed", err)
 	return err

@@ -21,7 +21,7 @@ func planOf(d *dice, backend string) *plan {
 		switch {
 		case over < 10:
 			backend = "quorum"
-		case over < 10: // redis
+		case over < 12:
 			backend = "redis"
 		}
 	}
