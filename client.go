@@ -148,6 +148,7 @@ func (c *Client) Close(ctx context.Context) error {
 	claimed := c.refuse()
 	held := c.renewer.stop() // before releases are shut: one that is refused leaves its lease to us
 	released := c.releases.shut()
+	c.returner.returns.Closing()
 	for _, t := range held {
 		now := c.now()
 		t.lose(LostError{Reason: ReasonClosed, Until: now.mono})
@@ -186,16 +187,10 @@ func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) e
 	}
 	select {
 	case <-over:
-		_, _ = c.returner.abandon()
-		return nil
 	case <-ctx.Done():
+		c.lastRound(over)
 	case <-patience.C:
-	}
-	c.returner.lastRound()
-	patience.Reset(lastPatience)
-	select {
-	case <-over:
-	case <-patience.C:
+		c.lastRound(over)
 	}
 	unreleased, failure := c.returner.abandon()
 	unreleased += c.claims.in() + c.releases.in() // they may still be granted
@@ -210,6 +205,17 @@ func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) e
 		}
 	}
 	return &CloseError{Unreleased: unreleased, Err: err}
+}
+
+// lastRound has everything released once more, and waits a little for the answers.
+func (c *Client) lastRound(over <-chan struct{}) {
+	c.returner.lastRound()
+	patience := time.NewTimer(lastPatience)
+	defer patience.Stop()
+	select {
+	case <-over:
+	case <-patience.C:
+	}
 }
 
 // refuse takes no more claims, and has those that wait give up. What it returns is closed when the last is over.

@@ -166,6 +166,28 @@ func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
 	})
 }
 
+// What the backend will never answer is not waited for, and said all the same.
+func TestCloseSaysWhatIsRefusedForGood(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		wrong := &driver.Error{Backend: "test", Op: "release", Permanent: true, Err: errors.New("no permission")}
+		before := must(t)(c.Mutex("before").Lock(background))
+		must(t)(c.Mutex("x").Lock(background))
+		f.set(func(string) error { return wrong }, nil)
+		isError(t, before.Release(background), pawl.ErrUnavailable)
+		time.Sleep(time.Second)
+		began := time.Now()
+		err := c.Close(background)
+		isError(t, err, wrong)
+		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 1 {
+			t.Errorf("%v; want the number 1 in it", err)
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 func TestCloseErrorIsASentence(t *testing.T) {
 	err := &pawl.CloseError{Unreleased: 2, Err: errors.New("pawl: no answer")}
 	if got := err.Error(); got != "pawl: closed, but 2 locks were not released and will expire: no answer" {

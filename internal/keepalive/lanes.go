@@ -47,14 +47,16 @@ const (
 	Flights = 96 + 128 + 16
 
 	lanes  = 3
-	atOnce = 4 // requests of one lane that were sent lately
 	lately = 20 * time.Millisecond
 	paced  = 20 * time.Millisecond // between two that fail, in the lane of those that failed
 	while  = 5 * time.Second
 	few    = 64 // leases that are split up further though nothing at all is answered
 )
 
-var most = [lanes]int{96, 128, 16} // under way in each lane
+var (
+	most   = [lanes]int{96, 128, 16} // under way in each lane
+	atOnce = [lanes]int{4, 16, 4}    // of those, sent lately
+)
 
 // Again reports whether those in it were asked for before, and not answered.
 func (f *Flight) Again() bool { return f.lane > 0 }
@@ -137,7 +139,7 @@ func (l *Lanes[T]) room(lane int, now time.Time) time.Duration {
 	switch rest := l.rest.Sub(now); {
 	case all >= most[lane]:
 		return -1
-	case young >= atOnce:
+	case young >= atOnce[lane]:
 		return first
 	case lane > 0 && rest > 0:
 		return rest
@@ -227,6 +229,9 @@ func (l *Lanes[T]) Failed(f *Flight, n, split int, h Health) Health {
 		return Health{group: Batch / 8}
 	case n == 1:
 		return Health{group: 1, alone: f.n == 1}
+	}
+	if n <= 16 {
+		return Health{group: 1}
 	}
 	return Health{group: int16((n + 7) / 8)}
 }

@@ -46,7 +46,7 @@ type Returns struct {
 	pause  time.Duration
 	rest   time.Time // when the next of those that failed may go
 	last   bool      // nothing is tried again any more
-	left   int       // how many were given up after that
+	left   int       // how many were given up since Closing
 }
 
 const (
@@ -192,6 +192,13 @@ func (r *Returns) postpone(x *Return, at time.Time) {
 	heap.Push(&r.later, x)
 }
 
+// Closing begins to count what is given up.
+func (r *Returns) Closing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = 0
+}
+
 // LastRound has everything sent once more, at once, and nothing again after that.
 func (r *Returns) LastRound() {
 	r.mu.Lock()
@@ -216,8 +223,8 @@ func (r *Returns) Len() int {
 	return len(r.later) + r.fresh.len() + r.failed.len() + r.out
 }
 
-// Left is how many of them are not known to be released: there still, or given up after
-// LastRound.
+// Left is how many of them are not known to be released: there still, or given up since
+// Closing.
 func (r *Returns) Left() int {
 	n := r.Len()
 	r.mu.Lock()
