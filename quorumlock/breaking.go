@@ -111,5 +111,10 @@ func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) map[int]uint6
 			return c.fences
 		}
 	}
+	for _, c := range claims { // nodes that were repaired have higher numbers than the one that was shown
+		if c.named > 0 && len(c.fences)+silent >= d.majority {
+			return c.fences
+		}
+	}
 	return nil
 }

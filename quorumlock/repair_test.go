@@ -152,3 +152,24 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+// The fence that was shown names the lease, also when most nodes were repaired and know it by another.
+func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		x := mutex("jobs")
+		g := gets(t, d, x)
+		for i := range 2 {
+			c[i].replace(lines[i])
+			renews(t, d, x)
+			renews(t, d, x)
+		}
+		if err := d.Break(t.Context(), "jobs", g.Fence, 0, driver.Owner{}); err != nil {
+			t.Fatal(err)
+		}
+		if holders, _ := c.people(t, "jobs"); sum(holders) > 0 {
+			t.Errorf("held on the nodes: %d", holders)
+		}
+	})
+}
