@@ -82,7 +82,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 # What `make model` needs, and nothing else does.
 model: NEEDS := spin:spin cc:gcc
 .PHONY: model
-model: needs ## check the model of the quorum with Spin, and show that its counterexamples are found; a minute or two
+model: needs ## check the models of the quorum with Spin, and show that their counterexamples are found; two minutes or three
 	docs/models/check.sh
 
 .PHONY: build
