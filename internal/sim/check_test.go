@@ -7,8 +7,6 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-type duration = time.Duration
-
 // check applies the rules that look at a whole schedule. The others (exclusion, FIFO,
 // leftovers) are looked at while it runs.
 func (w *world) check() {

@@ -59,6 +59,3 @@ func (d *dice) between(low, high time.Duration) time.Duration {
 
 // one draws one of them.
 func one[T any](d *dice, of ...T) T { return of[d.below(len(of))] }
-
-// fork makes dice of their own, so that what is drawn there changes nothing here.
-func (d *dice) fork() *dice { return seeded(uint64(d.below(1<<31))<<20 ^ uint64(len(d.bytes))) }

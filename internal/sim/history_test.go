@@ -52,11 +52,6 @@ func (c *call) String() string {
 	return fmt.Sprintf("#%d (process %d: %v)", c.number, c.process.number, c.step)
 }
 
-// holder reports whether it was granted and not refused, and by a process that lives.
-func (c *call) believedAt(m moment) bool {
-	return c.granted && c.believed <= m && (c.left == never || m < c.left) && (c.told == never || m < c.told)
-}
-
 // A shock is what may take a lease from a rightful holder without a word in time, and is
 // documented to: a takeover, a break, a clock that jumps, lost data.
 type shock struct {

@@ -23,8 +23,6 @@ type memories struct {
 	swap   map[driver.Token]driver.Token
 }
 
-var background = context.Background()
-
 // took notes a grant.
 func (m *memories) took(c driver.Claim, g driver.Grant) (first bool) {
 	_, known := m.claims[c.Token]

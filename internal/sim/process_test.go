@@ -121,7 +121,7 @@ func (p *process) closing(ctx context.Context, how func(context.Context) error) 
 func (p *process) mayLeave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.dead || p.left
+	return p.dead || p.left || p.ending && p.w.plan.backend == "quorum"
 }
 
 func (p *process) closed() bool {

@@ -48,7 +48,7 @@ func (t *tap) count(n *int, by int) {
 }
 
 func (t *tap) trouble(err error) {
-	if err != nil && !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrNotHeld) {
+	if err != nil && (errors.Is(err, driver.ErrUnavailable) || !errors.Is(err, driver.ErrHeld) && !errors.Is(err, driver.ErrNotHeld)) {
 		t.count(&t.failed, 1)
 	}
 }
@@ -73,7 +73,7 @@ func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 func (t *tap) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
 	t.count(&t.renewals, 1)
 	answers, err := t.driverOf.Renew(ctx, leases)
-	t.trouble(err)
+	t.trouble(errors.Join(append(answers, err)...))
 	return answers, err
 }
 
