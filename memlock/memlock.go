@@ -153,6 +153,9 @@ func (s *shard) forget(name string, e *entry) {
 	s.floor = max(s.floor, e.Fence)
 	delete(s.entries, name)
 	s.spare = e
+	if last := len(s.later) - 1; last >= s.next && s.later[last].born == e.born {
+		s.later = s.later[:last] // mostly it was the last to come, and sweep is spared the look
+	}
 }
 
 // sweep forgets what became idle after its last step: what expired, and what was released in the microsecond of
