@@ -93,8 +93,8 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 	if deadline, ok := ctx.Deadline(); ok {
 		s.late.Reset(time.Until(deadline))
 	}
-	// Whoever gives up leaves s to the goroutine that sends it. If it has not yet, it does not: a claim that arrives after
-	// it was taken back would hold for a TTL.
+	// Whoever gives up leaves s to the goroutine that sends it. If it has not yet, it does not. If it is just doing so, the
+	// release may overtake the claim: that is what the claim's end is for.
 	select {
 	case <-s.done:
 		answer, err = s.answer, s.err
