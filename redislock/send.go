@@ -22,12 +22,8 @@ type sender struct {
 }
 
 // Run implements redisscript.Sender. rueidis sends a command that is no read once only, whatever its own retries are set to.
-//
-// It does not hear of the end of ctx: it would close the connection, and all that is on its way there would be lost with it. Whoever
-// waits goes by the ctx itself; a connection that says nothing for as long as the client's own patience lasts is closed.
 func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
 	cmd := s.client.B().Evalsha().Sha1(script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
-	ctx = context.WithoutCancel(ctx)
 	r := s.client.Do(ctx, cmd)
 	if unknown(r) {
 		r = s.client.Do(ctx, s.eval(script, c))
@@ -37,7 +33,6 @@ func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscr
 
 // RunAll implements redisscript.Sender. rueidis keeps the order of commands for one node.
 func (s *sender) RunAll(ctx context.Context, script *redisscript.Script, calls []redisscript.Call) []redisscript.Reply {
-	ctx = context.WithoutCancel(ctx) // see Run
 	cmds := make(rueidis.Commands, len(calls))
 	for i, c := range calls {
 		cmds[i] = s.client.B().Evalsha().Sha1(script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
@@ -188,6 +183,10 @@ func unsubscribe(on rueidis.CommandClient, channel string, sharded bool) {
 		on.Do(bye, on.B().Unsubscribe().Channel(channel).Build())
 	}
 }
+
+// Punctual implements redisscript.Punctual. A request that is alone on its connection, which rueidis then reads in the
+// caller's goroutine, sets the connection's deadline.
+func (*sender) Punctual() {}
 
 // Cluster implements redisscript.Sender.
 func (s *sender) Cluster() bool { return s.client.Mode() == rueidis.ClientModeCluster }

@@ -38,6 +38,12 @@ type Sender interface {
 	Close() error
 }
 
+// A Punctual Sender ends Run and RunAll at the deadline of their ctx by itself, by closing the connection, though not
+// always when ctx is cancelled.
+type Punctual interface {
+	Punctual()
+}
+
 // A Server is one of those that keep the keys, or a Sentinel.
 type Server struct {
 	Name string // for people: its address
