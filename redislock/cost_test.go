@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
@@ -61,26 +60,4 @@ func commands(server *redistest.Server, names ...string) (n int) {
 		}
 	}
 	return n
-}
-
-// The server is asked for its time while the subscription is awaited, so a command that does one thing pays nothing for that.
-func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	proxy := redistest.StartProxy(t, server)
-	near := start(t, "redis://"+server.Addr)
-	gets(t, near, mutex("first")) // the server knows the script
-	d := start(t, "redis://"+proxy.Addr+"?tracking=false")
-	const way = 500 * time.Millisecond
-	proxy.Slow(way)
-	began := time.Now()
-	gets(t, d, mutex("job"))
-	if took := time.Since(began); took < 2*way || took > 3*way-way/5 {
-		t.Errorf("it took %v, and a request takes %v; want the subscription, and the claim", took, way)
-	}
-	began = time.Now()
-	gets(t, d, mutex("other"))
-	if took := time.Since(began); took > 2*way {
-		t.Errorf("the second took %v", took)
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // clocked is a server, or a cluster, whose clocks are ahead of ours, and which refuses what comes too late.
@@ -198,4 +200,44 @@ func TestTimeIsReadFromItsTwoLines(t *testing.T) {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}
+}
+
+// whole is a server that one can do a step on, with the network between.
+type whole struct{ clocked }
+
+func (w *whole) Where() string { return "there" }
+func (w *whole) Close() error  { return nil }
+
+func (w *whole) Receive(ctx context.Context, _ string, _ bool, subscribed func(), _ func(string)) error {
+	time.Sleep(2 * w.way)
+	subscribed()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (w *whole) Run(_ context.Context, _ *Script, c Call) Reply {
+	end := reader{rest: c.Args[0][1+3*8:]}
+	return w.step(0)(int64(end.instant()))
+}
+
+// The server is asked for its time while the subscription is awaited, so a command that does one thing pays nothing for that.
+func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const way = 100 * time.Millisecond
+		d := New(&whole{clocked{ahead: []time.Duration{time.Hour}, way: way}}, Options{Prefix: "pawl:", Retention: time.Hour, Push: true})
+		for _, want := range []time.Duration{4 * way, 2 * way} { // the subscription and the claim; the claim
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			began := time.Now()
+			_, err := d.Acquire(ctx, driver.Claim{
+				Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Minute,
+			})
+			if took := time.Since(began); err != nil || took != want {
+				t.Errorf("%v after %v, want %v", err, took, want)
+			}
+			cancel()
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
