@@ -160,6 +160,7 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 		d, lines := c.client(t, time.Millisecond)
 		x := mutex("jobs")
 		g := gets(t, d, x)
+		time.Sleep(time.Second) // or the nodes could heed the wish for the fence that was shown
 		for i := range 2 {
 			c[i].replace(lines[i])
 			renews(t, d, x)
