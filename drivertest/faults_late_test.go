@@ -93,8 +93,8 @@ var lateFaults = []fault{{
 }, {
 	name:  "those that come together have the end of the last",
 	wants: []string{"End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing"},
-	network: network{late: func(_ *parcel, others []*parcel, late bool) bool {
-		return late && !slices.ContainsFunc(others, func(o *parcel) bool { return o.end.After(others[0].end.Add(time.Second / 2)) })
+	network: network{late: func(p *parcel, others []*parcel, late bool) bool {
+		return late && !slices.ContainsFunc(others, func(o *parcel) bool { return o.end.After(p.end.Add(time.Second / 2)) })
 	}},
 }, {
 	name:  "without a deadline there is no end",
@@ -118,8 +118,8 @@ var lateFaults = []fault{{
 		}
 	}},
 }, {
-	name:    "the first release of what was given up is the last",
-	wants:   []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothing"},
+	name:    "what comes after the last release of its token is granted",
+	wants:   []string{"End/ReleasedAtOnceAndAfterTheEndItLeavesNothingWhenItIsLate"},
 	network: unaware(claimsThat(func(c *driver.Claim) bool { return true })),
 }, {
 	name:   "a request outlives its call",
