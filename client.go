@@ -185,15 +185,18 @@ func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) e
 	if _, bounded := ctx.Deadline(); bounded {
 		patience.Stop()
 	}
+	drained := true
 	select {
 	case <-over:
 	case <-ctx.Done():
-		c.lastRound(over)
+		drained = c.lastRound(over)
 	case <-patience.C:
-		c.lastRound(over)
+		drained = c.lastRound(over)
 	}
 	unreleased, failure := c.returner.abandon()
-	unreleased += c.claims.in() + c.releases.in() // they may still be granted
+	if !drained { // else whoever is counted as in is just being refused
+		unreleased += c.claims.in() + c.releases.in() // they may still be granted
+	}
 	if unreleased == 0 {
 		return nil
 	}
@@ -207,14 +210,16 @@ func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) e
 	return &CloseError{Unreleased: unreleased, Err: err}
 }
 
-// lastRound has everything released once more, and waits a little for the answers.
-func (c *Client) lastRound(over <-chan struct{}) {
+// lastRound has everything released once more, and waits a little for the answers. It reports whether all is over.
+func (c *Client) lastRound(over <-chan struct{}) bool {
 	c.returner.lastRound()
 	patience := time.NewTimer(lastPatience)
 	defer patience.Stop()
 	select {
 	case <-over:
+		return true
 	case <-patience.C:
+		return false
 	}
 }
 

@@ -120,6 +120,35 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 	}
 }
 
+// Who is refused is counted as in for a moment, and that is no lock that was not released.
+func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
+	memory := memlock.NewMemory(nil)
+	r := &refusing{Driver: memory.Driver()}
+	c, err := New(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Mutex("x").Lock(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	r.during = func() { c.releases.n.Add(1) } // the first half of an enter that comes too late
+	if err := c.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	c.releases.leave()
+}
+
+// refusing does something during a release.
+type refusing struct {
+	driver.Driver
+	during func()
+}
+
+func (r *refusing) Release(ctx context.Context, l driver.Lease) error {
+	r.during()
+	return r.Driver.Release(ctx, l)
+}
+
 // So a Release is let in for as long as Close has not seen which leases there are.
 func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 	for round := range 1000 {
