@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"regexp"
 	"testing"
 	"time"
 
@@ -54,9 +53,6 @@ type Clock interface {
 	Advance(d time.Duration)
 }
 
-// unended are the backends whose requests do outlive their calls, and whose harness has no Hold yet.
-var unended = regexp.MustCompile("^(redis|quorum)")
-
 // long is for leases that shall not expire while a test looks at them.
 const long = time.Hour
 
@@ -94,7 +90,7 @@ func Run(t *testing.T, h Harness) {
 		{"Release", true, testRelease},
 		{"Expiry", true, testExpiry},
 		{"Queue", true, testQueue},
-		{"Ticket", !unticketed.MatchString(properties.Backend), testTicket},
+		{"Ticket", raises, testTicket},
 		{"Place", true, testPlace},
 		{"Promotion", true, testPromotion},
 		{"ReadWrite", true, testReadWrite},
@@ -112,7 +108,7 @@ func Run(t *testing.T, h Harness) {
 		{"Secret", true, testSecret},
 		{"Signals", signals && properties.Push, testSignals},
 		{"Ctx", true, testCtx},
-		{"End", h.Hold != nil || !unended.MatchString(properties.Backend), testEnd},
+		{"End", true, testEnd},
 		{"Close", true, testClose},
 		{"Concurrent", true, testConcurrent},
 		{"Random", true, testRandom},

@@ -1,19 +1,16 @@
 package drivertest
 
 import (
-	"regexp"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// unticketed are the backends that do not heed tickets: a quorum gives its nodes tickets of its own.
-var unticketed = regexp.MustCompile("^quorum")
-
 // ticket dates a claim.
 func ticket(at time.Time) option { return func(c *driver.Claim) { c.Ticket = uint64(at.UnixMicro()) } }
 
-// testTicket: a waiter stands in the queue as if it had come at its ticket, at most MaxLead before it came.
+// testTicket is for drivers that can be nodes of a quorum: a waiter stands in the queue as if it had come at its ticket,
+// at most MaxLead before it came.
 func testTicket(s *suite) {
 	s.test("AWaiterStandsAsIfItHadComeThen", func(k *kit) {
 		holder := k.mutex()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -76,7 +77,20 @@ func TestConformanceOnACluster(t *testing.T) {
 	nodes := redistest.StartCluster(t, 3)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}})
 	t.Cleanup(func() { _ = client.Close() })
-	drivertest.Run(t, drivertest.Harness{Open: shared(client), Unit: unit})
+	drivertest.Run(t, drivertest.Harness{
+		Open: shared(client),
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			roads := redistest.NewRoads(t)
+			slow := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, Dialer: dialer(roads)})
+			return over(t, slow), roads.Hold
+		},
+		Unit: unit,
+	})
+}
+
+// dialer is how go-redis dials on roads.
+func dialer(r *redistest.Roads) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, _, addr string) (net.Conn, error) { return r.Dial(ctx, addr) }
 }
 
 // shared opens drivers over one client, as a user has one. A client for each would take longer to open than the tests run.

@@ -23,7 +23,15 @@ func TestWithSentinel(t *testing.T) {
 	client := redis.NewFailoverClient(o)
 	defer client.Close()
 	t.Run("Conformance", func(t *testing.T) {
-		drivertest.Run(t, drivertest.Harness{Open: shared(client), Unit: unit})
+		drivertest.Run(t, drivertest.Harness{
+			Open: shared(client),
+			Hold: func(t testing.TB) (driver.Driver, func() func()) {
+				roads, slow := redistest.NewRoads(t, o.SentinelAddrs...), *o
+				slow.Dialer = dialer(roads)
+				return over(t, redis.NewFailoverClient(&slow)), roads.Hold
+			},
+			Unit: unit,
+		})
 	})
 	t.Run("AFailOverWhileHeld", func(t *testing.T) {
 		d := shared(client)(t)

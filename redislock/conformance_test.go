@@ -1,7 +1,10 @@
 package redislock_test
 
 import (
+	"context"
+	"crypto/tls"
 	"flag"
+	"net"
 	"testing"
 	"time"
 
@@ -75,15 +78,34 @@ func shared(t *testing.T, o rueidis.ClientOption) {
 	}
 	t.Cleanup(client.Close)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver {
-			d, err := redislock.New(client, nil)
+		Open: func(t testing.TB) driver.Driver { return over(t, client) },
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			var sentinels []string
+			if o.Sentinel.MasterSet != "" {
+				sentinels = o.InitAddress
+			}
+			roads, slow := redistest.NewRoads(t, sentinels...), o
+			slow.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return roads.Dial(ctx, addr)
+			}
+			client, err := rueidis.NewClient(slow)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return d
+			t.Cleanup(client.Close)
+			return over(t, client), roads.Hold
 		},
 		Unit: unit,
 	})
+}
+
+func over(t testing.TB, client rueidis.Client) driver.Driver {
+	t.Helper()
+	d, err := redislock.New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func open(t testing.TB, url string) *redislock.Driver {

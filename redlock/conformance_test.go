@@ -1,6 +1,9 @@
 package redlock_test
 
 import (
+	"context"
+	"crypto/tls"
+	"net"
 	"testing"
 	"time"
 
@@ -8,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/quorumlock"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -21,34 +25,53 @@ import (
 // Nothing runs beside it but its own subtests, or a machine with few processors would be too busy for its times.
 func conforms(t *testing.T, n int) {
 	servers, _ := independent(t, n)
-	var clients []rueidis.Client
+	clients := connect(t, servers, nil)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver { return quorum(t, clients) },
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			roads := redistest.NewRoads(t)
+			return quorum(t, connect(t, servers, roads)), roads.Hold
+		},
+		Unit:       time.Second,
+		AgreesLate: true,
+	})
+}
+
+// connect makes a client of each server, on roads if there are any.
+func connect(t testing.TB, servers []*redistest.Server, roads *redistest.Roads) (clients []rueidis.Client) {
+	t.Helper()
 	for _, s := range servers {
-		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr}})
+		o := rueidis.ClientOption{InitAddress: []string{s.Addr}}
+		if roads != nil {
+			o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+				return roads.Dial(ctx, addr)
+			}
+		}
+		client, err := rueidis.NewClient(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(client.Close)
 		clients = append(clients, client)
 	}
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver {
-			var nodes []driver.Driver
-			for _, client := range clients {
-				node, err := redislock.New(client, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				nodes = append(nodes, node)
-			}
-			d, err := quorumlock.New(nodes, &quorumlock.Options{Now: time.Now, Grace: time.Minute})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
-		},
-		Unit:       time.Second,
-		AgreesLate: true,
-	})
+	return clients
+}
+
+func quorum(t testing.TB, clients []rueidis.Client) driver.Driver {
+	t.Helper()
+	var nodes []driver.Driver
+	for _, client := range clients {
+		node, err := redislock.New(client, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, node)
+	}
+	d, err := quorumlock.New(nodes, &quorumlock.Options{Now: time.Now, Grace: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 func TestConformanceOnThreeServers(t *testing.T) { conforms(t, 3) }

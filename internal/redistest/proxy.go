@@ -39,14 +39,22 @@ func (r *rule) happens() { r.once.Do(func() { close(r.happened) }) }
 // StartProxy starts a proxy before a server.
 func StartProxy(tb TB, to *Server) *Proxy {
 	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	p, err := startProxy(to.Addr)
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), to: to.Addr, listener: l}
-	p.loops.Go(p.serve)
 	tb.Cleanup(p.close)
 	return p
+}
+
+func startProxy(to string) (*Proxy, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Addr: l.Addr().String(), to: to, listener: l}
+	p.loops.Go(p.serve)
+	return p, nil
 }
 
 // LoseReply makes the server run the next request with these bytes in it, and the client never hear of it: its
