@@ -68,7 +68,9 @@ type watchedName struct {
 	last   time.Duration // since watch.began: when it was armed again
 	again  time.Duration // since watch.began: not armed again before; 0 if it need not be
 
-	changed bool // and what that means is not known yet
+	// How many changes were heard of; by the last arming; and as of the last whose answer says what they mean. One that
+	// comes while the name is being armed may be later than what is read for that.
+	changes, asked, known int
 }
 
 func newWatch(s Watcher, prefix string) *watch {
@@ -181,7 +183,7 @@ const watchPace = 500 * time.Millisecond
 // rearm has a name armed again: at once, if it was not lately. The caller holds the mutex.
 func (w *watch) rearm(name string, n *watchedName) {
 	now := time.Since(w.began)
-	n.changed = true
+	n.changes++
 	switch {
 	case n.again != 0:
 	case now-n.last >= watchPace:
@@ -333,7 +335,7 @@ func (w *watch) list(names []string) (known, states []string) {
 		if n == nil {
 			continue
 		}
-		n.again = 0
+		n.again, n.asked = 0, n.changes
 		for _, t := range n.tokens {
 			l := w.byToken[t]
 			l.armed = true
@@ -350,10 +352,10 @@ func (w *watch) news(name string, p Armed, doubtful bool) (tokens []driver.Token
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.byName[name]
-	if n == nil || p.Err != nil && !n.changed {
+	if n == nil || p.Err != nil && n.known == n.changes {
 		return nil
 	}
-	n.changed = false
+	n.known = n.asked
 	for _, t := range n.tokens {
 		if l := w.byToken[t]; l.armed && (doubtful || p.Err != nil || !mayHold(p.State, t, l.all)) {
 			l.armed = false

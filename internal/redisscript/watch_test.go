@@ -1,0 +1,56 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// scripted answers each arming with what the next of its functions does.
+type scripted struct{ answers []func() Armed }
+
+func (s *scripted) Watch(_ context.Context, keys []string) []Armed {
+	all := make([]Armed, len(keys))
+	for i := range all {
+		all[i] = Armed{Err: errors.New("OOM")}
+		if len(s.answers) > 0 {
+			all[i] = s.answers[0]()
+			s.answers = s.answers[1:]
+		}
+	}
+	return all
+}
+
+// The name is evicted after it was read for the arming, and before the answer is here; then the server is full, and
+// cannot be asked any more.
+func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &scripted{}
+		w := newWatch(server, "pawl:")
+		c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Hour}
+		state := make([]byte, 26+8+8+4)
+		state[0], state[1] = 161, 1
+		server.answers = append(server.answers, func() Armed {
+			w.changed(c.Name)
+			return Armed{State: string(append(state, c.Token[:]...))}
+		})
+		ctx, end := context.WithCancel(t.Context())
+		told, over := 0, make(chan struct{})
+		go func() {
+			defer close(over)
+			w.run(ctx, func(tokens []driver.Token) { told += len(tokens) })
+		}()
+		w.claim(&c)
+		w.held(c.Token, c.TTL)
+		time.Sleep(time.Minute)
+		end()
+		<-over
+		if len(server.answers) > 0 || told != 1 {
+			t.Errorf("told %d times, want once", told)
+		}
+	})
+}
