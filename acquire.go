@@ -361,7 +361,8 @@ func (a *attempts) wait() (*tenure, reading, error) {
 // The grant was made after the last attempt that was answered "held" was handled, so the lease lasts the
 // WaitTTL from the sending of that attempt, at the least. If not enough of that is left, the answer is nil:
 // asking again makes it a full TTL. So it is when the signal is an old one: of a grant that came and went
-// while we were paused, before we queued again. The fence tells.
+// while we were paused, before we queued again; or of a quorum that said so before that attempt was made,
+// and has nodes that did not hear of it. The fence tells.
 func (a *attempts) signaled(s driver.Signal, now reading) *tenure {
 	if s.Kind != driver.Granted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil

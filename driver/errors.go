@@ -24,7 +24,8 @@ type HeldError struct {
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
 
 	// Fence is the last fence granted by then. A Granted signal with this fence or a lower one is an old one,
-	// of a grant that ended before the claim queued again.
+	// of a grant that ended before the claim queued again; or one of a quorum, which this attempt did not make
+	// last any longer on each of its nodes.
 	Fence uint64
 
 	// RetryAfter is when things change by themselves; nobody who asks before that is granted, unless somebody acts.

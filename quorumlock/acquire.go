@@ -24,13 +24,16 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	defer d.work.Done()
-	p, err := d.turn(ctx, c)
+	p, nth, err := d.turn(ctx, c)
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
-	a := &attempt{d: d, claim: c, place: p, strays: map[int]bool{}}
+	a := &attempt{d: d, claim: c, place: p, nth: nth, strays: map[int]bool{}}
 	grant, err := a.run(ctx)
+	if held, ok := errors.AsType[*driver.HeldError](err); ok {
+		p.outdate(held)
+	}
 	if !a.left {
 		defer d.done(p)
 	}
@@ -49,6 +52,7 @@ type attempt struct {
 	d     *Driver
 	claim driver.Claim
 	place *place
+	nth   int // of the attempts at the place
 
 	mu     sync.Mutex   // protects what follows
 	void   bool         // nobody wants what a node may still grant
@@ -67,11 +71,8 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		if err == nil || a.left {
 			return grant, err
 		}
-		if held, ok := errors.AsType[*driver.HeldError](err); ok || !a.claim.Queue {
-			said := a.takeBack(ctx, votes)
-			if ok {
-				held.Fence = max(held.Fence, said)
-			}
+		if errors.Is(err, driver.ErrHeld) || !a.claim.Queue {
+			a.takeBack(ctx, votes)
 		}
 		return driver.Grant{}, err
 	}
@@ -86,13 +87,11 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		a.takeBack(ctx, votes)
 		return driver.Grant{}, a.d.refusal(a.claim, votes, 0)
 	}
-	said, soon := a.settle(ctx, votes)
+	soon := a.settle(ctx, votes)
 	if a.end(votes) {
 		soon = time.Millisecond
 	}
-	held := a.d.refusal(a.claim, votes, soon)
-	held.Fence = max(held.Fence, said)
-	return driver.Grant{}, held
+	return driver.Grant{}, a.d.refusal(a.claim, votes, soon)
 }
 
 // canvass sends the claim to these nodes, with the fence that we would like all of them to grant.
@@ -137,7 +136,7 @@ func (d *Driver) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 // something.
 func (a *attempt) note(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
-	a.place.told(i, v, held)
+	a.place.told(i, a.claim, a.nth, v, held)
 	if held != nil && a.claim.Queue {
 		a.d.weigh(a.place)
 	}
@@ -199,11 +198,9 @@ func (a *attempt) end(votes ballots) (stray bool) {
 // takeBack releases what the nodes granted, or may have granted. It waits for those that answer
 // quickly. One whose answer is still under way sees for itself that it came too late.
 //
-// It returns what place.givesBack does.
-//
 // A node that refused has at most a place of the same token in its queue, which stays: a waiter
 // may try, too.
-func (a *attempt) takeBack(ctx context.Context, votes ballots) (said uint64) {
+func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	var nodes []int
 	a.mu.Lock()
 	a.void = true
@@ -213,9 +210,8 @@ func (a *attempt) takeBack(ctx context.Context, votes ballots) (said uint64) {
 		}
 	}
 	a.mu.Unlock()
-	said = a.place.givesBack(nodes)
+	a.place.givesBack(nodes)
 	a.d.free(ctx, a.lease(), nodes, a.claim.TTL)
-	return said
 }
 
 func (a *attempt) lease() driver.Lease {

@@ -68,11 +68,16 @@ func (a *attempt) amount(ctx context.Context, votes ballots) (driver.Grant, erro
 
 // say tells the listeners what votes amount to for which nobody waits in a call, and ends the
 // turn at the place. A claim that is refused gives back what it has, and asks again a little later.
+//
+// Who hears "granted" trusts it for the WaitTTL. Votes that were answers last for a TTL; if that is
+// less, it has to ask, and finds that they have agreed.
 func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.Granted, Token: a.claim.Token, Fence: grant.Fence, Run: grant.Run}
-	if err != nil {
+	if err != nil || a.claim.TTL < a.claim.WaitTTL {
 		said = driver.Signal{Kind: driver.Look, Token: a.claim.Token}
+	}
+	if err != nil {
 		if errors.Is(err, driver.ErrHeld) {
 			a.takeBack(ctx, votes)
 			_ = rest(ctx, jitter(20*time.Millisecond))

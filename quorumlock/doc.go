@@ -105,6 +105,13 @@
 // decides no more than one vote. What a clock shows does not matter; one that jumps forward
 // loses the votes of its node, see above.
 //
+// A client that is told "granted" by a signal trusts it for the WaitTTL from the sending of its
+// last attempt that was answered "held". A node keeps what it passed on for the WaitTTL from the
+// last attempt that came to it, which may be an earlier one. So a vote that was passed on counts
+// only where the node has answered the latest attempt; and what was said before an attempt is
+// old when that is answered "held", whatever has become of it ([driver.HeldError].Fence). Then
+// the client asks again, and has a full TTL on a majority, or has not got the name.
+//
 // # How fair it is
 //
 // Each node has a queue of its own, in which a claim stands as if it had come when its client

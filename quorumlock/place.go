@@ -19,7 +19,8 @@ type place struct {
 	busy    chan struct{} // there while somebody asks, or makes the nodes agree; closed when that ends
 	gone    bool          // nobody finds it any more: it was granted, or given up
 	touched time.Time
-	nodes   []standing
+	nth     int        // of the attempts
+	nodes   []standing // since the last attempt that queued
 	known   []bool      // which of them have given it a place, or the name
 	timer   *time.Timer // ends the waiting for other nodes' signals
 	waited  bool        // it has
@@ -67,9 +68,11 @@ type places struct {
 // to agree on a fence by one at a time, for two who had heard different nodes could agree on
 // two. So it may have to wait for another attempt of the same token, or for what signals have
 // begun. It is over with done.
-func (d *Driver) turn(ctx context.Context, c driver.Claim) (*place, error) {
+//
+// It returns which attempt at the place this is.
+func (d *Driver) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
 	for {
-		p := d.placed.join(c, d.ticket(), len(d.nodes))
+		p = d.placed.join(c, d.ticket(), len(d.nodes))
 		p.mu.Lock()
 		busy := p.busy
 		switch {
@@ -78,15 +81,15 @@ func (d *Driver) turn(ctx context.Context, c driver.Claim) (*place, error) {
 			continue
 		case busy == nil:
 			p.busy = make(chan struct{})
-			p.asks(c)
+			nth := p.asks(c)
 			p.mu.Unlock()
-			return p, nil
+			return p, nth, nil
 		}
 		p.mu.Unlock()
 		select {
 		case <-busy:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, 0, ctx.Err()
 		}
 	}
 }
@@ -101,15 +104,21 @@ func (d *Driver) done(p *place) {
 }
 
 // asks makes the place ready for another attempt. What was heard of a node before counts no
-// more: it may have lost its data since, and what it says now is of a time after that. The
-// caller holds p.mu.
-func (p *place) asks(c driver.Claim) {
-	if c.Queue { // a waiter may try, too
+// more: it may have lost its data since, and what it says now is of a time after that. And our
+// client counts its trust from the sending of this attempt, which the node may never hear of.
+//
+// A waiter may try, too. A try keeps no place, so it leaves what was heard as it is.
+//
+// The caller holds p.mu.
+func (p *place) asks(c driver.Claim) (nth int) {
+	if c.Queue {
 		p.claim = c
+		clear(p.nodes)
 	}
 	p.touched = time.Now()
-	clear(p.nodes)
 	p.quiet()
+	p.nth++
+	return p.nth
 }
 
 // join finds the place of a claim, or makes one. One that does not queue is not kept.
@@ -188,16 +197,23 @@ func (p *place) quiet() {
 	p.timer, p.waited, p.patient = nil, false, false
 }
 
-// givesBack forgets the grants of these nodes, before they are told. It returns the highest
-// fence that was said to be granted: whoever hears of it after this must know that it is an old
-// one, for a majority that counted these nodes is none any more.
-func (p *place) givesBack(nodes []int) (said uint64) {
+// givesBack forgets the grants of these nodes, before they are told.
+func (p *place) givesBack(nodes []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range nodes {
 		p.nodes[i] = standing{}
 	}
-	return p.said
+}
+
+// outdate makes an answer "held" say that whatever was said to be granted before it is old. Our
+// client may have that signal still, and would trust it from the sending of this attempt; but
+// of the majority that it was said of, some nodes may not have heard of this attempt, and keep
+// what they granted for less, or have been given back since.
+func (p *place) outdate(held *driver.HeldError) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held.Fence = max(held.Fence, p.said)
 }
 
 // ticket is the one to ask a node with. Where the claim has stood before it is as if it came now,
@@ -223,13 +239,16 @@ func (p *place) looked(firm [10]byte) (since time.Duration, is bool, nth int) {
 	return time.Since(p.since), firm != [10]byte{}, p.looks - 1
 }
 
-// told notes what a node answered. Answers of one token from one node come in order.
-func (p *place) told(i int, v vote[driver.Grant], held *driver.HeldError) {
+// told notes what a node answered to an attempt. Answers of one token from one node come in
+// order. One to an earlier attempt says nothing of the last, which may not come to the node; and
+// "held" to a try is said of no place.
+func (p *place) told(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &p.nodes[i]
 	p.known[i] = p.known[i] || v.err == nil || held != nil
 	switch {
+	case nth != p.nth, held != nil && !c.Queue:
 	case v.err == nil:
 		s.answered, s.grant = true, v.value
 	case held != nil:

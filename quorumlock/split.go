@@ -52,10 +52,10 @@ const (
 // settle looks at a claim that queues and was granted by some nodes, but no majority, and gives
 // it back where it is in the way of an older one; or of one that has a majority and could have
 // this node, too, which keeps it safe from the loss of another. It brings the votes up to date,
-// and returns what place.givesBack does, and when asking again makes sense, or 0.
-func (a *attempt) settle(ctx context.Context, votes ballots) (said uint64, soon time.Duration) {
+// and returns when asking again makes sense, or 0.
+func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration) {
 	if granted(votes) == 0 {
-		return 0, 0
+		return 0
 	}
 	s := a.standoff(a.d.read(ctx, a.claim.Name, a.d.everyone()), votes)
 	since, firm, nth := a.place.looked(s.firm)
@@ -65,22 +65,22 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (said uint64, soon 
 	case firm:
 		// We have a vote too many, because a node has missed that grant. Its holder asks for it
 		// when it renews its lease.
-		return 0, 50*time.Millisecond<<min(nth, 3) + jitter(50*time.Millisecond)
+		return 50*time.Millisecond<<min(nth, 3) + jitter(50*time.Millisecond)
 	default:
 		// Others yield to us; or they were gone when we looked, and what they had may be ours by
 		// now. That is signalled, too.
-		return 0, 2*time.Millisecond<<min(nth, 6) + jitter(8*time.Millisecond)
+		return 2*time.Millisecond<<min(nth, 6) + jitter(8*time.Millisecond)
 	}
-	said = a.place.givesBack(s.yield)
+	a.place.givesBack(s.yield)
 	for i, v := range a.yield(ctx, s.yield) {
 		if v.in {
 			votes[i] = v
 		}
 	}
 	if granted(votes) == 0 {
-		return said, 0
+		return 0
 	}
-	return said, 2*time.Millisecond + jitter(8*time.Millisecond)
+	return 2*time.Millisecond + jitter(8*time.Millisecond)
 }
 
 func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff {

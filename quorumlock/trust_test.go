@@ -1,0 +1,197 @@
+package quorumlock_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A waiter trusts "granted" for its WaitTTL from the sending of its last attempt that was answered "queued". These tests
+// have nodes that heard nothing of that attempt, and so keep what they granted for less.
+
+// grants notes what a client is told.
+type grants struct {
+	mu      sync.Mutex
+	granted []driver.Signal
+	looks   int
+}
+
+func (g *grants) of(d driver.Signaler) *grants {
+	d.Listen(func(s driver.Signal) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if s.Kind == driver.Granted {
+			g.granted = append(g.granted, s)
+		} else {
+			g.looks++
+		}
+	})
+	return g
+}
+
+// told returns what was told since the last call.
+func (g *grants) told() (granted []driver.Signal, looks int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	granted, looks = g.granted, g.looks
+	g.granted, g.looks = nil, 0
+	return granted, looks
+}
+
+// "Granted" is said, and not taken yet, when the claim is asked for once more and is answered "held", for one of its
+// nodes is not reached. It was said of places that the last attempt did not keep.
+func TestWhatWasSaidBeforeAnAttemptIsOldAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c[2].skew = time.Second // the fence that they agree on is above all that another grants
+		one, _ := c.client(t, time.Millisecond)
+		two, lines := c.client(t, time.Millisecond)
+		three, _ := c.client(t, time.Millisecond)
+		heard := new(grants).of(two)
+		holder, waiter, other := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs"))
+		gets(t, one, holder)
+		lines[0].down.Store(true)
+		refused(t, two, waiter)
+		releases(t, one, holder)
+		refused(t, three, other) // it has the node on which the waiter has no place
+		time.Sleep(time.Second)
+		said, _ := heard.told()
+		if len(said) != 1 {
+			t.Fatalf("heard %+v; want one grant", said)
+		}
+
+		lines[0].down.Store(false)
+		lines[1].down.Store(true) // its vote ends 5 s after the first attempt
+		_, err := two.Acquire(t.Context(), waiter)
+		held, ok := errors.AsType[*driver.HeldError](err)
+		if !ok || held.Fence < said[0].Fence {
+			t.Errorf("Acquire: %v; want it held, with no fence below %d", err, said[0].Fence)
+		}
+	})
+}
+
+// A node's answer to an earlier attempt comes when the next one has begun, and the node never hears of that.
+func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		one, _ := c.client(t, time.Millisecond)
+		two, lines := c.client(t, time.Millisecond)
+		heard := new(grants).of(two)
+		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
+		gets(t, one, holder)
+		lines[0].back.Store(int64(3500 * time.Millisecond))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		asks := func() {
+			if _, err := two.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
+				t.Fatal(err)
+			}
+		}
+		asks()
+		time.Sleep(3 * time.Second)
+		lines[0].hung.Store(true)
+		asks()
+		time.Sleep(time.Second) // half of it until the node's answer to the first attempt
+		heard.told()
+		c[0].drops(t, holder) // it keeps its place for 1 s more, and the client would trust it for 4 s
+		c[1].drops(t, holder)
+		time.Sleep(100 * time.Millisecond)
+		if said, looks := heard.told(); len(said) > 0 || looks == 0 {
+			t.Errorf("heard %+v, and %d times that it should ask; want only that", said, looks)
+		}
+		lines[0].hung.Store(false)
+		lines[0].back.Store(0)
+		gets(t, two, waiter)
+	})
+}
+
+// A try keeps no place. What is said after it rests on the attempts that queued, on each node.
+func TestATryProlongsNoTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		one, _ := c.client(t, time.Millisecond)
+		two, lines := c.client(t, time.Millisecond)
+		heard := new(grants).of(two)
+		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
+		gets(t, one, holder)
+		refused(t, two, waiter)
+		time.Sleep(3 * time.Second)
+		lines[0].down.Store(true)
+		refused(t, two, waiter)
+		lines[0].down.Store(false)
+		try := waiter
+		try.Queue = false
+		refused(t, two, try)
+		heard.told()
+		c[0].drops(t, holder) // it keeps its place for 2 s more, and the client would trust it for 5 s
+		c[1].drops(t, holder)
+		time.Sleep(100 * time.Millisecond)
+		if said, looks := heard.told(); len(said) > 0 || looks == 0 {
+			t.Errorf("heard %+v, and %d times that it should ask; want only that", said, looks)
+		}
+		gets(t, two, waiter)
+	})
+}
+
+// And a try between them takes nothing from what was said of the places.
+func TestATryLeavesThePlacesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		one, _ := c.client(t, time.Millisecond)
+		two, _ := c.client(t, time.Millisecond)
+		heard := new(grants).of(two)
+		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
+		gets(t, one, holder)
+		refused(t, two, waiter)
+		try := waiter
+		try.Queue = false
+		refused(t, two, try)
+		releases(t, one, holder)
+		time.Sleep(100 * time.Millisecond)
+		if said, looks := heard.told(); len(said) != 1 || looks > 0 {
+			t.Errorf("heard %+v, and %d times that it should ask; want one grant", said, looks)
+		}
+	})
+}
+
+// The caller has gone when the nodes have agreed on a fence. They keep the lease for a TTL, which is less than the client
+// would trust a signal for.
+func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c[1].skew, c[2].skew = 200*time.Millisecond, -300*time.Millisecond // they have to be made to agree
+		one, _ := c.client(t, time.Millisecond)
+		two, lines := c.client(t, time.Millisecond)
+		heard := new(grants).of(two)
+		holder, waiter := mutex("jobs"), queued(mutex("jobs"))
+		waiter.TTL = time.Second
+		gets(t, one, holder)
+		refused(t, two, waiter)
+		time.Sleep(time.Second)
+		releases(t, one, holder)
+		time.Sleep(time.Second)
+		heard.told()
+		for _, l := range lines {
+			l.out.Store(int64(40 * time.Millisecond))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond) // enough for one round trip
+		defer cancel()
+		if _, err := two.Acquire(ctx, waiter); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Acquire: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if said, looks := heard.told(); len(said) > 0 || looks == 0 {
+			t.Errorf("heard %+v, and %d times that it should ask; want only that", said, looks)
+		}
+		again, cancel := context.WithTimeout(t.Context(), 60*time.Millisecond)
+		defer cancel()
+		if _, err := two.Acquire(again, waiter); err != nil {
+			t.Errorf("asked again: %v; want what was found meanwhile", err)
+		}
+	})
+}
