@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,11 +33,10 @@ func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 		server := &scripted{}
 		w := newWatch(server, "pawl:")
 		c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Hour}
-		state := make([]byte, 26+8+8+4)
-		state[0], state[1] = 161, 1
+		state := slices.Concat([]byte{161, 1}, make([]byte, 44), c.Token[:])
 		server.answers = append(server.answers, func() Armed {
 			w.changed(c.Name)
-			return Armed{State: string(append(state, c.Token[:]...))}
+			return Armed{State: string(state)}
 		})
 		ctx, end := context.WithCancel(t.Context())
 		told, over := 0, make(chan struct{})

@@ -9,7 +9,7 @@ import (
 
 // Roads are the network between one client and several servers: a proxy on the way to each address that it dials.
 type Roads struct {
-	clear []string // addresses that are dialed directly
+	open []string // addresses that are dialed directly
 
 	mu      sync.Mutex // protects all below
 	proxies map[string]*Proxy
@@ -17,17 +17,17 @@ type Roads struct {
 	letGo   []func()
 }
 
-// NewRoads makes the network of a client. What it dials at one of the clear addresses is never held up: Sentinels
+// NewRoads makes the network of a client. What it dials at one of the open addresses is never held up: Sentinels
 // that do not answer make a client look for another master.
-func NewRoads(tb TB, clear ...string) *Roads {
-	r := &Roads{clear: clear, proxies: map[string]*Proxy{}}
+func NewRoads(tb TB, open ...string) *Roads {
+	r := &Roads{open: open, proxies: map[string]*Proxy{}}
 	tb.Cleanup(r.close)
 	return r
 }
 
 // Dial is for the client.
 func (r *Roads) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	if !slices.Contains(r.clear, addr) {
+	if !slices.Contains(r.open, addr) {
 		p, err := r.to(addr)
 		if err != nil {
 			return nil, err
