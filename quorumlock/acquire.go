@@ -30,6 +30,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
 	a := &attempt{d: d, claim: c, place: p, nth: nth, strays: map[int]bool{}}
+	began := time.Now()
 	grant, err := a.run(ctx)
 	if held, ok := errors.AsType[*driver.HeldError](err); ok {
 		p.outdate(held)
@@ -41,7 +42,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, ctx.Err() // it is too late: the caller has gone, and settles it
 	}
 	if err == nil {
-		d.held.granted(c, grant.Fence)
+		d.held.granted(c, grant.Fence, began.Add(surely(grant.TTL)))
 		d.placed.leave(c.Token, c.Name)
 	}
 	return grant, err
@@ -210,8 +211,16 @@ func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 		}
 	}
 	a.mu.Unlock()
-	a.place.givesBack(nodes)
+	a.givesBack(nodes)
 	a.d.free(ctx, a.lease(), nodes, a.claim.TTL)
+}
+
+// givesBack forgets the grants of these nodes, before they are told.
+func (a *attempt) givesBack(nodes []int) {
+	if len(nodes) > 0 {
+		a.place.givesBack(nodes)
+		a.d.held.unsure(a.claim.Token, a.claim.Name)
+	}
 }
 
 func (a *attempt) lease() driver.Lease {

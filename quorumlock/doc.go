@@ -136,7 +136,9 @@
 // Two majorities have a node in common, but four permits of a semaphore of three have not:
 // three nodes with three places each have room for four claims on two nodes each. So permits
 // are counted a second time, see recount. It takes one more round trip, and a few where votes are
-// split. Mutexes, readers and writers do not need it.
+// split. Mutexes, readers and writers do not need it. A permit that is asked for again is counted
+// again, unless a majority has kept it since; its fence does not tell, for it may have lost its
+// majority and have found another.
 //
 // A claim that was passed on and has not been told has no fence, and comes after those who get
 // one before it. If these leave no room within its limit, so that theirs is larger, it is

@@ -13,7 +13,11 @@ type holding struct {
 	claim driver.Claim
 	fence uint64
 	until time.Time // when it is over, if nobody renews it
+	sure  time.Time // so long those nodes keep it that were counted
 }
+
+// surely is for how long votes are counted on that last so long: two clocks never run at the same speed.
+func surely(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
 // holdings are the leases that were granted through us, by token.
 type holdings struct {
@@ -22,8 +26,8 @@ type holdings struct {
 	purge int // how many there may be before those that are over are looked for
 }
 
-// granted notes a lease that is about to be shown.
-func (hs *holdings) granted(c driver.Claim, fence uint64) {
+// granted notes a lease that is about to be shown, and until when a majority keeps it for sure.
+func (hs *holdings) granted(c driver.Claim, fence uint64, sure time.Time) {
 	now := time.Now()
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -35,7 +39,7 @@ func (hs *holdings) granted(c driver.Claim, fence uint64) {
 		}
 		hs.purge = 2*len(hs.all) + 64
 	}
-	hs.all[c.Token] = holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.WaitTTL))}
+	hs.all[c.Token] = holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.WaitTTL)), sure: sure}
 }
 
 // find returns what is known of a lease.
@@ -46,12 +50,31 @@ func (hs *holdings) find(token driver.Token, name string) (holding, bool) {
 	return h, ok && h.claim.Name == name
 }
 
-// renewed notes that a lease goes on.
-func (hs *holdings) renewed(l driver.Lease) {
+// counted reports whether a lease with this fence was shown, and a majority has kept it since.
+func (hs *holdings) counted(token driver.Token, name string, fence uint64) bool {
+	h, ok := hs.find(token, name)
+	return ok && h.fence == fence && time.Now().Before(h.sure)
+}
+
+// unsure notes that nodes which were counted give the lease back.
+func (hs *holdings) unsure(token driver.Token, name string) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if h, ok := hs.all[token]; ok && h.claim.Name == name {
+		h.sure = time.Time{}
+		hs.all[token] = h
+	}
+}
+
+// renewed notes that a lease goes on, by a renewal that was sent then.
+func (hs *holdings) renewed(l driver.Lease, sent time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if h, ok := hs.all[l.Token]; ok && h.claim.Name == l.Name {
 		h.claim.TTL, h.until = l.TTL, time.Now().Add(l.TTL)
+		if sent.Before(h.sure) { // else it may have lost its majority, and have found another
+			h.sure = sent.Add(surely(l.TTL))
+		}
 		hs.all[l.Token] = h
 	}
 }

@@ -19,8 +19,9 @@ type place struct {
 	busy    chan struct{} // there while somebody asks, or makes the nodes agree; closed when that ends
 	gone    bool          // nobody finds it any more: it was granted, or given up
 	touched time.Time
-	nth     int        // of the attempts
-	nodes   []standing // since the last attempt that queued
+	queued  time.Time   // when the last attempt that queued began
+	nth     int         // of the attempts
+	nodes   []standing  // since the last attempt that queued
 	known   []bool      // which of them have given it a place, or the name
 	timer   *time.Timer // ends the waiting for other nodes' signals
 	waited  bool        // it has
@@ -111,11 +112,11 @@ func (d *Driver) done(p *place) {
 //
 // The caller holds p.mu.
 func (p *place) asks(c driver.Claim) (nth int) {
+	p.touched = time.Now()
 	if c.Queue {
-		p.claim = c
+		p.claim, p.queued = c, p.touched
 		clear(p.nodes)
 	}
-	p.touched = time.Now()
 	p.quiet()
 	p.nth++
 	return p.nth
@@ -197,7 +198,7 @@ func (p *place) quiet() {
 	p.timer, p.waited, p.patient = nil, false, false
 }
 
-// givesBack forgets the grants of these nodes, before they are told.
+// givesBack forgets the grants of these nodes.
 func (p *place) givesBack(nodes []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

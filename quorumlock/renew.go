@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -27,6 +28,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 	}
 	leases = slices.Clone(leases) // a node that is slow reads it when the caller has gone on
 	r := &renewal{d: d, leases: leases, early: map[int][]error{}}
+	sent := time.Now()
 	polled := poll(ctx, d, ballot[[]error]{
 		nodes: d.everyone(),
 		send: func(ctx context.Context, i int) ([]error, error) {
@@ -50,7 +52,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 	for k, l := range leases {
 		switch votes := d.share(polled, k); {
 		case succeeded(votes) >= d.majority:
-			d.held.renewed(l)
+			d.held.renewed(l, sent)
 		case d.lacks(votes): // of an even number, half are enough
 			d.held.over(l.Token, l.Name)
 			answers[k] = d.notHeld(votes)

@@ -28,12 +28,16 @@ const looks = 5
 // middle of that, in both together. Their numbers say nothing: who got a vote late has a higher one
 // there than those who came after it elsewhere, and lives on with it when it has lost another node.
 //
+// Who asks again is not counted again, as long as a majority has kept what was counted: those with
+// larger limits, whom it need not leave room for, may have come since. The fence does not tell: it
+// may have lost its majority, and have found another node for the same fence.
+//
 // Of two that come for the last permit at once, both count each other. The one that asked first
 // looks again, for the other will have given up by then.
 func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	d := a.d
-	if h, ok := d.held.find(a.claim.Token, a.claim.Name); ok && h.fence == grant.Fence {
-		return nil // it was counted, and shown; those with larger limits may have come since
+	if d.held.counted(a.claim.Token, a.claim.Name, grant.Fence) {
+		return nil // those with larger limits may have come since
 	}
 	room := int64(a.claim.Limit - a.claim.Weight)
 	all := map[key]*other{}

@@ -158,7 +158,7 @@ func (d *Driver) passed(p *place, votes ballots, fence uint64) bool {
 		p.said = max(p.said, fence)
 		c := p.claim
 		c.Owner = p.tag.on(c.Owner)
-		d.held.granted(c, fence)
+		d.held.granted(c, fence, p.queued.Add(surely(min(c.TTL, c.WaitTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {

@@ -71,7 +71,7 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration
 		// now. That is signalled, too.
 		return 2*time.Millisecond<<min(nth, 6) + jitter(8*time.Millisecond)
 	}
-	a.place.givesBack(s.yield)
+	a.givesBack(s.yield)
 	for i, v := range a.yield(ctx, s.yield) {
 		if v.in {
 			votes[i] = v

@@ -195,3 +195,47 @@ func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
 		}
 	})
 }
+
+// A permit was counted, and shown. Its client does not get to know, and asks again: by then the permit has lost its majority, and
+// somebody else was granted beside what was left of it. It finds another node, and the fence is the same again.
+func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c[2].skew = time.Hour
+		one, ones := c.client(t, time.Millisecond)
+		two, twos := c.client(t, time.Millisecond)
+		three, _ := c.client(t, time.Millisecond)
+		permit := func() driver.Claim {
+			x := mutex("pool")
+			x.Weight, x.Limit = 1, 2
+			return x
+		}
+		x, y, z := permit(), permit(), queued(permit())
+		z.TTL, z.WaitTTL = 2*time.Second, 2*time.Second
+		ones[2].down.Store(true)
+		gets(t, one, x)
+		twos[0].down.Store(true)
+		gets(t, two, z)
+		time.Sleep(time.Second)
+		twos[1].down.Store(true)
+		if _, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrUnavailable) { // but it lasts longer on the third
+			t.Fatal(err)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		stray := permit() // on one node, for a while
+		gets(t, c[0].memory.Driver(), stray)
+		gets(t, three, y)
+		c[0].drops(t, stray)
+		twos[0].down.Store(false)
+		twos[1].down.Store(false)
+		if g, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("a third permit of two: %+v, %v", g, err)
+		}
+		if answers, err := one.Renew(t.Context(), []driver.Lease{lease(x)}); err != nil || answers[0] != nil {
+			t.Errorf("Renew: %v, %v", answers, err)
+		}
+		if answers, err := three.Renew(t.Context(), []driver.Lease{lease(y)}); err != nil || answers[0] != nil {
+			t.Errorf("Renew: %v, %v", answers, err)
+		}
+	})
+}
