@@ -18,8 +18,8 @@
 //
 // # Do its retries matter?
 //
-// No: a step is sent once, whatever MaxRetries says, and once more if its connection turns out to be dead. The client over the
-// driver asks again with the same token.
+// No: a step is sent once, whatever MaxRetries says, and once more if its connection turns out to be dead, or all that were
+// idle do. The client over the driver asks again with the same token.
 //
 // # What ends a call?
 //

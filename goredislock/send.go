@@ -170,6 +170,9 @@ func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subs
 	}
 }
 
+// Idle implements redisscript.Pooled. go-redis looks whether an idle connection is dead before it takes it, but not through TLS.
+func (s *sender) Idle() int { return int(s.client.PoolStats().IdleConns) }
+
 // Cluster implements redisscript.Sender.
 func (s *sender) Cluster() bool { return s.cluster != nil }
 

@@ -10,22 +10,41 @@ import (
 )
 
 // A connection that was idle may turn out to be dead only when something is sent on it: the server was restarted, or closed it,
-// or something on the way did. That is worth one more try, on a new connection and within the same ctx.
+// or something on the way did. That is worth one more try, on a new connection and within the same ctx. A client that keeps several
+// idle may take the next one instead, which was dropped with the first: each of them is worth one more.
 //
 // An attempt to acquire may then be under way twice, and whoever made it does not know. A server that has closed a connection reads
 // no more of it, but something on the way may still have it. So a token that is released before its end is released once
 // more after it: see strays.
 
-// again reports whether a step that was answered so may be sent a second time.
-func again(ctx context.Context, p Reply) bool {
-	return p.Err != nil && lost(p.Err) && ended(ctx) == nil
+// again is what is known of a step that is sent again because its connection turned out to be dead.
+type again struct {
+	sent  int  // how often it was
+	fresh bool // the last time on a new connection
+}
+
+// mostAgain is for when others give their connections back all the time.
+const mostAgain = 100
+
+// may reports whether a step that was answered so may be sent once more, and forgets what another server may not have said.
+func (a *again) may(ctx context.Context, d *Driver, p Reply) bool {
+	if p.Err == nil || !lost(p.Err) {
+		return false
+	}
+	d.clock.forget()
+	if a.fresh || a.sent == mostAgain || ended(ctx) != nil {
+		return false
+	}
+	a.fresh = d.pool == nil || d.pool.Idle() == 0
+	a.sent++
+	return true
 }
 
 // twice sends a step that says the same when it is repeated.
 func (d *Driver) twice(ctx context.Context, send func() Reply) Reply {
+	var a again
 	p := send()
-	if again(ctx, p) {
-		d.clock.forget()
+	for a.may(ctx, d, p) {
 		p = send()
 	}
 	return p
@@ -33,13 +52,13 @@ func (d *Driver) twice(ctx context.Context, send func() Reply) Reply {
 
 // atMostOnce sends a step that says "not held" when it is repeated. Then what it did the first time is not known.
 func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
+	var a again
 	first := send()
-	if !again(ctx, first) {
-		return first
+	p := first
+	for a.may(ctx, d, p) {
+		p = send()
 	}
-	d.clock.forget()
-	p := send()
-	if p.Err == nil && p.Text == "" && p.Int == 0 {
+	if a.sent > 0 && p.Err == nil && p.Text == "" && p.Int == 0 {
 		return first
 	}
 	return p

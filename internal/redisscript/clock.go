@@ -226,7 +226,8 @@ func lost(err error) bool {
 //
 // c is the claim; without one it is not sent again when the connection was lost.
 func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send func(end int64) Reply) Reply {
-	until, resent := driver.End(ctx), false
+	until := driver.End(ctx)
+	var again again
 	for tries := 0; ; tries++ {
 		sent := time.Now()
 		p := send(d.clock.end(until, name))
@@ -234,12 +235,8 @@ func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send 
 			d.clock.learn(int64(r.instant()), sent)
 		}
 		switch {
-		case p.Err != nil && lost(p.Err):
-			d.clock.forget()
-			if resent || c == nil || ended(ctx) != nil || !d.addStray(c, until) {
-				return p
-			}
-			resent = true
+		case again.may(ctx, d, p) && c != nil && d.addStray(c, until):
+			tries--
 			continue
 		case p.Err != nil || p.Text != "" || p.Int >= 0:
 			return p

@@ -50,6 +50,7 @@ func (o *Options) Validate() error {
 type Driver struct {
 	Options
 	sender  *prompt
+	pool    Pooled // the sender under it, nil if it is none
 	backend string // how errors name it
 	inbox   *inbox
 	watch   *watch // nil if the server does not tell of changes
@@ -67,6 +68,7 @@ func New(s Sender, o Options) *Driver {
 	d.inbox = newInbox(s, o.Prefix, o.Push)
 	d.inbox.hint = o.Replicas > 0
 	d.sender = newPrompt(s, d.inbox.life)
+	d.pool, _ = s.(Pooled)
 	d.clock, d.busy = newClock(d.sender, d.inbox.life, &d.inbox.loops), newBusy()
 	d.inbox.again = d.clock.forget
 	d.others = newTogether(s, d.inbox.life, d.clock)

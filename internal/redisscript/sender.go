@@ -44,6 +44,11 @@ type Punctual interface {
 	Punctual()
 }
 
+// A Pooled Sender keeps connections idle, and may find out only when it sends something that they are dead.
+type Pooled interface {
+	Idle() int // how many of them there are
+}
+
 // A Server is one of those that keep the keys, or a Sentinel.
 type Server struct {
 	Name string // for people: its address

@@ -1,0 +1,57 @@
+package goredislock_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// go-redis cannot look whether an idle connection is dead if that is no bare socket, and a server that is restarted drops all of them: each
+// is found out by a step that is sent over it.
+func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
+	t.Parallel()
+	const idle = 6
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{
+		Addr: server.Addr, MinIdleConns: idle,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return struct{ net.Conn }{c}, err // as TLS does
+		},
+	})
+	d := over(t, client)
+	defer d.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := driver.Claim{
+		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "client"}, Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second,
+	}
+	forced := c
+	forced.Name, forced.Token, forced.Force = "forced", driver.NewToken(), true
+	for _, s := range []struct {
+		what string
+		step func() error
+	}{
+		{"try", func() error { _, err := d.Acquire(ctx, c); return err }},
+		{"force", func() error { _, err := d.Acquire(ctx, forced); return err }},
+		{"read", func() error { _, err := d.Entry(ctx, "job"); return err }},
+		{"release", func() error { return d.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token}) }},
+	} {
+		for client.PoolStats().IdleConns < idle {
+			if err := ctx.Err(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		server.Do("CLIENT", "KILL", "TYPE", "normal")
+		if err := s.step(); err != nil {
+			t.Errorf("%s: %v", s.what, err)
+		}
+	}
+}
