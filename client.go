@@ -126,8 +126,8 @@ const (
 // driver is closed. [Client.Shutdown] lets the holders finish first.
 //
 // ctx bounds how long it waits for the backend; without a deadline it waits for 15 s. When that is over, or was when
-// Close was called, what is left is released once more, for which there is a second. What was not confirmed even so
-// ends by itself: then the error is a [*CloseError] with the number. A second Close waits for the first, as long as its
+// Close was called, what is left is released once more, for which there is a second, and one for the driver to end what
+// it has under way. What was not confirmed even so ends by itself: then the error is a [*CloseError] with the number. A second Close waits for the first, as long as its
 // own ctx lasts, and answers the same.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
@@ -160,11 +160,38 @@ func (c *Client) Close(ctx context.Context) error {
 	<-c.ran
 	c.err = c.drain(ctx, claimed, released)
 	c.stopListen()
-	if err := c.driver.Close(); c.err == nil {
+	if err := c.closeDriver(ctx); c.err == nil {
 		c.err = err
 	}
 	close(c.done)
 	return c.err
+}
+
+// closeDriver closes the driver. One that waits for a backend that does not answer is left to that when Close may take no
+// longer.
+func (c *Client) closeDriver(ctx context.Context) error {
+	closed := make(chan error, 1)
+	go func() { closed <- c.driver.Close() }()
+	patience := time.NewTimer(lastPatience)
+	defer patience.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-patience.C:
+	}
+	if ctx.Err() == nil {
+		patience.Reset(closePatience)
+		if _, bounded := ctx.Deadline(); bounded {
+			patience.Stop()
+		}
+		select {
+		case err := <-closed:
+			return err
+		case <-ctx.Done():
+		case <-patience.C:
+		}
+	}
+	return unavailable(c.backend, "close", "", errNoAnswer)
 }
 
 // drain waits until calls have left and everything is given back.

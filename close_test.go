@@ -151,6 +151,56 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 	}
 }
 
+// A driver waits for what its client library has under way, which may be set to wait for long.
+func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
+	for name, c := range map[string]struct {
+		patience, takes, longest time.Duration
+		want                     error
+	}{
+		"in time":        {5 * time.Second, 4 * time.Second, 4 * time.Second, nil},
+		"in a second":    {10 * time.Millisecond, time.Second / 2, time.Second / 2, nil},
+		"too late":       {5 * time.Second, time.Minute, 6 * time.Second, pawl.ErrUnavailable},
+		"over before":    {0, time.Minute, time.Second, pawl.ErrUnavailable},
+		"no ctx's bound": {-1, time.Minute, 16 * time.Second, pawl.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				client, err := pawl.New(&reluctant{w.memory.Driver(), c.takes}, nil)
+				noError(t, err)
+				must(t)(client.Mutex("x").Lock(background))
+				ctx, cancel := context.WithTimeout(background, max(c.patience, 0))
+				defer cancel()
+				if c.patience < 0 {
+					ctx = background
+				}
+				began := time.Now()
+				err = client.Close(ctx)
+				if took := time.Since(began); took > c.longest {
+					t.Errorf("it took %v", took)
+				}
+				if c.want == nil {
+					noError(t, err)
+				} else {
+					isError(t, err, c.want)
+				}
+				w.free("x")
+				time.Sleep(c.takes) // nothing is left running after that
+			})
+		})
+	}
+}
+
+// reluctant takes a while to close.
+type reluctant struct {
+	driver.Driver
+	takes time.Duration
+}
+
+func (r *reluctant) Close() error {
+	time.Sleep(r.takes)
+	return r.Driver.Close()
+}
+
 // One that hangs, or some, keep the others waiting for no longer than a request lasts.
 func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
