@@ -222,6 +222,9 @@ func (p *prompt) take(ctx context.Context) (*errand, error) {
 	for p.stragglers.Load() >= mostStragglers {
 		select {
 		case <-p.fewer:
+			if p.stragglers.Load() < mostStragglers {
+				p.tellFewer() // those who wait may be more than the stragglers that end
+			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-p.life.Done():
@@ -242,6 +245,14 @@ func (p *prompt) take(ctx context.Context) (*errand, error) {
 	e.late.Stop()
 	p.loops.Go(func() { p.run(e) })
 	return e, nil
+}
+
+// tellFewer lets one look who waits for fewer stragglers.
+func (p *prompt) tellFewer() {
+	select {
+	case p.fewer <- struct{}{}:
+	default:
+	}
 }
 
 // wait has the request made, and waits for its answer. After an error e is a straggler.
@@ -296,10 +307,7 @@ func (p *prompt) run(e *errand) {
 			continue
 		}
 		p.stragglers.Add(-1)
-		select {
-		case p.fewer <- struct{}{}:
-		default:
-		}
+		p.tellFewer()
 		return // its timer may be somebody's still
 	}
 }

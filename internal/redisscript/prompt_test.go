@@ -96,6 +96,31 @@ func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 	})
 }
 
+// They are more than the stragglers that end, each of which makes room for one.
+func TestAllWhoWaitForRoomGoOnWhenTheServerAnswersAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &deaf{may: make(chan struct{})}
+		p := newPrompt(server, t.Context())
+		run := func(n int, patience time.Duration, want int64) {
+			var all sync.WaitGroup
+			defer all.Wait()
+			for range n {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					if r := p.Run(ctx, Acquire, Call{}); r.Int != want {
+						t.Errorf("%+v, want %d", r, want)
+					}
+				})
+			}
+		}
+		run(mostStragglers, time.Millisecond, 0)
+		time.AfterFunc(time.Second, func() { close(server.may) })
+		run(4*mostStragglers, 2*time.Second, 7)
+		p.close()
+	})
+}
+
 func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
