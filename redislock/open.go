@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -128,7 +129,8 @@ func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 		// as long as that takes, in between, two goroutines read, and it panics.
 		option.Dialer.KeepAlive = 5 * time.Second
 		if c.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
-			c.untracked = "it refuses that: " + err.Error()
+			said, _, _ := strings.Cut(err.Error(), "\n") // behind it is what rueidis advises those who call it
+			c.untracked = "it refuses that: " + said
 		}
 	}
 	if c.untracked != "" {

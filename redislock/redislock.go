@@ -22,8 +22,8 @@
 // # What does the server need?
 //
 // Redis 6.2 or later, scripts, and for speed Pub/Sub. Locks are as safe as its data: maxmemory-policy noeviction, appendonly
-// yes, and with replicas min-replicas-to-write 1. docs/backends.md has the rights of an ACL user; [Driver.Diagnose]
-// (`pawl doctor`) looks at all of it.
+// yes, and with replicas min-replicas-to-write 1. docs/backends.md has the rights of an ACL user; the
+// driver's Diagnose (`pawl doctor`) looks at all of it.
 //
 // # What happens in a fail-over?
 //
@@ -46,7 +46,7 @@
 //
 // At once when it is broken, or robbed by Steal. When somebody deletes the key, flushes the database, or Redis evicts it: at once
 // for what [Open] opened with RESP3, and for a client that [Track] prepared; by the next renewal otherwise. Properties().Deletions
-// says which it is, and [Driver.Diagnose] why.
+// says which it is, and Diagnose why.
 package redislock
 
 import (
