@@ -31,8 +31,9 @@
 // # Which errors are there?
 //
 // ErrHeld (others hold it), ErrLost (the lease ended without a release), ErrUnavailable (the backend cannot be
-// asked: then nothing is granted), ErrInvalid (refused before anything was sent), ErrClosed, and ctx's own.
-// Branch on them with errors.Is; [HeldError], [LostError] and [InvalidError] have the details.
+// asked: then nothing is granted), ErrInvalid (refused before anything was sent), ErrClosed, ErrNotHeld (there is
+// nothing to break), ErrReleased (the end of a lease that was released), and ctx's own. Branch on them with
+// errors.Is; [HeldError], [LostError], [InvalidError] and [CloseError] have the details.
 //
 // # What happens when my process dies?
 //

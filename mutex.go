@@ -41,7 +41,7 @@ func (m *Mutex) Steal(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, driver.All, driver.All, stealing)
 }
 
-// Do runs f under the lock, and releases it when f returns or panics. See [Client.Mutex] for the wait.
+// Do runs f under the lock, and releases it when f returns or panics. See [Mutex.Lock] for the wait.
 //
 // f's context is ctx, and also ends when the lease is lost; [FenceFromContext] finds the fence in it. The
 // error is f's; if the lease was lost before it was released, it Is ErrLost too, for then others may have run

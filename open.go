@@ -9,6 +9,8 @@ import (
 // Open makes a client over the backend that a URL names, whose package must be imported for it:
 //
 //	import _ "github.com/pawl-go/pawl/sqlitelock" // sqlite:/var/lib/app/locks.db
+//	import _ "github.com/pawl-go/pawl/redislock"  // redis://host:6379, and what package redislock lists
+//	import _ "github.com/pawl-go/pawl/redlock"    // redlock://host1,host2,host3
 //	import _ "github.com/pawl-go/pawl/memlock"    // mem:
 //
 // ctx bounds the opening only. Options may be nil. The error Is ErrInvalid for a URL or option that cannot

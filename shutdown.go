@@ -25,13 +25,17 @@ func (c *Client) Shutdown(ctx context.Context) error {
 // may become a lease, and a lease may be lost while its function runs.
 func (c *Client) finish(ctx context.Context) error {
 	if !over(ctx, c.refuse()) {
-		return fmt.Errorf("pawl: shutdown: %w, and claims are under way", ctx.Err())
+		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
 	}
 	if !over(ctx, c.renewer.empty()) {
-		return fmt.Errorf("pawl: shutdown: %w, and %d leases are held", ctx.Err(), c.renewer.count())
+		what := "1 lease was"
+		if n := c.renewer.count(); n != 1 {
+			what = fmt.Sprintf("%d leases were", n)
+		}
+		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), what)
 	}
 	if !over(ctx, c.functions.shut()) {
-		return fmt.Errorf("pawl: shutdown: %w, and a function still runs whose lease is lost", ctx.Err())
+		return fmt.Errorf("pawl: shutdown: %w, and a function still ran whose lease was lost", ctx.Err())
 	}
 	return nil
 }
