@@ -145,7 +145,8 @@ type Claim struct {
 
 	// Ticket says when the claim came, in microseconds since 1970, so that the queues of a quorum's nodes stand in one
 	// order: it is put into the queue as if it had come then, but no more than MaxLead before it did, and never
-	// later. 0 means now. It is for drivers that are a FenceRaiser, too; a quorum heeds none. A claim that stands in the queue keeps its place, whatever the ticket of a repeat.
+	// later. 0 means now. A claim that stands in the queue keeps its place, whatever the ticket of a repeat. A driver
+	// that is a FenceRaiser heeds tickets; others, and a quorum itself, may ignore them.
 	Ticket uint64
 }
 
