@@ -50,10 +50,12 @@ func (b *bounded) Done() <-chan struct{} {
 func (b *bounded) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.inner == nil && !b.over && time.Now().Before(b.deadline) {
-		return b.Context.Err()
+	if b.inner != nil || b.over || !time.Now().Before(b.deadline) {
+		if err := b.real().Err(); err != nil {
+			return err
+		}
 	}
-	return b.real().Err()
+	return b.Context.Err() // its children hear of its end a moment later than those who wait for Canceled
 }
 
 // Value asks the real context once there is one, so that the context package finds its own inside it.

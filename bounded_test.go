@@ -102,3 +102,35 @@ func TestBoundedContextMayBeUsedByMany(t *testing.T) {
 	wg.Go(b.cancel)
 	wg.Wait()
 }
+
+// A slow context ends, and those that were made of it hear of that later.
+type slowContext struct {
+	context.Context
+	done chan struct{}
+}
+
+func (s *slowContext) Done() <-chan struct{} { return s.done }
+
+func (s *slowContext) Err() error {
+	select {
+	case <-s.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// Whoever was told so by Canceled asks why, and would take nil for an answer of the backend.
+func TestBoundedContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
+	for range 1000 {
+		parent := &slowContext{context.Background(), make(chan struct{})}
+		b := bound(parent, time.Now().Add(time.Hour))
+		b.Done() // makes the context with the timer
+		close(parent.done)
+		<-b.Canceled()
+		if err := b.Err(); err != context.Canceled {
+			t.Fatalf("it says %v", err)
+		}
+		b.cancel()
+	}
+}

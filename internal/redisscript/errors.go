@@ -32,6 +32,15 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
+// gaveUp is why the caller of ctx has given up, as driver.Canceled says. It is never nil, which would be an answer: a
+// context that was made of the caller's may not have heard of it yet.
+func gaveUp(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return context.Canceled
+}
+
 // Trouble makes a *driver.Error of what a client of Redis said.
 func Trouble(backend, op, name string, err error) error {
 	hint, permanent := advice(err)

@@ -269,7 +269,7 @@ func (p *prompt) wait(ctx context.Context, e *errand) (err error) {
 	case <-e.late.C:
 		err = context.DeadlineExceeded
 	case <-driver.Canceled(ctx):
-		err = ctx.Err()
+		err = gaveUp(ctx)
 	case <-p.life.Done():
 		err = driver.ErrClosed
 	}

@@ -63,6 +63,38 @@ func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
 	})
 }
 
+// slowly is a ctx whose caller has given up, and that has not heard of it yet.
+type slowly struct{ context.Context }
+
+func (slowly) Canceled() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// Else its answer, which comes later, would be taken for that to somebody else's request.
+func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &deaf{may: make(chan struct{})}
+		p := newPrompt(server, t.Context())
+		ctx := slowly{t.Context()}
+		if r := p.Run(ctx, Acquire, Call{}); r.Err == nil {
+			t.Errorf("%+v, want an error", r)
+		}
+		if len(p.idle) != 0 {
+			t.Error("it is taken for one that is done")
+		}
+		to := newTogether(server, t.Context(), &clock{})
+		to.under.Add(1)
+		to.flying, to.full, to.led = mostFlying, true, true
+		if answer, _, err := to.do(ctx, "key", "a"); err == nil {
+			t.Errorf("%v, want an error", answer)
+		}
+		close(server.may)
+		p.close()
+	})
+}
+
 // However long a server answers nothing, and however many ask.
 func TestThereIsABoundOnRequestsThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

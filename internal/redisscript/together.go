@@ -107,7 +107,7 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 	case <-driver.Canceled(ctx):
 		s.fate.CompareAndSwap(0, givenUp)
 		s.late.Stop()
-		return 0, false, ctx.Err()
+		return 0, false, gaveUp(ctx)
 	}
 }
 
