@@ -28,6 +28,9 @@ func ParseURL(rawURL string) (*url.URL, error) {
 		if strings.Contains(rawURL, "@") {
 			allowed += ", with " + encoding
 		}
+		if strings.Contains(rawURL, ",") {
+			allowed += "; of several hosts the last one has a port if any has"
+		}
 		return nil, invalid("URL", problem, allowed)
 	}
 	return u, nil
