@@ -48,9 +48,22 @@ func Open(ctx context.Context, rawURL string) (Driver, error) {
 		return nil, invalid("URL", "has a scheme that no imported backend registered", list(schemes))
 	case !known:
 		return nil, invalid("URL", fmt.Sprintf("has the scheme %q, which no imported backend registered", u.Scheme),
-			list(schemes)+`; import a backend for its URLs: import _ "github.com/pawl-go/pawl/sqlitelock"`)
+			list(schemes)+`; import a backend for its URLs: import _ "github.com/pawl-go/pawl/`+packageOf(u.Scheme)+`"`)
 	}
 	return open(ctx, u)
+}
+
+// packageOf is where a scheme of Pawl's own is registered. For others it is an example.
+func packageOf(scheme string) string {
+	switch scheme {
+	case "redis", "rediss", "redis+unix", "valkey", "valkeys":
+		return "redislock"
+	case "redlock", "redlocks":
+		return "redlock"
+	case "mem":
+		return "memlock"
+	}
+	return "sqlitelock"
 }
 
 func list(schemes []string) string {

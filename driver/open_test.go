@@ -93,6 +93,15 @@ func TestOpenNeverShowsAPassword(t *testing.T) {
 	}
 }
 
+func TestASchemeOfOursIsToldWhatToImport(t *testing.T) {
+	for scheme, where := range map[string]string{"rediss": "redislock", "valkey": "redislock", "redlock": "redlock", "sqlite": "sqlitelock"} {
+		_, err := driver.Open(t.Context(), scheme+"://host")
+		if want := `import _ "github.com/pawl-go/pawl/` + where + `"`; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: is refused with %v; want %s", scheme, err, want)
+		}
+	}
+}
+
 // Of hosts with a comma between them the parser takes what is behind the first colon for the port.
 func TestSeveralHostsAreToldWhichOneNeedsAPort(t *testing.T) {
 	for _, raw := range []string{"redis://one:1,two", "redlock://one:1,two:2,three"} {
