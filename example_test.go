@@ -26,8 +26,11 @@ func Example() {
 		fence, _ := pawl.FenceFromContext(ctx) // higher than that of any holder before
 		return writeReport(ctx, fence)         // ctx ends when the lock is lost
 	})
-	if errors.Is(err, pawl.ErrLost) {
+	switch {
+	case errors.Is(err, pawl.ErrLost):
 		log.Print("another may have run beside it: ", err)
+	case err != nil: // writeReport's own, or the lock could not be had
+		log.Print(err)
 	}
 }
 
