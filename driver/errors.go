@@ -44,7 +44,11 @@ func (e *HeldError) Error() string {
 	switch {
 	case len(e.Holders) > 0:
 		h := e.Holders[0]
-		fmt.Fprintf(&b, "held by %v (fence %d, %v left)", h.Owner, h.Fence, round(h.ExpiresIn))
+		after := ""
+		if h.Lingering {
+			after = "has released it; " // so it is no use to look for that process
+		}
+		fmt.Fprintf(&b, "held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))
 		if n := len(e.Holders) - 1; n > 0 {
 			fmt.Fprintf(&b, " and %d more", n)
 		}
