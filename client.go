@@ -127,8 +127,8 @@ const (
 //
 // ctx bounds how long it waits for the backend; without a deadline it waits for 15 s. When that is over, or was when
 // Close was called, what is left is released once more, for which there is a second, and one for the driver to end what
-// it has under way. What was not confirmed even so ends by itself: then the error is a [*CloseError] with the number. A second Close waits for the first, as long as its
-// own ctx lasts, and answers the same.
+// it has under way. What was not confirmed even so ends by itself: then the error is a [*CloseError] with the number. A
+// second Close waits for the first, as long as its own ctx lasts, and answers the same.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
