@@ -90,6 +90,45 @@ func TestReleaseOfALeaseThatTheBackendHasNotSaysLost(t *testing.T) {
 }
 
 // A renewal that is under way must not reach the backend after the release.
+// A lease that was lost may still be there, kept by renewals whose answers did not come. Close does not know of it any
+// more, so its release gives it back although Close has begun.
+func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		lost := must(t)(c.Mutex("lost").Lock(background))
+		f.set(nil, func(op string) error {
+			if op == "renew" {
+				return errNet
+			}
+			return nil
+		})
+		<-lost.Done()
+		slow := must(t)(c.Mutex("slow").Lock(background))
+		begun, answer := make(chan struct{}), make(chan struct{})
+		f.set(func(op string) error {
+			if op == "release" {
+				f.set(nil, nil) // only the first
+				close(begun)
+				<-answer
+			}
+			return nil
+		}, nil)
+		go func() { _ = slow.Release(background) }()
+		<-begun
+		closed := make(chan error)
+		go func() { closed <- c.Close(background) }()
+		synctest.Wait() // it waits for the release under way
+		if len(w.entry("lost").Holders) != 1 {
+			t.Fatal("the backend does not hold it any more, so nothing is shown")
+		}
+		isError(t, lost.Release(background), pawl.ErrLost)
+		close(answer)
+		noError(t, <-closed)
+		w.free("lost")
+		w.free("slow")
+	})
+}
+
 func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

@@ -48,8 +48,11 @@ func (h *history) costs() {
 // expiries is how often somebody looks because a holder would have expired by then.
 func (h *history) expiries(waited time.Duration) int {
 	n := len(h.calls) + int(waited/(h.w.plan.unit/8))
-	if h.w.plan.backend == "quorum" {
+	switch h.w.plan.backend {
+	case "quorum":
 		n += int(waited / (5 * time.Millisecond)) // while a node is missing to the holder, and another stands there
+	case "redis":
+		n += 10 + int(waited/(125*time.Millisecond)) // it is polled while the subscription is down
 	}
 	return n
 }
