@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -226,4 +227,26 @@ func TestProcessesExcludeEachOther(t *testing.T) {
 	if b, err := os.ReadFile(path + ".count"); err != nil || string(b) != "600" {
 		t.Fatalf("600 additions made %s (%v)", b, err)
 	}
+}
+
+// childOpens says when it opens the file, and then whether it can lock in it.
+func childOpens(path string) {
+	fmt.Println("opening")
+	d, err := Open(ctx, path, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = d.Acquire(ctx, mutex("job"))
+	fmt.Println(err)
+	if err := d.Close(); err != nil {
+		panic(err)
+	}
+}
+
+// childStays keeps the file open until its standard input ends.
+func childStays(d driver.Driver) {
+	fmt.Println("open")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = d.Close()
 }

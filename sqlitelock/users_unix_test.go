@@ -3,39 +3,13 @@
 package sqlitelock
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/pawl-go/pawl/driver"
 )
-
-// childOpens says when it opens the file, and then whether it can lock in it.
-func childOpens(path string) {
-	fmt.Println("opening")
-	d, err := Open(ctx, path, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_, err = d.Acquire(ctx, mutex("job"))
-	fmt.Println(err)
-	if err := d.Close(); err != nil {
-		panic(err)
-	}
-}
-
-// childStays keeps the file open until its standard input ends.
-func childStays(d driver.Driver) {
-	fmt.Println("open")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	_ = d.Close()
-}
 
 // unprivileged makes children run as a user whom modes bind, in a folder of that user.
 func unprivileged(t *testing.T) (folder string) {
