@@ -305,8 +305,8 @@ func (a *attempts) judge(sent reading, err error) error {
 		c.undo(cl)
 		return err
 	}
-	if now := c.now().mono; now.Sub(a.failing) >= c.settings.RideOut {
-		a.w.FailOthers(c.settings.RideOut, err, now)
+	if now := c.now().mono; now.Sub(a.failing) >= c.settings.RetryFor {
+		a.w.FailOthers(c.settings.RetryFor, err, now)
 		c.undo(cl)
 		return err
 	}

@@ -132,7 +132,7 @@ func newHostility(t *testing.T, w *world, seed uint64) *hostility {
 		T: t, dice: &dice{rng: rand.New(rand.NewPCG(seed, 7))}, w: w, heard: &listener{}, done: make(chan struct{}), answers: map[uint64]error{}, forgetful: seed%2 == 0,
 	}
 	c, err := pawl.New(&hostile{w.memory.Driver(), h.dice}, &pawl.Options{
-		ID: "hostile", Observer: h.observer(), TTL: 4 * time.Second, RideOut: 5 * time.Second,
+		ID: "hostile", Observer: h.observer(), TTL: 4 * time.Second, RetryFor: 5 * time.Second,
 	})
 	noError(t, err)
 	h.c = c

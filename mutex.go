@@ -20,7 +20,7 @@ func (c *Client) Mutex(name string, options ...Option) *Mutex { return &Mutex{c.
 // ctx bounds the wait, and nothing else: the lease lives on until Release, or until it is lost. A wait that
 // ctx ends leaves nothing behind; its error Is ctx's, and ErrHeld too when a deadline ended it and others
 // held the lock. Other errors: ErrInvalid, ErrClosed, and ErrUnavailable when the backend failed for longer
-// than Options.RideOut.
+// than Options.RetryFor.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, driver.All, driver.All, waiting)
 }

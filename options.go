@@ -25,9 +25,9 @@ type Options struct {
 	// AttemptTimeout bounds one request to the backend: 0 to 1 minute. Default: a sixth of the lock's TTL, 3 s at most.
 	AttemptTimeout time.Duration
 
-	// RideOut is how long a waiting claim bears a backend that fails before it says ErrUnavailable. Default
+	// RetryFor is how long a waiting claim retries a backend that fails before it returns ErrUnavailable. Default
 	// 10 s; negative means not at all. A try never does.
-	RideOut time.Duration
+	RetryFor time.Duration
 
 	// LocalBatch is how long this process may pass an exclusive lease among its own waiters before others get
 	// their turn: it saves two requests each time. So another process waits for so long and one hold, and for so
@@ -71,8 +71,8 @@ func (o *Options) settle() (settings, error) {
 	if s.WaitTTL == 0 {
 		s.WaitTTL = min(5*time.Second, s.TTL)
 	}
-	if s.RideOut == 0 {
-		s.RideOut = 10 * time.Second
+	if s.RetryFor == 0 {
+		s.RetryFor = 10 * time.Second
 	}
 	if s.LocalBatch == 0 {
 		s.LocalBatch = 10 * time.Millisecond

@@ -180,7 +180,7 @@ func TestNeverTwoHoldersWhateverTheServerDoes(t *testing.T) {
 		var last uint64
 		turns := make([]int, 3)
 		for i := range turns {
-			locks := w.client(&pawl.Options{RideOut: time.Hour, WaitTTL: 20 * time.Second})
+			locks := w.client(&pawl.Options{RetryFor: time.Hour, WaitTTL: 20 * time.Second})
 			all.Go(func() {
 				for {
 					lease, err := locks.Mutex("job").Lock(ctx)
