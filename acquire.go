@@ -212,7 +212,7 @@ func (a *attempts) run(sent reading) (*tenure, reading, error) {
 // fences is how many an exclusive claim should reserve: one for itself, and one for each waiter here. No more, for those
 // that are reserved and not used would let them run ahead of the clock.
 func (a *attempts) fences() int {
-	if a.w == nil || a.c.settings.LocalBatch < 0 || !a.claim.exclusive() {
+	if a.w == nil || a.c.settings.LocalHandoff < 0 || !a.claim.exclusive() {
 		return 1
 	}
 	return min(a.w.Length(), driver.MaxFences)

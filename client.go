@@ -62,7 +62,7 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 func start(d driver.Driver, s settings, clock func() reading) *Client {
 	c := &Client{
 		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock, born: time.Now(),
-		queues: newQueues(s.LocalBatch), inboxes: newInboxes(),
+		queues: newQueues(s.LocalHandoff), inboxes: newInboxes(),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}),
 		ran: make(chan struct{}), stopListen: func() {},

@@ -89,7 +89,7 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 			for p := range uint64(2) {
 				u := &unlucky{dice: rand.New(rand.NewPCG(seed, p))}
 				c, f := w.client(&pawl.Options{
-					TTL: time.Second, LocalBatch: time.Duration(1+seed%10) * time.Millisecond,
+					TTL: time.Second, LocalHandoff: time.Duration(1+seed%10) * time.Millisecond,
 					Observer: &pawl.Observer{Waiting: func(pawl.WaitingEvent) {
 						if u.roll(50) == 0 {
 							panic(errBug)

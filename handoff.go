@@ -40,7 +40,7 @@ func (t *tenure) Lost() bool {
 // released, by what is left of its run.
 func (t *tenure) spare(fence uint64) int {
 	left := int(t.end - fence - 1)
-	if left == 0 || t.c.settings.LocalBatch < 0 || !t.claim.exclusive() || !t.claim.alike(t.claim) {
+	if left == 0 || t.c.settings.LocalHandoff < 0 || !t.claim.exclusive() || !t.claim.alike(t.claim) {
 		return 0
 	}
 	return left

@@ -93,8 +93,8 @@ func TestOnlyTheHeadOfAProcessStandsInTheBackendsQueue(t *testing.T) {
 
 func TestBatchOffGoesBackToTheQueueEachTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(&pawl.Options{LocalBatch: -1})
-		b, _ := w.client(&pawl.Options{LocalBatch: -1})
+		a, f := w.client(&pawl.Options{LocalHandoff: -1})
+		b, _ := w.client(&pawl.Options{LocalHandoff: -1})
 		var mu sync.Mutex
 		var order string
 		turn := func(c *pawl.Client, who string) func() {
@@ -209,7 +209,7 @@ func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
 	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.Lost}, "to everybody": {Kind: driver.Look}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				a, f := w.client(&pawl.Options{LocalBatch: 100 * time.Millisecond})
+				a, f := w.client(&pawl.Options{LocalHandoff: 100 * time.Millisecond})
 				b, _ := w.client(nil)
 				var token driver.Token
 				f.claimed = func(t driver.Token) { token = t }
@@ -242,7 +242,7 @@ func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
 
 func TestTenureThatWasCheckedIsPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, f := w.client(&pawl.Options{LocalBatch: 100 * time.Millisecond})
+		a, f := w.client(&pawl.Options{LocalHandoff: 100 * time.Millisecond})
 		held := lockWithFencesToSpare(t, w, a)
 		f.hear(driver.Signal{Kind: driver.Look})
 		synctest.Wait() // it has asked, and all is well

@@ -115,7 +115,7 @@ func TestImpossibleOptionsStopAtNew(t *testing.T) {
 		"TTL":            {TTL: time.Millisecond},
 		"WaitTTL":        {WaitTTL: -time.Second},
 		"AttemptTimeout": {AttemptTimeout: -1},
-		"LocalBatch":     {LocalBatch: time.Second + 1},
+		"LocalHandoff":   {LocalHandoff: time.Second + 1},
 		"label":          {Labels: map[string]string{"": "x"}},
 	} {
 		d := memlock.New(nil)

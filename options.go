@@ -29,11 +29,11 @@ type Options struct {
 	// 10 s; negative means not at all. A try never does.
 	RetryFor time.Duration
 
-	// LocalBatch is how long this process may pass an exclusive lease among its own waiters before others get
+	// LocalHandoff is how long this process may pass an exclusive lease among its own waiters before others get
 	// their turn: it saves two requests each time. So another process waits for so long and one hold, and for so
 	// long after a Steal a waiter here may still get a lease that the thief's fence has overtaken, if the backend
 	// is slow to tell. At most 1 s; default 10 ms; negative turns it off.
-	LocalBatch time.Duration
+	LocalHandoff time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, with those of WithLabel; 256 bytes each
 	// at most in key and value. New copies them.
@@ -43,8 +43,8 @@ type Options struct {
 	Observer *Observer
 }
 
-// maxLocalBatch is how long a process may keep others out at the most, whatever it asks for.
-const maxLocalBatch = time.Second
+// maxLocalHandoff is how long a process may keep others out at the most, whatever it asks for.
+const maxLocalHandoff = time.Second
 
 // settings are options that were completed and checked.
 type settings struct {
@@ -74,8 +74,8 @@ func (o *Options) settle() (settings, error) {
 	if s.RetryFor == 0 {
 		s.RetryFor = 10 * time.Second
 	}
-	if s.LocalBatch == 0 {
-		s.LocalBatch = 10 * time.Millisecond
+	if s.LocalHandoff == 0 {
+		s.LocalHandoff = 10 * time.Millisecond
 	}
 	host, _ := os.Hostname() // for people only; an owner without a host is still told by its pid and id
 	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabel)], "")
@@ -92,9 +92,9 @@ func (o *Options) settle() (settings, error) {
 			What: "AttemptTimeout", Problem: "is " + s.AttemptTimeout.String(), Allowed: "0 to " + driver.MaxAttempt.String(),
 		}
 	}
-	if s.LocalBatch > maxLocalBatch {
+	if s.LocalHandoff > maxLocalHandoff {
 		return s, &InvalidError{
-			What: "LocalBatch", Problem: "is " + s.LocalBatch.String(), Allowed: maxLocalBatch.String() + " or less",
+			What: "LocalHandoff", Problem: "is " + s.LocalHandoff.String(), Allowed: maxLocalHandoff.String() + " or less",
 		}
 	}
 	return s, s.owner.Validate()

@@ -111,7 +111,7 @@ func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 			t.Run(name+" while it "+when, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					heard := func() {}
-					c, _ := w.client(&pawl.Options{LocalBatch: time.Second, Observer: &pawl.Observer{
+					c, _ := w.client(&pawl.Options{LocalHandoff: time.Second, Observer: &pawl.Observer{
 						Waiting: func(pawl.WaitingEvent) { heard() },
 					}})
 					held := lockWithFencesToSpare(t, w, c)

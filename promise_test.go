@@ -128,7 +128,7 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
-		b, f := w.client(&pawl.Options{LocalBatch: -1})
+		b, f := w.client(&pawl.Options{LocalHandoff: -1})
 		held := must(t)(a.Mutex("x").Lock(background))
 		var mu sync.Mutex
 		served := 0

@@ -27,7 +27,7 @@ type nodePlan struct {
 }
 
 type processPlan struct {
-	handoff  time.Duration // Options.LocalBatch
+	handoff  time.Duration // Options.LocalHandoff
 	ahead    time.Duration // its clock, which a quorum takes tickets from
 	sessions [][]step      // goroutines
 }

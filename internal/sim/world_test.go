@@ -157,7 +157,7 @@ func (w *world) begin(i int) *process {
 	}
 	p.tap = newTap(p, d)
 	o := &pawl.Options{
-		ID: p.id(), TTL: w.plan.unit, LocalBatch: plan.handoff, Observer: p.observer(),
+		ID: p.id(), TTL: w.plan.unit, LocalHandoff: plan.handoff, Observer: p.observer(),
 	}
 	locks, err := pawl.New(p.tap, o)
 	if err != nil {

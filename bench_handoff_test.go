@@ -42,7 +42,7 @@ func (d distant) Release(ctx context.Context, l driver.Lease) error {
 }
 
 // BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend 50 µs away: what the
-// local batch is for.
+// local handoff is for.
 func BenchmarkOneName64Distant(b *testing.B) {
 	c, err := pawl.New(distant{memlock.New(nil)}, nil)
 	if err != nil {
