@@ -359,7 +359,7 @@ func (a *attempts) wait() (*tenure, reading, error) {
 // signaled makes a tenure of a signal that says "granted".
 //
 // The grant was made after the last attempt that was answered "held" was handled, so the lease lasts the
-// WaitTTL from the sending of that attempt, at the least. If not enough of that is left, the answer is nil:
+// QueueTTL from the sending of that attempt, at the least. If not enough of that is left, the answer is nil:
 // asking again makes it a full TTL. So it is when the signal is an old one: of a grant that came and went
 // while we were paused, before we queued again; or of a quorum that said so before that attempt was made,
 // and has nodes that did not hear of it. The fence tells.
@@ -367,7 +367,7 @@ func (a *attempts) signaled(s driver.Signal, now reading) *tenure {
 	if s.Kind != driver.Granted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
 	}
-	ttl := a.claim.WaitTTL
+	ttl := a.claim.QueueTTL
 	tm := newTerm(a.placed, ttl, a.claim.marginOf(ttl))
 	if !tm.fresh(now) {
 		return nil
@@ -382,7 +382,7 @@ func (a *attempts) pause() time.Duration {
 		d := min(10*time.Millisecond<<min(a.fails, 7), time.Second)
 		return d - jitter(d/2)
 	}
-	third := cl.WaitTTL / 3
+	third := cl.QueueTTL / 3
 	d := third - jitter(third/8) - a.placed.since(c.now())
 	// Only the head of the queue can be granted when a holder expires. Those behind it would all come at once,
 	// for nothing; if the head is dead, they find it at their next keep-alive.

@@ -325,7 +325,7 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 				time.AfterFunc(time.Minute, func() { _ = lease.Release(background) })
 				began := time.Now()
 				must(t)(b.Mutex("x").Lock(background))
-				bound := 2 * time.Second // a third of WaitTTL: the next keep-alive
+				bound := 2 * time.Second // a third of QueueTTL: the next keep-alive
 				if f.noPush {
 					bound = 250 * time.Millisecond
 				}

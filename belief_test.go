@@ -53,7 +53,7 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 			var links []*faulty
 			var wg sync.WaitGroup
 			for p := range uint64(3) {
-				c, f := w.client(&pawl.Options{WaitTTL: ttls[1+(seed+p)%3], RetryFor: time.Second, LocalHandoff: time.Duration(seed%3) * 5 * time.Millisecond})
+				c, f := w.client(&pawl.Options{QueueTTL: ttls[1+(seed+p)%3], RetryFor: time.Second, LocalHandoff: time.Duration(seed%3) * 5 * time.Millisecond})
 				var mu sync.Mutex
 				dice := rand.New(rand.NewPCG(seed, p))
 				bad := func(string) error {

@@ -106,7 +106,7 @@ func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 func TestLongestDurationsDoNotOverflow(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		const ever = time.Duration(math.MaxInt64)
-		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, WaitTTL: driver.MaxTTL, RetryFor: ever, LocalHandoff: time.Second})
+		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: ever, LocalHandoff: time.Second})
 		m := c.Mutex("x", pawl.WithLockDelay(driver.MaxTTL))
 		lease := must(t)(m.Lock(background))
 		next := make(chan *pawl.Lease)

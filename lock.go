@@ -45,7 +45,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	c := &claim{
 		Claim: driver.Claim{
 			Name: l.name, Token: driver.NewToken(), Owner: s.owner, Weight: weight, Limit: limit,
-			TTL: o.ttl, WaitTTL: min(s.WaitTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
+			TTL: o.ttl, QueueTTL: min(s.QueueTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
 		},
 		ctx: ctx, margin: o.margin, atLeast: o.atLeast, maxHold: o.maxHold,
 	}
@@ -73,7 +73,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 			}
 		}
 		c.TTL = min(c.TTL, c.maxHold)
-		c.WaitTTL = min(c.WaitTTL, c.TTL) // a grant that is passed on lasts that long, and no longer than it may
+		c.QueueTTL = min(c.QueueTTL, c.TTL) // a grant that is passed on lasts that long, and no longer than it may
 	}
 	if c.margin < 0 || c.margin > c.TTL/2 {
 		return nil, &InvalidError{
@@ -84,7 +84,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 }
 
 // marginOf is the margin for a lease of this claim that lasts ttl, which may be less than the claim's own:
-// one passed on from the queue lasts its WaitTTL at first.
+// one passed on from the queue lasts its QueueTTL at first.
 func (c *claim) marginOf(ttl time.Duration) time.Duration {
 	return max(c.margin, defaultMargin(ttl))
 }

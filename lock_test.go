@@ -113,7 +113,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 func TestImpossibleOptionsStopAtNew(t *testing.T) {
 	for what, o := range map[string]*pawl.Options{
 		"TTL":            {TTL: time.Millisecond},
-		"WaitTTL":        {WaitTTL: -time.Second},
+		"QueueTTL":       {QueueTTL: -time.Second},
 		"AttemptTimeout": {AttemptTimeout: -1},
 		"LocalHandoff":   {LocalHandoff: time.Second + 1},
 		"label":          {Labels: map[string]string{"": "x"}},

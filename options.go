@@ -18,9 +18,9 @@ type Options struct {
 	// was killed. 10 ms to 30 days; default 30 s. A lock can have its own: see WithTTL.
 	TTL time.Duration
 
-	// WaitTTL is how long a place in the queue lasts when its waiter is gone: what a waiter that was killed
+	// QueueTTL is how long a place in the queue lasts when its waiter is gone: what a waiter that was killed
 	// costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is less.
-	WaitTTL time.Duration
+	QueueTTL time.Duration
 
 	// AttemptTimeout bounds one request to the backend: 0 to 1 minute. Default: a sixth of the lock's TTL, 3 s at most.
 	AttemptTimeout time.Duration
@@ -68,8 +68,8 @@ func (o *Options) settle() (settings, error) {
 	if s.TTL == 0 {
 		s.TTL = 30 * time.Second
 	}
-	if s.WaitTTL == 0 {
-		s.WaitTTL = min(5*time.Second, s.TTL)
+	if s.QueueTTL == 0 {
+		s.QueueTTL = min(5*time.Second, s.TTL)
 	}
 	if s.RetryFor == 0 {
 		s.RetryFor = 10 * time.Second
@@ -84,7 +84,7 @@ func (o *Options) settle() (settings, error) {
 	if err := driver.ValidateTTL("TTL", s.TTL); err != nil {
 		return s, err
 	}
-	if err := driver.ValidateTTL("WaitTTL", s.WaitTTL); err != nil {
+	if err := driver.ValidateTTL("QueueTTL", s.QueueTTL); err != nil {
 		return s, err
 	}
 	if s.AttemptTimeout < 0 || s.AttemptTimeout > driver.MaxAttempt {

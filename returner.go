@@ -38,7 +38,7 @@ func newReturner(c *Client) *returner {
 // place in the queue. It is released at once, so that nobody waits for it, and again when
 // no Acquire of its token can come any more.
 func (c *Client) undo(cl *claim) {
-	ttl := max(cl.TTL, cl.WaitTTL)
+	ttl := max(cl.TTL, cl.QueueTTL)
 	now := time.Now()
 	c.returner.add(&keepalive.Return{
 		Lease: driver.Lease{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,

@@ -41,7 +41,7 @@ type Driver interface {
 	// It is idempotent per token: repeated after a lost reply it answers with the grant that was made, and
 	// has made it last a full TTL from now. If the claim cannot be granted, the error is a [*HeldError]; if
 	// c.Queue is set the claim has then a place in the queue, and each repeat keeps that place for another
-	// WaitTTL. A place that was not kept is lost, and the repeat joins at the end.
+	// QueueTTL. A place that was not kept is lost, and the repeat joins at the end.
 	//
 	// Whoever passes a name on (by Release, or by finding an expired holder) grants it to the head of the
 	// queue on the spot. Such a grant lasts as long as the place would have; the next Acquire or Renew makes it
@@ -128,8 +128,8 @@ type Claim struct {
 	// to its own Limit only, so a semaphore can be resized while it is in use.
 	Weight, Limit int
 
-	TTL     time.Duration // how long the lease lasts without a renewal, MinTTL to MaxTTL
-	WaitTTL time.Duration // how long a place in the queue lasts without a repeat; needed with Queue
+	TTL      time.Duration // how long the lease lasts without a renewal, MinTTL to MaxTTL
+	QueueTTL time.Duration // how long a place in the queue lasts without a repeat; needed with Queue
 
 	Queue bool // when it cannot be granted: take, or keep, a place in the queue
 	Force bool // break whoever holds the name, open it, pass whoever waits, and be granted, in one step

@@ -114,9 +114,9 @@ func TestClaims(t *testing.T) {
 		"the longest lock-delay":     {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL }, ""},
 		"a longer lock-delay":        {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL + 1 }, "lock-delay"},
 		"queue without a wait TTL":   {func(c *driver.Claim) { c.Queue = true }, "wait TTL"},
-		"queue with a short one":     {func(c *driver.Claim) { c.Queue, c.WaitTTL = true, driver.MinTTL-1 }, "wait TTL"},
-		"queue with a wait TTL":      {func(c *driver.Claim) { c.Queue, c.WaitTTL = true, driver.MinTTL }, ""},
-		"try with no wait TTL":       {func(c *driver.Claim) { c.WaitTTL = -5 }, ""},
+		"queue with a short one":     {func(c *driver.Claim) { c.Queue, c.QueueTTL = true, driver.MinTTL-1 }, "wait TTL"},
+		"queue with a wait TTL":      {func(c *driver.Claim) { c.Queue, c.QueueTTL = true, driver.MinTTL }, ""},
+		"try with no wait TTL":       {func(c *driver.Claim) { c.QueueTTL = -5 }, ""},
 		"too many labels":            {func(c *driver.Claim) { c.Owner.Labels = labels(17) }, "labels"},
 		"an owner of the other side": {func(c *driver.Claim) { c.Owner.PID = -1 }, "pid"},
 	} {

@@ -74,21 +74,21 @@ var expiryFaults = []fault{{
 	},
 }, {
 	name:  "a promoted grant lasts a TTL at once",
-	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsWaitTTL", "Promotion/MissedIsPassedOnToTheNext"},
+	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/MissedIsPassedOnToTheNext"},
 	step:  promotions(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.After(time.Hour) }),
 }, {
-	name:  "a promoted grant lasts a WaitTTL from the passing on",
+	name:  "a promoted grant lasts a QueueTTL from the passing on",
 	wants: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
-		waitTTLs := map[driver.Token]time.Duration{}
+		queueTTLs := map[driver.Token]time.Duration{}
 		for _, w := range e.Queue {
-			waitTTLs[w.Token] = w.Since.Until(w.Expires) // of those who asked once
+			queueTTLs[w.Token] = w.Since.Until(w.Expires) // of those who asked once
 		}
 		f(now)
 		for _, s := range e.Signals {
 			for i := range e.Holders {
 				if e.Holders[i].Token == s.Token && s.Kind == driver.Granted {
-					e.Holders[i].Expires = now.After(waitTTLs[s.Token])
+					e.Holders[i].Expires = now.After(queueTTLs[s.Token])
 				}
 			}
 		}

@@ -78,7 +78,7 @@ var queueFaults = []fault{{
 	}),
 }, {
 	name:  "a repeat goes to the end",
-	wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace", "Place/EachRepeatKeepsItForAnotherWaitTTL"},
+	wants: []string{"Queue/AskingAgainNeitherMovesNorAddsAPlace", "Place/EachRepeatKeepsItForAnotherQueueTTL"},
 	driver: queued(func(e *locktable.Entry, _ driver.Claim, place int) {
 		if place >= 0 {
 			e.Queue = slices.Delete(e.Queue, place, place+1)
@@ -95,7 +95,7 @@ var queueFaults = []fault{{
 	}),
 }, {
 	name:  "a repeat does not keep the place",
-	wants: []string{"Place/EachRepeatKeepsItForAnotherWaitTTL"},
+	wants: []string{"Place/EachRepeatKeepsItForAnotherQueueTTL"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		kept := map[driver.Token]locktable.Instant{}
 		for _, w := range e.Queue {
@@ -123,7 +123,7 @@ var queueFaults = []fault{{
 	wants: []string{"Queue/ATryNeverQueues", "Acquire/ATryLeavesNothingBehind"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
 		if !c.Queue {
-			c.Queue, c.WaitTTL = true, c.TTL
+			c.Queue, c.QueueTTL = true, c.TTL
 		}
 	}),
 }, {

@@ -20,7 +20,7 @@ func force(c *driver.Claim)            { c.Force = true }
 
 // queue makes the claim wait in the queue, where its place lasts d without a repeat.
 func queue(d time.Duration) option {
-	return func(c *driver.Claim) { c.Queue, c.WaitTTL = true, d }
+	return func(c *driver.Claim) { c.Queue, c.QueueTTL = true, d }
 }
 
 // permits claims weight out of limit on the kit's name, with a token of its own, for long.

@@ -2,7 +2,7 @@ package drivertest
 
 // How long a place in the queue lasts.
 func testPlace(s *suite) {
-	s.test("EachRepeatKeepsItForAnotherWaitTTL", func(k *kit) {
+	s.test("EachRepeatKeepsItForAnotherQueueTTL", func(k *kit) {
 		k.a.gets(k.mutex())
 		first, second := k.mutex(queue(2*k.u)), k.mutex(queue(long))
 		k.a.waits(first, 1)
@@ -65,7 +65,7 @@ func testPlace(s *suite) {
 		k.a.sees(1, 0)
 	})
 
-	s.test("ADeadWaiterCostsTheOthersNoMoreThanItsWaitTTL", func(k *kit) {
+	s.test("ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", func(k *kit) {
 		holder, dead, alive := k.mutex(), k.mutex(queue(k.u)), k.mutex(queue(long))
 		k.a.gets(holder)
 		k.a.waits(dead, 1)

@@ -34,8 +34,8 @@ func testPromotion(s *suite) {
 		k.b.lost(waiter)
 	})
 
-	// So a waiter that died costs the others its WaitTTL, whenever its turn came. One that lives trusts the grant
-	// for its WaitTTL from the sending of its last ask, which is no longer.
+	// So a waiter that died costs the others its QueueTTL, whenever its turn came. One that lives trusts the grant
+	// for its QueueTTL from the sending of its last ask, which is no longer.
 	s.test("LastsNoLongerThanThePlaceWouldHave", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(2*k.u))
 		k.a.gets(holder)

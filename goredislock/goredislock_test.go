@@ -131,7 +131,7 @@ func TestExcludesTheClientsOfRedislock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer two.Close()
-	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Minute, WaitTTL: time.Minute, Queue: true}
+	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Minute, QueueTTL: time.Minute, Queue: true}
 	next := c
 	next.Token = driver.NewToken()
 	if _, err := one.Acquire(ctx, c); err != nil {

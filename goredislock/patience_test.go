@@ -62,7 +62,7 @@ func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
 	defer signals.Listen(func(s driver.Signal) { heard <- s })()
 	holder := driver.Claim{Name: "job", Weight: driver.All, Limit: driver.All, TTL: time.Minute, Token: driver.NewToken()}
 	waiter := holder
-	waiter.Token, waiter.Queue, waiter.WaitTTL = driver.NewToken(), true, time.Minute
+	waiter.Token, waiter.Queue, waiter.QueueTTL = driver.NewToken(), true, time.Minute
 	if _, err := d.Acquire(t.Context(), holder); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func TestHeldForThreeDays(t *testing.T) {
 
 func TestWaitsForAnHourAndIsTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		one, two := w.client(nil), w.client(&pawl.Options{WaitTTL: 2 * time.Minute})
+		one, two := w.client(nil), w.client(&pawl.Options{QueueTTL: 2 * time.Minute})
 		first := lock(t, one.Mutex("job", pawl.WithTTL(time.Hour)))
 		go func() {
 			time.Sleep(time.Hour)
@@ -180,7 +180,7 @@ func TestNeverTwoHoldersWhateverTheServerDoes(t *testing.T) {
 		var last uint64
 		turns := make([]int, 3)
 		for i := range turns {
-			locks := w.client(&pawl.Options{RetryFor: time.Hour, WaitTTL: 20 * time.Second})
+			locks := w.client(&pawl.Options{RetryFor: time.Hour, QueueTTL: 20 * time.Second})
 			all.Go(func() {
 				for {
 					lease, err := locks.Mutex("job").Lock(ctx)

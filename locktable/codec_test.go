@@ -67,7 +67,7 @@ func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
 		c.Owner, c.TTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
 	}))
 	l.refused(with(permits("b", driver.All-1, driver.All-1), func(c *driver.Claim) {
-		c.Owner, c.WaitTTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
+		c.Owner, c.QueueTTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
 	}))
 	if err := l.e.Break(l.now, l.e.Fence, driver.MaxTTL, o); err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func (e *Entry) expire(now Instant) {
 // is the whole of fairness.
 //
 // The grant lasts as long as the place would have, because the waiter does not know of it yet: if it is dead, it
-// costs the others its WaitTTL and no more. If it lives, it may trust the grant for its WaitTTL from the
+// costs the others its QueueTTL and no more. If it lives, it may trust the grant for its QueueTTL from the
 // sending of its last attempt: that attempt was handled later than it was sent, and this grant is later still.
 func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
@@ -213,7 +213,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		}
 	}
 	if c.Queue && w != nil {
-		w.Run, w.Expires = max(c.Fences, 1), max(w.Expires, now.After(c.WaitTTL))
+		w.Run, w.Expires = max(c.Fences, 1), max(w.Expires, now.After(c.QueueTTL))
 		e.Changed = true
 	}
 	return driver.Grant{}, e.held(now, c, position)

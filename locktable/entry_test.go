@@ -187,7 +187,7 @@ func TestQueue(t *testing.T) {
 			l.state("a c |")
 			l.said("granted c")
 		},
-		"DeadWriterInTheQueueLetsTheReadersInAfterWaitTTL": func(l *lab) {
+		"DeadWriterInTheQueueLetsTheReadersInAfterQueueTTL": func(l *lab) {
 			l.granted(reader("a"))
 			l.refused(mutex("dead"))
 			l.sleep(sec)
@@ -221,7 +221,7 @@ func TestQueue(t *testing.T) {
 			l.state("b | c")
 			l.said("granted b")
 		},
-		"DeadWaiterCostsTheNextOneItsWaitTTL": func(l *lab) {
+		"DeadWaiterCostsTheNextOneItsQueueTTL": func(l *lab) {
 			l.granted(mutex("a"))
 			l.refused(mutex("dead"))
 			l.refused(mutex("b"))

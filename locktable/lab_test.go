@@ -32,7 +32,7 @@ const (
 	ms   = time.Millisecond
 	sec  = time.Second
 	ttl  = 30 * sec // of the claims below
-	wait = 10 * sec // their WaitTTL
+	wait = 10 * sec // their QueueTTL
 	µs   = time.Microsecond
 )
 
@@ -47,7 +47,7 @@ func reader(who string) *driver.Claim { return permits(who, 1, driver.All) }
 func permits(who string, k, n int) *driver.Claim {
 	return &driver.Claim{
 		Name: "job", Token: tokenOf(who), Owner: driver.Owner{Client: who},
-		Weight: k, Limit: n, TTL: ttl, WaitTTL: wait, Queue: true,
+		Weight: k, Limit: n, TTL: ttl, QueueTTL: wait, Queue: true,
 	}
 }
 
@@ -57,7 +57,7 @@ func tokenOf(who string) (t driver.Token) {
 }
 
 func try(c *driver.Claim) *driver.Claim {
-	c.Queue, c.WaitTTL = false, 0
+	c.Queue, c.QueueTTL = false, 0
 	return c
 }
 

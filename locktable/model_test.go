@@ -169,7 +169,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		m.diary = append(m.diary, waiting)
 	}
 	if c.Queue {
-		waiting.place, waiting.Fences = max(waiting.place, now.After(c.WaitTTL)), c.Fences
+		waiting.place, waiting.Fences = max(waiting.place, now.After(c.QueueTTL)), c.Fences
 	}
 	held := &driver.HeldError{
 		Position: 1 + slices.Index(m.in("waits"), waiting), Fence: m.fence, ClosedFor: m.shutUntil(now),

@@ -22,7 +22,7 @@ func (o op) String() string {
 	switch c := o.claim; o.what {
 	case "acquire":
 		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d",
-			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.WaitTTL, c.Force, c.LockDelay, c.Fences)
+			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences)
 	case "break":
 		return fmt.Sprintf("break %d, delay %v", o.fence, o.d)
 	case "sleep", "forget":
@@ -97,7 +97,7 @@ func claimOf(choose chooser) driver.Claim {
 		LockDelay: pick(choose, "lock-delay", delays...), Fences: pick(choose, "fences", lengths...),
 	}
 	if c.Owner.Client = whose(c.Token); c.Queue {
-		c.WaitTTL = pick(choose, "wait TTL", durations...)
+		c.QueueTTL = pick(choose, "wait TTL", durations...)
 	}
 	return c
 }

@@ -106,7 +106,7 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 			l.do(l.next(choose, false))
 		}
 		c := claimOf(choose)
-		c.Token, c.Owner.Client, c.Force, c.Queue, c.WaitTTL = tokenOf("last"), "last", false, true, time.Hour
+		c.Token, c.Owner.Client, c.Force, c.Queue, c.QueueTTL = tokenOf("last"), "last", false, true, time.Hour
 		_, held := l.acquire(&c)
 		// The dead in the queue hold the name at the worst until their places would have lapsed.
 		deadline := max(l.now, l.e.Closed)
@@ -155,15 +155,15 @@ func TestTheHeadIsGrantedAtTheInstantTheLastHolderIsOver(t *testing.T) {
 }
 
 // A client that died in the queue delays the next by what is left of its place, once it would be its turn.
-func TestADeadWaiterCostsTheNextItsWaitTTL(t *testing.T) {
+func TestADeadWaiterCostsTheNextItsQueueTTL(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
 		l.granted(mutex("a"))
-		dead := with(mutex("dead"), func(c *driver.Claim) { c.WaitTTL = pick(choose, "wait TTL", durations...) })
+		dead := with(mutex("dead"), func(c *driver.Claim) { c.QueueTTL = pick(choose, "wait TTL", durations...) })
 		l.refused(dead)
-		lapses := l.now.After(dead.WaitTTL)
+		lapses := l.now.After(dead.QueueTTL)
 		l.refused(mutex("b"))
-		l.sleep(time.Duration(rapid.IntRange(0, int(2*dead.WaitTTL/µs)).Draw(t, "held for")) * µs)
+		l.sleep(time.Duration(rapid.IntRange(0, int(2*dead.QueueTTL/µs)).Draw(t, "held for")) * µs)
 		l.ok(l.release("a", 0))
 		free := l.now
 		for {
@@ -187,7 +187,7 @@ func TestGrantsComeInTheOrderOfArrival(t *testing.T) {
 		for i := range rapid.IntRange(1, 30).Draw(t, "clients") {
 			who := string(rune('A' + i))
 			c := claimOf(choose)
-			c.Token, c.Owner.Client, c.Force, c.Queue, c.TTL, c.WaitTTL = tokenOf(who), who, false, true, time.Hour, time.Hour
+			c.Token, c.Owner.Client, c.Force, c.Queue, c.TTL, c.QueueTTL = tokenOf(who), who, false, true, time.Hour, time.Hour
 			arrived = append(arrived, who)
 			l.acquire(&c)
 			for n := len(l.e.Holders); n > 0 && choose("release", 3) == 0; n = len(l.e.Holders) {

@@ -73,7 +73,7 @@ func TestTicket(t *testing.T) {
 		},
 		"IsNoUseAgainstThoseWhoCameBeforeTheClockRanBack": func(l *lab) {
 			l.granted(with(mutex("a"), func(c *driver.Claim) { c.TTL = 2 * time.Hour }))
-			l.refused(with(mutex("b"), func(c *driver.Claim) { c.WaitTTL = 2 * time.Hour }))
+			l.refused(with(mutex("b"), func(c *driver.Claim) { c.QueueTTL = 2 * time.Hour }))
 			l.sleep(-time.Hour)
 			l.refused(mutex("c"))
 			l.refused(came(mutex("d"), l.now))

@@ -30,7 +30,7 @@ func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, er
 	results := make(chan result, 1)
 	go func() {
 		defer d.work.Done()
-		ctx, cancel := context.WithTimeout(d.life, a.claim.WaitTTL)
+		ctx, cancel := context.WithTimeout(d.life, a.claim.QueueTTL)
 		defer cancel()
 		grant, err := a.amount(ctx, votes)
 		a.mu.Lock()
@@ -69,12 +69,12 @@ func (a *attempt) amount(ctx context.Context, votes ballots) (driver.Grant, erro
 // say tells the listeners what votes amount to for which nobody waits in a call, and ends the
 // turn at the place. A claim that is refused gives back what it has, and asks again a little later.
 //
-// Who hears "granted" trusts it for the WaitTTL. Votes that were answers last for a TTL; if that is
+// Who hears "granted" trusts it for the QueueTTL. Votes that were answers last for a TTL; if that is
 // less, it has to ask, and finds that they have agreed.
 func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.Granted, Token: a.claim.Token, Fence: grant.Fence, Run: grant.Run}
-	if err != nil || a.claim.TTL < a.claim.WaitTTL {
+	if err != nil || a.claim.TTL < a.claim.QueueTTL {
 		said = driver.Signal{Kind: driver.Look, Token: a.claim.Token}
 	}
 	if err != nil {

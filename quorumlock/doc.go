@@ -105,8 +105,8 @@
 // decides no more than one vote. What a clock shows does not matter; one that jumps forward
 // loses the votes of its node, see above.
 //
-// A client that is told "granted" by a signal trusts it for the WaitTTL from the sending of its
-// last attempt that was answered "held". A node keeps what it passed on for the WaitTTL from the
+// A client that is told "granted" by a signal trusts it for the QueueTTL from the sending of its
+// last attempt that was answered "held". A node keeps what it passed on for the QueueTTL from the
 // last attempt that came to it, which may be an earlier one. So a vote that was passed on counts
 // only where the node has answered the latest attempt; and what was said before an attempt is
 // old when that is answered "held", whatever has become of it ([driver.HeldError].Fence). Then
@@ -121,7 +121,7 @@
 // first gets it (split.go). A turn costs the same, however many wait. Everybody gets it in the
 // end: a claim is overtaken only by those that stand before it in some queue, and once for each
 // older claim to which it gives way. A client that dies while it holds a vote costs the others
-// its WaitTTL, or its TTL if it had been granted. Tries that come at once may all fail. An even
+// its QueueTTL, or its TTL if it had been granted. Tries that come at once may all fail. An even
 // number of nodes splits more often than an odd one.
 //
 // # Takeovers

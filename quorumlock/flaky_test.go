@@ -285,7 +285,7 @@ func mutex(name string) driver.Claim {
 }
 
 func queued(c driver.Claim) driver.Claim {
-	c.Queue, c.WaitTTL = true, 5*time.Second
+	c.Queue, c.QueueTTL = true, 5*time.Second
 	return c
 }
 

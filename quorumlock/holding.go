@@ -39,7 +39,7 @@ func (hs *holdings) granted(c driver.Claim, fence uint64, sure time.Time) {
 		}
 		hs.purge = 2*len(hs.all) + 64
 	}
-	hs.all[c.Token] = holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.WaitTTL)), sure: sure}
+	hs.all[c.Token] = holding{claim: c, fence: fence, until: now.Add(max(c.TTL, c.QueueTTL)), sure: sure}
 }
 
 // find returns what is known of a lease.

@@ -44,7 +44,7 @@ type standing struct {
 // granted is the grant that the claim has on the node, as far as we know.
 //
 // A signal counts only beside the answer of the last attempt: that attempt made the place last
-// its WaitTTL, and so the grant that took its place does too. And only if its fence is above
+// its QueueTTL, and so the grant that took its place does too. And only if its fence is above
 // all that the node had granted by then, or it is an old one, of a grant that we gave back.
 func (s *standing) granted() (driver.Grant, bool) {
 	switch {
@@ -148,7 +148,7 @@ func (ps *places) tidy() {
 	}
 	for token, p := range ps.all {
 		p.mu.Lock()
-		if p.busy == nil && time.Since(p.touched) > 2*max(p.claim.WaitTTL, p.claim.TTL) {
+		if p.busy == nil && time.Since(p.touched) > 2*max(p.claim.QueueTTL, p.claim.TTL) {
 			p.gone = true
 			p.quiet()
 			delete(ps.all, token)

@@ -116,8 +116,8 @@ func (d *Driver) repair(i int, l driver.Lease) {
 func (h holding) again() driver.Claim {
 	c := h.claim
 	c.Queue, c.Force, c.Fences, c.MinFence = true, false, 0, h.fence
-	if c.WaitTTL == 0 {
-		c.WaitTTL = c.TTL
+	if c.QueueTTL == 0 {
+		c.QueueTTL = c.TTL
 	}
 	return c
 }

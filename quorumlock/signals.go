@@ -90,7 +90,7 @@ func (d *Driver) outcome(p *place) (int, ballots) {
 	switch {
 	case !news, agreed && p.said >= grant.Fence: // that the caller knows
 		return outcomeOpen, nil
-	case n < d.majority && p.waited, n >= d.majority && p.claim.TTL < p.claim.WaitTTL:
+	case n < d.majority && p.waited, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
 		// With a TTL that is shorter than the place, a grant that was an answer may be over before the listener thinks so.
 		p.quiet()
 		return outcomeLook, nil
@@ -141,7 +141,7 @@ func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
 	}
 	d.work.Go(func() {
 		defer d.work.Done() // of begin
-		ctx, cancel := context.WithTimeout(d.life, c.WaitTTL)
+		ctx, cancel := context.WithTimeout(d.life, c.QueueTTL)
 		defer cancel()
 		a := &attempt{d: d, claim: c, place: p}
 		grant, err := a.amount(ctx, votes)
@@ -158,7 +158,7 @@ func (d *Driver) passed(p *place, votes ballots, fence uint64) bool {
 		p.said = max(p.said, fence)
 		c := p.claim
 		c.Owner = p.tag.on(c.Owner)
-		d.held.granted(c, fence, p.queued.Add(surely(min(c.TTL, c.WaitTTL))))
+		d.held.granted(c, fence, p.queued.Add(surely(min(c.TTL, c.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter trusts "granted" for its WaitTTL from the sending of its last attempt that was answered "queued". These tests
+// A waiter trusts "granted" for its QueueTTL from the sending of its last attempt that was answered "queued". These tests
 // have nodes that heard nothing of that attempt, and so keep what they granted for less.
 
 // grants notes what a client is told.
@@ -211,7 +211,7 @@ func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 			return x
 		}
 		x, y, z := permit(), permit(), queued(permit())
-		z.TTL, z.WaitTTL = 2*time.Second, 2*time.Second
+		z.TTL, z.QueueTTL = 2*time.Second, 2*time.Second
 		ones[2].down.Store(true)
 		gets(t, one, x)
 		twos[0].down.Store(true)

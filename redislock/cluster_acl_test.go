@@ -25,7 +25,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T
 	}
 	for _, kind := range []func(string) driver.Claim{mutex, reader} {
 		c, waiter := kind("job"), queued("job")
-		c.TTL, waiter.WaitTTL = time.Hour, time.Hour
+		c.TTL, waiter.QueueTTL = time.Hour, time.Hour
 		gets(t, d, c)
 		_, _ = other.Acquire(ctx, waiter)
 		at := from

@@ -23,7 +23,7 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 		if round%2 == 1 {
 			c = reader("job")
 		}
-		waiter.WaitTTL = time.Minute
+		waiter.QueueTTL = time.Minute
 		first := gets(t, d, c)
 		if _, err := other.Acquire(ctx, waiter); err == nil {
 			t.Fatal("granted twice")

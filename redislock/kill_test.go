@@ -73,7 +73,7 @@ func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
 
 func client(t *testing.T, server *redistest.Server) *pawl.Client {
 	t.Helper()
-	c, err := pawl.Open(t.Context(), "redis://"+server.Addr, &pawl.Options{WaitTTL: 2 * time.Second})
+	c, err := pawl.Open(t.Context(), "redis://"+server.Addr, &pawl.Options{QueueTTL: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	holder, waiter := mutex("job"), queued("job")
-	holder.TTL, waiter.WaitTTL = time.Minute, time.Minute
+	holder.TTL, waiter.QueueTTL = time.Minute, time.Minute
 	if _, err := d.Acquire(ctx, holder); err != nil {
 		t.Fatal(err)
 	}

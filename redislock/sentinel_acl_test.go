@@ -28,7 +28,7 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 	d := start(t, url+"&sentinel_username=jim&sentinel_password=salami&wait_replicas=1&wait_timeout=20s")
 	heard := listen(t, d)
 	c, waiter := mutex("job"), queued("job")
-	waiter.WaitTTL = time.Hour
+	waiter.QueueTTL = time.Hour
 	gets(t, d, c)
 	_, _ = d.Acquire(ctx, waiter)
 	releases(t, d, c)

@@ -16,7 +16,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 	d, other := start(t, group.URL()), start(t, group.URL())
 	heard := listen(t, other)
 	c, waiter := mutex("job"), queued("job")
-	c.TTL, waiter.WaitTTL = time.Minute, time.Minute
+	c.TTL, waiter.QueueTTL = time.Minute, time.Minute
 	first := gets(t, d, c)
 	if _, err := other.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ func TestATicketOfTheHeadThatFitsIsAGrant(t *testing.T) {
 	name := ""
 	permits := func(n int) driver.Claim {
 		c := queued(name)
-		c.Weight, c.Limit, c.WaitTTL = n, 2, time.Hour
+		c.Weight, c.Limit, c.QueueTTL = n, 2, time.Hour
 		return c
 	}
 	for try := range 20 {

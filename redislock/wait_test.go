@@ -81,7 +81,7 @@ func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 		heard := make(chan driver.Signal, 100)
 		t.Cleanup(two[1].(driver.Signaler).Listen(func(s driver.Signal) { heard <- s }))
 		c, next := mutex(who), queued(who)
-		next.TTL, next.WaitTTL = time.Hour, time.Minute
+		next.TTL, next.QueueTTL = time.Hour, time.Minute
 		gets(t, two[0], c)
 		_, _ = two[1].Acquire(ctx, next)
 		releases(t, two[0], c)

@@ -101,7 +101,7 @@ func childWaits(d *Driver) {
 		if _, err := d.Acquire(ctx, c); err == nil {
 			panic("granted what is held")
 		}
-		time.Sleep(c.WaitTTL / 3) // the keep-alive of the root package
+		time.Sleep(c.QueueTTL / 3) // the keep-alive of the root package
 	}
 	fmt.Printf("%d\n", cpuTime()-used)
 }

@@ -53,7 +53,7 @@ func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 func mutex(name string) driver.Claim {
 	return driver.Claim{
 		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second, WaitTTL: 5 * time.Second,
+		Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
 	}
 }
 

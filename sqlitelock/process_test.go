@@ -93,7 +93,7 @@ func child(verb string) {
 func childCycles(d *Driver) {
 	for {
 		c := queued("name " + strconv.Itoa(rand.N(3)))
-		c.TTL, c.WaitTTL = 50*time.Millisecond, 20*time.Millisecond
+		c.TTL, c.QueueTTL = 50*time.Millisecond, 20*time.Millisecond
 		g, err := d.Acquire(ctx, c)
 		switch {
 		case err == nil:

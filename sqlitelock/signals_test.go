@@ -152,7 +152,7 @@ func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
 		t.Fatalf("after it left the queue: %v", p)
 	}
 	mustQueue(t, b, waiter)
-	c.Advance(waiter.WaitTTL)
+	c.Advance(waiter.QueueTTL)
 	if p := pace(); p != 0 {
 		t.Fatalf("after its place lapsed: %v", p)
 	}

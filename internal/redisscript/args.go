@@ -61,7 +61,7 @@ func waitArg(c *driver.Claim) string {
 	if c.Queue {
 		b[0] = 1
 	}
-	b = number(b, micros(c.WaitTTL))
+	b = number(b, micros(c.QueueTTL))
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit))
 	return string(number(b, fenceArg(c.Ticket)))
 }

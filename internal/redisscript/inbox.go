@@ -69,7 +69,7 @@ func (b *inbox) open(ctx context.Context, c *driver.Claim) (box, shard string, e
 	}
 	first, second := b.box, (*subscription)(nil)
 	if c.Queue && b.sender.Cluster() {
-		second = b.shard(slot(c.Name), time.Now().Add(c.WaitTTL))
+		second = b.shard(slot(c.Name), time.Now().Add(c.QueueTTL))
 	}
 	b.mu.Unlock()
 

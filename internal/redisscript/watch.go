@@ -89,7 +89,7 @@ func (w *watch) claim(c *driver.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.byToken[c.Token]
-	l.name, l.all, l.armed, l.until = c.Name, c.Weight == driver.All, false, now+max(c.TTL, c.WaitTTL)
+	l.name, l.all, l.armed, l.until = c.Name, c.Weight == driver.All, false, now+max(c.TTL, c.QueueTTL)
 	w.byToken[c.Token] = l
 	if now-w.swept > time.Minute {
 		w.sweep(now)

@@ -57,7 +57,7 @@ func (l *losing) lossyRound(c driver.Claim) {
 	}
 
 	waiter := other
-	waiter.Queue, waiter.WaitTTL = true, time.Minute
+	waiter.Queue, waiter.QueueTTL = true, time.Minute
 	l.loses("acquire, and wait", 2, waiter, acquire(l.far, waiter))
 	err := bounded(func(ctx context.Context) error { _, err := l.near.Acquire(ctx, waiter); return err })
 	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 1 {

@@ -26,7 +26,7 @@ func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context
 
 	b.Begin(s)
 	b.refuses(tb, "acquire", acquire(d, fresh))
-	fresh.Queue, fresh.WaitTTL = true, time.Minute
+	fresh.Queue, fresh.QueueTTL = true, time.Minute
 	b.refuses(tb, "acquire, and wait", acquire(d, fresh))
 	if meanwhile != nil {
 		b.refuses(tb, "meanwhile", meanwhile)

@@ -5,7 +5,7 @@ import "time"
 // costs is the rule that nothing is asked more often than bounded, for each process over a
 // whole schedule.
 //
-//   - a claim asks once, and again: after a third of its WaitTTL (at the most: less an
+//   - a claim asks once, and again: after a third of its QueueTTL (at the most: less an
 //     eighth), for each signal, when a holder would expire, and after a failure
 //   - a lease is renewed after a third of its TTL, checked for each signal, and asked again
 //     after a failure

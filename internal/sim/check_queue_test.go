@@ -31,7 +31,7 @@ func (q *queue) asks(p *process, c driver.Claim, sent moment) {
 	defer q.mu.Unlock()
 	if q.of(c.Token) == nil {
 		q.places = append(q.places, &place{
-			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, waitTTL: c.WaitTTL, asked: sent, queued: never,
+			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, asked: sent, queued: never,
 		})
 	}
 }
@@ -41,7 +41,7 @@ func (q *queue) told(w *world, token driver.Token, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := q.of(token)
-	if p.queued == never || w.now() >= p.kept+p.waitTTL { // it may have been lost meanwhile, and this is a new one
+	if p.queued == never || w.now() >= p.kept+p.queueTTL { // it may have been lost meanwhile, and this is a new one
 		p.queued = w.now()
 	}
 	p.kept = sent
@@ -73,7 +73,7 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 			continue
 		}
 		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // else a may have been granted, and not know it
-		keeps := now < a.kept+a.waitTTL-a.waitTTL/500
+		keeps := now < a.kept+a.queueTTL-a.queueTTL/500
 		if !conflict || !keeps {
 			continue
 		}

@@ -34,7 +34,7 @@ type place struct {
 	token         driver.Token
 	process       int
 	weight, limit int
-	waitTTL       time.Duration
+	queueTTL      time.Duration
 	asked         moment // first
 	queued        moment // since when it is sure that it stands in the queue; never while it is not
 	kept          moment // the sending of the last request that was answered "queued"
