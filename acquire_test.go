@@ -287,7 +287,7 @@ func TestServerThatDoesNotAnswerIsNotTheCallersDeadline(t *testing.T) {
 
 func TestLatencyAboveTheTTLIsNoGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(&pawl.Options{AttemptTimeout: time.Minute})
+		c, f := w.client(&pawl.Options{RequestTimeout: time.Minute})
 		f.latency = 3 * time.Second
 		_, err := c.Mutex("x", pawl.WithTTL(2*time.Second)).Lock(background)
 		isError(t, err, pawl.ErrUnavailable)

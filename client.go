@@ -95,9 +95,9 @@ func (c *Client) signal(s driver.Signal) {
 
 // attempt bounds one request to the backend. The caller cancels it.
 func (c *Client) attempt(ctx context.Context, ttl time.Duration, now time.Time) *bounded {
-	d := c.settings.AttemptTimeout
+	d := c.settings.RequestTimeout
 	if d == 0 {
-		d = attemptTimeout(ttl)
+		d = requestTimeout(ttl)
 	}
 	return bound(ctx, now.Add(d))
 }

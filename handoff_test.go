@@ -43,8 +43,8 @@ func TestLeaseIsPassedOnInsideTheProcessWithFencesOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestAnotherProcessWaitsNoLongerThanABatchAndAHold(t *testing.T) {
-	const batch, hold = 10 * time.Millisecond, 3 * time.Millisecond
+func TestAnotherProcessWaitsNoLongerThanAHandoffAndAHold(t *testing.T) {
+	const handoff, hold = 10 * time.Millisecond, 3 * time.Millisecond
 	inWorld(t, func(t *testing.T, w *world) {
 		busy, _ := w.client(nil)
 		other, _ := w.client(nil)
@@ -63,7 +63,7 @@ func TestAnotherProcessWaitsNoLongerThanABatchAndAHold(t *testing.T) {
 			time.Sleep(7 * time.Millisecond)
 			began := time.Now()
 			l := must(t)(other.Mutex("x").Lock(background))
-			if waited := time.Since(began); waited > batch+hold {
+			if waited := time.Since(began); waited > handoff+hold {
 				t.Errorf("it waited %v", waited)
 			}
 			noError(t, l.Release(background))
@@ -91,7 +91,7 @@ func TestOnlyTheHeadOfAProcessStandsInTheBackendsQueue(t *testing.T) {
 	})
 }
 
-func TestBatchOffGoesBackToTheQueueEachTime(t *testing.T) {
+func TestHandoffOffGoesBackToTheQueueEachTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(&pawl.Options{LocalHandoff: -1})
 		b, _ := w.client(&pawl.Options{LocalHandoff: -1})

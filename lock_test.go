@@ -114,7 +114,7 @@ func TestImpossibleOptionsStopAtNew(t *testing.T) {
 	for what, o := range map[string]*pawl.Options{
 		"TTL":            {TTL: time.Millisecond},
 		"QueueTTL":       {QueueTTL: -time.Second},
-		"AttemptTimeout": {AttemptTimeout: -1},
+		"RequestTimeout": {RequestTimeout: -1},
 		"LocalHandoff":   {LocalHandoff: time.Second + 1},
 		"label":          {Labels: map[string]string{"": "x"}},
 	} {

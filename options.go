@@ -22,8 +22,8 @@ type Options struct {
 	// costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration
 
-	// AttemptTimeout bounds one request to the backend: 0 to 1 minute. Default: a sixth of the lock's TTL, 3 s at most.
-	AttemptTimeout time.Duration
+	// RequestTimeout bounds one request to the backend: 0 to 1 minute. Default: a sixth of the lock's TTL, 3 s at most.
+	RequestTimeout time.Duration
 
 	// RetryFor is how long a waiting claim retries a backend that fails before it returns ErrUnavailable. Default
 	// 10 s; negative means not at all. A try never does.
@@ -87,9 +87,9 @@ func (o *Options) settle() (settings, error) {
 	if err := driver.ValidateTTL("QueueTTL", s.QueueTTL); err != nil {
 		return s, err
 	}
-	if s.AttemptTimeout < 0 || s.AttemptTimeout > driver.MaxAttempt {
+	if s.RequestTimeout < 0 || s.RequestTimeout > driver.MaxRequest {
 		return s, &InvalidError{
-			What: "AttemptTimeout", Problem: "is " + s.AttemptTimeout.String(), Allowed: "0 to " + driver.MaxAttempt.String(),
+			What: "RequestTimeout", Problem: "is " + s.RequestTimeout.String(), Allowed: "0 to " + driver.MaxRequest.String(),
 		}
 	}
 	if s.LocalHandoff > maxLocalHandoff {

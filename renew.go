@@ -370,9 +370,9 @@ func (r *renewer) look() {
 // that hangs: what was in a batch with it is asked for in smaller ones, three times at the
 // most.
 func (c *Client) renewTimeout(ttl time.Duration, again bool) time.Duration {
-	d := c.settings.AttemptTimeout
+	d := c.settings.RequestTimeout
 	if d == 0 {
-		d = attemptTimeout(ttl)
+		d = requestTimeout(ttl)
 	}
 	if again {
 		return min(d, ttl/12)

@@ -46,9 +46,9 @@ func defaultMargin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, 10*time.Millisecond), ttl/2)
 }
 
-// attemptTimeout bounds one attempt, so that a server that stopped answering costs a part of the term and
+// requestTimeout bounds one attempt, so that a server that stopped answering costs a part of the term and
 // not the whole.
-func attemptTimeout(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
+func requestTimeout(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
 // renewIn is when to renew a lease that was just granted or renewed: at a third of its TTL, a little early at
 // random so that leases that started together do not stay together; and never later than half of what is

@@ -46,7 +46,7 @@ func TestRenewalComesInTimeForTwoMoreAttempts(t *testing.T) {
 			if in > ttl/3 || in < ttl/4 {
 				t.Fatalf("TTL %v is renewed after %v", ttl, in)
 			}
-			if a := attemptTimeout(ttl); in+2*a > ttl-defaultMargin(ttl) && ttl > 20*time.Millisecond {
+			if a := requestTimeout(ttl); in+2*a > ttl-defaultMargin(ttl) && ttl > 20*time.Millisecond {
 				t.Fatalf("TTL %v: %v and two attempts of %v are more than the term", ttl, in, a)
 			}
 		}

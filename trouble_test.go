@@ -74,7 +74,7 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		f := &hanging{faulty: &faulty{Driver: w.memory.Driver()}}
-		c, err := pawl.New(f, &pawl.Options{AttemptTimeout: 20 * time.Second})
+		c, err := pawl.New(f, &pawl.Options{RequestTimeout: 20 * time.Second})
 		noError(t, err)
 		defer c.Close(background)
 		f.hangs = func(driver.Lease) bool { return true }

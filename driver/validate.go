@@ -69,7 +69,7 @@ func (c *Claim) Validate() error {
 		return err
 	}
 	if c.Queue {
-		if err := ValidateTTL("wait TTL", c.QueueTTL); err != nil {
+		if err := ValidateTTL("queue TTL", c.QueueTTL); err != nil {
 			return err
 		}
 	}

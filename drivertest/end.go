@@ -125,7 +125,7 @@ func testLateClaims(s *suite) {
 		}
 	})
 
-	s.exact("WithoutADeadlineTheEndIsMaxAttemptAway", func(k *kit) {
+	s.exact("WithoutADeadlineTheEndIsMaxRequestAway", func(k *kit) {
 		slow, c := k.slow(), k.mutex()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(k.ctx))
 		defer cancel()
@@ -135,7 +135,7 @@ func testLateClaims(s *suite) {
 		time.Sleep(k.brief())
 		cancel()
 		k.gaveUp(late.wait())
-		k.past(driver.MaxAttempt + k.brief())
+		k.past(driver.MaxRequest + k.brief())
 		letGo()
 		k.settle()
 		k.b.sees(0, 0)

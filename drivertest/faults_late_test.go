@@ -51,7 +51,7 @@ func (f forgetful) Release(ctx context.Context, l driver.Lease) error {
 
 var lateFaults = []fault{{
 	name:    "the end is not looked at when trying",
-	wants:   []string{"End/ATryThatComesAfterItsEndChangesNothing", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing", "End/WithoutADeadlineTheEndIsMaxAttemptAway"},
+	wants:   []string{"End/ATryThatComesAfterItsEndChangesNothing", "End/OfManyThatComeTogetherOnlyThoseAfterTheirEndChangeNothing", "End/WithoutADeadlineTheEndIsMaxRequestAway"},
 	network: unaware(claimsThat(func(c *driver.Claim) bool { return !c.Queue && !c.Force })),
 }, {
 	name:    "the end is not looked at when queueing",
@@ -98,7 +98,7 @@ var lateFaults = []fault{{
 	}},
 }, {
 	name:  "without a deadline there is no end",
-	wants: []string{"End/WithoutADeadlineTheEndIsMaxAttemptAway"},
+	wants: []string{"End/WithoutADeadlineTheEndIsMaxRequestAway"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
 		return late && !p.unbounded
 	}},

@@ -121,7 +121,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 		}
 		c := k.permits(weight, limit, on(rapid.SampledFrom(r.names).Draw(t, "name")))
 		c.Owner.Client = fmt.Sprintf("claim %d", i)
-		c.TTL, c.QueueTTL = r.span(t, "TTL", 1), r.span(t, "wait TTL", 1)
+		c.TTL, c.QueueTTL = r.span(t, "TTL", 1), r.span(t, "queue TTL", 1)
 		c.LockDelay = r.span(t, "lock-delay", 0)
 		c.Fences = rapid.SampledFrom([]int{0, 1, 7}).Draw(t, "fences")
 		r.claims = append(r.claims, c)

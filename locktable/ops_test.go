@@ -97,7 +97,7 @@ func claimOf(choose chooser) driver.Claim {
 		LockDelay: pick(choose, "lock-delay", delays...), Fences: pick(choose, "fences", lengths...),
 	}
 	if c.Owner.Client = whose(c.Token); c.Queue {
-		c.QueueTTL = pick(choose, "wait TTL", durations...)
+		c.QueueTTL = pick(choose, "queue TTL", durations...)
 	}
 	return c
 }

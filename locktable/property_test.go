@@ -159,7 +159,7 @@ func TestADeadWaiterCostsTheNextItsQueueTTL(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
 		l.granted(mutex("a"))
-		dead := with(mutex("dead"), func(c *driver.Claim) { c.QueueTTL = pick(choose, "wait TTL", durations...) })
+		dead := with(mutex("dead"), func(c *driver.Claim) { c.QueueTTL = pick(choose, "queue TTL", durations...) })
 		l.refused(dead)
 		lapses := l.now.After(dead.QueueTTL)
 		l.refused(mutex("b"))

@@ -35,7 +35,7 @@ func (h *history) isAnswered(c *call) {
 	}
 }
 
-// attempt is how long one request may take, as Options.AttemptTimeout says.
+// attempt is how long one request may take, as Options.RequestTimeout says.
 func attempt(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second) }
 
 func (h *history) mayFail(c *call) {
