@@ -153,15 +153,15 @@ func TestNilLeaseAnswersAnErrorRatherThanPanics(t *testing.T) {
 	}
 }
 
-func TestAtLeastTimeThatIsLongerThanTheLongestHoldIsRefused(t *testing.T) {
+func TestMinHoldThatIsLongerThanTheMaxHoldIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
-		_, err := c.Mutex("x", pawl.WithAtLeast(time.Minute+1), pawl.WithMaxHold(time.Minute)).Lock(background)
+		_, err := c.Mutex("x", pawl.WithMinHold(time.Minute+1), pawl.WithMaxHold(time.Minute)).Lock(background)
 		isError(t, err, pawl.ErrInvalid)
 		if f.count("acquire") > 0 {
 			t.Error("it was sent")
 		}
-		noError(t, must(t)(c.Mutex("x", pawl.WithAtLeast(time.Minute), pawl.WithMaxHold(time.Minute)).Lock(background)).Release(background))
+		noError(t, must(t)(c.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithMaxHold(time.Minute)).Lock(background)).Release(background))
 	})
 }
 

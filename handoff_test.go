@@ -131,7 +131,7 @@ func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
 			"reader":        c.RWMutex("x").RLock,
 			"other TTL":     c.Mutex("x", pawl.WithTTL(time.Minute)).Lock,
 			"other labels":  c.Mutex("x", pawl.WithLabel("a", "b")).Lock,
-			"at least":      c.Mutex("x", pawl.WithAtLeast(time.Millisecond)).Lock,
+			"min hold":      c.Mutex("x", pawl.WithMinHold(time.Millisecond)).Lock,
 			"longest hold":  c.Mutex("x", pawl.WithMaxHold(time.Hour)).Lock,
 			"other margin":  c.Mutex("x", pawl.WithMargin(14*time.Second)).Lock,
 			"closing delay": c.Mutex("x", pawl.WithLockDelay(time.Second)).Lock,

@@ -47,7 +47,7 @@ type tenure struct {
 	lease  *Lease      // the one now; nil between two, and after the last
 	gone   *LostError  // set once, when the term ended without a release
 	back   bool        // the last lease was released: whoever did that passes the tenure on, or gives it back
-	unused atomic.Bool // nothing was done under it: it need not be held for its at-least time
+	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
 	next   uint64      // the next fence of the run
 	end    uint64      // the first fence that is not of the run
 	// What the last renewal failed with, nil since one succeeded: says later why the term ended.

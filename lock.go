@@ -28,7 +28,7 @@ type claim struct {
 	driver.Claim
 	ctx     context.Context // of the call: a lease has its values, but not its end
 	margin  time.Duration
-	atLeast time.Duration
+	minHold time.Duration
 	maxHold time.Duration
 
 	// The latest end of those attempts that were not answered, also when a later one was
@@ -47,7 +47,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 			Name: l.name, Token: driver.NewToken(), Owner: s.owner, Weight: weight, Limit: limit,
 			TTL: o.ttl, QueueTTL: min(s.QueueTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
 		},
-		ctx: ctx, margin: o.margin, atLeast: o.atLeast, maxHold: o.maxHold,
+		ctx: ctx, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold,
 	}
 	if len(o.labels) > 0 {
 		labels := maps.Clone(s.Labels)
@@ -60,16 +60,16 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := driver.ValidateDelay("at-least time", c.atLeast); err != nil {
+	if err := driver.ValidateDelay("minimum hold", c.minHold); err != nil {
 		return nil, err
 	}
 	if c.maxHold != 0 {
 		if err := driver.ValidateTTL("longest hold", c.maxHold); err != nil {
 			return nil, err
 		}
-		if c.atLeast > c.maxHold {
+		if c.minHold > c.maxHold {
 			return nil, &InvalidError{
-				What: "at-least time", Problem: "is " + c.atLeast.String(), Allowed: "no more than the longest hold, " + c.maxHold.String(),
+				What: "minimum hold", Problem: "is " + c.minHold.String(), Allowed: "no more than the maximum hold, " + c.maxHold.String(),
 			}
 		}
 		c.TTL = min(c.TTL, c.maxHold)
@@ -95,6 +95,6 @@ func (c *claim) exclusive() bool { return c.Weight == driver.All }
 // alike reports whether a lease of this claim can serve d as well: nobody could tell them apart.
 func (c *claim) alike(d *claim) bool {
 	return c.Weight == d.Weight && c.Limit == d.Limit && c.TTL == d.TTL && c.LockDelay == d.LockDelay &&
-		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.atLeast == 0 && d.atLeast == 0 &&
+		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.minHold == 0 && d.minHold == 0 &&
 		maps.Equal(c.Owner.Labels, d.Owner.Labels)
 }

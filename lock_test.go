@@ -73,23 +73,23 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
 		claims := map[string]func() (*pawl.Lease, error){
-			"empty name":        func() (*pawl.Lease, error) { return c.Mutex("").Lock(background) },
-			"256 bytes":         func() (*pawl.Lease, error) { return c.Mutex(strings.Repeat("a", 256)).Lock(background) },
-			"control character": func() (*pawl.Lease, error) { return c.Mutex("a\nb").TryLock(background) },
-			"invalid UTF-8":     func() (*pawl.Lease, error) { return c.RWMutex("a\xff").RLock(background) },
-			"nil ctx":           func() (*pawl.Lease, error) { return c.Mutex("x").Lock(nil) }, //nolint:staticcheck // it is the test
-			"zero TTL":          func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(0)).Lock(background) },
-			"negative TTL":      func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(-1)).Lock(background) },
-			"TTL under 10 ms":   func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(9*time.Millisecond)).Lock(background) },
-			"TTL over 30 days":  func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(721*time.Hour)).Lock(background) },
-			"negative at-least": func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithAtLeast(-1)).Lock(background) },
-			"negative delay":    func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithLockDelay(-1)).Lock(background) },
-			"negative max hold": func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMaxHold(-1)).Lock(background) },
-			"margin of the TTL": func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMargin(20*time.Second)).Lock(background) },
-			"no permits":        func() (*pawl.Lease, error) { return c.Semaphore("x", 0).Acquire(background, 1) },
-			"zero of four":      func() (*pawl.Lease, error) { return c.Semaphore("x", 4).Acquire(background, 0) },
-			"five of four":      func() (*pawl.Lease, error) { return c.Semaphore("x", 4).TryAcquire(background, 5) },
-			"all permits":       func() (*pawl.Lease, error) { return c.Semaphore("x", 1<<31-1).TryAcquire(background, 1) },
+			"empty name":            func() (*pawl.Lease, error) { return c.Mutex("").Lock(background) },
+			"256 bytes":             func() (*pawl.Lease, error) { return c.Mutex(strings.Repeat("a", 256)).Lock(background) },
+			"control character":     func() (*pawl.Lease, error) { return c.Mutex("a\nb").TryLock(background) },
+			"invalid UTF-8":         func() (*pawl.Lease, error) { return c.RWMutex("a\xff").RLock(background) },
+			"nil ctx":               func() (*pawl.Lease, error) { return c.Mutex("x").Lock(nil) }, //nolint:staticcheck // it is the test
+			"zero TTL":              func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(0)).Lock(background) },
+			"negative TTL":          func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(-1)).Lock(background) },
+			"TTL under 10 ms":       func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(9*time.Millisecond)).Lock(background) },
+			"TTL over 30 days":      func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(721*time.Hour)).Lock(background) },
+			"negative minimum hold": func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMinHold(-1)).Lock(background) },
+			"negative delay":        func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithLockDelay(-1)).Lock(background) },
+			"negative max hold":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMaxHold(-1)).Lock(background) },
+			"margin of the TTL":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMargin(20*time.Second)).Lock(background) },
+			"no permits":            func() (*pawl.Lease, error) { return c.Semaphore("x", 0).Acquire(background, 1) },
+			"zero of four":          func() (*pawl.Lease, error) { return c.Semaphore("x", 4).Acquire(background, 0) },
+			"five of four":          func() (*pawl.Lease, error) { return c.Semaphore("x", 4).TryAcquire(background, 5) },
+			"all permits":           func() (*pawl.Lease, error) { return c.Semaphore("x", 1<<31-1).TryAcquire(background, 1) },
 			"long label": func() (*pawl.Lease, error) {
 				return c.Mutex("x", pawl.WithLabel("k", strings.Repeat("v", 257))).Lock(background)
 			},

@@ -106,7 +106,7 @@ type Option func(*lockOptions)
 type lockOptions struct {
 	ttl       time.Duration
 	margin    time.Duration // 0: by the TTL
-	atLeast   time.Duration
+	minHold   time.Duration
 	lockDelay time.Duration
 	maxHold   time.Duration
 	labels    map[string]string
@@ -115,10 +115,10 @@ type lockOptions struct {
 // WithTTL sets how long a lease lasts without a renewal. 10 ms to 30 days; default Options.TTL.
 func WithTTL(d time.Duration) Option { return func(o *lockOptions) { o.ttl = d } }
 
-// WithAtLeast keeps the name held until that long after the grant, even if it is released before: for a job
+// WithMinHold keeps the name held until that long after the grant, even if it is released before: for a job
 // that must not run twice within that time though it takes less. 0 to 30 days, and no more than WithMaxHold; default 0. It is no promise
 // beyond a crash: a process that dies holds the name for its TTL, whichever is longer or shorter.
-func WithAtLeast(d time.Duration) Option { return func(o *lockOptions) { o.atLeast = d } }
+func WithMinHold(d time.Duration) Option { return func(o *lockOptions) { o.minHold = d } }
 
 // WithLockDelay keeps the name closed for that long after a lease has expired (not after a release), so that
 // a holder that was paused finds out before the next one starts. 0 to 30 days; default 0.

@@ -19,7 +19,7 @@ func (l *Lease) Release(ctx context.Context) error {
 	return l.close(ctx, false)
 }
 
-// ReleaseNow is Release, but the name is not kept for the time of [WithAtLeast]: for a holder that has not begun
+// ReleaseNow is Release, but the name is not kept for its minimum hold ([WithMinHold]): for a holder that has not begun
 // what the lock was for.
 func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, true) }
 
@@ -161,9 +161,9 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 
 // last is how the backend is told to end it.
 func (t *tenure) last() driver.Lease {
-	l := driver.Lease{Name: t.claim.Name, Token: t.claim.Token, Linger: t.claim.atLeast}
+	l := driver.Lease{Name: t.claim.Name, Token: t.claim.Token, MinHold: t.claim.minHold}
 	if t.unused.Load() {
-		l.Linger = 0
+		l.MinHold = 0
 	}
 	return l
 }

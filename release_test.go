@@ -159,12 +159,12 @@ func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 	})
 }
 
-func TestAtLeastKeepsTheNameHeldAfterTheRelease(t *testing.T) {
+func TestMinHoldKeepsTheNameHeldAfterTheRelease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
 		began := time.Now()
-		lease := must(t)(a.Mutex("x", pawl.WithAtLeast(time.Minute)).Lock(background))
+		lease := must(t)(a.Mutex("x", pawl.WithMinHold(time.Minute)).Lock(background))
 		time.Sleep(10 * time.Second)
 		noError(t, lease.Release(background))
 		must(t)(b.Mutex("x").Lock(background))
@@ -174,11 +174,11 @@ func TestAtLeastKeepsTheNameHeldAfterTheRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseNowDoesNotKeepTheNameForItsAtLeastTime(t *testing.T) {
+func TestReleaseNowDoesNotKeepTheNameForItsMinHold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
-		lease := must(t)(a.Mutex("x", pawl.WithAtLeast(time.Minute)).Lock(background))
+		lease := must(t)(a.Mutex("x", pawl.WithMinHold(time.Minute)).Lock(background))
 		noError(t, lease.ReleaseNow(background))
 		noError(t, lease.Release(background)) // answers the same
 		must(t)(b.Mutex("x").TryLock(background))

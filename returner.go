@@ -75,7 +75,7 @@ func (r *returner) giveBackLater(t *tenure, now time.Time, answered bool) {
 		x.Failed()
 		r.add(x, now)
 	case now.Before(x.Again):
-		x.Lease.Linger = 0
+		x.Lease.MinHold = 0
 		r.returns.AddLater(x)
 		r.kick()
 	}

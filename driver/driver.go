@@ -57,7 +57,7 @@ type Driver interface {
 	Renew(ctx context.Context, leases []Lease) ([]error, error)
 
 	// Release ends a lease, or leaves the queue, and passes the name on. It answers ErrNotHeld if the token
-	// neither holds nor waits (never held, released before, expired, broken). With l.Linger, the name stays
+	// neither holds nor waits (never held, released before, expired, broken). With l.MinHold, the name stays
 	// held until that long after the grant, though no longer by this token. With l.OnTime the release has an end,
 	// as an Acquire has.
 	Release(ctx context.Context, l Lease) error
@@ -168,10 +168,10 @@ type Grant struct {
 
 // Lease names a granted or waiting claim.
 type Lease struct {
-	Name   string
-	Token  Token
-	TTL    time.Duration // for Renew: how long it shall last from now
-	Linger time.Duration // for Release: how long after the grant the name stays held, all the same; 0 is not
+	Name    string
+	Token   Token
+	TTL     time.Duration // for Renew: how long it shall last from now
+	MinHold time.Duration // for Release: how long after the grant the name stays held, all the same; 0 is not
 
 	// OnTime, for Release: it takes effect before the end of its ctx, see End, or never. It is for a caller that may
 	// claim again with the same token, and must not have an old release end the new claim.
@@ -194,7 +194,7 @@ type Holder struct {
 	Owner         Owner
 	Since         time.Time     // of the grant, on the backend's clock
 	ExpiresIn     time.Duration // from the reading of the entry
-	Lingering     bool          // released, and kept for its at-least time
+	Released      bool          // released, and kept for its minimum hold
 }
 
 // Waiter is somebody in the queue of a name.

@@ -45,7 +45,7 @@ func (e *HeldError) Error() string {
 	case len(e.Holders) > 0:
 		h := e.Holders[0]
 		after := ""
-		if h.Lingering {
+		if h.Released {
 			after = "has released it; " // so it is no use to look for that process
 		}
 		fmt.Fprintf(&b, "held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))

@@ -15,8 +15,8 @@ import (
 func TestMessages(t *testing.T) {
 	anna := driver.Owner{Client: "c1", Host: "web-3", PID: 4711, Labels: map[string]string{"job": "42"}}
 	holder := driver.Holder{Fence: 17, Owner: anna, ExpiresIn: 12345678 * time.Microsecond}
-	lingering := holder
-	lingering.Lingering = true
+	kept := holder
+	kept.Released = true
 	for want, err := range map[string]error{
 		`pawl: "job" is held by web-3:4711 job=42 (fence 17, 12.35s left)`: &driver.HeldError{
 			Name: "job", Holders: []driver.Holder{holder},
@@ -25,7 +25,7 @@ func TestMessages(t *testing.T) {
 			Name: "job", Holders: []driver.Holder{holder, {}, {}}, Position: 3,
 		},
 		`pawl: "job" is held by web-3:4711 job=42 (has released it; fence 17, 12.35s left)`: &driver.HeldError{
-			Name: "job", Holders: []driver.Holder{lingering},
+			Name: "job", Holders: []driver.Holder{kept},
 		},
 		`pawl: "j\x1b[2J" is held by somebody (fence 0, 0s left)`: &driver.HeldError{
 			Name: "j\x1b[2J", Holders: []driver.Holder{{}},

@@ -12,7 +12,7 @@ import (
 const (
 	MaxName   = 255 // bytes in a name
 	MinTTL    = 10 * time.Millisecond
-	MaxTTL    = 30 * 24 * time.Hour // also the longest lock-delay and linger
+	MaxTTL    = 30 * 24 * time.Hour // also the longest lock-delay and minimum hold
 	MaxFences = 1 << 16             // fences in one run
 	MaxFence  = 1<<53 - 1           // the highest fence that can be asked for: a time in the year 2255
 	MaxLabels = 16                  // labels of one claim

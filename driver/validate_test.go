@@ -154,11 +154,11 @@ func TestDelays(t *testing.T) {
 	for d, allowed := range map[time.Duration]bool{
 		-1: false, -1 << 63: false, 0: true, 1: true, 30 * 24 * time.Hour: true, 30*24*time.Hour + 1: false, 1<<63 - 1: false,
 	} {
-		want := "linger"
+		want := "minimum hold"
 		if allowed {
 			want = ""
 		}
-		t.Run(d.String(), func(t *testing.T) { refuses(t, driver.ValidateDelay("linger", d), want) })
+		t.Run(d.String(), func(t *testing.T) { refuses(t, driver.ValidateDelay("minimum hold", d), want) })
 	}
 }
 

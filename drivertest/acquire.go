@@ -22,7 +22,7 @@ func testAcquire(s *suite) {
 			k.Fatalf("%+v; want one holder, no place and not closed", held)
 		}
 		h := held.Holders[0]
-		if h.Fence != g.Fence || h.Weight != driver.All || h.Limit != driver.All || h.Lingering {
+		if h.Fence != g.Fence || h.Weight != driver.All || h.Limit != driver.All || h.Released {
 			k.Errorf("holder = %+v; want the fence %d, all of all", h, g.Fence)
 		}
 		if !sameOwner(h.Owner, who) {

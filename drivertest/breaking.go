@@ -160,10 +160,10 @@ func testBreaking(s *suite) {
 		k.b.refused(k.mutex())
 	})
 
-	s.test("TakesWhatLingers", func(k *kit) {
+	s.test("TakesWhatIsKept", func(k *kit) {
 		c := k.mutex()
 		g := k.a.gets(c)
-		k.a.lingers(c, long)
+		k.a.releasesEarly(c, long)
 		k.b.mustBreak(g.Fence, 0, op)
 		k.b.gets(k.mutex())
 	})

@@ -33,7 +33,7 @@ var releaseFaults = []fault{{
 	}),
 }, {
 	name:  "a release frees all the permits",
-	wants: []string{"Release/FreesItsOwnPermitOnly", "Linger/IsForOnePermitOnly"},
+	wants: []string{"Release/FreesItsOwnPermitOnly", "MinHold/IsForOnePermitOnly"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
 		err := d.Release(ctx, l)
 		if err == nil {
@@ -80,7 +80,7 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "the zero token releases what lingers",
+	name:  "the zero token releases what is kept",
 	wants: []string{"Release/TheZeroTokenReleasesNothing"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
 		if l.Token.IsZero() && d.held(l.Name, l.Token) != nil {
@@ -89,35 +89,35 @@ var releaseFaults = []fault{{
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "linger is ignored",
-	wants: []string{"Linger/KeepsTheNameHeldAfterARelease", "Linger/IsShownInTheEntry"},
+	name:  "the minimum hold is ignored",
+	wants: []string{"MinHold/KeepsTheNameHeldAfterARelease", "MinHold/IsShownInTheEntry"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
-		if driver.ValidateDelay("", l.Linger) == nil {
-			l.Linger = 0
+		if driver.ValidateDelay("", l.MinHold) == nil {
+			l.MinHold = 0
 		}
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "linger counts from the release",
-	wants: []string{"Linger/CountsFromTheGrant", "Linger/ShorterThanTheLeaseWasHeldIsNothing"},
+	name:  "the minimum hold counts from the release",
+	wants: []string{"MinHold/CountsFromTheGrant", "MinHold/ShorterThanTheLeaseWasHeldIsNothing"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
-		if h := d.held(l.Name, l.Token); h != nil && l.Linger > 0 && driver.ValidateDelay("", l.Linger) == nil {
-			l.Linger += h.Since.Until(locktable.At(d.table.server.clock.Now()))
+		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 && driver.ValidateDelay("", l.MinHold) == nil {
+			l.MinHold += h.Since.Until(locktable.At(d.table.server.clock.Now()))
 		}
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "linger is cut off at the TTL",
-	wants: []string{"Linger/MayOutlastTheTTL"},
+	name:  "the minimum hold is cut off at the TTL",
+	wants: []string{"MinHold/MayOutlastTheTTL"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
-		if h := d.held(l.Name, l.Token); h != nil && l.Linger > 0 {
-			l.Linger = min(l.Linger, h.Since.Until(h.Expires))
+		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 {
+			l.MinHold = min(l.MinHold, h.Since.Until(h.Expires))
 		}
 		return d.Release(ctx, l)
 	}),
 }, {
-	name:  "what lingers still has its token",
-	wants: []string{"Linger/TheTokenHoldsNothingAnyMore"},
+	name:  "what is kept still has its token",
+	wants: []string{"MinHold/TheTokenHoldsNothingAnyMore"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
 		h := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)
@@ -133,8 +133,8 @@ var releaseFaults = []fault{{
 		return err
 	}),
 }, {
-	name:  "a lock-delay follows what lingered",
-	wants: []string{"Linger/EndsWithoutALockDelay"},
+	name:  "a lock-delay follows what was kept",
+	wants: []string{"MinHold/EndsWithoutALockDelay"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
 		h := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)

@@ -132,7 +132,7 @@ var renewFaults = []fault{{
 		return answers, err
 	}),
 }, {
-	name:  "the zero token renews what lingers",
+	name:  "the zero token renews what is kept",
 	wants: []string{"Renew/TheZeroTokenRenewsNothing"},
 	driver: renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)

@@ -106,10 +106,10 @@ func testForce(s *suite) {
 		k.b.gets(k.mutex())
 	})
 
-	s.test("TakesANameThatLingers", func(k *kit) {
+	s.test("TakesANameThatIsKept", func(k *kit) {
 		c := k.mutex()
 		k.a.gets(c)
-		k.a.lingers(c, long)
+		k.a.releasesEarly(c, long)
 		g := k.b.gets(k.mutex(force))
 		k.b.heldBy(g.Fence)
 	})

@@ -100,7 +100,7 @@ func Run(t *testing.T, h Harness) {
 		{"Force", true, testForce},
 		{"Break", breaks, testBreaking},
 		{"LockDelay", true, testLockDelay},
-		{"Linger", true, testLinger},
+		{"MinHold", true, testMinHold},
 		{"Names", true, testNames},
 		{"Invalid", true, testInvalid},
 		{"Inspect", true, testInspect},

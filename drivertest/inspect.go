@@ -112,7 +112,7 @@ func testInspect(s *suite) {
 // sameHolder compares all but Since; the time left may have run down a little.
 func (k *kit) sameHolder(got, want driver.Holder) {
 	k.Helper()
-	if got.Fence != want.Fence || got.Weight != want.Weight || got.Limit != want.Limit || got.Lingering != want.Lingering ||
+	if got.Fence != want.Fence || got.Weight != want.Weight || got.Limit != want.Limit || got.Released != want.Released ||
 		!sameOwner(got.Owner, want.Owner) || !k.about(got.ExpiresIn, want.ExpiresIn) {
 		k.Errorf("holder = %+v\nwant     %+v", got, want)
 	}

@@ -129,7 +129,7 @@ func testInvalid(s *suite) {
 			k.refusedAsInvalid("Renew for "+d.String(), err)
 		}
 		for _, d := range []time.Duration{-1, driver.MaxTTL + 1, 1<<63 - 1} {
-			k.refusedAsInvalid("Linger of "+d.String(), k.a.Release(k.ctx, driver.Lease{Name: c.Name, Token: c.Token, Linger: d}))
+			k.refusedAsInvalid("MinHold of "+d.String(), k.a.Release(k.ctx, driver.Lease{Name: c.Name, Token: c.Token, MinHold: d}))
 		}
 		k.a.keeps(c)
 	})

@@ -106,11 +106,11 @@ func (d *client) releases(c driver.Claim) {
 	}
 }
 
-// lingers releases the claim and keeps its name held until that long after the grant.
-func (d *client) lingers(c driver.Claim, linger time.Duration) {
+// releasesEarly releases the claim and keeps its name held until that long after the grant.
+func (d *client) releasesEarly(c driver.Claim, minHold time.Duration) {
 	d.k.Helper()
-	if err := d.Release(d.k.ctx, driver.Lease{Name: c.Name, Token: c.Token, Linger: linger}); err != nil {
-		d.k.Fatalf("Release with Linger: %v; want nil", err)
+	if err := d.Release(d.k.ctx, driver.Lease{Name: c.Name, Token: c.Token, MinHold: minHold}); err != nil {
+		d.k.Fatalf("Release with MinHold: %v; want nil", err)
 	}
 }
 

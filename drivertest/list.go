@@ -27,10 +27,10 @@ func testList(s *suite) {
 		})
 	}
 
-	s.test("YieldsWhatLingers", func(k *kit) {
+	s.test("YieldsWhatIsKept", func(k *kit) {
 		c := k.mutex()
 		k.a.gets(c)
-		k.a.lingers(c, long)
+		k.a.releasesEarly(c, long)
 		k.lists(k.name, "")
 	})
 

@@ -37,7 +37,7 @@ func (r *random) describe(e driver.Entry) string {
 		slices.SortFunc(e.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Owner.Client, b.Owner.Client) })
 	}
 	for _, h := range e.Holders {
-		s += fmt.Sprintf("\n  held by %s, %d of %d, for %s, lingering %v", h.Owner.Client, h.Weight, h.Limit, r.time(h.ExpiresIn), h.Lingering)
+		s += fmt.Sprintf("\n  held by %s, %d of %d, for %s, released %v", h.Owner.Client, h.Weight, h.Limit, r.time(h.ExpiresIn), h.Released)
 	}
 	for _, w := range e.Waiters {
 		s += fmt.Sprintf("\n  waited for by %s, %d of %d, for %s", w.Owner.Client, w.Weight, w.Limit, r.time(w.ExpiresIn))

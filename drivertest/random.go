@@ -187,8 +187,8 @@ func (r *random) renew(t *rapid.T) {
 func (r *random) release(t *rapid.T) {
 	i := r.claim(t)
 	l := lease(r.claims[i])
-	if rapid.IntRange(0, 3).Draw(t, "linger") == 0 {
-		l.Linger = r.span(t, "for", 0)
+	if rapid.IntRange(0, 3).Draw(t, "minimum hold") == 0 {
+		l.MinHold = r.span(t, "for", 0)
 	}
 	r.same(t, "Release", r.client(t).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
 	r.floor[i] = 0

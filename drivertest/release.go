@@ -90,7 +90,7 @@ func testRelease(s *suite) {
 		nobody := c
 		nobody.Token = driver.Token{}
 		k.b.cannotRelease(nobody)
-		k.a.lingers(c, long) // what lingers has no token, and that must not be taken for the zero one
+		k.a.releasesEarly(c, long) // what is kept has no token, and that must not be taken for the zero one
 		k.b.cannotRelease(nobody)
 		k.b.heldBy(g.Fence)
 	})

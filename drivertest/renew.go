@@ -105,7 +105,7 @@ func testRenew(s *suite) {
 		nobody := c
 		nobody.Token = driver.Token{}
 		k.a.lost(nobody)
-		k.a.lingers(c, long) // what lingers has no token, and that must not be taken for the zero one
+		k.a.releasesEarly(c, long) // what is kept has no token, and that must not be taken for the zero one
 		k.a.lost(nobody)
 	})
 

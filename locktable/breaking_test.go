@@ -131,7 +131,7 @@ func TestForce(t *testing.T) {
 			equal(l.t, "second grant", l.granted(forced(mutex("a"))), g)
 			equal(l.t, "word", len(l.e.Broken), 0)
 		},
-		"EndsTheLingeringWithoutASignal": func(l *lab) {
+		"EndsTheMinimumHoldWithoutASignal": func(l *lab) {
 			l.granted(mutex("a"))
 			l.ok(l.release("a", time.Hour))
 			l.granted(forced(mutex("boss")))

@@ -84,7 +84,7 @@ func TestListing(t *testing.T) {
 	s := newShelf()
 	d, ctx := s.client("1"), t.Context()
 	fence := map[string]uint64{}
-	for _, name := range []string{"b/held", "b/closed", "b/released", "c/held", "b/lingering"} {
+	for _, name := range []string{"b/held", "b/closed", "b/released", "c/held", "b/kept"} {
 		g, err := d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name }))
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestListing(t *testing.T) {
 	}
 	if err := errors.Join(
 		d.Release(ctx, driver.Lease{Name: "b/released", Token: tokenOf("a")}),
-		d.Release(ctx, driver.Lease{Name: "b/lingering", Token: tokenOf("a"), Linger: sec}),
+		d.Release(ctx, driver.Lease{Name: "b/kept", Token: tokenOf("a"), MinHold: sec}),
 		d.Break(ctx, "b/closed", fence["b/closed"], sec, driver.Owner{}),
 	); err != nil {
 		t.Fatal(err)
@@ -109,8 +109,8 @@ func TestListing(t *testing.T) {
 		return names
 	}
 	for prefix, want := range map[string][]string{
-		"":     {"b/closed", "b/held", "b/lingering", "c/held"}, // and not who is only remembered for its fence
-		"b/":   {"b/closed", "b/held", "b/lingering"},
+		"":     {"b/closed", "b/held", "b/kept", "c/held"}, // and not who is only remembered for its fence
+		"b/":   {"b/closed", "b/held", "b/kept"},
 		"c":    {"c/held"},
 		"held": nil,
 	} {

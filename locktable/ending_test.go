@@ -50,7 +50,7 @@ func TestRenew(t *testing.T) {
 		},
 		"ZeroTokenNamesNobody": func(l *lab) {
 			l.granted(mutex("a"))
-			l.ok(l.release("a", ttl)) // lingers, with no token
+			l.ok(l.release("a", ttl)) // is kept, with no token
 			l.notHeld(l.renew("", ttl))
 			l.notHeld(l.release("", 0))
 		},
@@ -88,7 +88,7 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-func TestLinger(t *testing.T) {
+func TestMinHold(t *testing.T) {
 	each(t, map[string]func(l *lab){
 		"StaysHeldUntilThatLongAfterTheGrant": func(l *lab) {
 			l.granted(mutex("a"))
@@ -96,7 +96,7 @@ func TestLinger(t *testing.T) {
 			l.ok(l.release("a", 5*sec))
 			held := l.refused(mutex("b"))
 			equal(l.t, "retry", held.RetryAfter, 4*sec)
-			equal(l.t, "lingering", held.Holders[0].Lingering, true)
+			equal(l.t, "kept", held.Holders[0].Released, true)
 			l.sleep(4*sec - µs)
 			l.refused(mutex("b"))
 			l.sleep(µs)

@@ -54,7 +54,7 @@ type Entry struct {
 
 // A Holder is a lease.
 type Holder struct {
-	Token     driver.Token // zero once it lingers: nobody can name it any more
+	Token     driver.Token // zero once it is released: nobody can name it any more
 	Inbox     string       // where its signals go
 	Owner     driver.Owner
 	Fence     uint64 // the first of its run
@@ -278,12 +278,12 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 	return driver.ErrNotHeld
 }
 
-// Release ends the token's lease, or takes it out of the queue, and passes the name on. With linger, the
+// Release ends the token's lease, or takes it out of the queue, and passes the name on. With minHold, the
 // lease stays until that long after its grant, but the token no longer names it.
-func (e *Entry) Release(now Instant, token driver.Token, linger time.Duration) error {
+func (e *Entry) Release(now Instant, token driver.Token, minHold time.Duration) error {
 	e.settle(now)
 	if h := e.holder(token); h != nil {
-		if until := min(h.Since, now).After(linger); until > now { // now may be earlier, if the clock ran back
+		if until := min(h.Since, now).After(minHold); until > now { // now may be earlier, if the clock ran back
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
 		} else {
@@ -370,7 +370,7 @@ func (e *Entry) Idle(now Instant) bool {
 		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })
 }
 
-// holder finds a lease by its token. The zero token finds none: those that linger have it.
+// holder finds a lease by its token. The zero token finds none: those that are kept have it.
 func (e *Entry) holder(token driver.Token) *Holder {
 	for i := range e.Holders {
 		if e.Holders[i].Token == token && !token.IsZero() {

@@ -232,7 +232,7 @@ func TestQueue(t *testing.T) {
 			l.sleep(µs)
 			l.granted(mutex("b"))
 		},
-		"ReleaseOfAWaiterNeverLingers": func(l *lab) {
+		"ReleaseOfAWaiterKeepsNothing": func(l *lab) {
 			l.granted(mutex("a"))
 			l.refused(mutex("b"))
 			l.ok(l.release("b", time.Hour))

@@ -112,10 +112,10 @@ func (l *lab) renew(who string, d time.Duration) error {
 	return err
 }
 
-func (l *lab) release(who string, linger time.Duration) error {
+func (l *lab) release(who string, minHold time.Duration) error {
 	l.t.Helper()
 	var err error
-	l.step(act{what: "release", token: tokenOf(who)}, func() { err = l.e.Release(l.now, tokenOf(who), linger) })
+	l.step(act{what: "release", token: tokenOf(who)}, func() { err = l.e.Release(l.now, tokenOf(who), minHold) })
 	if l.holder(tokenOf(who)) != nil || l.place(who) != 0 {
 		l.t.Fatalf("%s released, and still holds or waits", who)
 	}
@@ -177,7 +177,7 @@ func (l *lab) notHeld(err error) {
 	}
 }
 
-// state is who holds and who waits, as "a b | c d"; a lingering lease is "nobody".
+// state is who holds and who waits, as "a b | c d"; a lease that is kept is "nobody".
 func (l *lab) state(want string) {
 	l.t.Helper()
 	var b strings.Builder

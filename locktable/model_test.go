@@ -27,7 +27,7 @@ type model struct {
 // A story is what became of one claim.
 type story struct {
 	driver.Claim
-	stage    string // "waits", "holds", "lingers", "over"
+	stage    string // "waits", "holds", "kept", "over"
 	place    locktable.Instant
 	came     locktable.Instant // when it joined the queue, or as if
 	since    locktable.Instant
@@ -71,7 +71,7 @@ func (m *model) shutUntil(now locktable.Instant) time.Duration {
 
 func (m *model) room(now locktable.Instant, c driver.Claim) bool {
 	sum := int64(c.Weight)
-	for _, s := range m.in("holds", "lingers") {
+	for _, s := range m.in("holds", "kept") {
 		sum += int64(s.Weight)
 	}
 	return sum <= int64(c.Limit) && m.shutUntil(now) == 0
@@ -80,7 +80,7 @@ func (m *model) room(now locktable.Instant, c driver.Claim) bool {
 // tick lets go what is over, and then lets the queue in.
 func (m *model) tick(now locktable.Instant) {
 	for _, s := range m.diary {
-		if (s.stage == "holds" || s.stage == "lingers") && s.until <= now {
+		if (s.stage == "holds" || s.stage == "kept") && s.until <= now {
 			if s.stage == "holds" && s.LockDelay > 0 {
 				m.shut = append(m.shut, s.until.After(s.LockDelay))
 			}
@@ -151,7 +151,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		waiting.stage = "over"
 	}
 	if c.Force {
-		for _, s := range m.in("holds", "lingers") {
+		for _, s := range m.in("holds", "kept") {
 			m.breakIt(s, c.Owner.Client)
 		}
 		m.shut = nil
@@ -174,10 +174,10 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	held := &driver.HeldError{
 		Position: 1 + slices.Index(m.in("waits"), waiting), Fence: m.fence, ClosedFor: m.shutUntil(now),
 	}
-	for _, s := range m.in("holds", "lingers") {
+	for _, s := range m.in("holds", "kept") {
 		held.Holders = append(held.Holders, driver.Holder{
 			Owner: s.Owner, Fence: s.fence, Weight: s.Weight, Limit: s.Limit, ExpiresIn: now.Until(s.until),
-			Lingering: s.stage == "lingers",
+			Released: s.stage == "kept",
 		})
 	}
 	return answerOf(driver.Grant{}, held)
@@ -226,7 +226,7 @@ func (m *model) release(now locktable.Instant, o op) string {
 	if s == nil {
 		return m.gone(now, o.claim.Token)
 	}
-	s.stage, s.until = "lingers", s.since.After(o.d)
+	s.stage, s.until = "kept", s.since.After(o.d)
 	if now < s.since { // the clock ran back, and "after the grant" is later than it should be
 		s.until = now.After(o.d)
 	}
@@ -237,7 +237,7 @@ func (m *model) release(now locktable.Instant, o op) string {
 }
 
 func (m *model) breakFence(now locktable.Instant, o op) string {
-	for _, s := range m.in("holds", "lingers") {
+	for _, s := range m.in("holds", "kept") {
 		for i := range s.run {
 			if s.fence+uint64(i) == o.fence {
 				m.breakIt(s, "boss")

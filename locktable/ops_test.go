@@ -61,7 +61,7 @@ func (l *lab) next(choose chooser, backwards bool) op {
 	case "renew":
 		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "for", durations...)
 	case "release":
-		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "linger", delays...)
+		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "minimum hold", delays...)
 	case "break":
 		o.d, o.fence = pick(choose, "delay", delays...), l.e.Fence
 		if n := len(l.e.Holders); n > 0 {
@@ -161,7 +161,7 @@ func answerOf(g driver.Grant, held *driver.HeldError) string {
 	}
 	s := fmt.Sprintf("refused at place %d, closed for %v, after fence %d", held.Position, held.ClosedFor, held.Fence)
 	for _, h := range held.Holders {
-		s += fmt.Sprintf(", held by %s (fence %d, %d of %d, %v, lingering %v)", h.Owner.Client, h.Fence, h.Weight, h.Limit, h.ExpiresIn, h.Lingering)
+		s += fmt.Sprintf(", held by %s (fence %d, %d of %d, %v, released %v)", h.Owner.Client, h.Fence, h.Weight, h.Limit, h.ExpiresIn, h.Released)
 	}
 	return s
 }

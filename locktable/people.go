@@ -31,7 +31,7 @@ func (e *Entry) people(now Instant) []driver.Holder {
 	for i, h := range e.Holders {
 		out[i] = driver.Holder{
 			Fence: h.Fence, Weight: h.Weight, Limit: h.Limit, Owner: shown(h.Owner),
-			Since: h.Since.Time(), ExpiresIn: now.Until(h.Expires), Lingering: h.Token.IsZero(),
+			Since: h.Since.Time(), ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
 		}
 	}
 	return out

@@ -136,7 +136,7 @@ func (d *Driver) renewHalves(ctx context.Context, leases []driver.Lease) []error
 
 // Release implements driver.Driver.
 func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
-	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("linger", l.Linger)); err != nil {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
 	}
 	r := struct {
@@ -145,7 +145,7 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 		answer error
 	}{lease: l, step: [1]Step{{Name: l.Name, Token: l.Token, OnTime: l.OnTime}}}
 	err := d.run(ctx, "release", l.Name, r.step[:], func(_ int, e *Entry, now Instant) {
-		r.answer = e.Release(now, r.lease.Token, r.lease.Linger)
+		r.answer = e.Release(now, r.lease.Token, r.lease.MinHold)
 	})
 	if err != nil {
 		return err

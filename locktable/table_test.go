@@ -79,7 +79,7 @@ func TestInvalidInputNeverReachesTheTable(t *testing.T) {
 	errs = append(errs, err)
 	_, err = d.Entry(ctx, "")
 	errs = append(errs, err,
-		d.Release(ctx, driver.Lease{Name: "job", Token: tokenOf("a"), Linger: -1}), d.Release(ctx, driver.Lease{}),
+		d.Release(ctx, driver.Lease{Name: "job", Token: tokenOf("a"), MinHold: -1}), d.Release(ctx, driver.Lease{}),
 		d.Break(ctx, "job", 1, -1, driver.Owner{}), d.Break(ctx, "", 1, 0, driver.Owner{}),
 		d.Break(ctx, "job", 1, 0, driver.Owner{Labels: map[string]string{"": ""}}))
 	for i, err := range errs {

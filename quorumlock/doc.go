@@ -72,7 +72,7 @@
 //
 // A node that comes back empty has forgotten its votes, and for how long names are closed or kept,
 // and would vote again: two may hold the name. It must stay away for the longest of all TTLs,
-// lock-delays, at-least times and delays of a break that are in use; and until its clock has passed
+// lock-delays, minimum holds and delays of a break that are in use; and until its clock has passed
 // the highest fence of the others, that is for MaxLead and the difference of their clocks. Then it
 // breaks neither promise. If it comes back at once, two may hold; fences still rise, if all clocks
 // agree and it was away for MaxLead. A node that writes to disk before it answers (Redis with
@@ -90,7 +90,7 @@
 // asked for it again (repair.go). It is safe from the loss of N-M votes when all nodes have it,
 // and again when its next renewal has gone through, a third of its TTL later; or when those who
 // have a vote too many there have given it back. A node on which others wait in front of it
-// gives it the vote when it is its turn, and a lease without a renewal (an at-least time after
+// gives it the vote when it is its turn, and a lease without a renewal (a minimum hold after
 // its release) is not repaired. Not safe is a lease that exactly M nodes have, and the moment
 // in which a renewal has been answered by the node that then forgets it, and by one other only.
 //

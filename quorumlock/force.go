@@ -74,7 +74,7 @@ func (a *attempt) look(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	})
 }
 
-// holds counts the nodes that have the claim with this fence. (An earlier lease of the same token may linger beside it.)
+// holds counts the nodes that have the claim with this fence. (An earlier lease of the same token may be kept beside it.)
 func (a *attempt) holds(entries []vote[driver.Entry], fence uint64) (n int) {
 	for _, e := range values(entries) {
 		for _, h := range e.Holders {

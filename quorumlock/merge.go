@@ -68,17 +68,17 @@ func (d *Driver) holder(s *sighting, answers int) driver.Holder {
 	var fences []uint64
 	var ends []int64
 	var since []time.Time
-	lingers := 0
+	kept := 0
 	for _, x := range s.holders {
 		fences, ends, since = append(fences, x.Fence), append(ends, int64(x.ExpiresIn)), append(since, x.Since)
-		if x.Lingering {
-			lingers++
+		if x.Released {
+			kept++
 		}
 	}
 	h.Since = middle(since)
 	h.Fence = common(fences, d.majority)
 	h.ExpiresIn = duration(nth(len(ends)-need+1, ends))
-	h.Lingering = lingers >= need
+	h.Released = kept >= need
 	return h
 }
 

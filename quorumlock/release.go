@@ -13,7 +13,7 @@ import (
 // did not on so many that there is no majority. A node that could not be told is told again in
 // the background, for as long as insisting makes sense.
 func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
-	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("linger", l.Linger)); err != nil {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
 	}
 	if err := d.begin(ctx); err != nil {

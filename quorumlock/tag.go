@@ -63,7 +63,7 @@ func untag(o driver.Owner) (tag, driver.Owner) {
 	return t, o
 }
 
-// A key tells the holders of one entry apart: a token whose last lease lingers may hold another one already.
+// A key tells the holders of one entry apart: a token whose last lease is kept may hold another one already.
 type key struct {
 	digest [10]byte
 	nth    int

@@ -41,6 +41,6 @@ func parentsFence() parent {
 // is the same name on the same backend.
 func (p parent) holds(e pawl.WaitingEvent) bool {
 	return e.Name == p.name && slices.ContainsFunc(e.Held.Holders, func(h pawl.Holder) bool {
-		return p.fence > 0 && h.Fence == p.fence && !h.Lingering
+		return p.fence > 0 && h.Fence == p.fence && !h.Released
 	})
 }

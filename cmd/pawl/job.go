@@ -43,7 +43,7 @@ func (j *job) run() error {
 	end := j.hold(lease)
 	release := lease.Release
 	if !j.ran {
-		release = lease.ReleaseNow // --at-least is for what has run
+		release = lease.ReleaseNow // --min-hold is for what has run
 	}
 	switch err := release(context.Background()); {
 	case err == nil:

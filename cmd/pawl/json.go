@@ -24,7 +24,7 @@ type (
 	jsonHolder struct {
 		Fence uint64 `json:"fence"`
 		jsonWaiter
-		Lingering bool `json:"lingering,omitempty"` // released, and kept for its at-least time
+		Released bool `json:"released,omitempty"` // released, and kept for its minimum hold
 	}
 	jsonWaiter struct {
 		Kind        string    `json:"kind"`    // "exclusive", "shared" or "permits"
@@ -61,7 +61,7 @@ func printJSON(out io.Writer, e pawl.Entry) error {
 		Holders: []jsonHolder{}, Waiters: []jsonWaiter{},
 	}
 	for _, h := range e.Holders {
-		j.Holders = append(j.Holders, jsonHolder{h.Fence, claimJSON(h.Weight, h.Limit, h.Owner, h.Since, h.ExpiresIn), h.Lingering})
+		j.Holders = append(j.Holders, jsonHolder{h.Fence, claimJSON(h.Weight, h.Limit, h.Owner, h.Since, h.ExpiresIn), h.Released})
 	}
 	for _, w := range e.Waiters {
 		j.Waiters = append(j.Waiters, claimJSON(w.Weight, w.Limit, w.Owner, w.Since, w.ExpiresIn))

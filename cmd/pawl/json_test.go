@@ -19,7 +19,7 @@ func TestJSON(t *testing.T) {
 		Name: "x", Fence: 1<<63 + 1, ClosedFor: 1500 * time.Millisecond,
 		Holders: []pawl.Holder{
 			{Fence: 1 << 63, Weight: driver.All, Limit: driver.All, Since: since, ExpiresIn: 29 * time.Second},
-			{Fence: 1<<63 + 1, Weight: 2, Limit: 3, Owner: pawl.Owner{Client: "c", Host: "h", PID: 7, Labels: map[string]string{"k": "v"}}, Lingering: true},
+			{Fence: 1<<63 + 1, Weight: 2, Limit: 3, Owner: pawl.Owner{Client: "c", Host: "h", PID: 7, Labels: map[string]string{"k": "v"}}, Released: true},
 		},
 		Waiters: []pawl.Waiter{{Weight: 1, Limit: driver.All, Since: since, ExpiresIn: 4999 * time.Microsecond}},
 	}
@@ -27,7 +27,7 @@ func TestJSON(t *testing.T) {
 		`"holders":[{"fence":9223372036854775808,"kind":"exclusive","permits":0,"limit":0,` +
 		`"owner":{"client":"","host":"","pid":0,"labels":{}},"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":29000},` +
 		`{"fence":9223372036854775809,"kind":"permits","permits":2,"limit":3,` +
-		`"owner":{"client":"c","host":"h","pid":7,"labels":{"k":"v"}},"since":"0001-01-01T00:00:00Z","expires_in_ms":0,"lingering":true}],` +
+		`"owner":{"client":"c","host":"h","pid":7,"labels":{"k":"v"}},"since":"0001-01-01T00:00:00Z","expires_in_ms":0,"released":true}],` +
 		`"waiters":[{"kind":"shared","permits":0,"limit":0,"owner":{"client":"","host":"","pid":0,"labels":{}},` +
 		`"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":4}]}` + "\n"
 	var out bytes.Buffer

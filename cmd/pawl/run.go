@@ -21,7 +21,7 @@ type runFlags struct {
 	limit        number
 	permits      number
 	ttl          seconds
-	atLeast      seconds
+	minHold      seconds
 	lockDelay    seconds
 	grace        seconds
 	labels       labels
@@ -52,7 +52,7 @@ holder before. Send it along with what you write, and let the other side refuse 
   pawl run -c 'date >> log; ./report' nightly   a line for the shell
   pawl run -s catalog -- ./read.sh              beside other readers, never beside a writer
   pawl run --limit 4 -k 2 gpu -- ./train.py     2 of 4 permits
-  pawl run --at-least 50s cron:7 -- ./tick.sh   no second run within 50 s, on any machine
+  pawl run --min-hold 50s cron:7 -- ./tick.sh   no second run within 50 s, on any machine
   pawl run -v --label job=42 nightly -- true    says whom it waits for, and shows a label to others`,
 		DisableFlagsInUseLine: true,
 		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
@@ -70,7 +70,7 @@ holder before. Send it along with what you write, and let the other side refuse 
 	flags.Var(&f.limit, "limit", "as one of a semaphore of `N` permits")
 	flags.VarP(&f.permits, "permits", "k", "with --limit: take `K` permits")
 	flags.Var(&f.ttl, "ttl", "how long the lock outlives a pawl that was killed")
-	flags.Var(&f.atLeast, "at-least", "keep it held that long once COMMAND was started, even if it takes less")
+	flags.Var(&f.minHold, "min-hold", "keep it held that long once COMMAND was started, even if it takes less")
 	flags.Var(&f.lockDelay, "lock-delay", "keep it closed that long after it expired unreleased")
 	flags.Var(&f.grace, "grace", "when the lock is lost, how long between SIGTERM and SIGKILL, at most")
 	flags.Var(&f.labels, "label", "show this with the lock; may be repeated")
@@ -79,7 +79,7 @@ holder before. Send it along with what you write, and let the other side refuse 
 	flags.BoolVar(&f.hideURL, "hide-url", false, "take "+urlVariable+" out of COMMAND's environment")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing if the lock is not acquired, which the exit code tells")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error whom it waits for")
-	for _, name := range []string{"wait", "limit", "permits", "ttl", "at-least", "lock-delay", "grace", "label", "conflict-exit-code", "shell"} {
+	for _, name := range []string{"wait", "limit", "permits", "ttl", "min-hold", "lock-delay", "grace", "label", "conflict-exit-code", "shell"} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 	return cmd
@@ -140,7 +140,7 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 	for _, err := range []error{
 		driver.ValidateName(args[0]),
 		driver.ValidateTTL("--ttl", time.Duration(f.ttl)),
-		driver.ValidateDelay("--at-least", time.Duration(f.atLeast)),
+		driver.ValidateDelay("--min-hold", time.Duration(f.minHold)),
 		driver.ValidateDelay("--lock-delay", time.Duration(f.lockDelay)),
 		driver.ValidateDelay("--grace", time.Duration(f.grace)),
 		driver.ValidateDelay("--wait", time.Duration(f.wait)),
@@ -228,7 +228,7 @@ func (f *runFlags) acquire(name string, graceGiven bool) func(context.Context, *
 		grace = min(grace, ttl/4) // more of a short lease would leave too little of it for renewals
 	}
 	options := []pawl.Option{
-		pawl.WithTTL(ttl), pawl.WithAtLeast(time.Duration(f.atLeast)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
+		pawl.WithTTL(ttl), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 		// The loss is told so early that the child has its grace, or what fits, before the lease ends.
 		pawl.WithMargin(min(grace+max(ttl/10, 10*time.Millisecond), ttl/2)),
 	}

@@ -21,8 +21,8 @@ failure: it says so.
 
 With --json it prints one object: name, fence (the last one granted, 0 if none is known), closed_for_ms, holders
 and waiters. A holder has fence, kind (exclusive, shared or permits), permits and limit (0 if it is of another
-kind), owner (client, host, pid, labels), since, expires_in_ms, and lingering if it was released and is kept
-for its --at-least. A waiter has the same but fence and lingering.`,
+kind), owner (client, host, pid, labels), since, expires_in_ms, and released if it was released and is kept
+for its --min-hold. A waiter has the same but fence and released.`,
 		Example: `  pawl show nightly
   pawl show --json nightly | jq '.holders[0].owner.host'`,
 		DisableFlagsInUseLine: true,

@@ -91,7 +91,7 @@ func kindWords(weight, limit int) string {
 }
 
 func holderWords(h pawl.Holder) string {
-	if h.Lingering {
+	if h.Released {
 		return h.Owner.String() + " (has released it)"
 	}
 	return h.Owner.String()

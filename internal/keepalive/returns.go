@@ -154,7 +154,7 @@ func (r *Returns) Answered(x *Return, sent, now time.Time, o Outcome) {
 	switch {
 	case o == Done:
 		r.room, r.pause, r.rest = min(2*max(r.room, 1), Out), 0, time.Time{}
-		x.fails, x.Lease.Linger = 0, 0 // what may come yet is not what was to linger
+		x.fails, x.Lease.MinHold = 0, 0 // what may come yet is not what was to be kept
 		switch {
 		case !sent.Before(x.Again):
 		case r.last:

@@ -51,7 +51,7 @@ func TestNoMoreThanOutAreUnderWay(t *testing.T) {
 func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 	r := &keepalive.Returns{}
 	x := &keepalive.Return{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
-	x.Lease.Linger = time.Minute
+	x.Lease.MinHold = time.Minute
 	r.Add(x, start)
 	if got, _ := r.Take(start); got != x {
 		t.Fatal("it does not go at once")
@@ -61,7 +61,7 @@ func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 		t.Fatalf("after the first, the next is in %v", wait)
 	}
 	got, _ := r.Take(at(3 * time.Second))
-	if got != x || x.Lease.Linger != 0 {
+	if got != x || x.Lease.MinHold != 0 {
 		t.Fatalf("then: %+v", got)
 	}
 	r.Answered(x, at(3*time.Second), at(3*time.Second), keepalive.Done)

@@ -56,7 +56,7 @@ func readSnapshot(s string) (*snapshot, error) {
 	return p, nil
 }
 
-// held stands for the token of a holder that does not linger. The real ones do not leave Redis.
+// held stands for the token of a holder that is not released. The real ones do not leave Redis.
 var held = driver.Token{1}
 
 // people is the entry as it may be shown.

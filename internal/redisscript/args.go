@@ -18,7 +18,7 @@ const (
 	quickAcquire = 'a' // an exclusive claim that is not forced
 	otherAcquire = 'A'
 	quickRenew   = 'r'
-	quickRelease = 'e' // without lingering
+	quickRelease = 'e' // without a minimum hold
 	otherRelease = 'E'
 	timedRelease = 'O' // with an end
 )
@@ -76,10 +76,10 @@ func releaseArg(l *driver.Lease, keep time.Duration, end int64) string {
 	switch {
 	case l.OnTime:
 		b[0] = timedRelease
-	case l.Linger > 0:
+	case l.MinHold > 0:
 		b[0] = otherRelease
 	}
-	b = append(number(number(b, micros(l.Linger)), micros(keep)), l.Token[:]...)
+	b = append(number(number(b, micros(l.MinHold)), micros(keep)), l.Token[:]...)
 	if l.OnTime {
 		b = number(b, end)
 	}

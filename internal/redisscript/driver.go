@@ -203,7 +203,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, e
 
 // Release implements driver.Driver.
 func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
-	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("linger", l.Linger)); err != nil {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
 	}
 	if err := d.ready(ctx); err != nil {

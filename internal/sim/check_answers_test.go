@@ -75,7 +75,7 @@ func (h *history) isRefusedForAReason(c *call) {
 func (h *history) footprint(c *call) moment {
 	end := max(c.answered, c.ended)
 	switch {
-	case c.answered == never, c.process.isDead(), c.granted && c.ended == never, c.process.closed(), c.atLeast > 0, c.delay > 0:
+	case c.answered == never, c.process.isDead(), c.granted && c.ended == never, c.process.closed(), c.minHold > 0, c.delay > 0:
 		return 1 << 62
 	case !c.granted && c.verb == "try" && errors.Is(c.err, pawl.ErrHeld), c.granted && c.released == nil && (h.w.plan.quiet() || !c.do && h.w.plan.backend != "quorum"):
 		return end

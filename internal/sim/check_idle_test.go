@@ -66,8 +66,8 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 		if o.name != c.name {
 			continue
 		}
-		longest = max(longest, o.ttl+o.delay+o.atLeast)
-		stays = stays || o.delay > 0 || o.atLeast > 0 || o.maxHold > 0 || o.verb == "steal" || o.verb == "break"
+		longest = max(longest, o.ttl+o.delay+o.minHold)
+		stays = stays || o.delay > 0 || o.minHold > 0 || o.maxHold > 0 || o.verb == "steal" || o.verb == "break"
 		gaveUp = gaveUp || o.ctxEnds != never && o.answered >= o.ctxEnds
 	}
 	switch {

@@ -34,7 +34,7 @@ func (w *world) settle() {
 //
 // Not where the documents say that something stays: of a process that was killed, or whose
 // Close said that it could not release all; behind a clock that was set back; and the
-// at-least time.
+// minimum hold.
 func (w *world) leftovers(when string) {
 	for _, f := range w.plan.faults {
 		if f.kind == "jump" && f.lasts < 0 {
@@ -50,7 +50,7 @@ func (w *world) leftovers(when string) {
 		for i, n := range w.nodes {
 			e := n.entry(name.name)
 			for _, holder := range e.Holders {
-				if p := w.owner(holder.Owner); !holder.Lingering && !p.mayLeave() && !w.lostAndClosed(p, holder.Fence) {
+				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.lostAndClosed(p, holder.Fence) {
 					w.violated(name.name, "%s, and node %d says that %v holds it, fence %d, for %v", when, i, holder.Owner.Client, holder.Fence, holder.ExpiresIn)
 				}
 			}

@@ -64,8 +64,8 @@ func (h *history) stopsInTime(c *call) {
 	h.violated(c.name, "%v was held longer than it may", c)
 }
 
-// nobodyBefore: nobody is granted the name before LostError.Until, nor within the at-least
-// time.
+// nobodyBefore: nobody is granted the name before LostError.Until, nor within its
+// minimum hold.
 func (h *history) nobodyBefore(c, next *call) {
 	if h.excused(c, next.believed) || h.shaken(c.name, c.began, next.believed) || next.verb == "steal" {
 		return
@@ -78,7 +78,7 @@ func (h *history) nobodyBefore(c, next *call) {
 		}
 	}
 	heard := c.released == nil && (!c.do || h.w.plan.quiet()) // else it ends as that of a process that died
-	if until := c.began + c.atLeast; c.atLeast > 0 && heard && next.believed < until-c.atLeast/250-time.Millisecond {
+	if until := c.began + c.minHold; c.minHold > 0 && heard && next.believed < until-c.minHold/250-time.Millisecond {
 		h.violated(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
 	}
 }

@@ -68,7 +68,7 @@ func (w *world) patience() time.Duration {
 	for _, p := range w.plan.processes {
 		for _, steps := range p.sessions {
 			for _, s := range steps {
-				total += s.after + s.hold + 2*s.ttl + s.delay + s.atLeast + 5*time.Second
+				total += s.after + s.hold + 2*s.ttl + s.delay + s.minHold + 5*time.Second
 			}
 		}
 	}

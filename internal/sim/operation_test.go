@@ -71,8 +71,8 @@ func (s step) options() []pawl.Option {
 		if s.delay > 0 {
 			o = append(o, pawl.WithLockDelay(s.delay))
 		}
-		if s.atLeast > 0 {
-			o = append(o, pawl.WithAtLeast(s.atLeast))
+		if s.minHold > 0 {
+			o = append(o, pawl.WithMinHold(s.minHold))
 		}
 		if s.maxHold > 0 {
 			o = append(o, pawl.WithMaxHold(s.maxHold))

@@ -50,7 +50,7 @@ type step struct {
 	do       bool // through Do or TryDo
 	ttl      time.Duration
 	delay    time.Duration // the lock-delay, or that of a break
-	atLeast  time.Duration
+	minHold  time.Duration
 	maxHold  time.Duration
 	hold     time.Duration
 	patience time.Duration // ctx's deadline, never if it has none
@@ -62,7 +62,7 @@ func (s step) String() string {
 	for _, o := range []struct {
 		name string
 		d    time.Duration
-	}{{"delay", s.delay}, {"at least", s.atLeast}, {"at most", s.maxHold}, {"patience", s.patience}, {"cancelled", s.cancel}} {
+	}{{"delay", s.delay}, {"min hold", s.minHold}, {"at most", s.maxHold}, {"patience", s.patience}, {"cancelled", s.cancel}} {
 		if o.d > 0 {
 			out += fmt.Sprintf(" %s %v", o.name, o.d)
 		}
@@ -189,7 +189,7 @@ func (p *plan) drawOptions(d *dice, s *step) {
 	case 1:
 		s.delay = d.between(0, p.unit)
 	case 2:
-		s.atLeast = d.between(0, p.unit)
+		s.minHold = d.between(0, p.unit)
 	case 3:
 		s.maxHold = d.between(p.unit/2, 2*p.unit)
 	}

@@ -124,7 +124,7 @@ func stealsSoon(p *plan) {
 		for j, steps := range p.processes[i].sessions {
 			for k := range steps {
 				s := &p.processes[i].sessions[j][k]
-				s.after, s.hold, s.atLeast, s.maxHold, s.ttl = s.after%(20*time.Millisecond), s.hold%(20*time.Millisecond), 0, 0, p.unit
+				s.after, s.hold, s.minHold, s.maxHold, s.ttl = s.after%(20*time.Millisecond), s.hold%(20*time.Millisecond), 0, 0, p.unit
 				if (i+j+k)%3 == 0 {
 					s.verb, s.sort, s.weight, s.limit, s.do = "steal", "mutex", driver.All, driver.All, false
 				}
@@ -139,7 +139,7 @@ func givesUp(p *plan) {
 	for _, w := range p.processes {
 		for _, steps := range w.sessions {
 			for k := range steps {
-				steps[k].verb, steps[k].hold, steps[k].atLeast = "try", 0, 0
+				steps[k].verb, steps[k].hold, steps[k].minHold = "try", 0, 0
 				if k%2 == 0 {
 					steps[k].cancel = time.Millisecond + steps[k].after%p.weather.high
 				}

@@ -3,9 +3,9 @@
 local function people(kind, position, waiters, head)
   local out = { '' }
   local n = 0
-  local function holder(first, run, weight, limit, since, expires, delay, lingers, who)
+  local function holder(first, run, weight, limit, since, expires, delay, kept, who)
     n = n + 1
-    out[#out + 1] = pack('>dI4I4I4dddBI4', first, run, weight, limit, since, expires, delay, lingers and 1 or 0, #who) .. who
+    out[#out + 1] = pack('>dI4I4I4dddBI4', first, run, weight, limit, since, expires, delay, kept and 1 or 0, #who) .. who
   end
   if lease then
     holder(lease.first, lease.run, ALL, ALL, lease.since, lease.expires, lease.delay, lease.token == ZERO, lease.who)

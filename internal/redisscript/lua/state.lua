@@ -8,7 +8,7 @@
 --      waiters, by arrival (scores from 2^52)
 --   E  sorted set: when each of them expires
 --
--- D, L and E have the same members: a token; 'l' and the fence for what lingers; 'b' and a token for the broken.
+-- D, L and E have the same members: a token; 'l' and the fence for what is kept; 'b' and a token for the broken.
 -- S is the root: where it is missing nothing is held, and where it says that there are no details there are none.
 -- So a name that is only locked and released is one string. Times are microseconds.
 local D, L, E = KEYS[2], KEYS[3], KEYS[4] -- nil while a slot is moved, see details

@@ -2,16 +2,16 @@ package drivertest
 
 import "github.com/pawl-go/pawl/driver"
 
-// Linger is at-least-for: a name stays held for a while after the grant, though its holder is done.
-func testLinger(s *suite) {
+// MinHold: a name stays held for a while after the grant, though its holder is done.
+func testMinHold(s *suite) {
 	s.test("KeepsTheNameHeldAfterARelease", func(k *kit) {
 		c := k.mutex()
 		g := k.a.gets(c)
-		k.a.lingers(c, 2*k.u)
+		k.a.releasesEarly(c, 2*k.u)
 		k.pass(k.u)
 		held := k.b.refused(k.mutex())
-		if len(held.Holders) != 1 || held.Holders[0].Fence != g.Fence || !held.Holders[0].Lingering {
-			k.Errorf("%+v; want the holder, lingering", held.Holders)
+		if len(held.Holders) != 1 || held.Holders[0].Fence != g.Fence || !held.Holders[0].Released {
+			k.Errorf("%+v; want the holder, released", held.Holders)
 		}
 		k.past(k.u)
 		k.b.gets(k.mutex())
@@ -20,7 +20,7 @@ func testLinger(s *suite) {
 	s.exact("EndsAtTheVeryInstant", func(k *kit) {
 		c := k.mutex()
 		k.a.gets(c)
-		k.a.lingers(c, k.u)
+		k.a.releasesEarly(c, k.u)
 		k.past(k.u - instant)
 		k.b.refused(k.mutex())
 		k.past(instant)
@@ -31,7 +31,7 @@ func testLinger(s *suite) {
 		c := k.mutex()
 		k.a.gets(c)
 		k.pass(k.u)
-		k.a.lingers(c, 2*k.u)
+		k.a.releasesEarly(c, 2*k.u)
 		k.b.refused(k.mutex())
 		k.past(k.u)
 		k.b.gets(k.mutex())
@@ -41,14 +41,14 @@ func testLinger(s *suite) {
 		c := k.mutex()
 		k.a.gets(c)
 		k.past(k.u)
-		k.a.lingers(c, k.u)
+		k.a.releasesEarly(c, k.u)
 		k.b.gets(k.mutex())
 	})
 
 	s.test("MayOutlastTheTTL", func(k *kit) {
 		c := k.mutex(ttl(k.u))
 		k.a.gets(c)
-		k.a.lingers(c, 3*k.u)
+		k.a.releasesEarly(c, 3*k.u)
 		k.past(k.u)
 		k.b.refused(k.mutex())
 	})
@@ -56,7 +56,7 @@ func testLinger(s *suite) {
 	s.test("IsNotMadeLongerByTheTTL", func(k *kit) {
 		c := k.mutex()
 		k.a.gets(c)
-		k.a.lingers(c, k.u)
+		k.a.releasesEarly(c, k.u)
 		k.past(k.u)
 		k.b.gets(k.mutex())
 	})
@@ -64,7 +64,7 @@ func testLinger(s *suite) {
 	s.test("TheTokenHoldsNothingAnyMore", func(k *kit) {
 		c := k.mutex()
 		g := k.a.gets(c)
-		k.a.lingers(c, long)
+		k.a.releasesEarly(c, long)
 		k.a.lost(c)
 		k.a.cannotRelease(c)
 		k.a.refused(c)
@@ -75,7 +75,7 @@ func testLinger(s *suite) {
 		one, two := k.permits(1, 2), k.permits(1, 2)
 		k.a.gets(one)
 		k.a.gets(two)
-		k.a.lingers(one, long)
+		k.a.releasesEarly(one, long)
 		k.b.refused(k.permits(1, 2))
 		k.a.releases(two)
 		k.b.gets(k.permits(1, 2))
@@ -85,7 +85,7 @@ func testLinger(s *suite) {
 	s.test("EndsWithoutALockDelay", func(k *kit) {
 		c := k.mutex(lockDelay(long))
 		k.a.gets(c)
-		k.a.lingers(c, k.u)
+		k.a.releasesEarly(c, k.u)
 		k.past(k.u)
 		k.b.gets(k.mutex())
 	})
@@ -94,7 +94,7 @@ func testLinger(s *suite) {
 		c, waiter := k.mutex(), k.mutex(queue(8*k.u))
 		k.a.gets(c)
 		k.b.waits(waiter, 1)
-		k.a.lingers(c, k.u)
+		k.a.releasesEarly(c, k.u)
 		k.b.waits(waiter, 1)
 		k.past(k.u)
 		k.a.refused(k.mutex())
@@ -105,7 +105,7 @@ func testLinger(s *suite) {
 		holder, waiter := k.mutex(), k.mutex(queue(long))
 		k.a.gets(holder)
 		k.b.waits(waiter, 1)
-		k.b.lingers(waiter, long)
+		k.b.releasesEarly(waiter, long)
 		k.a.sees(1, 0)
 		k.a.releases(holder)
 		k.b.gets(k.mutex())
@@ -115,12 +115,12 @@ func testLinger(s *suite) {
 		who := driver.Owner{Client: "done", Host: "web-1", PID: 3}
 		c := k.mutex(owner(who))
 		k.a.gets(c)
-		if h := k.b.sees(1, 0).Holders[0]; h.Lingering {
-			k.Errorf("%+v; want it not lingering yet", h)
+		if h := k.b.sees(1, 0).Holders[0]; h.Released {
+			k.Errorf("%+v; want it not released yet", h)
 		}
-		k.a.lingers(c, long)
-		if h := k.b.sees(1, 0).Holders[0]; !h.Lingering || !sameOwner(h.Owner, who) {
-			k.Errorf("%+v; want it lingering, by %+v", h, who)
+		k.a.releasesEarly(c, long)
+		if h := k.b.sees(1, 0).Holders[0]; !h.Released || !sameOwner(h.Owner, who) {
+			k.Errorf("%+v; want it released, by %+v", h, who)
 		}
 	})
 }
