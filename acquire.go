@@ -12,12 +12,12 @@ import (
 type mode int
 
 const (
-	waiting  mode = iota // queues, here and in the backend
-	trying               // gives up at once
-	stealing             // takes it
+	waiting mode = iota // queues, here and in the backend
+	trying              // gives up at once
+	forcing             // takes it
 )
 
-// acquire is every Lock, TryLock and Steal.
+// acquire is every Lock, TryLock and ForceLock.
 func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, error) {
 	if ctx == nil {
 		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
@@ -57,7 +57,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 		if err := c.queues.Tried(&cl.Claim); err != nil {
 			return nil, err
 		}
-	case stealing:
+	case forcing:
 		cl.Force = true
 	case waiting:
 		cl.Queue = true
@@ -222,7 +222,7 @@ var errTooLate = errors.New("the answer took longer than the lease lasts")
 
 // ask makes one attempt, bounded in time. If it is not answered it may take effect until then.
 //
-// A takeover by force has the same end however often it is asked for: it is reported as failed when that has passed.
+// A forced claim has the same end however often it is asked for: it is reported as failed when that has passed.
 func (a *attempts) ask(sent reading) (driver.Grant, error) {
 	cl := a.claim
 	ctx := a.c.attempt(a.ctx, cl.TTL, sent.mono)

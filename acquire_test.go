@@ -305,7 +305,7 @@ func TestDeadHolderIsReplacedWhenItsTTLIsOver(t *testing.T) {
 		c, _ := w.client(nil)
 		lease := must(t)(c.Mutex("x").Lock(background))
 		if took := time.Since(died); took < 30*time.Second || took > 30*time.Second+5*time.Millisecond {
-			t.Errorf("taken over after %v, want the TTL of 30 s", took)
+			t.Errorf("granted again after %v, want the TTL of 30 s", took)
 		}
 		noError(t, lease.Release(background))
 	})
@@ -376,7 +376,7 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	})
 }
 
-func TestStealTakesTheLockAndTellsItsHolder(t *testing.T) {
+func TestForceLockTakesTheLockAndTellsItsHolder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
@@ -385,15 +385,15 @@ func TestStealTakesTheLockAndTellsItsHolder(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		go func() { _, err := a.Mutex("x").Lock(ctx); queued <- err }()
 		synctest.Wait()
-		stolen := must(t)(b.Mutex("x").Steal(background))
+		forced := must(t)(b.Mutex("x").ForceLock(background))
 		synctest.Wait()
 		var lost *pawl.LostError
 		if err := lease.Err(); !errors.As(err, &lost) || lost.Reason != pawl.ReasonBroken || lost.By.PID == 0 {
 			t.Errorf("the old holder is told %v", err)
 		}
-		again := must(t)(b.Mutex("x").Steal(background)) // also from oneself
+		again := must(t)(b.Mutex("x").ForceLock(background)) // also from oneself
 		synctest.Wait()
-		isError(t, stolen.Err(), pawl.ErrLost)
+		isError(t, forced.Err(), pawl.ErrLost)
 		isError(t, lease.Release(background), pawl.ErrLost)
 		noError(t, again.Err())
 		cancel()

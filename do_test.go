@@ -17,13 +17,13 @@ func TestDoSaysLostWhenOnlyItsReleaseFindsOut(t *testing.T) {
 		c, f := w.client(&pawl.Options{Observer: heard.observer()})
 		f.noSignals = true
 		other, _ := w.client(nil)
-		steal := func(context.Context) error {
-			return must(t)(other.Mutex("x").Steal(background)).Release(background)
+		force := func(context.Context) error {
+			return must(t)(other.Mutex("x").ForceLock(background)).Release(background)
 		}
 		own := errors.New("own")
-		isError(t, c.Mutex("x").Do(background, steal), pawl.ErrLost)
-		isError(t, c.Mutex("x").Do(background, func(ctx context.Context) error { _ = steal(ctx); return own }), pawl.ErrLost, own)
-		ran, err := c.RWMutex("x").TryRDo(background, steal)
+		isError(t, c.Mutex("x").Do(background, force), pawl.ErrLost)
+		isError(t, c.Mutex("x").Do(background, func(ctx context.Context) error { _ = force(ctx); return own }), pawl.ErrLost, own)
+		ran, err := c.RWMutex("x").TryRDo(background, force)
 		isError(t, err, pawl.ErrLost)
 		if !ran {
 			t.Error("says that it did not run")
@@ -40,7 +40,7 @@ func TestDoSaysALossOnceThoughItsFunctionReturnsIt(t *testing.T) {
 		c, _ := w.client(nil)
 		other, _ := w.client(nil)
 		err := c.Mutex("x").Do(background, func(ctx context.Context) error {
-			must(t)(other.Mutex("x").Steal(background))
+			must(t)(other.Mutex("x").ForceLock(background))
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
@@ -54,7 +54,7 @@ func TestDoDoesNotBeginOnALeaseThatIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other, _ := w.client(nil)
 		c, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Acquired: func(e pawl.AcquiredEvent) {
-			noError(t, must(t)(other.Mutex("x").Steal(background)).Release(background))
+			noError(t, must(t)(other.Mutex("x").ForceLock(background)).Release(background))
 			<-e.Lease.Done()
 		}}})
 		f := func(context.Context) error { t.Error("it ran"); return nil }

@@ -119,7 +119,7 @@ func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	for name, begin := range map[string]func(c *pawl.Client) func(context.Context) (*pawl.Lease, error){
 		"try":   func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").TryLock },
 		"wait":  func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").Lock },
-		"steal": func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").Steal },
+		"force": func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x").ForceLock },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -207,7 +207,7 @@ func TestCtxThatEndsEndsTheCallThoughTheBackendHangs(t *testing.T) {
 			return 0
 		})
 		m := c.Mutex("x")
-		for name, begin := range map[string]func(context.Context) (*pawl.Lease, error){"try": m.TryLock, "wait": m.Lock, "steal": m.Steal} {
+		for name, begin := range map[string]func(context.Context) (*pawl.Lease, error){"try": m.TryLock, "wait": m.Lock, "force": m.ForceLock} {
 			ctx, cancel := context.WithCancel(background)
 			time.AfterFunc(100*time.Millisecond, cancel)
 			began := time.Now()
@@ -237,7 +237,7 @@ func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 		noError(t, err)
 		defer c.Close(background)
 		m := c.Mutex("x")
-		for _, begin := range []func(context.Context) (*pawl.Lease, error){m.TryLock, m.Lock, m.Steal} {
+		for _, begin := range []func(context.Context) (*pawl.Lease, error){m.TryLock, m.Lock, m.ForceLock} {
 			for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
 				ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 				if want == context.Canceled {
@@ -286,7 +286,7 @@ func TestForceIsReportedAsFailedOnlyWhenItsEndHasPassed(t *testing.T) {
 				})
 				s.breaks = func(op string, n int) time.Duration { return fails }
 				began := time.Now()
-				_, err := c.Mutex("x").Steal(background)
+				_, err := c.Mutex("x").ForceLock(background)
 				isError(t, err, pawl.ErrUnavailable)
 				if took := time.Since(began); took != 3*time.Second {
 					t.Errorf("it was reported after %v, and its end is after 3 s", took)
@@ -313,10 +313,10 @@ func TestForceWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
 			}
 			return nil
 		})
-		stolen := must(t)(c.Mutex("x").Steal(background))
+		forced := must(t)(c.Mutex("x").ForceLock(background))
 		synctest.Wait()
 		isError(t, held.Err(), pawl.ErrLost)
-		noError(t, stolen.Release(background))
+		noError(t, forced.Release(background))
 		w.free("x")
 	})
 }
@@ -327,7 +327,7 @@ func TestForceThatIsRefusedForGoodIsReportedAtOnce(t *testing.T) {
 		wrong := &driver.Error{Backend: "test", Op: "acquire", Permanent: true, Err: errors.New("wrong password")}
 		f.set(func(string) error { return wrong }, nil)
 		began := time.Now()
-		_, err := c.Mutex("x").Steal(background)
+		_, err := c.Mutex("x").ForceLock(background)
 		isError(t, err, pawl.ErrUnavailable)
 		if took := time.Since(began); took > 0 {
 			t.Errorf("it was reported after %v", took)

@@ -69,7 +69,7 @@ type LostError struct {
 	By     Owner // with ReasonBroken, if the backend knows
 
 	// Until is how long the work has to stop: before it, on this process's clock, the backend grants the name
-	// to nobody else. It may be over already, after a takeover by force or a pause of the process.
+	// to nobody else. It may be over already, after a forced claim or a pause of the process.
 	Until time.Time
 
 	Err error // the backend's last error, with ReasonUnreachable; or nil

@@ -188,16 +188,16 @@ func TestLostTenureIsNotPassedOn(t *testing.T) {
 		got := make(chan *pawl.Lease, 1)
 		go func() { got <- must(t)(a.Mutex("x").Lock(background)) }()
 		synctest.Wait()
-		stolen := must(t)(b.Mutex("x").Steal(background))
+		forced := must(t)(b.Mutex("x").ForceLock(background))
 		synctest.Wait()
 		isError(t, held.Release(background), pawl.ErrLost)
 		synctest.Wait()
 		select {
 		case <-got:
-			t.Fatal("the stolen lease was passed on")
+			t.Fatal("the lease that was taken by force was passed on")
 		default:
 		}
-		noError(t, stolen.Release(background))
+		noError(t, forced.Release(background))
 		noError(t, (<-got).Err())
 	})
 }
@@ -219,7 +219,7 @@ func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
 				f.latency, f.noSignals = 10*time.Millisecond, true
 				f.mu.Unlock()
 
-				stolen := must(t)(b.Mutex("x").Steal(background))
+				forced := must(t)(b.Mutex("x").ForceLock(background))
 				if signal.Kind == driver.Lost {
 					signal.Token = tokenHeld
 				}
@@ -229,10 +229,10 @@ func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
 				go func() { later <- must(t)(a.Mutex("x").Lock(background)) }()
 				synctest.Wait()
 				isError(t, held.Release(background), pawl.ErrLost)
-				noError(t, stolen.Release(background))
+				noError(t, forced.Release(background))
 				l := <-later
-				if l.Fence() <= stolen.Fence() {
-					t.Errorf("fence %d, after one of %d was taken by force", l.Fence(), stolen.Fence())
+				if l.Fence() <= forced.Fence() {
+					t.Errorf("fence %d, after one of %d was taken by force", l.Fence(), forced.Fence())
 				}
 				noError(t, l.Release(background))
 			})

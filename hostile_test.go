@@ -267,7 +267,7 @@ func (h *hostility) use() {
 		h.answers[claim] = err
 		return
 	}
-	lock := []func(context.Context) (*pawl.Lease, error){m.Lock, m.TryLock, m.Steal, rw.RLock, rw.TryRLock}[h.n(5)]
+	lock := []func(context.Context) (*pawl.Lease, error){m.Lock, m.TryLock, m.ForceLock, rw.RLock, rw.TryRLock}[h.n(5)]
 	lease, err := lock(ctx)
 	if err != nil {
 		return
@@ -298,7 +298,7 @@ func (h *hostility) rival(c *pawl.Client) {
 				_ = c.Break(background, name, e.Holders[0].Fence, h.span(time.Second))
 			}
 		case 1:
-			if l, err := c.Mutex(name).Steal(background); err == nil {
+			if l, err := c.Mutex(name).ForceLock(background); err == nil {
 				_ = l.Release(background)
 			}
 		default:

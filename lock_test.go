@@ -186,7 +186,7 @@ func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
 
 		other, _ := w.client(nil)
 		err = c.Mutex("x").Do(background, func(ctx context.Context) error {
-			must(t)(other.Mutex("x").Steal(background))
+			must(t)(other.Mutex("x").ForceLock(background))
 			<-ctx.Done() // and so does the loss
 			isError(t, context.Cause(ctx), pawl.ErrLost)
 			return nil

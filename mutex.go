@@ -30,15 +30,15 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, driver.All, driver.All, trying)
 }
 
-// Steal takes the lock from whoever holds it, past whoever waits for it, in one step. The holders hear of it
+// ForceLock takes the lock from whoever holds it, past whoever waits for it, in one step. The holders hear of it
 // as soon as the backend can tell them, which is too late to stop them before this lease begins: only the
 // fence protects what they write.
 //
 // While the backend does not answer it is asked again, for as long as one request may last: after an error other than
 // that of a cancelled ctx, nothing happens any more. If ctx is cancelled, the lock may still be taken from its holders
 // within that time, and is then released.
-func (m *Mutex) Steal(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, driver.All, driver.All, stealing)
+func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
+	return m.acquire(ctx, driver.All, driver.All, forcing)
 }
 
 // Do runs f under the lock, and releases it when f returns or panics. See [Mutex.Lock] for the wait.

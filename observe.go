@@ -45,10 +45,10 @@ type Observer struct {
 
 // An Event is what all that an Observer is told has in common.
 type Event struct {
-	// Ctx has the values of the ctx of the call that it is about, for traces: of Lock, TryLock and Steal, and for
+	// Ctx has the values of the ctx of the call that it is about, for traces: of Lock, TryLock and ForceLock, and for
 	// Released of Release. It is that ctx itself while such a claim is under way, and never ends otherwise.
 	Ctx context.Context
-	// Claim is one call of Lock, TryLock or Steal, and the lease that it got: the same number in all that is told of
+	// Claim is one call of Lock, TryLock or ForceLock, and the lease that it got: the same number in all that is told of
 	// them, and another one for any other, whichever the client or process. It is no secret. 0 where the event is
 	// about several, or about a release that the client repeats by itself.
 	Claim uint64

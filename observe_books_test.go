@@ -15,7 +15,7 @@ import (
 func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 	for name, end := range map[string]func(c, other *pawl.Client, f *faulty, l *pawl.Lease){
 		"expired":  func(_, _ *pawl.Client, f *faulty, _ *pawl.Lease) { f.down() },
-		"stolen":   func(_, other *pawl.Client, _ *faulty, _ *pawl.Lease) { _, _ = other.Mutex("x").Steal(background) },
+		"forced":   func(_, other *pawl.Client, _ *faulty, _ *pawl.Lease) { _, _ = other.Mutex("x").ForceLock(background) },
 		"closed":   func(c, _ *pawl.Client, _ *faulty, _ *pawl.Lease) { go c.Close(background) },
 		"released": func(_, _ *pawl.Client, _ *faulty, l *pawl.Lease) { _ = l.Release(background) },
 	} {
@@ -148,7 +148,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				func(c, _ *pawl.Client, _ *faulty) {
 					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
 					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
-					aloneOn(func() { _, _ = c.Mutex("x").Steal(background) })
+					aloneOn(func() { _, _ = c.Mutex("x").ForceLock(background) })
 				},
 			},
 			"released": {
@@ -166,9 +166,9 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 					f.noSignals = true
 					f.mu.Unlock()
 					l, _ := c.Mutex("x").Lock(background)
-					stolen, _ := other.Mutex("x").Steal(background)
+					forced, _ := other.Mutex("x").ForceLock(background)
 					aloneOn(func() { _ = l.Release(background) })
-					_ = stolen.Release(background)
+					_ = forced.Release(background)
 				},
 			},
 			"trouble of a try": {
@@ -238,7 +238,7 @@ func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 		other, _ := w.client(nil)
 		broken := must(t)(c.Mutex("broken").Lock(background))
 		lasting := must(t)(c.Mutex("lasting").Lock(background))
-		must(t)(other.Mutex("broken").Steal(background))
+		must(t)(other.Mutex("broken").ForceLock(background))
 		<-broken.Done()
 		up := f.down()
 		time.Sleep(15 * time.Second) // renewals fail meanwhile
@@ -306,7 +306,7 @@ func TestObserverMayCallBackIn(t *testing.T) {
 		}
 		cycle(func(l *pawl.Lease) { noError(t, l.Release(background)) })
 		cycle(func(l *pawl.Lease) {
-			l2, _ := other.Mutex("x").Steal(background)
+			l2, _ := other.Mutex("x").ForceLock(background)
 			<-l.Done()
 			_ = l2.Release(background)
 		})

@@ -29,10 +29,11 @@ type Options struct {
 	// 10 s; negative means not at all. A try never does.
 	RetryFor time.Duration
 
-	// LocalHandoff is how long this process may pass an exclusive lease among its own waiters before others get
-	// their turn: it saves two requests each time. So another process waits for so long and one hold, and for so
-	// long after a Steal a waiter here may still get a lease that the thief's fence has overtaken, if the backend
-	// is slow to tell. At most 1 s; default 10 ms; negative turns it off.
+	// LocalHandoff is how long this process may pass an exclusive lease among its own waiters
+	// before others get their turn: it saves two requests each time. So another process waits for
+	// that long and one hold. For that long after a ForceLock elsewhere, a waiter of this process
+	// may still get a lease whose fence is smaller than that of the forced one, if the backend is
+	// slow to tell. At most 1 s; default 10 ms; a negative value turns it off.
 	LocalHandoff time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, with those of WithLabel; 256 bytes each

@@ -56,7 +56,7 @@ func TestHolderIsToldBeforeTheBackendCanGrantAgain(t *testing.T) {
 		next := must(t)(b.Mutex("x").Lock(background))
 		isError(t, lease.Err(), pawl.ErrLost)
 		if took := time.Since(began); took < 55*time.Second || took > 65*time.Second {
-			t.Errorf("taken over after %v", took)
+			t.Errorf("granted again after %v", took)
 		}
 		noError(t, next.Err())
 	})

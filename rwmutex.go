@@ -31,8 +31,8 @@ func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, 1, driver.All, trying)
 }
 
-// Steal takes it for writing from whoever holds it. See [Mutex.Steal].
-func (m *RWMutex) Steal(ctx context.Context) (*Lease, error) { return m.Writer().Steal(ctx) }
+// ForceLock takes it for writing from whoever holds it. See [Mutex.ForceLock].
+func (m *RWMutex) ForceLock(ctx context.Context) (*Lease, error) { return m.Writer().ForceLock(ctx) }
 
 // Do runs f as the writer. See [Mutex.Do].
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {

@@ -147,7 +147,7 @@ func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		must(t)(other.Mutex("x").Steal(background))
+		must(t)(other.Mutex("x").ForceLock(background))
 		brief, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		if !errors.Is(c.Shutdown(brief), context.DeadlineExceeded) || ended.Load() {

@@ -21,17 +21,17 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 				f.noSignals = everybody
 				b, _ := w.client(nil)
 				lease := must(t)(a.Mutex("x").Lock(background))
-				var stolen atomic.Bool
+				var forced atomic.Bool
 				f.set(nil, func(op string) error {
-					if op == "renew" && stolen.CompareAndSwap(false, true) {
-						must(t)(b.Mutex("x").Steal(background))
+					if op == "renew" && forced.CompareAndSwap(false, true) {
+						must(t)(b.Mutex("x").ForceLock(background))
 						if everybody {
 							f.hear(driver.Signal{Kind: driver.Look})
 						}
 					}
 					return nil
 				})
-				for !stolen.Load() {
+				for !forced.Load() {
 					time.Sleep(10 * time.Millisecond)
 				}
 				synctest.Wait()
@@ -47,12 +47,12 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 		a, f := w.client(nil)
 		b, _ := w.client(nil)
 		for name, claim := range map[string]func(context.Context) (*pawl.Lease, error){
-			"try": a.Mutex("x").TryLock, "lock": a.Mutex("x").Lock, "steal": a.Mutex("x").Steal,
+			"try": a.Mutex("x").TryLock, "lock": a.Mutex("x").Lock, "force": a.Mutex("x").ForceLock,
 		} {
-			var thief *pawl.Lease
+			var taker *pawl.Lease
 			f.set(nil, func(op string) error {
-				if op == "acquire" && thief == nil {
-					thief = must(t)(b.Mutex("x").Steal(background))
+				if op == "acquire" && taker == nil {
+					taker = must(t)(b.Mutex("x").ForceLock(background))
 				}
 				return nil
 			})
@@ -63,7 +63,7 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 			}
 			f.set(nil, nil)
 			isError(t, lease.Release(background), pawl.ErrLost)
-			noError(t, thief.Release(background))
+			noError(t, taker.Release(background))
 			synctest.Wait()
 			if n := a.Gates() + a.Inboxes() + a.Leases(); n > 0 {
 				t.Errorf("%s: %d things were left behind", name, n)
@@ -87,7 +87,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 			go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
 			synctest.Wait()
 			noError(t, held.Release(background))
-			stolen := must(t)(c.Mutex("x").Steal(background))
+			forced := must(t)(c.Mutex("x").ForceLock(background))
 			if len(late) != 2 {
 				t.Fatalf("signals %v", late)
 			}
@@ -99,7 +99,7 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 			case l := <-got:
 				isError(t, l.Err(), pawl.ErrLost)
 			default: // it has asked again, and waits
-				noError(t, stolen.Release(background))
+				noError(t, forced.Release(background))
 				noError(t, (<-got).Release(background))
 			}
 		})

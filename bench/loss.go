@@ -49,7 +49,7 @@ func deleted() scenario {
 func dead() scenario {
 	const ttl = 3 * time.Second
 	return scenario{
-		name: "dead-holder", what: "a dead holder's lease of 3 s is taken over, with 200 000 other keys that expire",
+		name: "dead-holder", what: "a dead holder's lease of 3 s is granted to another, with 200 000 other keys that expire",
 		unit: "ms late", rounds: 1,
 		run: func(s *server, c contender, _ time.Duration) (figures, error) {
 			ctx := context.Background()

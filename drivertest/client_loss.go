@@ -31,12 +31,12 @@ func testClientLoss(s *suite) {
 
 	s.test("ATheftReachesTheHolder", func(k *kit) {
 		first := k.locksIt(k.locks(nil))
-		second, err := k.locks(&pawl.Options{ID: "thief"}).Mutex(k.name).Steal(k.ctx)
+		second, err := k.locks(&pawl.Options{ID: "taker"}).Mutex(k.name).ForceLock(k.ctx)
 		if err != nil {
 			k.Fatal(err)
 		}
-		if lost := k.hears(first, pawl.ReasonBroken); lost.By.Client != "thief" {
-			k.Errorf("lost to %+v, want thief", lost.By)
+		if lost := k.hears(first, pawl.ReasonBroken); lost.By.Client != "taker" {
+			k.Errorf("lost to %+v, want taker", lost.By)
 		}
 		if second.Fence() <= first.Fence() {
 			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())

@@ -44,9 +44,9 @@ func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestAStealThatWasReportedAsFailedBreaksNobody(t *testing.T) {
+func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
 	t.Parallel()
-	redistest.CheckAFailedStealBreaksNobody(t, opens(t, redis.Options{}))
+	redistest.CheckAFailedForceBreaksNobody(t, opens(t, redis.Options{}))
 }
 
 func TestACallEndsWithItsCtx(t *testing.T) {

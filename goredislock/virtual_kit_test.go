@@ -40,7 +40,7 @@ var scripts = map[string]string{}
 func init() {
 	for _, s := range []*redisscript.Script{
 		redisscript.Acquire, redisscript.Renew, redisscript.Release, redisscript.Break, redisscript.Raise, redisscript.Read,
-		redisscript.Steal, redisscript.Many,
+		redisscript.Force, redisscript.Many,
 	} {
 		scripts[s.SHA] = structLibrary + s.Source
 	}

@@ -124,10 +124,10 @@
 // its QueueTTL, or its TTL if it had been granted. Tries that come at once may all fail. An even
 // number of nodes splits more often than an odd one.
 //
-// # Takeovers
+// # Forced claims
 //
 // Two who take a name by force at once may each be granted by every node, one after the other.
-// So a takeover takes a second round trip, to see that a majority had it all at once, and is
+// So a forced claim takes a second round trip, to see that a majority had it all at once, and is
 // made again if it was not. Of several that come at once each is granted it at an instant of
 // its own, and all but the last have lost it when they hear of that, or a moment later.
 //

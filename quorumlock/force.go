@@ -8,7 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// On one node a takeover breaks whoever holds the name and is granted in one step. Two that come to several nodes in
+// On one node a forced claim breaks whoever holds the name and is granted in one step. Two that come to several nodes in
 // different orders are granted by all of them, one after the other, and then one may have had a majority of the
 // answers and at no time a majority of the nodes. Others never break anybody, so nothing else needs this.
 //
@@ -20,7 +20,7 @@ import (
 // Fences rise along those instants: on a node that two of them have in common, the first was the holder at the first
 // instant, so the second was granted, and given its fence, after it.
 
-// hold makes sure that a majority which has granted a takeover had it all at once, and returns the grant. The votes
+// hold makes sure that a majority which has granted a forced claim had it all at once, and returns the grant. The votes
 // are brought up to date with every round.
 func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d

@@ -15,7 +15,7 @@ import (
 // Several take a name by force at once, and their requests come to the nodes in different orders, so each of them may
 // be granted on every node, one after the other. Whoever is told that it was granted has held a majority at one
 // instant, and the last of them, with the highest fence, has the name in the end.
-func TestTakeoversAtOnce(t *testing.T) {
+func TestForcedClaimsAtOnce(t *testing.T) {
 	const clients, jitter = 3, 10 * time.Millisecond
 	for _, nodes := range []int{3, 4, 5} {
 		for range 100 {

@@ -35,12 +35,12 @@ func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			wait := time.Duration(lease.Fence()-first.Fence) * time.Microsecond
-			t.Logf("taken over after %v", wait)
+			t.Logf("granted again after %v", wait)
 			if wait < dead.TTL {
-				t.Errorf("taken over after %v, before the lease was over", wait)
+				t.Errorf("granted again after %v, before the lease was over", wait)
 			}
 			if wait > dead.TTL+10*time.Second {
-				t.Errorf("taken over after %v; want that soon after %v", wait, dead.TTL)
+				t.Errorf("granted again after %v; want that soon after %v", wait, dead.TTL)
 			}
 		})
 	}

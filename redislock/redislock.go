@@ -44,7 +44,7 @@
 //
 // # When does a holder hear that it lost?
 //
-// At once when it is broken, or robbed by Steal. When somebody deletes the key, flushes the database, or Redis evicts it: at once
+// At once when it is broken, or taken by ForceLock. When somebody deletes the key, flushes the database, or Redis evicts it: at once
 // for what [Open] opened with RESP3, and for a client that [Track] prepared; by the next renewal otherwise. Properties().Deletions
 // says which it is, and Diagnose why.
 package redislock

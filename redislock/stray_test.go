@@ -19,9 +19,9 @@ func TestASlowConnectionLeavesNothingBehind(t *testing.T) {
 	redistest.CheckASlowConnection(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
 }
 
-func TestAStealThatWasReportedAsFailedBreaksNobody(t *testing.T) {
+func TestAForcedClaimThatWasReportedAsFailedBreaksNobody(t *testing.T) {
 	t.Parallel()
-	redistest.CheckAFailedStealBreaksNobody(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
+	redistest.CheckAFailedForceBreaksNobody(t, func(addr string) driver.Driver { return start(t, "redis://"+addr) })
 }
 
 func TestACallEndsWithItsCtx(t *testing.T) {

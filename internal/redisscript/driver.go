@@ -105,7 +105,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return d.quickly(ctx, c.Name, arg, func() Reply {
 			step, args := Acquire, []string{arg, waitArg(&c)}
 			if c.Force {
-				step, args = Steal, append(args, string(appendOwner(nil, &c.Owner)))
+				step, args = Force, append(args, string(appendOwner(nil, &c.Owner)))
 			}
 			return d.run(ctx, step, Call{Keys: keys(d.Prefix, c.Name), Args: args})
 		})

@@ -23,7 +23,7 @@ type Script struct {
 // before them.
 var (
 	Acquire = script("acquire", "time", "begin", "quick_acquire", "acquire_args", "state", "stands", "extend", "again", "people", "acquire")
-	Steal   = script("steal", "time", "begin", "quick_acquire", "acquire_args", "state", "stands", "extend", "again", "take", "steal")
+	Force   = script("force", "time", "begin", "quick_acquire", "acquire_args", "state", "stands", "extend", "again", "take", "force")
 	Renew   = script("renew", "time", "begin", "quick_renew", "renew_args", "state", "stands", "extend", "gone", "lasts", "renew")
 	Release = script("release", "time", "begin", "quick_release", "release_args", "state", "stands", "gone", "release")
 	Break   = script("break", "time", "begin", "break_args", "state", "take", "break")

@@ -81,8 +81,8 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	_ = locks.Close(context.Background())
 }
 
-// CheckAFailedStealBreaksNobody holds a takeover up until it was reported as failed, and the name is another's.
-func CheckAFailedStealBreaksNobody(tb TB, open func(addr string) driver.Driver) {
+// CheckAFailedForceBreaksNobody holds a forced claim up until it was reported as failed, and the name is another's.
+func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
 	proxy := StartProxy(tb, server)
@@ -95,7 +95,7 @@ func CheckAFailedStealBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 		tb.Fatalf("%v", err)
 	}
 	ctx := context.Background()
-	warm, err := far.Mutex("job").Steal(ctx)
+	warm, err := far.Mutex("job").ForceLock(ctx)
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
@@ -104,8 +104,8 @@ func CheckAFailedStealBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 	letGo := proxy.Hold()
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	if _, err := far.Mutex("job").Steal(short); err == nil {
-		tb.Errorf("Steal is granted, though nothing arrived")
+	if _, err := far.Mutex("job").ForceLock(short); err == nil {
+		tb.Errorf("ForceLock is granted, though nothing arrived")
 	}
 	rightful, err := near.Mutex("job").Lock(ctx)
 	if err != nil {

@@ -55,7 +55,7 @@ var scenes = func() []scene {
 		{"TryLock", [][]step{{locks("try", late, 5*time.Millisecond)}}, []step{last}},
 		{"TryAcquire beside others", [][]step{{locks("try", late, 5*time.Millisecond).as("permits", 1, 3)}}, some},
 		{"Do", [][]step{{locks("lock", late, 5*time.Millisecond).through(true)}}, holds},
-		{"Steal", [][]step{{locks("steal", late, 5*time.Millisecond)}}, holds},
+		{"ForceLock", [][]step{{locks("force", late, 5*time.Millisecond)}}, holds},
 		{"Break", [][]step{{locks("break", late, 0)}}, holds},
 		{"Close with a holder and a waiter", [][]step{{locks("close", late, 0)}, {locks("lock", 0, time.Second)}, {locks("lock", 5*time.Millisecond, 0)}}, []step{last}},
 	}

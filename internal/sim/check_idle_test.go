@@ -67,7 +67,7 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 			continue
 		}
 		longest = max(longest, o.ttl+o.delay+o.minHold)
-		stays = stays || o.delay > 0 || o.minHold > 0 || o.maxHold > 0 || o.verb == "steal" || o.verb == "break"
+		stays = stays || o.delay > 0 || o.minHold > 0 || o.maxHold > 0 || o.verb == "force" || o.verb == "break"
 		gaveUp = gaveUp || o.ctxEnds != never && o.answered >= o.ctxEnds
 	}
 	switch {

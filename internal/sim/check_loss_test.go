@@ -67,7 +67,7 @@ func (h *history) stopsInTime(c *call) {
 // nobodyBefore: nobody is granted the name before LostError.Until, nor within its
 // minimum hold.
 func (h *history) nobodyBefore(c, next *call) {
-	if h.excused(c, next.believed) || h.shaken(c.name, c.began, next.believed) || next.verb == "steal" {
+	if h.excused(c, next.believed) || h.shaken(c.name, c.began, next.believed) || next.verb == "force" {
 		return
 	}
 	slack := c.ttl/250 + c.delay/250 + time.Millisecond // clocks drift

@@ -10,7 +10,7 @@ import (
 // surely stood in the queue before another came, and never lost the place, is served first.
 //
 // It is not for a quorum, whose nodes may see claims in different orders; nor for leases
-// that are passed on inside a process for a bounded time; nor for takeovers; nor where a
+// that are passed on inside a process for a bounded time; nor for forced claims; nor where a
 // shock may have taken the place away.
 type queue struct {
 	mu     sync.Mutex // protects all

@@ -39,10 +39,10 @@ func (w *world) longest() time.Duration {
 	return d
 }
 
-// stole notes how a takeover or a break was answered. One that failed may still happen if
+// forced notes how a forced claim or a break was answered. One that failed may still happen if
 // its ctx was cancelled, until the end of its request; otherwise it is reported as failed
 // only after that. A break hits nobody but the holder that it names, whenever it arrives.
-func (h *history) stole(c *call, err error) {
+func (h *history) forced(c *call, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range h.shocks {

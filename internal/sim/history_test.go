@@ -53,7 +53,7 @@ func (c *call) String() string {
 }
 
 // A shock is what may take a lease from a rightful holder without a word in time, and is
-// documented to: a takeover, a break, a clock that jumps, lost data.
+// documented to: a forced claim, a break, a clock that jumps, lost data.
 type shock struct {
 	name     string // "" is all
 	what     string

@@ -83,7 +83,7 @@ func (s step) options() []pawl.Option {
 
 type body = func(context.Context) error
 
-// claims is a call of Lock, TryLock, Steal, Do or TryDo, and the work under the lock.
+// claims is a call of Lock, TryLock, ForceLock, Do or TryDo, and the work under the lock.
 func (p *process) claims(ctx context.Context, c *call) {
 	lock, do := p.entrance(c)
 	if c.do {
@@ -98,13 +98,13 @@ func (p *process) claims(ctx context.Context, c *call) {
 		return
 	}
 	var by *shock
-	if c.verb == "steal" {
-		by = p.w.history.shake(shock{name: c.name, what: "steal", from: c.began, to: 1 << 62, by: c})
+	if c.verb == "force" {
+		by = p.w.history.shake(shock{name: c.name, what: "force", from: c.began, to: 1 << 62, by: c})
 	}
 	lease, err := lock(ctx)
 	p.w.history.answers(c, lease, err)
 	if by != nil {
-		p.w.history.stole(c, err)
+		p.w.history.forced(c, err)
 	}
 	if err != nil {
 		return
@@ -146,8 +146,8 @@ func (p *process) entrance(c *call) (lock func(context.Context) (*pawl.Lease, er
 	switch {
 	case try:
 		return m.TryLock, c.ran(m.TryDo)
-	case c.verb == "steal":
-		return p.locks.Mutex(c.name, options...).Steal, nil
+	case c.verb == "force":
+		return p.locks.Mutex(c.name, options...).ForceLock, nil
 	}
 	return m.Lock, m.Do
 }
@@ -170,7 +170,7 @@ func (p *process) breaks(ctx context.Context, c *call) {
 	if err == nil && len(e.Holders) > 0 {
 		p.w.history.shake(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c})
 		err = p.locks.Break(ctx, c.name, e.Holders[0].Fence, c.delay)
-		p.w.history.stole(c, err)
+		p.w.history.forced(c, err)
 	}
 	p.w.history.said(c, err)
 }

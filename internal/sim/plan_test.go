@@ -42,7 +42,7 @@ type namePlan struct {
 // A step is one call of a user.
 type step struct {
 	after    time.Duration // the last one
-	verb     string        // "lock", "try", "steal", "break" or "look"
+	verb     string        // "lock", "try", "force", "break" or "look"
 	name     string
 	sort     string // "mutex", "reader" or "permits"
 	weight   int
@@ -124,7 +124,7 @@ func (p *plan) drawNames(d *dice) {
 }
 
 func (p *plan) drawProcesses(d *dice) {
-	violent := d.chance(25) // somebody steals and breaks
+	violent := d.chance(25) // somebody forces and breaks
 	plain := d.chance(50)   // all want the same, so that leases are passed on locally
 	for range 2 + d.below(3) {
 		w := processPlan{handoff: one(d, -1, 0, 0, 50*time.Millisecond)}
@@ -170,12 +170,12 @@ func (p *plan) drawStep(d *dice, violent, plain bool) step {
 		p.drawOptions(d, &s)
 	}
 	if violent && d.chance(20) {
-		s.verb, s.do = one(d, "steal", "break", "look"), false
-		if s.verb == "steal" {
+		s.verb, s.do = one(d, "force", "break", "look"), false
+		if s.verb == "force" {
 			s.sort, s.weight, s.limit = "mutex", driver.All, driver.All
 		}
 		s.delay = one(d, 0, p.unit/4, 2*p.unit)
-		if s.verb != "steal" {
+		if s.verb != "force" {
 			s.patience = d.between(0, p.unit) // the root package bounds claims, and nothing else
 		}
 	}

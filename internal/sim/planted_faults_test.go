@@ -199,7 +199,7 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a takeover that breaks nobody", "was told that all is well", 11, "memory", inNode(func(b *bent, _ *memories) {
+	{"a forced claim that breaks nobody", "was told that all is well", 11, "memory", inNode(func(b *bent, _ *memories) {
 		beside := map[driver.Token]bool{}
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.Force {

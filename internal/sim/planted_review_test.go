@@ -31,7 +31,7 @@ var reviewed = []bug{
 			return err
 		}
 	}), givesUp},
-	{"a takeover that was reported as failed breaks a holder later", "nobody can have done that then", 4, "memory", inNode(func(b *bent, m *memories) {
+	{"a forced claim that was reported as failed breaks a holder later", "nobody can have done that then", 4, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.Force {
 				time.Sleep(c.TTL)
@@ -72,7 +72,7 @@ var reviewed = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a tenure that was stolen is passed on", "the fence of", 5999, "memory", inNode(func(b *bent, _ *memories) {
+	{"a tenure that was taken by force is passed on", "the fence of", 5999, "memory", inNode(func(b *bent, _ *memories) {
 		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
 			return func(s driver.Signal) {
 				if s.Kind == driver.Granted {
@@ -80,7 +80,7 @@ var reviewed = []bug{
 				}
 			}
 		}
-	}), stealsSoon},
+	}), forcesSoon},
 	{"one renewal that hangs holds up all", "nothing had gone wrong", 23, "memory", inClient(func(_ *process, b *bent) {
 		lane, n := make(chan struct{}, 1), 0
 		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
@@ -117,8 +117,8 @@ var reviewed = []bug{
 	}), nil},
 }
 
-// stealsSoon: leases are passed on for a long time, and one of three claims is a takeover.
-func stealsSoon(p *plan) {
+// forcesSoon: leases are passed on for a long time, and one of three claims is a forced claim.
+func forcesSoon(p *plan) {
 	for i := range p.processes {
 		p.processes[i].handoff = 50 * time.Millisecond
 		for j, steps := range p.processes[i].sessions {
@@ -126,7 +126,7 @@ func stealsSoon(p *plan) {
 				s := &p.processes[i].sessions[j][k]
 				s.after, s.hold, s.minHold, s.maxHold, s.ttl = s.after%(20*time.Millisecond), s.hold%(20*time.Millisecond), 0, 0, p.unit
 				if (i+j+k)%3 == 0 {
-					s.verb, s.sort, s.weight, s.limit, s.do = "steal", "mutex", driver.All, driver.All, false
+					s.verb, s.sort, s.weight, s.limit, s.do = "force", "mutex", driver.All, driver.All, false
 				}
 			}
 		}

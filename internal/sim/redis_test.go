@@ -41,7 +41,7 @@ func init() {
 		panic(err)
 	}
 	for _, s := range []*redisscript.Script{
-		redisscript.Acquire, redisscript.Renew, redisscript.Release, redisscript.Break, redisscript.Steal, redisscript.Read, redisscript.Raise, redisscript.Many,
+		redisscript.Acquire, redisscript.Renew, redisscript.Release, redisscript.Break, redisscript.Force, redisscript.Read, redisscript.Raise, redisscript.Many,
 	} {
 		scripts[s.SHA] = string(lua) + s.Source
 	}
