@@ -126,11 +126,11 @@ func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 
 // tellPlace tells the Observer that w waits behind others here.
 func (c *Client) tellPlace(w *waiter) {
-	if c.observer == nil || c.observer.Waiting == nil {
+	if c.observer == nil || c.observer.Queued == nil {
 		return
 	}
 	if held, ok := errors.AsType[*driver.HeldError](w.Heard()); ok {
-		c.observer.waiting(w.Claim, held)
+		c.observer.queued(w.Claim, held)
 	}
 }
 
@@ -268,7 +268,7 @@ func (a *attempts) judge(sent reading, err error) error {
 		a.w.Told(held)
 		if moved {
 			a.polls = 0
-			a.tell(func(o *Observer) { o.waiting(cl, held) })
+			a.tell(func(o *Observer) { o.queued(cl, held) })
 		}
 		return nil
 	}
@@ -285,7 +285,7 @@ func (a *attempts) judge(sent reading, err error) error {
 		return gaveUp(a.ctx, cl.Name, a.why())
 	}
 	err = unavailable(c.backend, "acquire", cl.Name, err)
-	a.tell(func(o *Observer) { o.trouble(cl.event(cl.ctx), "acquire", 1, err) })
+	a.tell(func(o *Observer) { o.failed(cl.event(cl.ctx), "acquire", 1, err) })
 	if cl.Force && !permanent(err) {
 		a.fails++
 		a.failure = err

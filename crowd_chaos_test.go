@@ -90,7 +90,7 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 				u := &unlucky{dice: rand.New(rand.NewPCG(seed, p))}
 				c, f := w.client(&pawl.Options{
 					TTL: time.Second, LocalHandoff: time.Duration(1+seed%10) * time.Millisecond,
-					Observer: &pawl.Observer{Waiting: func(pawl.WaitingEvent) {
+					Observer: &pawl.Observer{Queued: func(pawl.QueuedEvent) {
 						if u.roll(50) == 0 {
 							panic(errBug)
 						}

@@ -152,7 +152,7 @@ func (h *hostility) observer() *pawl.Observer {
 	}
 	o := h.heard.observer()
 	return &pawl.Observer{
-		Waiting: func(e pawl.WaitingEvent) { o.Waiting(e); stumble(true) },
+		Queued:  func(e pawl.QueuedEvent) { o.Queued(e); stumble(true) },
 		Refused: func(e pawl.RefusedEvent) { o.Refused(e); stumble(true) },
 		Acquired: func(e pawl.AcquiredEvent) {
 			if claim, ok := e.Ctx.Value(claimKey{}).(*uint64); ok {
@@ -164,8 +164,8 @@ func (h *hostility) observer() *pawl.Observer {
 		},
 		Released: func(e pawl.ReleasedEvent) { o.Released(e); stumble(true) },
 		// These two may be told by the client's own goroutines, where a panic ends the program.
-		Lost:    func(e pawl.LostEvent) { o.Lost(e); stumble(false) },
-		Trouble: func(e pawl.TroubleEvent) { o.Trouble(e); stumble(false) },
+		Lost:   func(e pawl.LostEvent) { o.Lost(e); stumble(false) },
+		Failed: func(e pawl.FailedEvent) { o.Failed(e); stumble(false) },
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // returned: a gauge that goes up in the one and down in the others is right, at the latest when Close has returned nil.
 // Of a lease that its caller never got, as ctx ended in the same instant, nothing is told.
 //
-// The functions may be called by several goroutines at once. Waiting, Refused, Acquired, Released, the Trouble of a call,
+// The functions may be called by several goroutines at once. Queued, Refused, Acquired, Released, the Failed of a call,
 // and a Lost that only Release found out, are told by the goroutine that made the call, which goes on when they return:
 // they should be quick. What the client finds by itself is told by goroutines of its own.
 //
@@ -27,10 +27,10 @@ import (
 // a lease that was just acquired is released. On a goroutine of the client's own a panic ends the program, as it does in any
 // other.
 type Observer struct {
-	// Waiting: a claim waits, or was told by the backend that its place in the queue has changed. Of those that
+	// Queued: a claim waits, or was told by the backend that its place in the queue has changed. Of those that
 	// wait behind others of their own client, each is told of once when it comes, and again when it is their turn
 	// to ask and others are still ahead.
-	Waiting func(WaitingEvent)
+	Queued func(QueuedEvent)
 	// Refused: a claim ended without a lease. For a try whose Err Is ErrHeld, that is a run that is skipped.
 	Refused func(RefusedEvent)
 	// Acquired: a lease was granted.
@@ -39,8 +39,8 @@ type Observer struct {
 	Released func(ReleasedEvent)
 	// Lost: a lease ended without a release, or only its release found out that it was no longer held.
 	Lost func(LostEvent)
-	// Trouble: a request to the backend failed, and will be repeated if there is still time.
-	Trouble func(TroubleEvent)
+	// Failed: a request to the backend failed, and will be repeated if there is still time.
+	Failed func(FailedEvent)
 }
 
 // An Event is what all that an Observer is told has in common.
@@ -55,8 +55,8 @@ type Event struct {
 	Name  string // what is locked; one of them where it is about several
 }
 
-// WaitingEvent says that a claim waits.
-type WaitingEvent struct {
+// QueuedEvent says that a claim waits.
+type QueuedEvent struct {
 	Event
 	// Held says who is in the way, as far as this client has heard, and the claim's own place in the queue: those
 	// ahead in the backend's, by the last answer, and those ahead in this client.
@@ -96,8 +96,8 @@ type LostEvent struct {
 	Err   *LostError
 }
 
-// TroubleEvent says that a request failed.
-type TroubleEvent struct {
+// FailedEvent says that a request failed.
+type FailedEvent struct {
 	Event
 	Op    string // "acquire", "renew" or "release"
 	Count int    // how many claims it was about
@@ -114,9 +114,9 @@ func (c *claim) event(ctx context.Context) Event {
 // later is event when the call is over: its ctx's values are left of it.
 func (c *claim) later() Event { return c.event(context.WithoutCancel(c.ctx)) }
 
-func (o *Observer) waiting(c *claim, held *HeldError) {
-	if o != nil && o.Waiting != nil {
-		o.Waiting(WaitingEvent{c.event(c.ctx), held})
+func (o *Observer) queued(c *claim, held *HeldError) {
+	if o != nil && o.Queued != nil {
+		o.Queued(QueuedEvent{c.event(c.ctx), held})
 	}
 }
 
@@ -189,25 +189,25 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 			defer o.Released(ReleasedEvent{e, l, held, err})
 		}
 		if err != nil && !isLost {
-			o.trouble(e, "release", 1, err)
+			o.failed(e, "release", 1, err)
 		}
 	})
 }
 
-// trouble tells of a request that failed. e is of the claim that it was about, or of one of several; see aboutMany.
-func (o *Observer) trouble(e Event, op string, count int, err error) {
-	if o != nil && o.Trouble != nil {
-		o.Trouble(TroubleEvent{e, op, count, err})
+// failed tells of a request that failed. e is of the claim that it was about, or of one of several; see aboutMany.
+func (o *Observer) failed(e Event, op string, count int, err error) {
+	if o != nil && o.Failed != nil {
+		o.Failed(FailedEvent{e, op, count, err})
 	}
 }
 
 // aboutMany is the event of a request for several claims, or for one of which only the name is known by now.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
 
-// troubleAside is trouble on a goroutine of its own, for the client's own goroutines: others wait for those.
-func (c *Client) troubleAside(e Event, op string, count int, err error) {
-	if c.observer != nil && c.observer.Trouble != nil {
-		c.aside(func() { c.observer.trouble(e, op, count, err) })
+// failedAside is failed on a goroutine of its own, for the client's own goroutines: others wait for those.
+func (c *Client) failedAside(e Event, op string, count int, err error) {
+	if c.observer != nil && c.observer.Failed != nil {
+		c.aside(func() { c.observer.failed(e, op, count, err) })
 	}
 }
 

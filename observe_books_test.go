@@ -128,7 +128,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 			run func(c, other *pawl.Client, f *faulty)
 		}{
 			"waiting": {
-				func(o *pawl.Observer) { o.Waiting = func(pawl.WaitingEvent) { stumble() } },
+				func(o *pawl.Observer) { o.Queued = func(pawl.QueuedEvent) { stumble() } },
 				func(c, other *pawl.Client, _ *faulty) {
 					l, _ := other.Mutex("x").Lock(background)
 					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
@@ -172,7 +172,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				},
 			},
 			"trouble of a try": {
-				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { stumble() } },
+				func(o *pawl.Observer) { o.Failed = func(pawl.FailedEvent) { stumble() } },
 				func(c, _ *pawl.Client, f *faulty) {
 					f.set(nil, lossOfReplies)
 					aloneOn(func() { _, _ = c.Mutex("x").TryLock(background) })
@@ -180,7 +180,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				},
 			},
 			"trouble of a wait": {
-				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { stumble() } },
+				func(o *pawl.Observer) { o.Failed = func(pawl.FailedEvent) { stumble() } },
 				func(c, _ *pawl.Client, f *faulty) {
 					f.set(nil, lossOfReplies)
 					aloneOn(func() { _, _ = c.Mutex("x").Lock(background) })
@@ -188,7 +188,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 				},
 			},
 			"trouble of a release": {
-				func(o *pawl.Observer) { o.Trouble = func(pawl.TroubleEvent) { stumble() } },
+				func(o *pawl.Observer) { o.Failed = func(pawl.FailedEvent) { stumble() } },
 				func(c, _ *pawl.Client, f *faulty) {
 					l, _ := c.Mutex("x").Lock(background)
 					var first sync.Once // the second is the client's own, and would end the program
@@ -231,8 +231,8 @@ func lossOfReplies(op string) error {
 func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
-			Lost:    func(pawl.LostEvent) { runtime.Goexit() },
-			Trouble: func(pawl.TroubleEvent) { runtime.Goexit() },
+			Lost:   func(pawl.LostEvent) { runtime.Goexit() },
+			Failed: func(pawl.FailedEvent) { runtime.Goexit() },
 		}})
 		bounded := must(t)(c.Mutex("bounded", pawl.WithMaxHold(time.Minute)).Lock(background))
 		other, _ := w.client(nil)
@@ -285,12 +285,12 @@ func TestObserverMayCallBackIn(t *testing.T) {
 			}
 		}
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
-			Waiting:  func(pawl.WaitingEvent) { use(nil) },
+			Queued:   func(pawl.QueuedEvent) { use(nil) },
 			Refused:  func(pawl.RefusedEvent) { use(nil) },
 			Acquired: func(e pawl.AcquiredEvent) { use(e.Lease) },
 			Released: func(e pawl.ReleasedEvent) { _ = e.Lease.Release(background); use(e.Lease) },
 			Lost:     func(e pawl.LostEvent) { _ = e.Lease.Release(background); use(e.Lease) },
-			Trouble:  func(pawl.TroubleEvent) { use(nil) },
+			Failed:   func(pawl.FailedEvent) { use(nil) },
 		}})
 		other, _ := w.client(nil)
 		cycle := func(end func(l *pawl.Lease)) {

@@ -20,7 +20,7 @@ type places struct {
 
 func (p *places) observer() *pawl.Observer {
 	p.told = map[uint64][]int{}
-	return &pawl.Observer{Waiting: func(e pawl.WaitingEvent) {
+	return &pawl.Observer{Queued: func(e pawl.QueuedEvent) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.told[e.Claim] = append(p.told[e.Claim], e.Held.Position)
@@ -112,7 +112,7 @@ func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					heard := func() {}
 					c, _ := w.client(&pawl.Options{LocalHandoff: time.Second, Observer: &pawl.Observer{
-						Waiting: func(pawl.WaitingEvent) { heard() },
+						Queued: func(pawl.QueuedEvent) { heard() },
 					}})
 					held := lockWithFencesToSpare(t, w, c)
 					heard = func() {

@@ -322,11 +322,11 @@ func TestObserverHearsEverything(t *testing.T) {
 			heard[what]++
 		}
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
-			Waiting:  func(pawl.WaitingEvent) { note("waiting") },
+			Queued:   func(pawl.QueuedEvent) { note("waiting") },
 			Acquired: func(e pawl.AcquiredEvent) { note("acquired after " + e.Waited.String()) },
 			Released: func(e pawl.ReleasedEvent) { note("released after " + e.Held.String()) },
 			Lost:     func(e pawl.LostEvent) { note("lost: " + e.Err.Reason.String()) },
-			Trouble:  func(e pawl.TroubleEvent) { note("trouble: " + e.Op) },
+			Failed:   func(e pawl.FailedEvent) { note("trouble: " + e.Op) },
 		}})
 		other, _ := w.client(nil)
 		held := must(t)(other.Mutex("x").Lock(background))

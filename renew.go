@@ -343,7 +343,7 @@ func (r *renewer) renew(ctx context.Context, batch []*tenure, flight *keepalive.
 		err = unavailable(c.backend, "renew", leases[0].Name, err)
 	}
 	if err != nil && ctx.Err() == nil { // else Close has ended it
-		c.troubleAside(about(batch), "renew", len(batch), err)
+		c.failedAside(about(batch), "renew", len(batch), err)
 	}
 	now := c.now()
 	for i, t := range batch {

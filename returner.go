@@ -136,7 +136,7 @@ func (r *returner) send(x *keepalive.Return) {
 	r.mu.Lock()
 	r.failure = err
 	r.mu.Unlock()
-	c.troubleAside(aboutMany(x.Lease.Name), "release", 1, err)
+	c.failedAside(aboutMany(x.Lease.Name), "release", 1, err)
 }
 
 // finish returns what is closed when nothing is left to give back. Nothing is added after that.

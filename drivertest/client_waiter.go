@@ -24,7 +24,7 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 	}
 	told := make(chan struct{})
 	var once sync.Once
-	o.Observer = &pawl.Observer{Waiting: func(pawl.WaitingEvent) { once.Do(func() { close(told) }) }}
+	o.Observer = &pawl.Observer{Queued: func(pawl.QueuedEvent) { once.Do(func() { close(told) }) }}
 	w := &waiter{k: k, c: k.locks(o), ctx: newEndable(k.ctx), lease: make(chan *pawl.Lease, 1), err: make(chan error, 1)}
 	k.Cleanup(func() { w.ends(context.Canceled) })
 	go func() {

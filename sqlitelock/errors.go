@@ -50,7 +50,7 @@ func isTransient(err error) bool {
 
 // trouble makes a driver.Error of what went wrong with the file, with advice. The end of the caller's ctx,
 // and what is typed already, pass as they are.
-func (t *table) trouble(op string, err error) error {
+func (t *table) failed(op string, err error) error {
 	var typed *driver.Error
 	switch {
 	case err == nil, errors.Is(err, driver.ErrClosed), errors.As(err, &typed):

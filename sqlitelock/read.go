@@ -47,7 +47,7 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 					return
 				}
 				if s.err != nil {
-					yield(locktable.Row{Name: s.name}, t.trouble("list", s.err))
+					yield(locktable.Row{Name: s.name}, t.failed("list", s.err))
 					return
 				}
 				if !yield(locktable.Row{Name: s.name, Entry: s.entry, Now: now}, nil) {
@@ -67,13 +67,13 @@ const scanPage = 256
 // read runs f with the reader.
 func (t *table) read(ctx context.Context, f func() error) error {
 	if err := t.enter(ctx, t.reading); err != nil {
-		return t.trouble("read", err)
+		return t.failed("read", err)
 	}
 	defer t.reading.free()
 	if err := t.files.check(); err != nil {
-		return t.trouble("read", err)
+		return t.failed("read", err)
 	}
-	return t.trouble("read", t.retry(ctx, f))
+	return t.failed("read", t.retry(ctx, f))
 }
 
 // A reader is the connection that only looks.

@@ -58,7 +58,7 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 				return nil, fileError(real, "its folder has to be writable, for SQLite's -wal and -shm: look at owner, mode and mount", folder)
 			}
 		}
-		return nil, t.trouble("open", err)
+		return nil, t.failed("open", err)
 	}
 	return t, nil
 }
@@ -137,7 +137,7 @@ func (t *table) Close() error {
 			g.take()
 			g.free()
 		}
-		t.err = t.trouble("close", t.disconnect())
+		t.err = t.failed("close", t.disconnect())
 		t.leave()
 	})
 	return t.err

@@ -26,7 +26,7 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 		some := steps[start:min(start+batch, len(steps))]
 		step := func(i int, e *locktable.Entry, now locktable.Instant) { f(start+i, e, now) }
 		if err := t.transact(ctx, some, step); err != nil {
-			return t.trouble("write", err)
+			return t.failed("write", err)
 		}
 	}
 	return nil

@@ -196,7 +196,7 @@ func (f *runFlags) options(v *voice) *pawl.Options {
 	waited := false
 	own := parentsFence()
 	o := &pawl.Observer{
-		Waiting: func(e pawl.WaitingEvent) {
+		Queued: func(e pawl.QueuedEvent) {
 			if f.verbose {
 				v.say("waiting: %s", bare(e.Held))
 			}
@@ -212,7 +212,7 @@ func (f *runFlags) options(v *voice) *pawl.Options {
 				v.say("acquired %q after %v (fence %d)", e.Name, brief(e.Waited), e.Lease.Fence())
 			}
 		}
-		o.Trouble = func(e pawl.TroubleEvent) {
+		o.Failed = func(e pawl.FailedEvent) {
 			if e.Op == "acquire" { // later on there is a child to look after, and a terminal may be slow
 				v.say("%s", bare(e.Err))
 			}

@@ -41,7 +41,7 @@ var (
 	errLate  = errors.New("the request came after its end")
 )
 
-func (r *road) trouble(op, name string, err error) error {
+func (r *road) failed(op, name string, err error) error {
 	return &driver.Error{Backend: "node", Op: op, Name: name, Err: err}
 }
 
@@ -106,7 +106,7 @@ func over[T any](ctx context.Context, r *road, op, name string, ends bool, f fun
 				continue // the node's clock has gone faster than was known: now it is
 			}
 			if a.err == errLate || a.err == errReset {
-				a.err = r.trouble(op, name, a.err)
+				a.err = r.failed(op, name, a.err)
 			}
 			return a.value, a.err
 		case <-ctx.Done():
