@@ -190,7 +190,7 @@ func (a *attempts) run(sent reading) (*tenure, reading, error) {
 			}
 			now, tm := c.now(), newTerm(sent, grant.TTL, a.margin)
 			if tm.fresh(now) {
-				return newTenure(c, cl, sent, tm, grant.Fence, grant.Run), now, nil
+				return newTenure(c, cl, sent, tm, grant.Fence, grant.Fences), now, nil
 			}
 			err = errTooLate // the term was used up by the reply; asking again makes it whole
 		}
@@ -364,7 +364,7 @@ func (a *attempts) wait() (*tenure, reading, error) {
 // while we were paused, before we queued again; or of a quorum that said so before that attempt was made,
 // and has nodes that did not hear of it. The fence tells.
 func (a *attempts) signaled(s driver.Signal, now reading) *tenure {
-	if s.Kind != driver.Granted || a.held == nil || s.Fence <= a.held.Fence {
+	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
 	}
 	ttl := a.claim.QueueTTL
@@ -372,7 +372,7 @@ func (a *attempts) signaled(s driver.Signal, now reading) *tenure {
 	if !tm.fresh(now) {
 		return nil
 	}
-	return newTenure(a.c, a.claim, now, tm, s.Fence, s.Run)
+	return newTenure(a.c, a.claim, now, tm, s.Fence, s.Fences)
 }
 
 // pause is how long to wait before asking again, if no signal comes.

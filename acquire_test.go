@@ -355,7 +355,7 @@ func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 		f.down() // b is cut off: it does not renew what it is granted now
 		noError(t, held.Release(background))
 		synctest.Wait()
-		if len(late) != 1 || late[0].Kind != driver.Granted {
+		if len(late) != 1 || late[0].Kind != driver.SignalGranted {
 			t.Fatalf("signals %v", late)
 		}
 		time.Sleep(6 * time.Second) // b's grant is over

@@ -84,7 +84,7 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 							ctx, cancel := context.WithTimeout(background, time.Duration(dice.Int64N(int64(3*time.Second))))
 							var l *pawl.Lease
 							var err error
-							weight, limit := driver.All, driver.All
+							weight, limit := driver.Exclusive, driver.Unlimited
 							switch dice.IntN(6) {
 							case 0:
 								weight = 1

@@ -29,13 +29,13 @@ func (d distant) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return d.Driver.Acquire(ctx, c)
 }
 
-func (d distant) Renew(ctx context.Context, l []driver.Lease) ([]error, error) {
+func (d distant) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
 	d.travel()
 	defer d.travel()
 	return d.Driver.Renew(ctx, l)
 }
 
-func (d distant) Release(ctx context.Context, l driver.Lease) error {
+func (d distant) Release(ctx context.Context, l driver.LeaseRef) error {
 	d.travel()
 	defer d.travel()
 	return d.Driver.Release(ctx, l)

@@ -78,10 +78,10 @@ func (d *ledger) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error
 	defer d.mu.Unlock()
 	d.fence++
 	d.renewed[c.Name] = time.Now()
-	return driver.Grant{Fence: d.fence, Run: 1, TTL: c.TTL}, nil
+	return driver.Grant{Fence: d.fence, Fences: 1, TTL: c.TTL}, nil
 }
 
-func (d *ledger) Renew(_ context.Context, leases []driver.Lease) ([]error, error) {
+func (d *ledger) Renew(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -92,9 +92,9 @@ func (d *ledger) Renew(_ context.Context, leases []driver.Lease) ([]error, error
 	return make([]error, len(leases)), nil
 }
 
-func (d *ledger) Release(context.Context, driver.Lease) error { return nil }
+func (d *ledger) Release(context.Context, driver.LeaseRef) error { return nil }
 
-func (d *ledger) Entry(context.Context, string) (driver.Entry, error) { return driver.Entry{}, nil }
+func (d *ledger) Inspect(context.Context, string) (driver.Entry, error) { return driver.Entry{}, nil }
 
 func (d *ledger) Properties() driver.Properties { return driver.Properties{Backend: "ledger"} }
 

@@ -38,8 +38,8 @@ func (b *bounded) cancel() {
 
 func (b *bounded) Deadline() (time.Time, bool) { return b.deadline, true }
 
-// Canceled is for driver.Canceled.
-func (b *bounded) Canceled() <-chan struct{} { return b.Context.Done() }
+// CallerDone is for driver.CallerDone.
+func (b *bounded) CallerDone() <-chan struct{} { return b.Context.Done() }
 
 func (b *bounded) Done() <-chan struct{} {
 	b.mu.Lock()
@@ -55,7 +55,7 @@ func (b *bounded) Err() error {
 			return err
 		}
 	}
-	return b.Context.Err() // its children hear of its end a moment later than those who wait for Canceled
+	return b.Context.Err() // its children hear of its end a moment later than those who wait for CallerDone
 }
 
 // Value asks the real context once there is one, so that the context package finds its own inside it.

@@ -120,14 +120,14 @@ func (s *slowContext) Err() error {
 	}
 }
 
-// Whoever was told so by Canceled asks why, and would take nil for an answer of the backend.
+// Whoever was told so by CallerDone asks why, and would take nil for an answer of the backend.
 func TestBoundedContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 	for range 1000 {
 		parent := &slowContext{context.Background(), make(chan struct{})}
 		b := bound(parent, time.Now().Add(time.Hour))
 		b.Done() // makes the context with the timer
 		close(parent.done)
-		<-b.Canceled()
+		<-b.CallerDone()
 		if err := b.Err(); err != context.Canceled {
 			t.Fatalf("it says %v", err)
 		}

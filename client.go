@@ -88,7 +88,7 @@ func (c *Client) signal(s driver.Signal) {
 		c.renewer.check()
 		return
 	}
-	if t := c.inboxes.of(s.Token).put(s); t != nil && s.Kind != driver.Granted {
+	if t := c.inboxes.of(s.Token).put(s); t != nil && s.Kind != driver.SignalGranted {
 		c.renewer.check(t)
 	}
 }

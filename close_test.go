@@ -18,13 +18,13 @@ type server struct {
 	*faulty
 	each     time.Duration
 	released atomic.Int64
-	healthy  func(l driver.Lease) bool // nil is all; the others hang
+	healthy  func(l driver.LeaseRef) bool // nil is all; the others hang
 
 	mu   sync.Mutex // protects free
 	free time.Time  // when it has done what was sent
 }
 
-func (s *server) Release(ctx context.Context, l driver.Lease) error {
+func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 	s.released.Add(1)
 	if s.healthy != nil && !s.healthy(l) {
 		<-ctx.Done()
@@ -77,7 +77,7 @@ func TestCloseOfManyLeasesTakesWhatTheServerTakes(t *testing.T) {
 
 func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		s := &server{healthy: func(l driver.Lease) bool { return l.Name != "x3" && l.Name != "x7" }}
+		s := &server{healthy: func(l driver.LeaseRef) bool { return l.Name != "x3" && l.Name != "x7" }}
 		c := w.serve(10, s)
 		ctx, cancel := context.WithTimeout(background, 5*time.Second)
 		defer cancel()
@@ -103,7 +103,7 @@ func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 
 func TestCloseWithoutADeadlineIsBoundedToo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		c := w.serve(3, &server{healthy: func(driver.Lease) bool { return false }})
+		c := w.serve(3, &server{healthy: func(driver.LeaseRef) bool { return false }})
 		began := time.Now()
 		err := c.Close(background)
 		isError(t, err, pawl.ErrUnavailable)
@@ -117,9 +117,9 @@ func TestCloseWithoutADeadlineIsBoundedToo(t *testing.T) {
 }
 
 func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
-	for name, healthy := range map[string]func(driver.Lease) bool{
+	for name, healthy := range map[string]func(driver.LeaseRef) bool{
 		"answered": nil,
-		"hanging":  func(l driver.Lease) bool { return l.Name != "x5" },
+		"hanging":  func(l driver.LeaseRef) bool { return l.Name != "x5" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // whichever is seen first
@@ -204,7 +204,7 @@ func (r *reluctant) Close() error {
 // One that hangs, or some, keep the others waiting for no longer than a request lasts.
 func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		s := &server{healthy: func(l driver.Lease) bool { return len(l.Name) > 2 }} // ten hang
+		s := &server{healthy: func(l driver.LeaseRef) bool { return len(l.Name) > 2 }} // ten hang
 		c := w.serve(1000, s)
 		ctx, cancel := context.WithTimeout(background, 2*time.Second)
 		defer cancel()

@@ -53,7 +53,7 @@ func (u *unlucky) visit(t *testing.T, c *pawl.Client, b *believers) {
 	}
 	var l *pawl.Lease
 	var err error
-	weight := driver.All
+	weight := driver.Exclusive
 	switch r := u.roll(20); {
 	case r == 0:
 		l, err = c.Mutex("x").TryLock(ctx)
@@ -69,7 +69,7 @@ func (u *unlucky) visit(t *testing.T, c *pawl.Client, b *believers) {
 		return
 	}
 	b.mu.Lock()
-	b.leases = append(b.leases, believer{l, weight, driver.All})
+	b.leases = append(b.leases, believer{l, weight, driver.Unlimited})
 	b.mu.Unlock()
 	b.look(t)
 	time.Sleep(time.Duration(u.roll(500)) * time.Microsecond)

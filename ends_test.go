@@ -97,7 +97,7 @@ func (s *slow) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	return out.g, out.err
 }
 
-func (s *slow) Release(ctx context.Context, l driver.Lease) error {
+func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 	answer := make(chan error, 1)
 	if err := s.send(ctx, "release", func() { answer <- s.Driver.Release(background, l) }); err != nil {
 		return err
@@ -391,7 +391,7 @@ func (g *gone) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	return driver.Grant{}, g.down(ctx)
 }
 
-func (g *gone) Release(ctx context.Context, l driver.Lease) error {
+func (g *gone) Release(ctx context.Context, l driver.LeaseRef) error {
 	g.released.Add(1)
 	if g.up.Load() {
 		return g.faulty.Release(ctx, l)

@@ -115,7 +115,7 @@ func ExampleClient_Break() {
 	defer locks.Close(ctx)
 	lease, _ := locks.Mutex("nightly").Lock(ctx)
 
-	e, _ := locks.Entry(ctx, "nightly")
+	e, _ := locks.Inspect(ctx, "nightly")
 	if err := locks.Break(ctx, "nightly", e.Holders[0].Fence, 5*time.Second); err != nil {
 		log.Fatal(err)
 	}

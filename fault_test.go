@@ -23,7 +23,7 @@ type faulty struct {
 	before    func(op string) error
 	after     func(op string) error
 	calls     map[string]int
-	renewed   [][]driver.Lease
+	renewed   [][]driver.LeaseRef
 	latency   time.Duration
 	hear      func(driver.Signal) // what the client listens with
 	claimed   func(driver.Token)  // called with the token of each claim
@@ -102,7 +102,7 @@ func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, e
 	return g, err
 }
 
-func (f *faulty) Renew(ctx context.Context, l []driver.Lease) (a []error, err error) {
+func (f *faulty) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err error) {
 	f.mu.Lock()
 	f.renewed = append(f.renewed, l)
 	f.mu.Unlock()
@@ -110,7 +110,7 @@ func (f *faulty) Renew(ctx context.Context, l []driver.Lease) (a []error, err er
 	return a, err
 }
 
-func (f *faulty) Release(ctx context.Context, l driver.Lease) error {
+func (f *faulty) Release(ctx context.Context, l driver.LeaseRef) error {
 	return f.step(ctx, "release", func() error { return f.Driver.Release(ctx, l) })
 }
 
@@ -170,7 +170,7 @@ func (w *world) entry(name string) driver.Entry {
 	w.t.Helper()
 	d := w.memory.Driver()
 	defer d.Close()
-	e, err := d.Entry(context.Background(), name)
+	e, err := d.Inspect(context.Background(), name)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -206,7 +206,7 @@ func TestLostTenureIsNotPassedOn(t *testing.T) {
 // get a greater fence, so nothing is passed on from when the signal came until the
 // backend has said that all is well.
 func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
-	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.Lost}, "to everybody": {Kind: driver.Look}} {
+	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalLook}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				a, f := w.client(&pawl.Options{LocalHandoff: 100 * time.Millisecond})
@@ -220,7 +220,7 @@ func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
 				f.mu.Unlock()
 
 				forced := must(t)(b.Mutex("x").ForceLock(background))
-				if signal.Kind == driver.Lost {
+				if signal.Kind == driver.SignalLost {
 					signal.Token = tokenHeld
 				}
 				f.hear(signal)
@@ -244,7 +244,7 @@ func TestTenureThatWasCheckedIsPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(&pawl.Options{LocalHandoff: 100 * time.Millisecond})
 		held := lockWithFencesToSpare(t, w, a)
-		f.hear(driver.Signal{Kind: driver.Look})
+		f.hear(driver.Signal{Kind: driver.SignalLook})
 		synctest.Wait() // it has asked, and all is well
 		asked := f.count("acquire")
 		later := make(chan *pawl.Lease)

@@ -91,12 +91,12 @@ func (h *hostile) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, 
 	return g, err
 }
 
-func (h *hostile) Renew(ctx context.Context, l []driver.Lease) (a []error, err error) {
+func (h *hostile) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err error) {
 	err = h.step(ctx, func() error { a, err = h.Driver.Renew(ctx, l); return err })
 	return a, err
 }
 
-func (h *hostile) Release(ctx context.Context, l driver.Lease) error {
+func (h *hostile) Release(ctx context.Context, l driver.LeaseRef) error {
 	return h.step(ctx, func() error { return h.Driver.Release(ctx, l) })
 }
 
@@ -294,7 +294,7 @@ func (h *hostility) rival(c *pawl.Client) {
 		name := names[h.n(len(names))]
 		switch h.n(3) {
 		case 0:
-			if e, err := c.Entry(background, name); err == nil && len(e.Holders) > 0 {
+			if e, err := c.Inspect(background, name); err == nil && len(e.Holders) > 0 {
 				_ = c.Break(background, name, e.Holders[0].Fence, h.span(time.Second))
 			}
 		case 1:

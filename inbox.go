@@ -63,7 +63,7 @@ func (b *inbox) take(c *claim) driver.Signal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.mail.full = false
-	if c.mail.signal.Kind != driver.Granted {
+	if c.mail.signal.Kind != driver.SignalGranted {
 		c.mail.look = false // who takes it asks again
 	}
 	return *c.mail.signal
@@ -96,9 +96,9 @@ func (m *mail) put(s driver.Signal) {
 	if m.tenure != nil {
 		return
 	}
-	m.look = m.look || s.Kind != driver.Granted
+	m.look = m.look || s.Kind != driver.SignalGranted
 	switch {
-	case !m.full, s.Kind == driver.Lost, s.Kind == driver.Granted && m.signal.Kind != driver.Lost:
+	case !m.full, s.Kind == driver.SignalLost, s.Kind == driver.SignalGranted && m.signal.Kind != driver.SignalLost:
 		m.signal = new(driver.Signal)
 		*m.signal = s
 	}

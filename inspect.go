@@ -20,12 +20,12 @@ type (
 	Finding    = driver.Finding    // what a careful operator would change there
 )
 
-// Entry reads one name: who holds it and who waits. A name that nobody uses is an Entry with nothing in it.
-func (c *Client) Entry(ctx context.Context, name string) (Entry, error) {
+// Inspect reads one name: who holds it and who waits. A name that nobody uses is an Entry with nothing in it.
+func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	if err := c.usable(ctx); err != nil {
 		return Entry{}, err
 	}
-	e, err := c.driver.Entry(ctx, name)
+	e, err := c.driver.Inspect(ctx, name)
 	return e, c.said("read", name, err)
 }
 
@@ -54,12 +54,12 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 // Break ends the lease with this fence, whoever holds it, and keeps the name closed for delay, 0 to 30 days:
 // so long its holder has to stop, who is told by whom and until when. The error Is ErrNotHeld if no lease has
 // this fence any more: then nothing was changed. The fence is asked for so that a later holder is never hit
-// by mistake; Entry shows it.
+// by mistake; Inspect shows it.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, delay time.Duration) error {
 	if err := c.usable(ctx); err != nil {
 		return err
 	}
-	b, ok := c.driver.(driver.Breaker)
+	b, ok := c.driver.(driver.LeaseBreaker)
 	if !ok {
 		return c.unsupported("break a lease")
 	}
@@ -89,7 +89,7 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
-	d, ok := c.driver.(driver.Doctor)
+	d, ok := c.driver.(driver.Diagnoser)
 	if !ok {
 		return nil, c.unsupported("examine itself")
 	}

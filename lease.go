@@ -36,7 +36,7 @@ type Lease struct {
 
 // A tenure is the time for which this process holds a name in the backend: one token, renewed as one. Mostly
 // it has one lease. An exclusive tenure may be passed among the waiters of this process (see handoff.go), and
-// then it has one lease after the other, each with a fence of its own from the tenure's run.
+// then it has one lease after the other, each with a fence of its own from the range of its tenure.
 type tenure struct {
 	c     *Client
 	claim *claim
@@ -48,8 +48,8 @@ type tenure struct {
 	gone   *LostError  // set once, when the term ended without a release
 	back   bool        // the last lease was released: whoever did that passes the tenure on, or gives it back
 	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
-	next   uint64      // the next fence of the run
-	end    uint64      // the first fence that is not of the run
+	next   uint64      // the next fence of the range
+	end    uint64      // the first fence that is not of the range
 	// What the last renewal failed with, nil since one succeeded: says later why the term ended.
 	trouble error
 
@@ -275,10 +275,10 @@ func (t *tenure) lose(why LostError) {
 
 // wire is how the backend is told which lease is meant, and how long it shall last: its TTL, or what is left
 // until its longest hold.
-func (t *tenure) wire(now reading) driver.Lease {
+func (t *tenure) wire(now reading) driver.LeaseRef {
 	ttl := t.claim.TTL
 	if t.claim.maxHold > 0 {
 		ttl = min(ttl, t.claim.maxHold-t.since.since(now))
 	}
-	return driver.Lease{Name: t.claim.Name, Token: t.claim.Token, TTL: ttl}
+	return driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, TTL: ttl}
 }

@@ -90,7 +90,7 @@ func (c *claim) marginOf(ttl time.Duration) time.Duration {
 }
 
 // exclusive reports whether no other lease can stand beside one of this claim.
-func (c *claim) exclusive() bool { return c.Weight == driver.All }
+func (c *claim) exclusive() bool { return c.Weight == driver.Exclusive }
 
 // alike reports whether a lease of this claim can serve d as well: nobody could tell them apart.
 func (c *claim) alike(d *claim) bool {

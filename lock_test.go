@@ -242,7 +242,7 @@ func TestLabelsAreShownAndNothingIsLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(&pawl.Options{Labels: map[string]string{"job": "42"}})
 		lease := must(t)(c.Mutex("x", pawl.WithLabel("try", "1")).Lock(background))
-		e, err := c.Entry(background, "x")
+		e, err := c.Inspect(background, "x")
 		noError(t, err)
 		if got := fmt.Sprint(e.Holders[0].Owner.Labels); got != "map[job:42 try:1]" {
 			t.Errorf("labels %s", got)
@@ -268,7 +268,7 @@ func TestNothingThatIsPrintedShowsAToken(t *testing.T) {
 		go func() { _, err := c.Mutex("x").Lock(ctx); waits <- err }()
 		time.Sleep(time.Second)
 		_, held := c.Mutex("x").TryLock(background)
-		e, _ := c.Entry(background, "x")
+		e, _ := c.Inspect(background, "x")
 		var printed strings.Builder
 		fmt.Fprintln(&printed, lease.Context())
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {

@@ -22,7 +22,7 @@ func (d *careless) Acquire(_ context.Context, c driver.Claim) (driver.Grant, err
 
 func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 	for name, answer := range map[string]func(driver.Claim) (driver.Grant, error){
-		"no TTL":       func(driver.Claim) (driver.Grant, error) { return driver.Grant{Fence: 1, Run: 1}, nil },
+		"no TTL":       func(driver.Claim) (driver.Grant, error) { return driver.Grant{Fence: 1, Fences: 1}, nil },
 		"negative TTL": func(driver.Claim) (driver.Grant, error) { return driver.Grant{Fence: 1, TTL: -time.Hour}, nil },
 		"held, without a place": func(c driver.Claim) (driver.Grant, error) {
 			return driver.Grant{}, &driver.HeldError{Name: c.Name, RetryAfter: -time.Hour}

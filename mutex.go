@@ -22,12 +22,12 @@ func (c *Client) Mutex(name string, options ...Option) *Mutex { return &Mutex{c.
 // held the lock. Other errors: ErrInvalid, ErrClosed, and ErrUnavailable when the backend failed for longer
 // than Options.RetryFor.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, driver.All, driver.All, waiting)
+	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, waiting)
 }
 
 // TryLock makes one attempt and does not wait: ErrHeld if others hold the lock or wait for it.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, driver.All, driver.All, trying)
+	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, trying)
 }
 
 // ForceLock takes the lock from whoever holds it, past whoever waits for it, in one step. The holders hear of it
@@ -38,7 +38,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 // that of a cancelled ctx, nothing happens any more. If ctx is cancelled, the lock may still be taken from its holders
 // within that time, and is then released.
 func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, driver.All, driver.All, forcing)
+	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, forcing)
 }
 
 // Do runs f under the lock, and releases it when f returns or panics. See [Mutex.Lock] for the wait.

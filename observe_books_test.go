@@ -91,7 +91,7 @@ func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 				}
 			}()
 			synctest.Wait()
-			time.Sleep(2 * time.Second) // the first keeps its place, and asks for a run
+			time.Sleep(2 * time.Second) // the first keeps its place, and asks for a range
 			_ = held.Release(background)
 			l := <-first
 			synctest.Wait()
@@ -275,7 +275,7 @@ func TestObserverMayCallBackIn(t *testing.T) {
 				}
 			}
 			_ = spare.Release(background)
-			_, _ = c.Entry(background, "x")
+			_, _ = c.Inspect(background, "x")
 			_ = c.Break(background, "x", 1, 0)
 			for range c.List(background, "") {
 			}

@@ -18,7 +18,7 @@ import (
 // slowBatch takes a millisecond for each lease that it renews.
 type slowBatch struct{ *faulty }
 
-func (s *slowBatch) Renew(ctx context.Context, l []driver.Lease) ([]error, error) {
+func (s *slowBatch) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
 	if err := sleep(ctx, time.Duration(len(l))*time.Millisecond); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func TestLookSignalMakesEveryWaiterAsk(t *testing.T) {
 		go func() { got <- must(t)(b.Mutex("x").Lock(background)) }()
 		synctest.Wait()
 		noError(t, held.Release(background))
-		f.hear(driver.Signal{Kind: driver.Look})
+		f.hear(driver.Signal{Kind: driver.SignalLook})
 		synctest.Wait()
 		select {
 		case <-got:

@@ -21,7 +21,7 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close(context.Background())
-		cl, err := c.Mutex("x").claim(context.Background(), driver.All, driver.All)
+		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		}
 		d := memory.Driver()
 		defer d.Close()
-		if e, _ := d.Entry(context.Background(), "x"); len(e.Holders) > 0 {
+		if e, _ := d.Inspect(context.Background(), "x"); len(e.Holders) > 0 {
 			t.Errorf("still held: %+v", e)
 		}
 	})
@@ -112,7 +112,7 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 		all.Wait()
 		d := memory.Driver()
 		for i := range leases {
-			if e, _ := d.Entry(context.Background(), strconv.Itoa(i)); len(e.Holders) > 0 {
+			if e, _ := d.Inspect(context.Background(), strconv.Itoa(i)); len(e.Holders) > 0 {
 				t.Errorf("round %d: still held: %+v", round, e)
 			}
 		}
@@ -144,7 +144,7 @@ type refusing struct {
 	during func()
 }
 
-func (r *refusing) Release(ctx context.Context, l driver.Lease) error {
+func (r *refusing) Release(ctx context.Context, l driver.LeaseRef) error {
 	r.during()
 	return r.Driver.Release(ctx, l)
 }

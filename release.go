@@ -127,7 +127,7 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 // ourselves.
 func (c *Client) nudge(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.driver.Properties().Push {
-		c.inboxes.of(cl.Token).put(driver.Signal{Kind: driver.Look, Token: cl.Token})
+		c.inboxes.of(cl.Token).put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
 	}
 }
 
@@ -160,8 +160,8 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 }
 
 // last is how the backend is told to end it.
-func (t *tenure) last() driver.Lease {
-	l := driver.Lease{Name: t.claim.Name, Token: t.claim.Token, MinHold: t.claim.minHold}
+func (t *tenure) last() driver.LeaseRef {
+	l := driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, MinHold: t.claim.minHold}
 	if t.unused.Load() {
 		l.MinHold = 0
 	}

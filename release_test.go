@@ -228,7 +228,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		isError(t, err, pawl.ErrClosed)
 		_, err = a.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrClosed)
-		_, err = a.Entry(background, "x")
+		_, err = a.Inspect(background, "x")
 		isError(t, err, pawl.ErrClosed)
 		for _, err := range a.List(background, "") {
 			isError(t, err, pawl.ErrClosed)
@@ -298,7 +298,7 @@ func TestInspection(t *testing.T) {
 		if len(names) != 2 || names[0] != "jobs/1" || names[1] != "jobs/2" {
 			t.Errorf("listed %v", names)
 		}
-		e, err := b.Entry(background, "jobs/1")
+		e, err := b.Inspect(background, "jobs/1")
 		noError(t, err)
 		if len(e.Holders) != 1 || e.Holders[0].Owner.Client != "a" || e.Holders[0].Fence != lease.Fence() ||
 			len(e.Waiters) != 1 || e.Waiters[0].Owner.Client != "b" {

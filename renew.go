@@ -327,7 +327,7 @@ func (d *renewal) answered() {
 func (r *renewer) renew(ctx context.Context, batch []*tenure, flight *keepalive.Flight) {
 	c := r.c
 	sent := c.now()
-	leases := make([]driver.Lease, len(batch))
+	leases := make([]driver.LeaseRef, len(batch))
 	shortest := driver.MaxTTL
 	for i, t := range batch {
 		leases[i] = t.wire(sent)

@@ -16,11 +16,11 @@ import (
 // hanging does not answer a renewal as long as there is a lease in it that hangs.
 type hanging struct {
 	*faulty
-	hangs func(driver.Lease) bool
+	hangs func(driver.LeaseRef) bool
 	asked atomic.Int64
 }
 
-func (h *hanging) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (h *hanging) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	h.asked.Add(1)
 	if slices.ContainsFunc(leases, h.hangs) {
 		<-ctx.Done()
@@ -32,7 +32,7 @@ func (h *hanging) Renew(ctx context.Context, leases []driver.Lease) ([]error, er
 // hang makes a client whose renewals hang for the names that begin with "hangs".
 func (w *world) hang(o *pawl.Options) (*pawl.Client, *hanging) {
 	w.t.Helper()
-	h := &hanging{faulty: &faulty{Driver: w.memory.Driver()}, hangs: func(l driver.Lease) bool { return l.Name[0] == 'h' }}
+	h := &hanging{faulty: &faulty{Driver: w.memory.Driver()}, hangs: func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }}
 	c, err := pawl.New(h, o)
 	noError(w.t, err)
 	return c, h
@@ -140,7 +140,7 @@ type dead struct {
 	asked atomic.Int64
 }
 
-func (d *dead) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (d *dead) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	d.asked.Add(1)
 	if d.dead.Load() {
 		d.down(ctx)

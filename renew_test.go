@@ -262,7 +262,7 @@ func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 
 type forgetful struct{ *faulty }
 
-func (f *forgetful) Renew(context.Context, []driver.Lease) ([]error, error) { return nil, nil }
+func (f *forgetful) Renew(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
 
 func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -273,7 +273,7 @@ func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
 		noError(t, b.Break(background, "x", lease.Fence(), 0))
 		synctest.Wait()
 		noError(t, lease.Err())
-		f.hear(driver.Signal{Kind: driver.Look})
+		f.hear(driver.Signal{Kind: driver.SignalLook})
 		synctest.Wait()
 		isError(t, lease.Err(), pawl.ErrLost)
 	})

@@ -41,7 +41,7 @@ func (c *Client) undo(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	now := time.Now()
 	c.returner.add(&keepalive.Return{
-		Lease: driver.Lease{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
+		Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
 		Again: c.again(cl), Until: c.ends(cl, now).Add(ttl),
 	}, now)
 }

@@ -56,8 +56,8 @@ func (s *Semaphore) permits(ctx context.Context, k int, m mode) (*Lease, error) 
 // granted.
 func validatePermits(k, n int) error {
 	switch {
-	case n < 1 || n >= driver.All:
-		return &InvalidError{What: "semaphore", Problem: fmt.Sprintf("has %d permits", n), Allowed: fmt.Sprintf("1 to %d", driver.All-1)}
+	case n < 1 || n >= driver.Unlimited:
+		return &InvalidError{What: "semaphore", Problem: fmt.Sprintf("has %d permits", n), Allowed: fmt.Sprintf("1 to %d", driver.Unlimited-1)}
 	case k < 1 || k > n:
 		return &InvalidError{What: "permits", Problem: fmt.Sprintf("are %d of %d", k, n), Allowed: fmt.Sprintf("1 to %d", n)}
 	}

@@ -49,7 +49,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 			time.Sleep(time.Second)
 			_, err := c.Mutex("free").TryLock(background)
 			isError(t, err, pawl.ErrClosed)
-			if _, err := c.Entry(background, "free"); err != nil {
+			if _, err := c.Inspect(background, "free"); err != nil {
 				t.Errorf("who looks is told %v", err)
 			}
 		}()
@@ -72,7 +72,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 		}
 		noError(t, c.Shutdown(background))
 		noError(t, c.Close(background))
-		_, err = c.Entry(background, "x")
+		_, err = c.Inspect(background, "x")
 		isError(t, err, pawl.ErrClosed)
 	})
 }

@@ -26,7 +26,7 @@ func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 					if op == "renew" && forced.CompareAndSwap(false, true) {
 						must(t)(b.Mutex("x").ForceLock(background))
 						if everybody {
-							f.hear(driver.Signal{Kind: driver.Look})
+							f.hear(driver.Signal{Kind: driver.SignalLook})
 						}
 					}
 					return nil

@@ -77,7 +77,7 @@ func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 		c, err := pawl.New(f, &pawl.Options{RequestTimeout: 20 * time.Second})
 		noError(t, err)
 		defer c.Close(background)
-		f.hangs = func(driver.Lease) bool { return true }
+		f.hangs = func(driver.LeaseRef) bool { return true }
 		var all sync.WaitGroup
 		for i := range 200 {
 			ttl := time.Second << (i % 6)

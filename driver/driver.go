@@ -54,17 +54,17 @@ type Driver interface {
 	// lease and never shortens one. It answers per lease, in order: nil, or ErrNotHeld (a [*BrokenError] when
 	// the backend knows who took it), or that lease's own trouble. The second result is for trouble with the
 	// whole batch, and then nothing is known of any of them.
-	Renew(ctx context.Context, leases []Lease) ([]error, error)
+	Renew(ctx context.Context, leases []LeaseRef) ([]error, error)
 
 	// Release ends a lease, or leaves the queue, and passes the name on. It answers ErrNotHeld if the token
 	// neither holds nor waits (never held, released before, expired, broken). With l.MinHold, the name stays
 	// held until that long after the grant, though no longer by this token. With l.OnTime the release has an end,
 	// as an Acquire has.
-	Release(ctx context.Context, l Lease) error
+	Release(ctx context.Context, l LeaseRef) error
 
-	// Entry reads one name, for people. What has expired is not shown. A name that was never locked, or was
-	// forgotten, is an Entry with nothing in it, not an error.
-	Entry(ctx context.Context, name string) (Entry, error)
+	// Inspect reads one name, for people. What has expired is not shown. A name that was never locked, or was
+	// forgotten, is an Inspect with nothing in it, not an error.
+	Inspect(ctx context.Context, name string) (Entry, error)
 
 	// Properties says what is true of this backend, as far as it is known by now. It never blocks.
 	Properties() Properties
@@ -90,16 +90,16 @@ type Lister interface {
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
 }
 
-// Breaker is a driver that can take a lease from its holder.
-type Breaker interface {
-	// Break ends the lease that has this fence (or whose run of fences contains it), and keeps the name
+// LeaseBreaker is a driver that can take a lease from its holder.
+type LeaseBreaker interface {
+	// Break ends the lease that has this fence (or whose range of fences contains it), and keeps the name
 	// closed for delay, so that the holder, who is told by whom and for how long, can stop before the next one
 	// starts. It answers ErrNotHeld if no holder has this fence: then it has changed nothing.
 	Break(ctx context.Context, name string, fence uint64, delay time.Duration, by Owner) error
 }
 
-// Doctor is a driver that can judge how its server is set up.
-type Doctor interface {
+// Diagnoser is a driver that can judge how its server is set up.
+type Diagnoser interface {
 	// Diagnose returns what a careful operator would change, most serious first. Empty means healthy.
 	Diagnose(ctx context.Context) ([]Finding, error)
 }
@@ -108,13 +108,13 @@ type Doctor interface {
 // different fences are brought to one that a majority of them agrees on, before anybody is shown it.
 type FenceRaiser interface {
 	// RaiseFence makes the fence of the token's lease at least fence, and answers with the fence that it has
-	// then. A run keeps its length. Never in the life of the name is one number the fence of two leases: when
+	// then. A range keeps its length. Never in the life of the name is one number the fence of two leases: when
 	// others were granted after this lease, and so hold beside it, the answer is greater than all of theirs,
 	// which may be greater than asked for; and whoever is granted next gets a greater one still. If the lease could
 	// not have been granted after them, for they leave no room within its limit, the answer is a [*HeldError].
 	// RaiseFence neither extends the lease nor creates one: it answers ErrNotHeld, as Renew does, if the token holds
 	// nothing. On an error nothing is changed.
-	RaiseFence(ctx context.Context, l Lease, fence uint64) (uint64, error)
+	RaiseFence(ctx context.Context, l LeaseRef, fence uint64) (uint64, error)
 }
 
 // Claim is one attempt to hold a name.
@@ -124,7 +124,7 @@ type Claim struct {
 	Owner Owner  // for people; never proof of anything
 
 	// It is granted when nobody waits ahead of it, the name is not closed, and the weights that are held plus
-	// Weight are at most Limit. A mutex is All of All, a reader 1 of All, a semaphore k of n. Each claim is held
+	// Weight are at most Limit. A mutex is Exclusive of Unlimited, a reader 1 of Unlimited, a semaphore k of n. Each claim is held
 	// to its own Limit only, so a semaphore can be resized while it is in use.
 	Weight, Limit int
 
@@ -150,24 +150,27 @@ type Claim struct {
 	Ticket uint64
 }
 
-// MaxLead is how far ahead of the backend's clock Claim.MinFence may bring a fence. A run of MaxFences reaches a
+// MaxLead is how far ahead of the backend's clock Claim.MinFence may bring a fence. A range of MaxFences reaches a
 // quarter as far. What it costs: a backend that lost its data, and is back sooner than that, could grant a fence
 // that is no greater. It is also how far Claim.Ticket counts, and how far the clocks of a backend's own nodes may
 // differ: a release that follows an Acquire's end is sent that much after it.
 const MaxLead = 250 * time.Millisecond
 
-// All is the weight of a claim that tolerates no other, and the limit of one that counts nobody.
-const All = 1<<31 - 1
+// Two numbers with a meaning. They are the same one, so that an exclusive claim fits its limit only alone.
+const (
+	Exclusive = 1<<31 - 1 // the weight of a claim that tolerates no other
+	Unlimited = Exclusive // the limit of a claim that counts nobody but exclusive ones
+)
 
 // Grant is the answer to a claim that was granted.
 type Grant struct {
-	Fence uint64        // the first fence of the run
-	Run   int           // how many fences are reserved, at least 1; fewer than asked for is allowed
-	TTL   time.Duration // the lease lasts at least this long from the moment Acquire was called
+	Fence  uint64        // the first of the range
+	Fences int           // how many there are in the range, at least 1; fewer than asked for is allowed
+	TTL    time.Duration // the lease lasts at least this long from the moment Acquire was called
 }
 
-// Lease names a granted or waiting claim.
-type Lease struct {
+// LeaseRef names a granted or waiting claim.
+type LeaseRef struct {
 	Name    string
 	Token   Token
 	TTL     time.Duration // for Renew: how long it shall last from now
@@ -215,15 +218,15 @@ type Owner struct {
 
 // Properties are facts about a backend.
 type Properties struct {
-	Backend       string        // its short name, as in messages: "memory", "sqlite"
-	Clock         string        // whose clock decides expiry: "process", "host", "server"
-	FenceSurvives string        // what fences are known to rise across, in a sentence
-	MinTTL        time.Duration // the shortest TTL that the backend can keep
-	Push          bool          // signals arrive; if not, waiting means asking again
-	Deletions     bool          // they also tell of leases that somebody deleted behind the backs of the drivers; if not, the next renewal does
+	Backend          string        // its short name, as in messages: "memory", "sqlite"
+	Clock            string        // whose clock decides expiry: "process", "host", "server"
+	FenceSurvives    string        // what fences are known to rise across, in a sentence
+	MinTTL           time.Duration // the shortest TTL that the backend can keep
+	Push             bool          // signals arrive; if not, waiting means asking again
+	ReportsDeletions bool          // they also tell of leases that somebody deleted behind the backs of the drivers; if not, the next renewal does
 }
 
-// Finding is one thing that a Doctor found.
+// Finding is one thing that a Diagnoser found.
 type Finding struct {
 	Severity string // "error": guarantees do not hold; "warning": they hold by luck; "info"
 	Subject  string // what was looked at
@@ -233,17 +236,17 @@ type Finding struct {
 
 // Signal is a push from the backend: a hint that saves waiting.
 type Signal struct {
-	Kind  SignalKind
-	Token Token  // whom it concerns; zero for Look means everybody
-	Fence uint64 // with Granted
-	Run   int    // with Granted
+	Kind   SignalKind
+	Token  Token  // whom it concerns; zero for SignalLook means everybody
+	Fence  uint64 // with SignalGranted
+	Fences int    // with SignalGranted
 }
 
 // SignalKind says what a signal is about.
 type SignalKind int
 
 const (
-	Look    SignalKind = iota // something changed, or may have: ask again
-	Granted                   // the waiting token was granted, for as long as its place would have lasted
-	Lost                      // the token no longer holds its lease: check
+	SignalLook    SignalKind = iota // something changed, or may have: ask again
+	SignalGranted                   // the waiting token was granted, for as long as its place would have lasted
+	SignalLost                      // the token no longer holds its lease: check
 )

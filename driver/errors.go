@@ -23,7 +23,7 @@ type HeldError struct {
 	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
 
-	// Fence is the last fence granted by then. A Granted signal with this fence or a lower one is an old one,
+	// Fence is the last fence granted by then. A SignalGranted with this fence or a lower one is an old one,
 	// of a grant that ended before the claim queued again; or one of a quorum, which this attempt did not make
 	// last any longer on each of its nodes.
 	Fence uint64

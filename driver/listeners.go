@@ -15,7 +15,7 @@ type Listeners struct {
 func (l *Listeners) Listen(f func(Signal)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all = append(slices.Clone(l.all), &f) // Tell may be reading the old one
+	l.all = append(slices.Clone(l.all), &f) // Notify may be reading the old one
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -23,8 +23,8 @@ func (l *Listeners) Listen(f func(Signal)) (stop func()) {
 	}
 }
 
-// Tell hands a signal to each of them, in the order in which they came.
-func (l *Listeners) Tell(s Signal) {
+// Notify hands a signal to each of them, in the order in which they came.
+func (l *Listeners) Notify(s Signal) {
 	l.mu.Lock()
 	all := l.all
 	l.mu.Unlock()

@@ -15,12 +15,12 @@ func TestListenersHearUntilTheyStop(t *testing.T) {
 	}
 	stopA := listen("a")
 	stopB := listen("b")
-	l.Tell(driver.Signal{})
+	l.Notify(driver.Signal{})
 	stopA()
 	stopA() // twice is no harm
-	l.Tell(driver.Signal{})
+	l.Notify(driver.Signal{})
 	stopB()
-	l.Tell(driver.Signal{})
+	l.Notify(driver.Signal{})
 	if want := []string{"a", "b", "b"}; !slices.Equal(heard, want) {
 		t.Errorf("%v heard, want %v", heard, want)
 	}
@@ -36,11 +36,11 @@ func TestAListenerMayStopWhileItIsTold(t *testing.T) {
 		stop()
 		l.Listen(func(driver.Signal) { n += 10 })
 	})
-	l.Tell(driver.Signal{})
+	l.Notify(driver.Signal{})
 	if n != 1 {
 		t.Errorf("%d after the first signal, want 1", n)
 	}
-	l.Tell(driver.Signal{})
+	l.Notify(driver.Signal{})
 	if n != 11 {
 		t.Errorf("%d after the second, want 11", n)
 	}

@@ -49,14 +49,14 @@ func leaks(s string) bool {
 // public are the values of this package that have a token in them, and what a program may make of them.
 func public() map[string]any {
 	claim := driver.Claim{Name: "job", Token: secret, Weight: 1, Limit: 1}
-	lease := driver.Lease{Name: "job", Token: secret}
-	signal := driver.Signal{Kind: driver.Lost, Token: secret}
+	lease := driver.LeaseRef{Name: "job", Token: secret}
+	signal := driver.Signal{Kind: driver.SignalLost, Token: secret}
 	return map[string]any{
 		"token": secret, "pointer": &secret, "list": []driver.Token{secret}, "array": [1]driver.Token{secret},
 		"key": map[driver.Token]int{secret: 1}, "value": map[string]driver.Token{"a": secret},
 		"claim": claim, "claim pointer": &claim, "claims": []driver.Claim{claim},
-		"lease": lease, "leases": []driver.Lease{lease}, "signal": signal, "signals": []driver.Signal{signal},
-		"deep": struct{ A []map[string]driver.Lease }{[]map[string]driver.Lease{{"x": lease}}},
+		"lease": lease, "leases": []driver.LeaseRef{lease}, "signal": signal, "signals": []driver.Signal{signal},
+		"deep": struct{ A []map[string]driver.LeaseRef }{[]map[string]driver.LeaseRef{{"x": lease}}},
 		"any":  struct{ A any }{secret},
 	}
 }

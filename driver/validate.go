@@ -13,7 +13,7 @@ const (
 	MaxName   = 255 // bytes in a name
 	MinTTL    = 10 * time.Millisecond
 	MaxTTL    = 30 * 24 * time.Hour // also the longest lock-delay and minimum hold
-	MaxFences = 1 << 16             // fences in one run
+	MaxFences = 1 << 16             // fences in one range
 	MaxFence  = 1<<53 - 1           // the highest fence that can be asked for: a time in the year 2255
 	MaxLabels = 16                  // labels of one claim
 	MaxLabel  = 256                 // bytes in a label's key, in its value, in a client's id, and in a host
@@ -53,12 +53,12 @@ func (c *Claim) Validate() error {
 	switch {
 	case c.Token.IsZero():
 		return invalid("token", "is zero", "128 random bits, from NewToken")
-	case c.Limit < 1 || c.Limit > All:
-		return invalid("limit", fmt.Sprintf("is %d", c.Limit), fmt.Sprintf("1 to %d", All-1))
+	case c.Limit < 1 || c.Limit > Unlimited:
+		return invalid("limit", fmt.Sprintf("is %d", c.Limit), fmt.Sprintf("1 to %d", Unlimited-1))
 	case c.Weight < 1 || c.Weight > c.Limit:
 		return invalid("weight", fmt.Sprintf("is %d of %d", c.Weight, c.Limit), "1 to the limit")
-	case c.Weight > 1 && c.Limit == All && c.Weight != All:
-		return invalid("weight", fmt.Sprintf("is %d of all", c.Weight), "1 (a reader) or all")
+	case c.Weight > 1 && c.Limit == Unlimited && c.Weight != Exclusive:
+		return invalid("weight", fmt.Sprintf("is %d of an unlimited claim", c.Weight), "1 (a reader) or Exclusive")
 	case c.Fences < 0 || c.Fences > MaxFences:
 		return invalid("fences", fmt.Sprintf("is %d", c.Fences), fmt.Sprintf("0 to %d", MaxFences))
 	}

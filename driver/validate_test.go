@@ -15,7 +15,7 @@ import (
 func valid() driver.Claim {
 	return driver.Claim{
 		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "c", Host: "h", PID: 1},
-		Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second,
+		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second,
 	}
 }
 
@@ -98,17 +98,17 @@ func TestClaims(t *testing.T) {
 		"negative weight":            {func(c *driver.Claim) { c.Weight, c.Limit = -1, 4 }, "weight"},
 		"reader":                     {func(c *driver.Claim) { c.Weight = 1 }, ""},
 		"two of all":                 {func(c *driver.Claim) { c.Weight = 2 }, "weight"},
-		"all but one of all":         {func(c *driver.Claim) { c.Weight = driver.All - 1 }, "weight"},
+		"all but one of all":         {func(c *driver.Claim) { c.Weight = driver.Exclusive - 1 }, "weight"},
 		"one of one":                 {func(c *driver.Claim) { c.Weight, c.Limit = 1, 1 }, ""},
 		"three of four":              {func(c *driver.Claim) { c.Weight, c.Limit = 3, 4 }, ""},
 		"four of four":               {func(c *driver.Claim) { c.Weight, c.Limit = 4, 4 }, ""},
 		"five of four":               {func(c *driver.Claim) { c.Weight, c.Limit = 5, 4 }, "weight"},
 		"all of four":                {func(c *driver.Claim) { c.Limit = 4 }, "weight"},
-		"the largest semaphore":      {func(c *driver.Claim) { c.Weight, c.Limit = driver.All-1, driver.All-1 }, ""},
+		"the largest semaphore":      {func(c *driver.Claim) { c.Weight, c.Limit = driver.Unlimited-1, driver.Unlimited-1 }, ""},
 		"no fences said":             {func(c *driver.Claim) { c.Fences = 0 }, ""},
 		"negative fences":            {func(c *driver.Claim) { c.Fences = -1 }, "fences"},
-		"the longest run":            {func(c *driver.Claim) { c.Fences = driver.MaxFences }, ""},
-		"a longer run":               {func(c *driver.Claim) { c.Fences = driver.MaxFences + 1 }, "fences"},
+		"the longest range":          {func(c *driver.Claim) { c.Fences = driver.MaxFences }, ""},
+		"a longer range":             {func(c *driver.Claim) { c.Fences = driver.MaxFences + 1 }, "fences"},
 		"no TTL":                     {func(c *driver.Claim) { c.TTL = 0 }, "TTL"},
 		"negative lock-delay":        {func(c *driver.Claim) { c.LockDelay = -1 }, "lock-delay"},
 		"the longest lock-delay":     {func(c *driver.Claim) { c.LockDelay = driver.MaxTTL }, ""},

@@ -22,7 +22,7 @@ func testAcquire(s *suite) {
 			k.Fatalf("%+v; want one holder, no place and not closed", held)
 		}
 		h := held.Holders[0]
-		if h.Fence != g.Fence || h.Weight != driver.All || h.Limit != driver.All || h.Released {
+		if h.Fence != g.Fence || h.Weight != driver.Exclusive || h.Limit != driver.Unlimited || h.Released {
 			k.Errorf("holder = %+v; want the fence %d, all of all", h, g.Fence)
 		}
 		if !sameOwner(h.Owner, who) {
@@ -51,7 +51,7 @@ func testAcquire(s *suite) {
 		c := k.mutex(fences(4))
 		first := k.a.gets(c)
 		for _, d := range []*client{k.a, k.b} { // the token is the identity, not the connection
-			if again := d.gets(c); again.Fence != first.Fence || again.Run != first.Run {
+			if again := d.gets(c); again.Fence != first.Fence || again.Fences != first.Fences {
 				k.Fatalf("the repeat got %+v, the first %+v", again, first)
 			}
 		}

@@ -83,7 +83,7 @@ func testBreaking(s *suite) {
 		k.notThere(k.a.breaks(1, long, op)) // an unknown name
 		g := k.a.gets(c)
 		k.notThere(k.b.breaks(g.Fence-1, long, op))
-		k.notThere(k.b.breaks(g.Fence+uint64(g.Run), long, op))
+		k.notThere(k.b.breaks(g.Fence+uint64(g.Fences), long, op))
 		k.notThere(k.b.breaks(0, long, op))
 		k.b.heldBy(g.Fence)
 		k.a.keeps(c)
@@ -105,12 +105,12 @@ func testBreaking(s *suite) {
 	s.test("MatchesEveryFenceOfARun", func(k *kit) {
 		for _, pick := range []func(driver.Grant) uint64{
 			func(g driver.Grant) uint64 { return g.Fence },
-			func(g driver.Grant) uint64 { return g.Fence + uint64(g.Run)/2 },
-			func(g driver.Grant) uint64 { return g.Fence + uint64(g.Run) - 1 },
+			func(g driver.Grant) uint64 { return g.Fence + uint64(g.Fences)/2 },
+			func(g driver.Grant) uint64 { return g.Fence + uint64(g.Fences) - 1 },
 		} {
 			c := k.mutex(fences(10))
 			g := k.a.gets(c)
-			k.notThere(k.b.breaks(g.Fence+uint64(g.Run), 0, op))
+			k.notThere(k.b.breaks(g.Fence+uint64(g.Fences), 0, op))
 			k.b.mustBreak(pick(g), 0, op)
 			k.a.lost(c)
 		}

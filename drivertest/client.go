@@ -13,12 +13,12 @@ import (
 // except where the backend's is real.
 func testClient(s *suite) {
 	s.test("AMutexIsHeldByOneGoroutineOfAllClients", func(k *kit) {
-		section := section{limit: driver.All}
+		section := section{limit: driver.Unlimited}
 		// One passes leases among its own goroutines, the other gives each back.
 		k.throng(6, 10, []*pawl.Client{k.locks(nil), k.locks(&pawl.Options{LocalHandoff: -1})}, func(c *pawl.Client) error {
 			return c.Mutex(k.name).Do(k.ctx, func(ctx context.Context) error {
 				fence, _ := pawl.FenceFromContext(ctx)
-				section.visit(driver.Claim{Weight: driver.All}, driver.Grant{Fence: fence})
+				section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: fence})
 				return nil
 			})
 		})
@@ -41,7 +41,7 @@ func testClient(s *suite) {
 	})
 
 	s.test("WritersAreAlone", func(k *kit) {
-		section := section{limit: driver.All}
+		section := section{limit: driver.Unlimited}
 		k.throng(6, 5, []*pawl.Client{k.locks(nil), k.locks(nil)}, func(c *pawl.Client) error {
 			read, err := c.RWMutex(k.name).RLock(k.ctx)
 			if err != nil {
@@ -55,7 +55,7 @@ func testClient(s *suite) {
 			if err != nil {
 				return err
 			}
-			section.visit(driver.Claim{Weight: driver.All}, driver.Grant{Fence: write.Fence()})
+			section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: write.Fence()})
 			return write.Release(k.ctx)
 		})
 		section.wants(k, 60)

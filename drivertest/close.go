@@ -25,10 +25,10 @@ func testClose(s *suite) {
 		wants("Acquire of a held name", err)
 		_, err = k.a.Acquire(k.ctx, c)
 		wants("Acquire repeated", err)
-		_, err = k.a.Renew(k.ctx, []driver.Lease{lease(c)})
+		_, err = k.a.Renew(k.ctx, []driver.LeaseRef{lease(c)})
 		wants("Renew", err)
 		wants("Release", k.a.Release(k.ctx, lease(c)))
-		_, err = k.a.Entry(k.ctx, k.name)
+		_, err = k.a.Inspect(k.ctx, k.name)
 		wants("Entry", err)
 		if s.breaks {
 			wants("Break", k.a.breaks(g.Fence, 0, driver.Owner{}))

@@ -14,7 +14,7 @@ func testConcurrent(s *suite) {
 	const workers, rounds = 8, 10
 
 	s.test("TheQueueAdmitsOneAtATimeInTheOrderOfFences", func(k *kit) {
-		section := section{limit: driver.All}
+		section := section{limit: driver.Unlimited}
 		k.crowd(workers, rounds, func(w *worker) error {
 			return w.enter(&section, k.mutex(queue(long)))
 		})
@@ -23,7 +23,7 @@ func testConcurrent(s *suite) {
 	})
 
 	s.test("TriesAdmitOneAtATime", func(k *kit) {
-		section := section{limit: driver.All}
+		section := section{limit: driver.Unlimited}
 		k.crowd(workers, rounds, func(w *worker) error {
 			return w.enter(&section, k.mutex())
 		})
@@ -41,7 +41,7 @@ func testConcurrent(s *suite) {
 	})
 
 	s.test("WritersAreAlone", func(k *kit) {
-		section := section{limit: driver.All}
+		section := section{limit: driver.Unlimited}
 		var turn atomic.Int64
 		k.crowd(workers, rounds, func(w *worker) error {
 			if turn.Add(1)%4 == 0 {
@@ -60,7 +60,7 @@ func testConcurrent(s *suite) {
 			var all sync.WaitGroup
 			for range 4 {
 				all.Go(func() {
-					if _, err := k.b.Renew(k.ctx, []driver.Lease{lease(c), lease(c)}); err != nil {
+					if _, err := k.b.Renew(k.ctx, []driver.LeaseRef{lease(c), lease(c)}); err != nil {
 						k.Errorf("Renew: %v", err)
 					}
 				})

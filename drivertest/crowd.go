@@ -28,7 +28,7 @@ func (s *section) visit(c driver.Claim, g driver.Grant) {
 	}
 	n := s.counter.Load()
 	time.Sleep(50 * time.Microsecond) // or nobody would be there long enough to be met
-	if c.Weight == driver.All {
+	if c.Weight == driver.Exclusive {
 		s.counter.Store(n + 1)
 		s.alone.Add(1)
 		if s.last.Swap(g.Fence) >= g.Fence {

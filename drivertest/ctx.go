@@ -31,14 +31,14 @@ func testCtx(s *suite) {
 			wants("Acquire of a held name", err)
 			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), force))
 			wants("Acquire by force", err)
-			_, err = k.a.Renew(ctx, []driver.Lease{lease(held), {Name: held.Name, Token: held.Token, TTL: 9 * long}})
+			_, err = k.a.Renew(ctx, []driver.LeaseRef{lease(held), {Name: held.Name, Token: held.Token, TTL: 9 * long}})
 			wants("Renew", err)
 			wants("Release", k.a.Release(ctx, lease(held)))
 			wants("Release of nothing", k.a.Release(ctx, lease(k.mutex())))
-			_, err = k.a.Entry(ctx, k.name)
+			_, err = k.a.Inspect(ctx, k.name)
 			wants("Entry", err)
 			if s.breaks {
-				wants("Break", k.b.Driver.(driver.Breaker).Break(ctx, held.Name, g.Fence, long, driver.Owner{}))
+				wants("Break", k.b.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, g.Fence, long, driver.Owner{}))
 			}
 			if s.lists {
 				wants("List", k.listErr(ctx, k.b))

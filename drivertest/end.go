@@ -261,19 +261,19 @@ func testGivenUp(s *suite) {
 			calls := []*call{
 				slow.asks(k.mutex(name)), slow.asks(k.mutex(on(held.Name), queue(long))), slow.asks(k.mutex(name, force)),
 				slow.calls("Renew", func(ctx context.Context) error {
-					_, err := slow.Renew(ctx, []driver.Lease{lease(held)})
+					_, err := slow.Renew(ctx, []driver.LeaseRef{lease(held)})
 					return err
 				}),
 				slow.calls("Release", func(ctx context.Context) error { return slow.Release(ctx, lease(k.mutex(name))) }),
 				slow.releasesOnTime(k.mutex(name)),
 				slow.calls("Entry", func(ctx context.Context) error {
-					_, err := slow.Entry(ctx, held.Name)
+					_, err := slow.Inspect(ctx, held.Name)
 					return err
 				}),
 			}
 			if s.breaks {
 				calls = append(calls, slow.calls("Break", func(ctx context.Context) error {
-					return slow.Driver.(driver.Breaker).Break(ctx, held.Name, g.Fence+1, 0, driver.Owner{})
+					return slow.Driver.(driver.LeaseBreaker).Break(ctx, held.Name, g.Fence+1, 0, driver.Owner{})
 				}))
 			}
 			if s.lists {
@@ -361,7 +361,7 @@ func testNothingOutlivesItsCall(s *suite) {
 				if err != nil && !errors.Is(err, driver.ErrHeld) {
 					k.gaveUp(err)
 				}
-				if seen[i], err = k.b.Entry(k.ctx, c.Name); err != nil {
+				if seen[i], err = k.b.Inspect(k.ctx, c.Name); err != nil {
 					k.Errorf("Entry: %v", err)
 				}
 			})

@@ -65,7 +65,7 @@ func (s *slow) asks(c driver.Claim) *call {
 
 func (s *slow) releasesOnTime(c driver.Claim) *call {
 	return s.calls("Release", func(ctx context.Context) error {
-		return s.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token, OnTime: true})
+		return s.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, OnTime: true})
 	})
 }
 

@@ -28,7 +28,7 @@ var acquireFaults = []fault{{
 	name:  "a repeated token gets a second grant",
 	wants: []string{"Acquire/RepeatedByOneOfSeveralHoldersTakesNothingMore", "Concurrent/TheSameTokenAskedAtOnceIsOneGrant", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
-		if c.Weight != driver.All { // a mutex would be held by itself, which is another fault
+		if c.Weight != driver.Exclusive { // a mutex would be held by itself, which is another fault
 			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
 				for i := range e.Holders {
 					if e.Holders[i].Token == c.Token {
@@ -69,7 +69,7 @@ var acquireFaults = []fault{{
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		for _, h := range d.look(c.Name).Holders {
 			if h.Owner.Client == c.Owner.Client && h.Owner.Client != "" && !h.Token.IsZero() {
-				return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}, nil
+				return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
 			}
 		}
 		return d.Acquire(ctx, c)
@@ -78,7 +78,7 @@ var acquireFaults = []fault{{
 	name:  "tokens are compared by half",
 	wants: []string{"Acquire/TokensAreComparedWhole"},
 	driver: func(d *faulty) driver.Driver {
-		return releaser{d, func(ctx context.Context, d *faulty, l driver.Lease) error {
+		return releaser{d, func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 			for _, h := range d.look(l.Name).Holders {
 				if [8]byte(h.Token[:8]) == [8]byte(l.Token[:8]) && !h.Token.IsZero() {
 					l.Token = h.Token
@@ -95,7 +95,7 @@ var acquireFaults = []fault{{
 		if err != nil && c.Validate() == nil {
 			d.edit(c.Name, func(e *locktable.Entry, now locktable.Instant) {
 				for i := range e.Holders {
-					e.Holders[i].Expires = max(e.Holders[i].Expires, now.After(c.TTL))
+					e.Holders[i].Expires = max(e.Holders[i].Expires, now.Add(c.TTL))
 				}
 			})
 		}
@@ -147,7 +147,7 @@ var acquireFaults = []fault{{
 	name:  "the caller's limit is ignored",
 	wants: []string{"Semaphore/EachCallerIsHeldToItsOwnLimit"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
-		if hs := d.look(c.Name).Holders; len(hs) > 0 && c.Limit != driver.All {
+		if hs := d.look(c.Name).Holders; len(hs) > 0 && c.Limit != driver.Unlimited {
 			c.Limit = max(hs[0].Limit, c.Weight)
 		}
 	}),
@@ -155,7 +155,7 @@ var acquireFaults = []fault{{
 	name:  "weights are counted as one",
 	wants: []string{"Semaphore/WeightsAreAddedUp"},
 	driver: claims(func(_ *faulty, c *driver.Claim) {
-		if c.Limit != driver.All {
+		if c.Limit != driver.Unlimited {
 			c.Weight = 1
 		}
 	}),
@@ -175,7 +175,7 @@ var acquireFaults = []fault{{
 	name:  "a name is checked and taken in two steps",
 	wants: []string{"Concurrent/TriesAdmitOneAtATime"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
-		if len(d.look(c.Name).Holders) > 0 || c.Queue || c.Limit != driver.All {
+		if len(d.look(c.Name).Holders) > 0 || c.Queue || c.Limit != driver.Unlimited {
 			return d.Acquire(ctx, c)
 		}
 		for range 10 {

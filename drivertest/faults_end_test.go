@@ -39,7 +39,7 @@ var endFaults = []fault{{
 }, {
 	name:  "a ctx that is over is not looked at",
 	wants: []string{"Ctx/ThatIsOverReturnsItsErrorAndChangesNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		return d.Release(context.WithoutCancel(ctx), l)
 	}),
 }, {
@@ -48,7 +48,7 @@ var endFaults = []fault{{
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if _, bounded := ctx.Deadline(); bounded && err == nil {
-			context.AfterFunc(ctx, func() { _ = d.Release(context.Background(), driver.Lease{Name: c.Name, Token: c.Token}) })
+			context.AfterFunc(ctx, func() { _ = d.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token}) })
 		}
 		return g, err
 	}),
@@ -83,7 +83,7 @@ var endFaults = []fault{{
 			for _, name := range names {
 				for _, h := range d.look(name).Holders {
 					if h.Inbox == d.Inbox() {
-						_ = d.Release(context.Background(), driver.Lease{Name: name, Token: h.Token})
+						_ = d.Release(context.Background(), driver.LeaseRef{Name: name, Token: h.Token})
 					}
 				}
 			}

@@ -75,7 +75,7 @@ var expiryFaults = []fault{{
 }, {
 	name:  "a promoted grant lasts a TTL at once",
 	wants: []string{"Promotion/LastsAsLongAsThePlace", "Place/ADeadWaiterCostsTheOthersNoMoreThanItsQueueTTL", "Promotion/MissedIsPassedOnToTheNext"},
-	step:  promotions(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.After(time.Hour) }),
+	step:  promotions(func(h *locktable.Holder, now locktable.Instant) { h.Expires = now.Add(time.Hour) }),
 }, {
 	name:  "a promoted grant lasts a QueueTTL from the passing on",
 	wants: []string{"Promotion/LastsNoLongerThanThePlaceWouldHave"},
@@ -87,8 +87,8 @@ var expiryFaults = []fault{{
 		f(now)
 		for _, s := range e.Signals {
 			for i := range e.Holders {
-				if e.Holders[i].Token == s.Token && s.Kind == driver.Granted {
-					e.Holders[i].Expires = now.After(queueTTLs[s.Token])
+				if e.Holders[i].Token == s.Token && s.Kind == driver.SignalGranted {
+					e.Holders[i].Expires = now.Add(queueTTLs[s.Token])
 				}
 			}
 		}
@@ -122,7 +122,7 @@ var expiryFaults = []fault{{
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		for _, w := range e.Queue {
 			if w.Expires <= now && w.LockDelay > 0 {
-				e.Closed = max(e.Closed, w.Expires.After(w.LockDelay))
+				e.Closed = max(e.Closed, w.Expires.Add(w.LockDelay))
 			}
 		}
 		f(now)
@@ -146,7 +146,7 @@ func promotions(change func(h *locktable.Holder, now locktable.Instant)) func(*s
 		f(now)
 		for _, s := range e.Signals {
 			for i := range e.Holders {
-				if s.Kind == driver.Granted && e.Holders[i].Token == s.Token {
+				if s.Kind == driver.SignalGranted && e.Holders[i].Token == s.Token {
 					change(&e.Holders[i], now)
 				}
 			}

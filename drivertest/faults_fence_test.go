@@ -10,7 +10,7 @@ import (
 var fenceFaults = []fault{{
 	name:  "a release resets the fence",
 	wants: []string{"Fence/RisesAcrossReleases", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		d.resetFence(l.Name)
 		return err
@@ -68,32 +68,32 @@ var fenceFaults = []fault{{
 		f(now - locktable.At(s.wiped)) // all instants move alike, so nothing else is wrong
 	},
 }, {
-	name:  "a run is not reserved",
+	name:  "a range is not reserved",
 	wants: []string{"Fence/ARunIsReservedForAnExclusiveClaim", "Fence/RisesAfterARunThatWasReleasedAtOnce"},
 	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)
-		if n := len(e.Holders); n > 0 && e.Holders[n-1].Run > 1 {
+		if n := len(e.Holders); n > 0 && e.Holders[n-1].Fences > 1 {
 			e.Fence = e.Holders[n-1].Fence
 		}
 	},
 }, {
-	name:  "readers and permits get runs",
+	name:  "readers and permits get ranges",
 	wants: []string{"Fence/ARunIsForExclusiveClaimsOnly"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)
 		if err == nil {
-			g.Run = max(g.Run, c.Fences)
+			g.Fences = max(g.Fences, c.Fences)
 		}
 		return g, err
 	}),
 }, {
-	name:  "a run is forgotten by a repeat",
+	name:  "a range is forgotten by a repeat",
 	wants: []string{"Acquire/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		again := d.held(c.Name, c.Token) != nil
 		g, err := d.Acquire(ctx, c)
 		if err == nil && again {
-			g.Run = 1
+			g.Fences = 1
 		}
 		return g, err
 	}),

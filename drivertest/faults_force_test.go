@@ -69,7 +69,7 @@ var forceFaults = []fault{{
 	wants: []string{"Force/RepeatedAfterALostReplyAnswersWithTheSameGrant"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
 		if c.Force {
-			_ = d.Release(context.Background(), driver.Lease{Name: c.Name, Token: c.Token})
+			_ = d.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token})
 		}
 	}),
 }, {
@@ -99,7 +99,7 @@ var forceFaults = []fault{{
 		}
 	}),
 }, {
-	name:  "a break knows the first fence of a run only",
+	name:  "a break knows the first fence of a range only",
 	wants: []string{"Break/MatchesEveryFenceOfARun"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.look(name).Holders {
@@ -113,7 +113,7 @@ var forceFaults = []fault{{
 	wants: []string{"Break/OfAFenceThatNobodyHoldsChangesNothing", "Break/MatchesEveryFenceOfARun"},
 	driver: breaks(func(d *faulty, name string, fence *uint64) {
 		for _, h := range d.look(name).Holders {
-			if *fence == h.Fence+uint64(h.Run) {
+			if *fence == h.Fence+uint64(h.Fences) {
 				*fence = h.Fence
 			}
 		}
@@ -152,7 +152,7 @@ var forceFaults = []fault{{
 }, {
 	name:  "a broken holder is told once only",
 	wants: []string{"Break/TakesTheLeaseAndTellsItsHolderByWhom"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
+	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for _, l := range leases {
 			if err == nil {
@@ -170,7 +170,7 @@ var forceFaults = []fault{{
 }, {
 	name:  "a broken holder's release opens the name",
 	wants: []string{"Break/TheBrokenHoldersLateReleaseDoesNotOpenTheName"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if ctx.Err() == nil && err != nil && driver.ValidateName(l.Name) == nil {
 			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Closed = 0 })

@@ -22,8 +22,8 @@ type reader struct {
 	list  func(ctx context.Context, d *faulty, prefix string) iter.Seq2[driver.Entry, error]
 }
 
-func (r reader) Entry(ctx context.Context, name string) (driver.Entry, error) {
-	e, err := r.Driver.Entry(ctx, name)
+func (r reader) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	e, err := r.Driver.Inspect(ctx, name)
 	if err == nil && r.entry != nil {
 		r.entry(&e, r.look(name))
 	}
@@ -69,7 +69,7 @@ var inspectFaults = []fault{{
 	wants: []string{"Expiry/WhatHasExpiredIsNotShown"},
 	driver: entries(func(e *driver.Entry, stored *locktable.Entry) {
 		if len(stored.Holders) > len(e.Holders) {
-			e.Holders = stored.People(stored.Holders[0].Since, e.Name).Holders
+			e.Holders = stored.Public(stored.Holders[0].Since, e.Name).Holders
 		}
 	}),
 }, {
@@ -168,7 +168,7 @@ var inspectFaults = []fault{{
 }, {
 	name:  "a token stands in an error",
 	wants: []string{"Secret/NoTokenStandsInAnyAnswer"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if errors.Is(err, driver.ErrNotHeld) {
 			err = fmt.Errorf("%w: token %s", err, hex.EncodeToString(l.Token[:]))

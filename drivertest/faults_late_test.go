@@ -38,7 +38,7 @@ type forgetful struct {
 	gone map[driver.Token]bool
 }
 
-func (f forgetful) Release(ctx context.Context, l driver.Lease) error {
+func (f forgetful) Release(ctx context.Context, l driver.LeaseRef) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.gone[l.Token] {

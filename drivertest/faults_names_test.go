@@ -21,8 +21,8 @@ func (r renamed) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return r.Driver.Acquire(ctx, c)
 }
 
-func (r renamed) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
-	leases = append([]driver.Lease(nil), leases...)
+func (r renamed) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	leases = append([]driver.LeaseRef(nil), leases...)
 	for i := range leases {
 		if driver.ValidateName(leases[i].Name) == nil {
 			leases[i].Name = r.to(leases[i].Name)
@@ -31,18 +31,18 @@ func (r renamed) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 	return r.Driver.Renew(ctx, leases)
 }
 
-func (r renamed) Release(ctx context.Context, l driver.Lease) error {
+func (r renamed) Release(ctx context.Context, l driver.LeaseRef) error {
 	if driver.ValidateName(l.Name) == nil {
 		l.Name = r.to(l.Name)
 	}
 	return r.Driver.Release(ctx, l)
 }
 
-func (r renamed) Entry(ctx context.Context, name string) (driver.Entry, error) {
+func (r renamed) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if driver.ValidateName(name) != nil {
-		return r.Driver.Entry(ctx, name)
+		return r.Driver.Inspect(ctx, name)
 	}
-	e, err := r.Driver.Entry(ctx, r.to(name))
+	e, err := r.Driver.Inspect(ctx, r.to(name))
 	e.Name = name
 	return e, err
 }

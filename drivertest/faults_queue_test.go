@@ -33,7 +33,7 @@ var queueFaults = []fault{{
 	name:  "readers pass a waiting writer",
 	wants: []string{"ReadWrite/NoReaderPassesAWaitingWriter", "ReadWrite/EachWaitingWriterWaitsForItself", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: passing(func(_ *faulty, c driver.Claim) bool {
-		return c.Weight == 1 && c.Limit == driver.All
+		return c.Weight == 1 && c.Limit == driver.Unlimited
 	}),
 }, {
 	name:   "a try passes those who wait",
@@ -44,7 +44,7 @@ var queueFaults = []fault{{
 	wants: []string{"Queue/NobodyPassesAWaiterWhoNeedsMore"},
 	driver: passing(func(d *faulty, c driver.Claim) bool {
 		q := d.look(c.Name).Queue
-		return len(q) > 0 && c.Weight < q[0].Weight && c.Limit != driver.All
+		return len(q) > 0 && c.Weight < q[0].Weight && c.Limit != driver.Unlimited
 	}),
 }, {
 	name:  "a dead holder's name goes to who asks first",
@@ -147,7 +147,7 @@ var queueFaults = []fault{{
 	name:  "a waiter's limit is the holder's",
 	wants: []string{"Semaphore/AWaiterIsHeldToItsOwnLimit"},
 	driver: claims(func(d *faulty, c *driver.Claim) {
-		if hs := d.look(c.Name).Holders; c.Queue && len(hs) > 0 && c.Limit != driver.All && hs[0].Limit != driver.All {
+		if hs := d.look(c.Name).Holders; c.Queue && len(hs) > 0 && c.Limit != driver.Unlimited && hs[0].Limit != driver.Unlimited {
 			c.Limit = max(hs[0].Limit, c.Weight)
 		}
 	}),

@@ -10,20 +10,20 @@ import (
 var raiseFaults = []fault{{
 	name:  "a fence is not raised",
 	wants: []string{"Raise/MakesTheFenceAtLeastWhatIsAskedFor"},
-	driver: raises(func(_ context.Context, d *faulty, l driver.Lease, _ uint64) (uint64, error) {
+	driver: raises(func(_ context.Context, d *faulty, l driver.LeaseRef, _ uint64) (uint64, error) {
 		return d.held(l.Name, l.Token).Fence, nil
 	}),
 }, {
 	name:  "raising extends the lease",
 	wants: []string{"Raise/NeitherCreatesNorExtends"},
-	driver: raises(func(ctx context.Context, d *faulty, l driver.Lease, fence uint64) (uint64, error) {
-		_, _ = d.Renew(ctx, []driver.Lease{l})
+	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+		_, _ = d.Renew(ctx, []driver.LeaseRef{l})
 		return d.RaiseFence(ctx, l, fence)
 	}),
 }, {
 	name:  "a raised fence is forgotten with the lease",
 	wants: []string{"Raise/TheNextGrantIsAboveIt"},
-	driver: raises(func(ctx context.Context, d *faulty, l driver.Lease, fence uint64) (uint64, error) {
+	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
 		last := d.look(l.Name).Fence
 		got, err := d.RaiseFence(ctx, l, fence)
 		d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Fence = last })
@@ -34,16 +34,16 @@ var raiseFaults = []fault{{
 // raiser is a client whose RaiseFence is another one.
 type raiser struct {
 	*faulty
-	raise func(ctx context.Context, d *faulty, l driver.Lease, fence uint64) (uint64, error)
+	raise func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error)
 }
 
-func (d *raiser) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (uint64, error) {
+func (d *raiser) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
 	if d.held(l.Name, l.Token) == nil || driver.ValidateFence(fence) != nil {
 		return d.faulty.RaiseFence(ctx, l, fence)
 	}
 	return d.raise(ctx, d.faulty, l, fence)
 }
 
-func raises(f func(ctx context.Context, d *faulty, l driver.Lease, fence uint64) (uint64, error)) func(*faulty) driver.Driver {
+func raises(f func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return &raiser{d, f} }
 }

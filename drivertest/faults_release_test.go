@@ -9,14 +9,14 @@ import (
 )
 
 // releases makes a fault of a function that stands in for Release.
-func releases(release func(ctx context.Context, d *faulty, l driver.Lease) error) func(*faulty) driver.Driver {
+func releases(release func(ctx context.Context, d *faulty, l driver.LeaseRef) error) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return releaser{d, release} }
 }
 
 var releaseFaults = []fault{{
 	name:  "a release frees by name",
 	wants: []string{"Release/StaleReleaseDoesNotFreeTheNewHolder", "Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Force/TheOldHolderCanTouchNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if hs := d.look(l.Name).Holders; len(hs) > 0 {
 			l.Token = hs[0].Token
 		}
@@ -25,7 +25,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a release is only noted",
 	wants: []string{"Release/LetsTheNextIn", "Client/AReleaseLetsTheNextInWithAHigherFence", "Client/CloseReleasesAndLeaves"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if d.held(l.Name, l.Token) != nil {
 			return ctx.Err()
 		}
@@ -34,7 +34,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a release frees all the permits",
 	wants: []string{"Release/FreesItsOwnPermitOnly", "MinHold/IsForOnePermitOnly"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		err := d.Release(ctx, l)
 		if err == nil {
 			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
@@ -44,7 +44,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a second release says that it was held",
 	wants: []string{"Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Release/OfAnExpiredLeaseSaysNotHeld", "Release/OfAnUnknownNameSaysNotHeldAndCreatesNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if err := d.Release(ctx, l); err != driver.ErrNotHeld {
 			return err
 		}
@@ -53,7 +53,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a waiter cannot leave",
 	wants: []string{"Release/LeavesTheQueue", "Release/CancellingAHundredWaitersLeavesNothing", "Client/ACancelledWaitLeavesNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if slices.ContainsFunc(d.look(l.Name).Queue, func(w locktable.Waiter) bool { return w.Token == l.Token }) {
 			return ctx.Err()
 		}
@@ -62,7 +62,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a release passes the name to nobody",
 	wants: []string{"Release/PassesTheNameToTheHeadOfTheQueueAtOnce", "Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) (err error) {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) (err error) {
 		if d.held(l.Name, l.Token) == nil {
 			return d.Release(ctx, l)
 		}
@@ -72,7 +72,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a cancelled waiter loses the turn of the next",
 	wants: []string{"Release/GivesBackAGrantThatItsWaiterNeverHeardOf"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		// A grant that its waiter has not asked for yet is taken for a place in the queue.
 		if h := d.held(l.Name, l.Token); h != nil && h.Inbox == d.Inbox() && len(d.look(l.Name).Queue) > 0 {
 			return ctx.Err()
@@ -82,7 +82,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "the zero token releases what is kept",
 	wants: []string{"Release/TheZeroTokenReleasesNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if l.Token.IsZero() && d.held(l.Name, l.Token) != nil {
 			return nil
 		}
@@ -91,7 +91,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "the minimum hold is ignored",
 	wants: []string{"MinHold/KeepsTheNameHeldAfterARelease", "MinHold/IsShownInTheEntry"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if driver.ValidateDelay("", l.MinHold) == nil {
 			l.MinHold = 0
 		}
@@ -100,7 +100,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "the minimum hold counts from the release",
 	wants: []string{"MinHold/CountsFromTheGrant", "MinHold/ShorterThanTheLeaseWasHeldIsNothing"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 && driver.ValidateDelay("", l.MinHold) == nil {
 			l.MinHold += h.Since.Until(locktable.At(d.table.server.clock.Now()))
 		}
@@ -109,7 +109,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "the minimum hold is cut off at the TTL",
 	wants: []string{"MinHold/MayOutlastTheTTL"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 {
 			l.MinHold = min(l.MinHold, h.Since.Until(h.Expires))
 		}
@@ -118,7 +118,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "what is kept still has its token",
 	wants: []string{"MinHold/TheTokenHoldsNothingAnyMore"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		h := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)
 		if h != nil {
@@ -135,7 +135,7 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a lock-delay follows what was kept",
 	wants: []string{"MinHold/EndsWithoutALockDelay"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		h := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)
 		if h != nil {
@@ -152,11 +152,11 @@ var releaseFaults = []fault{{
 }, {
 	name:  "a lock-delay follows a release",
 	wants: []string{"LockDelay/IsNotForARelease"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.Lease) error {
+	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		h := d.held(l.Name, l.Token)
 		err := d.Release(ctx, l)
 		if h != nil && h.LockDelay > 0 {
-			d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) { e.Closed = now.After(h.LockDelay) })
+			d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) { e.Closed = now.Add(h.LockDelay) })
 		}
 		return err
 	}),

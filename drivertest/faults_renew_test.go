@@ -8,14 +8,14 @@ import (
 )
 
 // renews makes a fault of a function that stands in for Renew.
-func renews(renew func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error)) func(*faulty) driver.Driver {
+func renews(renew func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver { return renewer{d, renew} }
 }
 
 // before makes a fault of a function that does something with each lease of a batch that is fine.
-func before(do func(d *faulty, l *driver.Lease)) func(*faulty) driver.Driver {
-	return renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
-		changed := append([]driver.Lease(nil), leases...)
+func before(do func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
+	return renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
+		changed := append([]driver.LeaseRef(nil), leases...)
 		for i := range changed {
 			if driver.ValidateName(changed[i].Name) == nil && driver.ValidateTTL("", changed[i].TTL) == nil {
 				do(d, &changed[i])
@@ -28,7 +28,7 @@ func before(do func(d *faulty, l *driver.Lease)) func(*faulty) driver.Driver {
 var renewFaults = []fault{{
 	name:  "a renewal does not compare the token",
 	wants: []string{"Renew/StaleTokenDoesNotRenewTheNewHolder", "Acquire/TokensAreComparedWhole"},
-	driver: before(func(d *faulty, l *driver.Lease) {
+	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		if hs := d.look(l.Name).Holders; len(hs) > 0 {
 			l.Token = hs[0].Token
 		}
@@ -36,7 +36,7 @@ var renewFaults = []fault{{
 }, {
 	name:  "a renewal creates a lease",
 	wants: []string{"Renew/NeverCreates", "Release/NothingIsRenewedAfterIt"},
-	driver: before(func(d *faulty, l *driver.Lease) {
+	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		if e := d.look(l.Name); len(e.Holders)+len(e.Queue) == 0 && !l.Token.IsZero() {
 			_, _ = d.Acquire(context.Background(), driver.Claim{Name: l.Name, Token: l.Token, Weight: 1, Limit: 1, TTL: l.TTL})
 		}
@@ -44,11 +44,11 @@ var renewFaults = []fault{{
 }, {
 	name:  "a renewal revives an expired lease",
 	wants: []string{"Renew/NeverRevivesAnExpiredLease", "Expiry/ARenewalAtTheVeryInstantIsTooLate"},
-	driver: before(func(d *faulty, l *driver.Lease) {
+	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
 				if h.Token == l.Token && !h.Token.IsZero() {
-					e.Holders[i].Expires = max(h.Expires, now.After(l.TTL))
+					e.Holders[i].Expires = max(h.Expires, now.Add(l.TTL))
 				}
 			}
 		})
@@ -56,11 +56,11 @@ var renewFaults = []fault{{
 }, {
 	name:  "a renewal shortens",
 	wants: []string{"Renew/NeverShortens", "Random/OperationsAreAnsweredAsByMemlock"},
-	driver: before(func(d *faulty, l *driver.Lease) {
+	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
 				if h.Token == l.Token && !h.Token.IsZero() && h.Expires > now {
-					e.Holders[i].Expires = now.After(l.TTL)
+					e.Holders[i].Expires = now.Add(l.TTL)
 				}
 			}
 		})
@@ -68,17 +68,17 @@ var renewFaults = []fault{{
 }, {
 	name:  "a renewal only looks",
 	wants: []string{"Renew/MakesTheLeaseLastItsTTLFromNow", "Promotion/TheNextRenewalMakesItATTL"},
-	driver: before(func(_ *faulty, l *driver.Lease) {
+	driver: before(func(_ *faulty, l *driver.LeaseRef) {
 		l.TTL = driver.MinTTL
 	}),
 }, {
 	name:  "a renewal extends all the leases of a name",
 	wants: []string{"Renew/LeavesThoseBesideItAsTheyAre", "ReadWrite/ADeadReaderDoesNotLiveOnBecauseAnotherRenews"},
-	driver: before(func(d *faulty, l *driver.Lease) {
+	driver: before(func(d *faulty, l *driver.LeaseRef) {
 		d.edit(l.Name, func(e *locktable.Entry, now locktable.Instant) {
 			for i, h := range e.Holders {
 				if h.Expires > now {
-					e.Holders[i].Expires = max(h.Expires, now.After(l.TTL))
+					e.Holders[i].Expires = max(h.Expires, now.Add(l.TTL))
 				}
 			}
 		})
@@ -86,7 +86,7 @@ var renewFaults = []fault{{
 }, {
 	name:  "half of a batch is lost",
 	wants: []string{"Renew/AnswersEachLeaseOfABatchInOrder", "Renew/EveryLeaseOfALargeBatchIsRenewed"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
+	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		half := (len(leases) + 1) / 2
 		answers, err := d.Renew(ctx, leases[:half])
 		if err == nil {
@@ -97,7 +97,7 @@ var renewFaults = []fault{{
 }, {
 	name:  "a batch stops at 256",
 	wants: []string{"Renew/EveryLeaseOfALargeBatchIsRenewed"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
+	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		some := leases[:min(len(leases), 256)]
 		answers, err := d.Renew(ctx, some)
 		if err == nil {
@@ -108,7 +108,7 @@ var renewFaults = []fault{{
 }, {
 	name:  "a batch is answered by name",
 	wants: []string{"Renew/ANameMayStandInABatchSeveralTimes"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
+	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		byName := map[string]error{}
 		for i := range answers {
@@ -122,7 +122,7 @@ var renewFaults = []fault{{
 }, {
 	name:  "one lost lease fails the whole batch",
 	wants: []string{"Renew/AnswersEachLeaseOfABatchInOrder", "Renew/NeverCreates"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
+	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for _, a := range answers {
 			if a != nil {
@@ -134,7 +134,7 @@ var renewFaults = []fault{{
 }, {
 	name:  "the zero token renews what is kept",
 	wants: []string{"Renew/TheZeroTokenRenewsNothing"},
-	driver: renews(func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error) {
+	driver: renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := d.Renew(ctx, leases)
 		for i := range answers {
 			if leases[i].Token.IsZero() && d.held(leases[i].Name, driver.Token{}) != nil {

@@ -22,11 +22,11 @@ var signalFaults = []fault{{
 }, {
 	name:   "a loss is not signalled",
 	wants:  []string{"Signals/AForcedOutHolderHearsThatItLost", "Signals/ABrokenHolderHearsThatItLost", "Signals/APromotedHolderHearsThatItLost"},
-	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.Lost }),
+	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.SignalLost }),
 }, {
 	name:   "a grant is not signalled",
 	wants:  []string{"Signals/AWaiterHearsWhenTheOneAheadLeaves", "Signals/AWaiterHearsWhenSomebodyFindsTheHolderExpired", "Signals/AWaiterHearsWhenTheHolderIsBroken"},
-	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.Granted }),
+	signal: unless(func(s locktable.Signal) bool { return s.Kind == driver.SignalGranted }),
 }, {
 	name:  "a signal is for the wrong token",
 	wants: []string{"Signals/APromotedWaiterHearsThatItWasGrantedAndItsFence"},

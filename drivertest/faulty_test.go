@@ -194,11 +194,11 @@ type (
 	}
 	renewer struct {
 		*faulty
-		renew func(ctx context.Context, d *faulty, leases []driver.Lease) ([]error, error)
+		renew func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error)
 	}
 	releaser struct {
 		*faulty
-		release func(ctx context.Context, d *faulty, l driver.Lease) error
+		release func(ctx context.Context, d *faulty, l driver.LeaseRef) error
 	}
 	breaker struct {
 		*faulty
@@ -210,11 +210,11 @@ func (a acquirer) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	return a.acquire(ctx, a.faulty, c)
 }
 
-func (r renewer) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (r renewer) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return r.renew(ctx, r.faulty, leases)
 }
 
-func (r releaser) Release(ctx context.Context, l driver.Lease) error {
+func (r releaser) Release(ctx context.Context, l driver.LeaseRef) error {
 	return r.release(ctx, r.faulty, l)
 }
 

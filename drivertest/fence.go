@@ -7,13 +7,13 @@ import (
 )
 
 func testFence(s *suite) {
-	// rises wants g to come after all that was granted before; last is the last fence of that run.
+	// rises wants g to come after all that was granted before; last is the last fence of that range.
 	rises := func(k *kit, last *uint64, g driver.Grant) {
 		k.Helper()
 		if g.Fence <= *last {
 			k.Fatalf("fence %d after %d; want it to rise strictly", g.Fence, *last)
 		}
-		*last = g.Fence + uint64(g.Run) - 1
+		*last = g.Fence + uint64(g.Fences) - 1
 	}
 
 	s.test("RisesAcrossReleases", func(k *kit) {
@@ -81,19 +81,19 @@ func testFence(s *suite) {
 			idle = 400 * 24 * long
 		}
 		k.past(idle)
-		_, _ = k.b.Entry(k.ctx, k.name)
+		_, _ = k.b.Inspect(k.ctx, k.name)
 		rises(k, &last, k.b.gets(k.mutex()))
 	})
 
 	s.test("RisesAfterARunThatWasReleasedAtOnce", func(k *kit) {
-		// The clock has not passed the run yet, so the name cannot have been forgotten.
+		// The clock has not passed the range yet, so the name cannot have been forgotten.
 		var last uint64
 		for range 3 {
 			c := k.mutex(fences(driver.MaxFences))
 			rises(k, &last, k.a.gets(c))
 			k.a.releases(c)
 			if e := k.b.entry(k.name); k.s.Clock != nil && e.Fence < last {
-				k.Fatalf("Entry.Fence = %d, want %d, the last of the run", e.Fence, last)
+				k.Fatalf("Entry.Fence = %d, want %d, the last of the range", e.Fence, last)
 			}
 		}
 	})
@@ -110,7 +110,7 @@ func testFence(s *suite) {
 	})
 
 	s.exact("RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun", func(k *kit) {
-		// A run may reach into the future: 65 536 fences are 66 ms, and a lease may be shorter.
+		// A range may reach into the future: 65 536 fences are 66 ms, and a lease may be shorter.
 		var last uint64
 		short := max(k.a.Properties().MinTTL, driver.MinTTL)
 		for range 3 {
@@ -157,12 +157,12 @@ func testFence(s *suite) {
 		for _, n := range []int{0, 1, 8, 1000, driver.MaxFences, 1} {
 			c := k.mutex(fences(n))
 			g := k.a.gets(c)
-			if g.Run > max(n, 1) {
-				k.Fatalf("a run of %d for %d", g.Run, n)
+			if g.Fences > max(n, 1) {
+				k.Fatalf("a range of %d for %d", g.Fences, n)
 			}
 			rises(k, &last, g)
 			if e := k.b.entry(k.name); e.Fence != last {
-				k.Fatalf("Entry.Fence = %d, want %d, the last of the run", e.Fence, last)
+				k.Fatalf("Entry.Fence = %d, want %d, the last of the range", e.Fence, last)
 			}
 			k.a.releases(c)
 		}
@@ -170,8 +170,8 @@ func testFence(s *suite) {
 
 	s.test("ARunIsForExclusiveClaimsOnly", func(k *kit) {
 		for _, c := range []driver.Claim{k.reader(fences(8)), k.permits(1, 3, fences(8)), k.permits(3, 100, fences(8))} {
-			if g := k.a.gets(c); g.Run != 1 {
-				k.Fatalf("%d of %d got a run of %d, want 1", c.Weight, c.Limit, g.Run)
+			if g := k.a.gets(c); g.Fences != 1 {
+				k.Fatalf("%d of %d got a range of %d, want 1", c.Weight, c.Limit, g.Fences)
 			}
 		}
 	})

@@ -60,11 +60,11 @@ const long = time.Hour
 func Run(t *testing.T, h Harness) {
 	d := h.Open(t)
 	properties := d.Properties()
-	_, breaks := d.(driver.Breaker)
+	_, breaks := d.(driver.LeaseBreaker)
 	_, raises := d.(driver.FenceRaiser)
 	_, lists := d.(driver.Lister)
 	_, signals := d.(driver.Signaler)
-	_, diagnoses := d.(driver.Doctor)
+	_, diagnoses := d.(driver.Diagnoser)
 	if err := d.Close(); err != nil {
 		t.Fatalf("Close of a client that did nothing: %v", err)
 	}

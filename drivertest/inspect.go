@@ -39,9 +39,9 @@ func testInspect(s *suite) {
 			k.Errorf("%+v; want the name, the last fence %d, not closed", e, g2.Fence)
 		}
 		k.sameHolder(e.Holders[0], driver.Holder{Fence: g1.Fence, Weight: 2, Limit: 5, Owner: first, ExpiresIn: 2 * long})
-		k.sameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Weight: 1, Limit: driver.All, Owner: second, ExpiresIn: long})
+		k.sameHolder(e.Holders[1], driver.Holder{Fence: g2.Fence, Weight: 1, Limit: driver.Unlimited, Owner: second, ExpiresIn: long})
 		k.sameWaiter(e.Waiters[0], driver.Waiter{Weight: 4, Limit: 5, Owner: third, ExpiresIn: long})
-		k.sameWaiter(e.Waiters[1], driver.Waiter{Weight: driver.All, Limit: driver.All, Owner: first, ExpiresIn: 2 * long})
+		k.sameWaiter(e.Waiters[1], driver.Waiter{Weight: driver.Exclusive, Limit: driver.Unlimited, Owner: first, ExpiresIn: 2 * long})
 
 		now := before
 		if k.s.Clock != nil {

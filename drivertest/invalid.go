@@ -49,7 +49,7 @@ var badClaims = map[string]option{
 	"ZeroLimit":            func(c *driver.Claim) { c.Weight, c.Limit = 1, 0 },
 	"NegativeLimit":        func(c *driver.Claim) { c.Weight, c.Limit = 1, -1 },
 	"WeightAboveLimit":     func(c *driver.Claim) { c.Weight, c.Limit = 4, 3 },
-	"SomeOfAll":            func(c *driver.Claim) { c.Weight, c.Limit = 2, driver.All },
+	"SomeOfAll":            func(c *driver.Claim) { c.Weight, c.Limit = 2, driver.Unlimited },
 	"NegativeFences":       fences(-1),
 	"TooManyFences":        fences(driver.MaxFences + 1),
 	"TooManyLabels":        labels(driver.MaxLabels+1, "v"),
@@ -81,18 +81,18 @@ func testInvalid(s *suite) {
 				return err
 			},
 			"Renew": func(d *client, name string) error {
-				_, err := d.Renew(k.ctx, []driver.Lease{lease(k.mutex()), lease(k.mutex(on(name)))})
+				_, err := d.Renew(k.ctx, []driver.LeaseRef{lease(k.mutex()), lease(k.mutex(on(name)))})
 				return err
 			},
 			"Release": func(d *client, name string) error { return d.Release(k.ctx, lease(k.mutex(on(name)))) },
 			"Entry": func(d *client, name string) error {
-				_, err := d.Entry(k.ctx, name)
+				_, err := d.Inspect(k.ctx, name)
 				return err
 			},
 		}
 		if s.breaks {
 			calls["Break"] = func(d *client, name string) error {
-				return d.Driver.(driver.Breaker).Break(k.ctx, name, 1, 0, driver.Owner{})
+				return d.Driver.(driver.LeaseBreaker).Break(k.ctx, name, 1, 0, driver.Owner{})
 			}
 		}
 		for what, name := range badNames {
@@ -125,11 +125,11 @@ func testInvalid(s *suite) {
 		c := k.mutex()
 		k.a.gets(c)
 		for _, d := range []time.Duration{0, -1, driver.MinTTL - 1, driver.MaxTTL + 1, 1<<63 - 1} {
-			_, err := k.a.Renew(k.ctx, []driver.Lease{lease(c), {Name: c.Name, Token: c.Token, TTL: d}})
+			_, err := k.a.Renew(k.ctx, []driver.LeaseRef{lease(c), {Name: c.Name, Token: c.Token, TTL: d}})
 			k.refusedAsInvalid("Renew for "+d.String(), err)
 		}
 		for _, d := range []time.Duration{-1, driver.MaxTTL + 1, 1<<63 - 1} {
-			k.refusedAsInvalid("MinHold of "+d.String(), k.a.Release(k.ctx, driver.Lease{Name: c.Name, Token: c.Token, MinHold: d}))
+			k.refusedAsInvalid("MinHold of "+d.String(), k.a.Release(k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: d}))
 		}
 		k.a.keeps(c)
 	})

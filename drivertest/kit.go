@@ -38,16 +38,16 @@ func (k *kit) permits(weight, limit int, options ...option) driver.Claim {
 
 // mutex claims all; a writer is the same.
 func (k *kit) mutex(options ...option) driver.Claim {
-	return k.permits(driver.All, driver.All, options...)
+	return k.permits(driver.Exclusive, driver.Unlimited, options...)
 }
 
 // reader claims one of all.
 func (k *kit) reader(options ...option) driver.Claim {
-	return k.permits(1, driver.All, options...)
+	return k.permits(1, driver.Unlimited, options...)
 }
 
-func lease(c driver.Claim) driver.Lease {
-	return driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+func lease(c driver.Claim) driver.LeaseRef {
+	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
 // client is a driver with the sentences that tests are made of. They end the test when they are not true,
@@ -64,8 +64,8 @@ func (d *client) gets(c driver.Claim) driver.Grant {
 	if err != nil {
 		d.k.Fatalf("Acquire: %v; want it granted", err)
 	}
-	if g.Fence == 0 || g.Run < 1 || g.TTL < c.TTL {
-		d.k.Fatalf("Acquire = %+v; want a fence, a run of at least 1, and a TTL of at least %v", g, c.TTL)
+	if g.Fence == 0 || g.Fences < 1 || g.TTL < c.TTL {
+		d.k.Fatalf("Acquire = %+v; want a fence, a range of at least 1, and a TTL of at least %v", g, c.TTL)
 	}
 	return g
 }
@@ -109,7 +109,7 @@ func (d *client) releases(c driver.Claim) {
 // releasesEarly releases the claim and keeps its name held until that long after the grant.
 func (d *client) releasesEarly(c driver.Claim, minHold time.Duration) {
 	d.k.Helper()
-	if err := d.Release(d.k.ctx, driver.Lease{Name: c.Name, Token: c.Token, MinHold: minHold}); err != nil {
+	if err := d.Release(d.k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: minHold}); err != nil {
 		d.k.Fatalf("Release with MinHold: %v; want nil", err)
 	}
 }
@@ -125,12 +125,12 @@ func (d *client) cannotRelease(c driver.Claim) {
 // renew renews one lease, and returns its answer.
 func (d *client) renew(c driver.Claim, for_ time.Duration) error {
 	d.k.Helper()
-	answers := d.renewAll(driver.Lease{Name: c.Name, Token: c.Token, TTL: for_})
+	answers := d.renewAll(driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: for_})
 	return answers[0]
 }
 
 // renewAll renews a batch, and wants an answer for each.
-func (d *client) renewAll(leases ...driver.Lease) []error {
+func (d *client) renewAll(leases ...driver.LeaseRef) []error {
 	d.k.Helper()
 	answers, err := d.Renew(d.k.ctx, leases)
 	if err != nil {
@@ -161,7 +161,7 @@ func (d *client) lost(c driver.Claim) {
 // entry reads one name.
 func (d *client) entry(name string) driver.Entry {
 	d.k.Helper()
-	e, err := d.Entry(d.k.ctx, name)
+	e, err := d.Inspect(d.k.ctx, name)
 	if err != nil {
 		d.k.Fatalf("Entry(%q): %v", name, err)
 	}
@@ -202,7 +202,7 @@ func (d *client) heldBy(want ...uint64) {
 // breaks takes the lease with this fence of the kit's name.
 func (d *client) breaks(fence uint64, delay time.Duration, by driver.Owner) error {
 	d.k.Helper()
-	return d.Driver.(driver.Breaker).Break(d.k.ctx, d.k.name, fence, delay, by)
+	return d.Driver.(driver.LeaseBreaker).Break(d.k.ctx, d.k.name, fence, delay, by)
 }
 
 // mustBreak wants the lease with this fence taken.

@@ -104,6 +104,6 @@ func testLockDelay(s *suite) {
 		k.past(k.u)
 		k.b.releases(waiter)
 		k.b.sees(0, 0)
-		k.b.waits(k.permits(1, driver.All, queue(long)), 1)
+		k.b.waits(k.permits(1, driver.Unlimited, queue(long)), 1)
 	})
 }

@@ -110,7 +110,7 @@ func testNames(s *suite) {
 	s.test("OfOneByteAreFine", func(k *kit) {
 		// They are shared with whoever uses the server, so only an answer is wanted.
 		for _, name := range []string{"a", "'", "%", "*", "{", "}", "\\", "\"", "?", "0", " "} {
-			if _, err := k.a.Entry(k.ctx, name); err != nil {
+			if _, err := k.a.Inspect(k.ctx, name); err != nil {
 				k.Errorf("Entry(%q): %v", name, err)
 			}
 		}

@@ -133,13 +133,13 @@ func (r *remote) stands(c driver.Claim) bool {
 
 var errLate = &driver.Error{Backend: "memory", Op: "acquire", Err: context.DeadlineExceeded}
 
-func (r *remote) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return send(ctx, r, &parcel{}, func(ctx context.Context, _ bool) ([]error, error) {
 		return r.faulty.Renew(ctx, leases)
 	})
 }
 
-func (r *remote) Release(ctx context.Context, l driver.Lease) error {
+func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
 	_, err := send(ctx, r, &parcel{onEnd: l.OnTime}, func(ctx context.Context, late bool) (struct{}, error) {
 		if late {
 			return struct{}{}, errLate
@@ -149,9 +149,9 @@ func (r *remote) Release(ctx context.Context, l driver.Lease) error {
 	return err
 }
 
-func (r *remote) Entry(ctx context.Context, name string) (driver.Entry, error) {
+func (r *remote) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	return send(ctx, r, &parcel{}, func(ctx context.Context, _ bool) (driver.Entry, error) {
-		return r.faulty.Entry(ctx, name)
+		return r.faulty.Inspect(ctx, name)
 	})
 }
 
@@ -164,7 +164,7 @@ func (r *remote) Break(ctx context.Context, name string, fence uint64, delay tim
 
 func (r *remote) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		if _, err := r.Entry(ctx, prefix); err != nil {
+		if _, err := r.Inspect(ctx, prefix); err != nil {
 			yield(driver.Entry{}, err)
 			return
 		}

@@ -14,8 +14,8 @@ import (
 // compare wants both to show the same of every name. It runs before the first operation and after each.
 func (r *random) compare(t *rapid.T) {
 	for _, name := range r.names {
-		got, err := r.client(t).Entry(r.k.ctx, name)
-		want, _ := r.oracle.Entry(r.k.ctx, name)
+		got, err := r.client(t).Inspect(r.k.ctx, name)
+		want, _ := r.oracle.Inspect(r.k.ctx, name)
 		if err != nil {
 			t.Fatalf("Entry: %v", err)
 		}

@@ -72,7 +72,7 @@ func testPromotion(s *suite) {
 		waiter := k.mutex(queue(long), fences(4))
 		promoted(k, waiter)
 		first := k.b.gets(waiter)
-		if again := k.a.gets(waiter); again.Fence != first.Fence || again.Run != first.Run {
+		if again := k.a.gets(waiter); again.Fence != first.Fence || again.Fences != first.Fences {
 			k.Errorf("the repeat got %+v, the first %+v", again, first)
 		}
 		k.a.heldBy(first.Fence)

@@ -43,7 +43,7 @@ func testProperties(s *suite) {
 
 func testDoctor(s *suite) {
 	s.test("ADoctorsFindingsSayWhatIsWrongAndWhatToDo", func(k *kit) {
-		doctor := k.a.Driver.(driver.Doctor)
+		doctor := k.a.Driver.(driver.Diagnoser)
 		findings, err := doctor.Diagnose(k.ctx)
 		if err != nil {
 			k.Fatalf("Diagnose: %v", err)

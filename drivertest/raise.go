@@ -48,12 +48,12 @@ func testRaise(s *suite) {
 		g := k.a.gets(c)
 		high := k.a.raises(c, g.Fence+5)
 		again := k.a.gets(c)
-		if again.Fence != high || again.Run != g.Run {
+		if again.Fence != high || again.Fences != g.Fences {
 			k.Errorf("%+v after raising %+v to %d", again, g, high)
 		}
 		k.a.releases(c)
-		if next := k.b.gets(k.mutex()); next.Fence < high+uint64(g.Run) {
-			k.Errorf("fence %d, inside a run of %d from %d", next.Fence, g.Run, high)
+		if next := k.b.gets(k.mutex()); next.Fence < high+uint64(g.Fences) {
+			k.Errorf("fence %d, inside a range of %d from %d", next.Fence, g.Fences, high)
 		}
 	})
 

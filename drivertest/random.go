@@ -56,7 +56,7 @@ func testRandom(s *suite) {
 					}
 					held = false
 				case 2:
-					answers, err := d.Renew(k.ctx, []driver.Lease{lease(c)})
+					answers, err := d.Renew(k.ctx, []driver.LeaseRef{lease(c)})
 					t.Logf("renew: %v, %v", answers, err)
 					if err != nil || (answers[0] == nil) != held {
 						t.Fatalf("Renew: %v, %v, and held was %v", answers, err, held)
@@ -107,15 +107,15 @@ func newRandom(k *kit, t *rapid.T) *random {
 	for range rapid.IntRange(1, 2).Draw(t, "names") {
 		r.names = append(r.names, k.serial())
 	}
-	limits := []int{1, 2, 3, driver.All}
+	limits := []int{1, 2, 3, driver.Unlimited}
 	if k.s.AgreesLate { // and a larger limit than that of others is an advantage
 		limits = []int{rapid.SampledFrom(limits).Draw(t, "limit of all")}
 	}
 	for i := range rapid.IntRange(2, 6).Draw(t, "claims") {
 		limit := rapid.SampledFrom(limits).Draw(t, "limit")
 		var weight int
-		if limit == driver.All {
-			weight = rapid.SampledFrom([]int{1, driver.All}).Draw(t, "weight")
+		if limit == driver.Unlimited {
+			weight = rapid.SampledFrom([]int{1, driver.Unlimited}).Draw(t, "weight")
 		} else {
 			weight = rapid.IntRange(1, limit).Draw(t, "weight")
 		}
@@ -155,17 +155,17 @@ func (r *random) acquire(t *rapid.T) {
 	if gotErr != nil {
 		return
 	}
-	r.exact = r.exact && got.Run == want.Run // fewer than asked for are allowed
+	r.exact = r.exact && got.Fences == want.Fences // fewer than asked for are allowed
 	if r.ordered(t, c.Name, pair{got.Fence, want.Fence}); got.Fence < r.floor[i] {
 		t.Fatalf("fence %d, and %d was granted before it was asked for", got.Fence, r.floor[i]-1)
 	}
-	r.shown[c.Name] = max(r.shown[c.Name], got.Fence+uint64(got.Run)-1)
+	r.shown[c.Name] = max(r.shown[c.Name], got.Fence+uint64(got.Fences)-1)
 	r.last[i] = pair{got.Fence, want.Fence}
 }
 
 // renew renews a batch in which names, and leases, may stand several times.
 func (r *random) renew(t *rapid.T) {
-	var batch []driver.Lease
+	var batch []driver.LeaseRef
 	for range rapid.IntRange(0, 3).Draw(t, "batch") {
 		l := lease(r.claims[r.claim(t)])
 		if rapid.IntRange(0, 4).Draw(t, "of another name") == 0 {
@@ -197,7 +197,7 @@ func (r *random) release(t *rapid.T) {
 // breakOne breaks the last grant of a claim, or a fence beside it. Far from it the two may differ: with a
 // fence of its own order, the backend under test may have granted it to somebody.
 func (r *random) breakOne(t *rapid.T) {
-	breaker, ok := r.client(t).Driver.(driver.Breaker)
+	breaker, ok := r.client(t).Driver.(driver.LeaseBreaker)
 	i := r.claim(t)
 	if !ok || r.last[i].got == 0 {
 		return
@@ -211,7 +211,7 @@ func (r *random) breakOne(t *rapid.T) {
 	name := r.claims[i].Name
 	r.same(t, "Break",
 		breaker.Break(r.k.ctx, name, r.last[i].got+off, delay, by),
-		r.oracle.(driver.Breaker).Break(r.k.ctx, name, r.last[i].want+off, delay, by))
+		r.oracle.(driver.LeaseBreaker).Break(r.k.ctx, name, r.last[i].want+off, delay, by))
 }
 
 // advance lets time pass where it can: to an end that somebody has, or just before it.

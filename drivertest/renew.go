@@ -145,7 +145,7 @@ func testRenew(s *suite) {
 	s.test("EveryLeaseOfALargeBatchIsRenewed", func(k *kit) {
 		const n = 300
 		claims := make([]driver.Claim, n)
-		leases := make([]driver.Lease, n)
+		leases := make([]driver.LeaseRef, n)
 		for i := range claims {
 			claims[i] = k.mutex(on(k.nth(i)), ttl(2*long)) // long enough even where this loop takes a while
 			k.a.gets(claims[i])

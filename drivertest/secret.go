@@ -26,7 +26,7 @@ func testSecret(s *suite) {
 			}
 		}
 		if s.breaks {
-			said = append(said, k.b.breaks(g.Fence+uint64(g.Run), 0, driver.Owner{}))
+			said = append(said, k.b.breaks(g.Fence+uint64(g.Fences), 0, driver.Owner{}))
 			k.b.mustBreak(g.Fence, long, driver.Owner{Client: "op"})
 			said = append(said, k.a.renew(holder, long), k.a.Release(k.ctx, lease(holder)), k.b.refused(k.mutex()))
 		}
@@ -48,7 +48,7 @@ func testSecret(s *suite) {
 		}
 		_, err := d.Acquire(k.ctx, c)
 		k.noToken(err, c.Token)
-		_, err = d.Renew(k.ctx, []driver.Lease{lease(c)})
+		_, err = d.Renew(k.ctx, []driver.LeaseRef{lease(c)})
 		k.noToken(err, c.Token)
 		k.noToken(d.Release(k.ctx, lease(c)), c.Token)
 	})

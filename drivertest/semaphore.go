@@ -86,7 +86,7 @@ func testSemaphore(s *suite) {
 	})
 
 	s.test("TheLargestWeightsDoNotOverflow", func(k *kit) {
-		const most = driver.All - 1
+		const most = driver.Unlimited - 1
 		k.a.gets(k.permits(most, most))
 		k.b.refused(k.permits(most, most))
 		k.b.refused(k.permits(1, most))

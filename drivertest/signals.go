@@ -15,10 +15,10 @@ func testSignals(s *suite) {
 		k.a.gets(holder)
 		k.b.waits(waiter, 1)
 		k.a.releases(holder)
-		sig := heard.next(driver.Granted, waiter)
+		sig := heard.next(driver.SignalGranted, waiter)
 		g := k.b.gets(waiter)
-		if sig.Fence != g.Fence || sig.Run != g.Run {
-			k.Errorf("heard the fence %d and a run of %d; the grant is %+v", sig.Fence, sig.Run, g)
+		if sig.Fence != g.Fence || sig.Fences != g.Fences {
+			k.Errorf("heard the fence %d and a range of %d; the grant is %+v", sig.Fence, sig.Fences, g)
 		}
 	})
 
@@ -30,7 +30,7 @@ func testSignals(s *suite) {
 		k.a.waits(one, 1)
 		k.b.waits(two, 2)
 		k.b.releases(holder)
-		f1, f2 := fromA.next(driver.Granted, one).Fence, fromB.next(driver.Granted, two).Fence
+		f1, f2 := fromA.next(driver.SignalGranted, one).Fence, fromB.next(driver.SignalGranted, two).Fence
 		if s.AgreesLate && f2 < f1 {
 			f1, f2 = f2, f1
 		}
@@ -44,7 +44,7 @@ func testSignals(s *suite) {
 		k.a.waits(large, 1)
 		k.b.waits(small, 2)
 		k.a.releases(large)
-		heard.next(driver.Granted, small)
+		heard.next(driver.SignalGranted, small)
 	})
 
 	s.test("AWaiterHearsWhenSomebodyFindsTheHolderExpired", func(k *kit) {
@@ -54,7 +54,7 @@ func testSignals(s *suite) {
 		k.b.waits(waiter, 1)
 		k.past(k.u)
 		k.a.refused(k.mutex())
-		heard.next(driver.Granted, waiter)
+		heard.next(driver.SignalGranted, waiter)
 	})
 
 	s.test("AForcedOutHolderHearsThatItLost", func(k *kit) {
@@ -63,8 +63,8 @@ func testSignals(s *suite) {
 		k.a.gets(one)
 		k.b.gets(two)
 		k.b.gets(k.mutex(force))
-		fromA.next(driver.Lost, one)
-		fromB.next(driver.Lost, two)
+		fromA.next(driver.SignalLost, one)
+		fromB.next(driver.SignalLost, two)
 	})
 
 	s.test("APromotedHolderHearsThatItLost", func(k *kit) {
@@ -73,9 +73,9 @@ func testSignals(s *suite) {
 		k.a.gets(holder)
 		k.b.waits(waiter, 1)
 		k.a.releases(holder)
-		heard.next(driver.Granted, waiter)
+		heard.next(driver.SignalGranted, waiter)
 		k.a.gets(k.mutex(force))
-		heard.next(driver.Lost, waiter)
+		heard.next(driver.SignalLost, waiter)
 	})
 
 	if s.breaks {
@@ -84,7 +84,7 @@ func testSignals(s *suite) {
 			heard := k.a.listen()
 			g := k.a.gets(c)
 			k.b.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
-			heard.next(driver.Lost, c)
+			heard.next(driver.SignalLost, c)
 		})
 
 		s.test("AWaiterHearsWhenTheHolderIsBroken", func(k *kit) {
@@ -93,7 +93,7 @@ func testSignals(s *suite) {
 			g := k.a.gets(k.mutex())
 			k.b.waits(waiter, 1)
 			k.a.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
-			heard.next(driver.Granted, waiter)
+			heard.next(driver.SignalGranted, waiter)
 		})
 	}
 
@@ -105,9 +105,9 @@ func testSignals(s *suite) {
 		stopped.stop()
 		stopped.stop() // twice is as good as once
 		k.a.releases(holder)
-		first.next(driver.Granted, waiter)
-		second.next(driver.Granted, waiter)
-		for len(stopped.heard) > 0 { // before it was stopped it may have heard Look
+		first.next(driver.SignalGranted, waiter)
+		second.next(driver.SignalGranted, waiter)
+		for len(stopped.heard) > 0 { // before it was stopped it may have heard SignalLook
 			if sig := <-stopped.heard; sig.Token == waiter.Token {
 				k.Errorf("a stopped listener heard %+v", sig)
 			}
@@ -120,7 +120,7 @@ func testSignals(s *suite) {
 		k.a.gets(holder)
 		k.b.waits(waiter, 1)
 		k.a.releases(holder)
-		mine.next(driver.Granted, waiter) // by then the other's would have come, too
+		mine.next(driver.SignalGranted, waiter) // by then the other's would have come, too
 		for {
 			select {
 			case sig := <-theirs.heard:
@@ -155,7 +155,7 @@ func (d *client) listen() *listener {
 	return l
 }
 
-// next waits for the signal of this kind for this claim. Others may come before it: Look, and repeats.
+// next waits for the signal of this kind for this claim. Others may come before it: SignalLook, and repeats.
 func (l *listener) next(kind driver.SignalKind, c driver.Claim) driver.Signal {
 	l.k.Helper()
 	missing := time.After(l.k.s.Patience)

@@ -107,7 +107,7 @@ func (k *kit) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range k.claims {
-		_ = k.b.Driver.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token})
+		_ = k.b.Driver.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})
 	}
 }
 

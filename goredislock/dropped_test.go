@@ -30,7 +30,7 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := driver.Claim{
-		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "client"}, Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second,
+		Name: "job", Token: driver.NewToken(), Owner: driver.Owner{Client: "client"}, Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second,
 	}
 	forced := c
 	forced.Name, forced.Token, forced.Force = "forced", driver.NewToken(), true
@@ -40,8 +40,8 @@ func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 	}{
 		{"try", func() error { _, err := d.Acquire(ctx, c); return err }},
 		{"force", func() error { _, err := d.Acquire(ctx, forced); return err }},
-		{"read", func() error { _, err := d.Entry(ctx, "job"); return err }},
-		{"release", func() error { return d.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token}) }},
+		{"read", func() error { _, err := d.Inspect(ctx, "job"); return err }},
+		{"release", func() error { return d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}) }},
 	} {
 		for client.PoolStats().IdleConns < idle {
 			if err := ctx.Err(); err != nil {

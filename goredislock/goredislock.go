@@ -61,8 +61,8 @@ type Options struct {
 	WaitTimeout time.Duration
 }
 
-// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.Breaker,
-// driver.FenceRaiser and driver.Doctor.
+// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.LeaseBreaker,
+// driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
 	*redisscript.Driver
 }

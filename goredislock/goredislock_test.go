@@ -131,7 +131,7 @@ func TestExcludesTheClientsOfRedislock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer two.Close()
-	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Minute, QueueTTL: time.Minute, Queue: true}
+	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute, QueueTTL: time.Minute, Queue: true}
 	next := c
 	next.Token = driver.NewToken()
 	if _, err := one.Acquire(ctx, c); err != nil {
@@ -142,13 +142,13 @@ func TestExcludesTheClientsOfRedislock(t *testing.T) {
 	if _, err := two.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
 		t.Fatal(err)
 	}
-	if err := one.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token}); err != nil {
+	if err := one.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
 		t.Fatal(err)
 	}
 	for {
 		select {
 		case s := <-heard:
-			if s.Kind == driver.Granted && s.Token == next.Token {
+			if s.Kind == driver.SignalGranted && s.Token == next.Token {
 				return
 			}
 		case <-time.After(5 * time.Second):

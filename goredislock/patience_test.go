@@ -17,7 +17,7 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))
 	silent := proxy.Silence("subscribe")
-	c := driver.Claim{Name: "job", Weight: driver.All, Limit: driver.All, TTL: time.Minute, Token: driver.NewToken()}
+	c := driver.Claim{Name: "job", Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute, Token: driver.NewToken()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
@@ -60,7 +60,7 @@ func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
 	}
 	heard := make(chan driver.Signal, 100)
 	defer signals.Listen(func(s driver.Signal) { heard <- s })()
-	holder := driver.Claim{Name: "job", Weight: driver.All, Limit: driver.All, TTL: time.Minute, Token: driver.NewToken()}
+	holder := driver.Claim{Name: "job", Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute, Token: driver.NewToken()}
 	waiter := holder
 	waiter.Token, waiter.Queue, waiter.QueueTTL = driver.NewToken(), true, time.Minute
 	if _, err := d.Acquire(t.Context(), holder); err != nil {
@@ -82,7 +82,7 @@ func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
 			<-heard // a "look" of before
 		}
 		err := brief(func(ctx context.Context) error {
-			return d.Release(ctx, driver.Lease{Name: "job", Token: holder.Token})
+			return d.Release(ctx, driver.LeaseRef{Name: "job", Token: holder.Token})
 		})
 		if err == nil || errors.Is(err, driver.ErrNotHeld) {
 			break

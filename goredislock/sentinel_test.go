@@ -45,16 +45,16 @@ func failOver(t *testing.T, d driver.Driver, group *redistest.Group) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: 5 * time.Minute}
+	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 5 * time.Minute}
 	first, err := d.Acquire(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	group.Replicated()
 	group.Master.Kill()
-	l := driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 	for {
-		answers, err := d.Renew(ctx, []driver.Lease{l})
+		answers, err := d.Renew(ctx, []driver.LeaseRef{l})
 		if err == nil {
 			err = answers[0]
 		}

@@ -55,7 +55,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 		"the server is paused": func(t *testing.T) (driver.Driver, func()) {
 			server := redistest.Start(t)
 			d := opens(t, redis.Options{})(server.Addr)
-			if _, err := d.Entry(t.Context(), "first"); err != nil {
+			if _, err := d.Inspect(t.Context(), "first"); err != nil {
 				t.Fatal(err)
 			}
 			server.Do("CLIENT", "PAUSE", "4000", "ALL")
@@ -66,7 +66,7 @@ func TestACallEndsWithItsCtx(t *testing.T) {
 			d := opens(t, redis.Options{PoolSize: 1})(proxy.Addr)
 			letGo := proxy.Hold()
 			ctx, cancel := context.WithCancel(t.Context())
-			go func() { _, _ = d.Entry(ctx, "first") }()
+			go func() { _, _ = d.Inspect(ctx, "first") }()
 			return d, func() { cancel(); letGo() }
 		},
 		"nobody answers a new connection": func(t *testing.T) (driver.Driver, func()) {

@@ -42,9 +42,9 @@ func BenchmarkEntryHandOver(b *testing.B) {
 			b.Fatal(err)
 		}
 		e.Acquire(now, c, "inbox")
-		e.Queue[len(e.Queue)-1].Expires, e.Holders[0].Expires = now.After(wait), now.After(ttl) // all stay alive
+		e.Queue[len(e.Queue)-1].Expires, e.Holders[0].Expires = now.Add(wait), now.Add(ttl) // all stay alive
 		for j := range e.Queue {
-			e.Queue[j].Expires = now.After(wait)
+			e.Queue[j].Expires = now.Add(wait)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func TestForce(t *testing.T) {
 func TestPeople(t *testing.T) {
 	each(t, map[string]func(l *lab){
 		"EntryThatWasNeverUsedIsEmpty": func(l *lab) {
-			seen := l.e.People(l.now, "job")
+			seen := l.e.Public(l.now, "job")
 			equal(l.t, "entry", fmt.Sprintf("%+v", seen), fmt.Sprintf("%+v", driver.Entry{Name: "job", Holders: []driver.Holder{}}))
 		},
 		"ShowsWhoHoldsAndWhoWaits": func(l *lab) {
@@ -173,19 +173,19 @@ func TestPeople(t *testing.T) {
 			l.sleep(sec)
 			l.refused(permits("b", 2, 3))
 			l.sleep(sec)
-			seen := l.e.People(l.now, "job")
+			seen := l.e.Public(l.now, "job")
 			equal(l.t, "holders", fmt.Sprintf("%+v", seen.Holders), fmt.Sprintf("%+v", []driver.Holder{{
 				Fence: g.Fence, Weight: 2, Limit: 3, Owner: driver.Owner{Client: "a"}, Since: start.Time(), ExpiresIn: 28 * sec,
 			}}))
 			equal(l.t, "waiters", fmt.Sprintf("%+v", seen.Waiters), fmt.Sprintf("%+v", []driver.Waiter{{
-				Weight: 2, Limit: 3, Owner: driver.Owner{Client: "b"}, Since: start.After(sec).Time(), ExpiresIn: 9 * sec,
+				Weight: 2, Limit: 3, Owner: driver.Owner{Client: "b"}, Since: start.Add(sec).Time(), ExpiresIn: 9 * sec,
 			}}))
 		},
 		"DoesNotShowTheExpiredAndDoesNotTouchThem": func(l *lab) {
 			l.granted(delayed(mutex("a"), time.Minute))
 			l.refused(mutex("b"))
 			before := string(l.e.Append(nil))
-			seen := l.e.People(l.now.After(ttl), "job")
+			seen := l.e.Public(l.now.Add(ttl), "job")
 			equal(l.t, "shown", len(seen.Holders)+len(seen.Waiters), 0)
 			equal(l.t, "closed for", seen.ClosedFor, time.Minute)
 			equal(l.t, "stored", string(l.e.Append(nil)), before)
@@ -194,7 +194,7 @@ func TestPeople(t *testing.T) {
 			secret := with(mutex("s3cret"), func(c *driver.Claim) { c.Owner.Client = "a" })
 			l.granted(secret)
 			l.refused(with(mutex("s3cret2"), func(c *driver.Claim) { c.Owner.Client = "b" }))
-			if s := fmt.Sprintf("%#v", l.e.People(l.now, "job")); strings.Contains(s, "s3cret") || strings.Contains(s, "0x73") {
+			if s := fmt.Sprintf("%#v", l.e.Public(l.now, "job")); strings.Contains(s, "s3cret") || strings.Contains(s, "0x73") {
 				l.t.Fatalf("the token is in %s", s)
 			}
 		},
@@ -203,7 +203,7 @@ func TestPeople(t *testing.T) {
 			l.granted(with(mutex("a"), labelled))
 			held := l.refused(with(mutex("b"), labelled))
 			held.Holders[0].Owner.Labels["k"] = "changed by a reader"
-			seen := l.e.People(l.now, "job")
+			seen := l.e.Public(l.now, "job")
 			seen.Holders[0].Owner.Labels["k"] = "changed by a reader"
 			seen.Waiters[0].Owner.Labels["k"] = "changed by a reader"
 			equal(l.t, "holder's label", l.e.Holders[0].Owner.Labels["k"], "v")
@@ -226,7 +226,7 @@ func TestSignalsOfOneStepAreNotOverwrittenByTheNext(t *testing.T) {
 
 func TestInstantsRoundUpSoThatNothingEndsEarly(t *testing.T) {
 	for d, want := range map[time.Duration]locktable.Instant{0: 0, 1: 1, µs: 1, µs + 1: 2, sec: 1e6, driver.MaxTTL: 30 * 86400 * 1e6} {
-		equal(t, fmt.Sprint("instant after ", d), locktable.Instant(0).After(d), want)
+		equal(t, fmt.Sprint("instant after ", d), locktable.Instant(0).Add(d), want)
 	}
 	equal(t, "time until", locktable.Instant(5).Until(3), -2*µs)
 	equal(t, "instant of its time", locktable.At(start.Time()), start)

@@ -43,7 +43,7 @@ func (e *Entry) Append(b []byte) []byte {
 		b = appendString(b, h.Inbox)
 		b = appendOwner(b, h.Owner)
 		b = binary.AppendUvarint(b, h.Fence)
-		b = appendInts(b, int64(h.Run), int64(h.Weight), int64(h.Limit), int64(h.Since), int64(h.Expires), int64(h.LockDelay))
+		b = appendInts(b, int64(h.Fences), int64(h.Weight), int64(h.Limit), int64(h.Since), int64(h.Expires), int64(h.LockDelay))
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Queue)))
 	for i := range e.Queue {
@@ -66,7 +66,7 @@ func (w *Waiter) Append(b []byte) []byte {
 	b = append(b, w.Token[:]...)
 	b = appendString(b, w.Inbox)
 	b = appendOwner(b, w.Owner)
-	return appendInts(b, int64(w.Run), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
+	return appendInts(b, int64(w.Fences), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
 }
 
 func appendInts(b []byte, vs ...int64) []byte {
@@ -106,7 +106,7 @@ func Decode(b []byte) (*Entry, error) {
 			break // before much is made of a large count
 		}
 		h := Holder{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fence: r.uint("fence", 1, maxFence)}
-		h.Run = int(r.int("run", 1, driver.MaxFences))
+		h.Fences = int(r.int("fences", 1, driver.MaxFences))
 		h.Weight, h.Limit = r.weight()
 		h.Since, h.Expires, h.LockDelay = r.instant("since"), r.instant("expiry"), r.duration("lock-delay")
 		e.Holders = append(e.Holders, h)
@@ -157,7 +157,7 @@ func (e *Entry) problem() string {
 		if h.Fence <= last {
 			return fmt.Sprintf("a holder's fence %d does not come after %d", h.Fence, last)
 		}
-		if last = h.Fence + uint64(h.Run) - 1; last > e.Fence {
+		if last = h.Fence + uint64(h.Fences) - 1; last > e.Fence {
 			return fmt.Sprintf("a holder's fence %d is above the last fence %d", last, e.Fence)
 		}
 		if held += int64(h.Weight); held > int64(h.Limit) {
@@ -262,7 +262,7 @@ func (r *reader) duration(what string) time.Duration {
 }
 
 func (r *reader) waiter() Waiter {
-	w := Waiter{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Run: int(r.int("run", 1, driver.MaxFences))}
+	w := Waiter{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fences: int(r.int("fences", 1, driver.MaxFences))}
 	w.Weight, w.Limit = r.weight()
 	w.Since, w.Expires = r.instant("since"), r.instant("expiry")
 	w.LockDelay = r.duration("lock-delay")
@@ -270,7 +270,7 @@ func (r *reader) waiter() Waiter {
 }
 
 func (r *reader) weight() (weight, limit int) {
-	weight, limit = int(r.int("weight", 1, driver.All)), int(r.int("limit", 1, driver.All))
+	weight, limit = int(r.int("weight", 1, driver.Unlimited)), int(r.int("limit", 1, driver.Unlimited))
 	if weight > limit {
 		r.fail("weight is %d of %d", weight, limit)
 	}

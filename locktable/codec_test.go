@@ -19,10 +19,10 @@ func full() *locktable.Entry {
 		Fence: 300, Closed: 7,
 		Holders: []locktable.Holder{{
 			Token: tokenOf("hold"), Inbox: "in", Owner: driver.Owner{Client: "c", Host: "h", PID: 5, Labels: map[string]string{"b": "2", "a": "1"}},
-			Fence: 201, Run: 100, Weight: driver.All, Limit: driver.All, Since: 1, Expires: 2, LockDelay: 3,
+			Fence: 201, Fences: 100, Weight: driver.Exclusive, Limit: driver.Unlimited, Since: 1, Expires: 2, LockDelay: 3,
 		}},
 		Queue: []locktable.Waiter{{
-			Token: tokenOf("wait"), Inbox: "out", Run: 1, Weight: 2, Limit: 4, Since: -1, Expires: 9, LockDelay: 6,
+			Token: tokenOf("wait"), Inbox: "out", Fences: 1, Weight: 2, Limit: 4, Since: -1, Expires: 9, LockDelay: 6,
 		}},
 		Broken: []locktable.Broken{{Token: tokenOf("gone"), By: driver.Owner{Client: "boss"}, Until: 11}},
 	}
@@ -32,7 +32,7 @@ func full() *locktable.Entry {
 func TestTheStoredFormIsThis(t *testing.T) {
 	const golden = "\xa2\xac\x02\x0e" + // version, fence, closed
 		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
-		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" + // fence, run, weight, limit, since, expires, delay
+		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" + // fence, fences, weight, limit, since, expires, delay
 		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c\x00" + // a waiter, and nobody apart
 		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" // word for somebody
 	if got := string(full().Append(nil)); got != golden {
@@ -66,7 +66,7 @@ func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
 	l.granted(with(mutex("a"), func(c *driver.Claim) {
 		c.Owner, c.TTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
 	}))
-	l.refused(with(permits("b", driver.All-1, driver.All-1), func(c *driver.Claim) {
+	l.refused(with(permits("b", driver.Unlimited-1, driver.Unlimited-1), func(c *driver.Claim) {
 		c.Owner, c.QueueTTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
 	}))
 	if err := l.e.Break(l.now, l.e.Fence, driver.MaxTTL, o); err != nil {
@@ -100,16 +100,16 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 	}
 	second := func(h locktable.Holder) func(e *locktable.Entry) {
 		return func(e *locktable.Entry) {
-			e.Holders[0].Weight, e.Holders[0].Limit, e.Holders[0].Fence, e.Holders[0].Run = 1, 2, 10, 1
+			e.Holders[0].Weight, e.Holders[0].Limit, e.Holders[0].Fence, e.Holders[0].Fences = 1, 2, 10, 1
 			e.Holders = append(e.Holders, h)
 		}
 	}
 	for says, spoil := range map[string]func(e *locktable.Entry){
-		"a token stands in it twice":            second(locktable.Holder{Token: tokenOf("hold"), Fence: 11, Run: 1, Weight: 1, Limit: 2}),
-		"fence 10 does not come after 10":       second(locktable.Holder{Fence: 10, Run: 1, Weight: 1, Limit: 2}),
-		"fence 9 does not come after 10":        second(locktable.Holder{Fence: 9, Run: 1, Weight: 1, Limit: 2}),
-		"3 are held, and a holder's limit is 2": second(locktable.Holder{Fence: 11, Run: 1, Weight: 2, Limit: 2}),
-		"weight is 3 of 2":                      second(locktable.Holder{Fence: 11, Run: 1, Weight: 3, Limit: 2}),
+		"a token stands in it twice":            second(locktable.Holder{Token: tokenOf("hold"), Fence: 11, Fences: 1, Weight: 1, Limit: 2}),
+		"fence 10 does not come after 10":       second(locktable.Holder{Fence: 10, Fences: 1, Weight: 1, Limit: 2}),
+		"fence 9 does not come after 10":        second(locktable.Holder{Fence: 9, Fences: 1, Weight: 1, Limit: 2}),
+		"3 are held, and a holder's limit is 2": second(locktable.Holder{Fence: 11, Fences: 1, Weight: 2, Limit: 2}),
+		"weight is 3 of 2":                      second(locktable.Holder{Fence: 11, Fences: 1, Weight: 3, Limit: 2}),
 		"fence 300 is above the last fence 299": func(e *locktable.Entry) { e.Fence = 299 },
 		"a waiter's token is zero":              func(e *locktable.Entry) { e.Queue[0].Token = driver.Token{} },
 		"or stands in it twice":                 func(e *locktable.Entry) { e.Queue[0].Token = tokenOf("hold") },
@@ -117,8 +117,8 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 		"closed is 9007199254740992":            func(e *locktable.Entry) { e.Closed = 1 << 53 },
 		"expiry is 9007199254740992":            holder(func(h *locktable.Holder) { h.Expires = 1 << 53 }),
 		"fence is 0":                            holder(func(h *locktable.Holder) { h.Fence = 0 }),
-		"run is 0":                              holder(func(h *locktable.Holder) { h.Run = 0 }),
-		"run is 65537":                          holder(func(h *locktable.Holder) { h.Run = 65537 }),
+		"fences is 0":                              holder(func(h *locktable.Holder) { h.Fences = 0 }),
+		"fences is 65537":                          holder(func(h *locktable.Holder) { h.Fences = 65537 }),
 		"weight is 0":                           holder(func(h *locktable.Holder) { h.Weight = 0 }),
 		"weight is -1":                          holder(func(h *locktable.Holder) { h.Weight = -1 }),
 		"limit is -2":                           holder(func(h *locktable.Holder) { h.Limit = -2 }),

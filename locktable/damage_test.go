@@ -46,19 +46,19 @@ func TestADamagedEntryIsPermanentTroubleHoweverItIsSaid(t *testing.T) {
 func TestADamagedEntryCostsNoOtherLeaseItsRenewal(t *testing.T) {
 	s := newShelf()
 	d, ctx := s.client("1"), t.Context()
-	var leases []driver.Lease
+	var leases []driver.LeaseRef
 	for i := range 64 {
 		c := with(mutex("a"), func(c *driver.Claim) { c.Name = fmt.Sprint("job", i) })
 		if _, err := d.Acquire(ctx, *c); err != nil {
 			t.Fatal(err)
 		}
-		leases = append(leases, driver.Lease{Name: c.Name, Token: c.Token, TTL: ttl})
+		leases = append(leases, driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: ttl})
 	}
 	damaged := []int{0, 37}
 	for _, i := range damaged {
 		s.rows[leases[i].Name] = []byte("?")
 	}
-	s.now, s.updates = s.now.After(ttl/2), 0
+	s.now, s.updates = s.now.Add(ttl/2), 0
 	answers, err := d.Renew(ctx, leases)
 	if err != nil || len(answers) != len(leases) {
 		t.Fatalf("renewals are answered %v, %v", answers, err)
@@ -71,7 +71,7 @@ func TestADamagedEntryCostsNoOtherLeaseItsRenewal(t *testing.T) {
 		case slices.Contains(damaged, i) && (!errors.As(err, &e) || !e.Permanent || e.Name != leases[i].Name):
 			t.Errorf("renewal of %s, which is damaged: %v", leases[i].Name, err)
 		}
-		if seen, err := d.Entry(ctx, leases[i].Name); err == nil && seen.Holders[0].ExpiresIn != ttl {
+		if seen, err := d.Inspect(ctx, leases[i].Name); err == nil && seen.Holders[0].ExpiresIn != ttl {
 			t.Errorf("%s expires in %v", seen.Name, seen.Holders[0].ExpiresIn)
 		}
 	}
@@ -92,8 +92,8 @@ func TestListing(t *testing.T) {
 		fence[name] = g.Fence
 	}
 	if err := errors.Join(
-		d.Release(ctx, driver.Lease{Name: "b/released", Token: tokenOf("a")}),
-		d.Release(ctx, driver.Lease{Name: "b/kept", Token: tokenOf("a"), MinHold: sec}),
+		d.Release(ctx, driver.LeaseRef{Name: "b/released", Token: tokenOf("a")}),
+		d.Release(ctx, driver.LeaseRef{Name: "b/kept", Token: tokenOf("a"), MinHold: sec}),
 		d.Break(ctx, "b/closed", fence["b/closed"], sec, driver.Owner{}),
 	); err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestListing(t *testing.T) {
 	for range d.List(ctx, "") {
 		break // and the table is left in peace
 	}
-	s.now = s.now.After(ttl)
+	s.now = s.now.Add(ttl)
 	if got := list(""); got != nil {
 		t.Errorf("when all is over, the list is %q", got)
 	}

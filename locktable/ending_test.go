@@ -29,7 +29,7 @@ func TestRenew(t *testing.T) {
 			equal(l.t, "changed", l.e.Changed, false)
 			l.sleep(-time.Hour)
 			l.ok(l.renew("a", ttl))
-			equal(l.t, "expiry", l.e.Holders[0].Expires, start.After(ttl))
+			equal(l.t, "expiry", l.e.Holders[0].Expires, start.Add(ttl))
 		},
 		"NeverCreates": func(l *lab) {
 			l.notHeld(l.renew("a", ttl))
@@ -46,7 +46,7 @@ func TestRenew(t *testing.T) {
 			l.refused(mutex("b"))
 			l.notHeld(l.renew("b", ttl))
 			l.state("a | b")
-			equal(l.t, "place lasts", l.e.Queue[0].Expires, l.now.After(wait))
+			equal(l.t, "place lasts", l.e.Queue[0].Expires, l.now.Add(wait))
 		},
 		"ZeroTokenNamesNobody": func(l *lab) {
 			l.granted(mutex("a"))
@@ -227,7 +227,7 @@ func TestIdle(t *testing.T) {
 			l.sleep(sec)
 			l.ok(l.breaks(g.Fence, 5*sec, "boss"))
 			equal(l.t, "idle", l.e.Idle(l.now), false)
-			equal(l.t, "idle when it opens", l.e.Idle(l.now.After(5*sec)), true)
+			equal(l.t, "idle when it opens", l.e.Idle(l.now.Add(5*sec)), true)
 		},
 		"NotBeforeTheClockHasPassedTheLastFence": func(l *lab) {
 			l.granted(with(mutex("a"), func(c *driver.Claim) { c.Fences = 1000 }))

@@ -13,8 +13,8 @@ type Instant int64
 // At is the instant of t.
 func At(t time.Time) Instant { return Instant(t.UnixMicro()) }
 
-// After is the instant d later. A part of a microsecond counts as a whole one, so that nothing ends early.
-func (i Instant) After(d time.Duration) Instant {
+// Add is the instant d later. A part of a microsecond counts as a whole one, so that nothing ends early.
+func (i Instant) Add(d time.Duration) Instant {
 	return i + Instant((d+time.Microsecond-1)/time.Microsecond)
 }
 
@@ -39,7 +39,7 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 //   - those who wait stand in the order in which they came
 //   - after settle no holder and no waiter is expired, and the head of the queue does not fit
 type Entry struct {
-	Fence   uint64   // the last one ever granted, the last of a run included
+	Fence   uint64   // the last one ever granted, the last of a range included
 	Closed  Instant  // nothing is granted before this: somebody was broken, or expired with a lock-delay
 	Holders []Holder // in the order of their grants
 	Queue   []Waiter // in the order in which they will be served: all, or the first of them
@@ -57,8 +57,8 @@ type Holder struct {
 	Token     driver.Token // zero once it is released: nobody can name it any more
 	Inbox     string       // where its signals go
 	Owner     driver.Owner
-	Fence     uint64 // the first of its run
-	Run       int
+	Fence     uint64 // the first of its range
+	Fences    int
 	Weight    int
 	Limit     int
 	Since     Instant
@@ -71,7 +71,7 @@ type Waiter struct {
 	Token     driver.Token
 	Inbox     string
 	Owner     driver.Owner
-	Run       int
+	Fences    int
 	Weight    int
 	Limit     int
 	Since     Instant // when it came, its ticket heeded: the queue is in this order
@@ -105,7 +105,7 @@ func (e *Entry) expire(now Instant) {
 	if slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires <= now }) {
 		for _, h := range e.Holders {
 			if h.Expires <= now && h.LockDelay > 0 { // counted from the expiry, whenever it is found
-				e.Closed = max(e.Closed, h.Expires.After(h.LockDelay))
+				e.Closed = max(e.Closed, h.Expires.Add(h.LockDelay))
 			}
 		}
 		e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Expires <= now })
@@ -135,12 +135,12 @@ func (e *Entry) promote(now Instant) {
 		w := e.Queue[0]
 		e.Queue = slices.Delete(e.Queue, 0, 1)
 		h := e.grant(now, Holder{
-			Token: w.Token, Inbox: w.Inbox, Owner: w.Owner, Run: w.Run, Weight: w.Weight, Limit: w.Limit,
+			Token: w.Token, Inbox: w.Inbox, Owner: w.Owner, Fences: w.Fences, Weight: w.Weight, Limit: w.Limit,
 			Expires: w.Expires, LockDelay: w.LockDelay,
 		}, 0)
-		e.signal(w.Inbox, driver.Signal{Kind: driver.Granted, Token: w.Token, Fence: h.Fence, Run: h.Run})
+		e.signal(w.Inbox, driver.Signal{Kind: driver.SignalGranted, Token: w.Token, Fence: h.Fence, Fences: h.Fences})
 	}
-	if len(e.Queue) == 0 && e.Rest.Len > 0 && e.fits(now, 1, driver.All) {
+	if len(e.Queue) == 0 && e.Rest.Len > 0 && e.fits(now, 1, driver.Unlimited) {
 		e.Short = true // there is room for the least of claims, and the next in the queue is not seen
 	}
 }
@@ -151,7 +151,7 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 	if now < e.Closed || len(e.Holders) >= maxPeople {
 		return false
 	}
-	held := int64(0) // the sum of weights of All each does not fit an int everywhere
+	held := int64(0) // the sum of weights of Exclusive each does not fit an int everywhere
 	for _, h := range e.Holders {
 		held += int64(h.Weight)
 	}
@@ -162,16 +162,16 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 // lost or forgotten since the last grant; the last fence, when the clock ran back. A fence that is wished for is
 // heeded as far as it stays near the time.
 func (e *Entry) grant(now Instant, h Holder, wish uint64) Holder {
-	if h.Weight != driver.All {
-		h.Run = 1 // holders side by side would get runs that overlap in time; only an exclusive one is alone
+	if h.Weight != driver.Exclusive {
+		h.Fences = 1 // holders side by side would get runs that overlap in time; only an exclusive one is alone
 	}
-	h.Run = max(h.Run, 1)
+	h.Fences = max(h.Fences, 1)
 	h.Since = now
 	h.Fence = e.Fence + 1
 	if now > 0 {
-		h.Fence = max(h.Fence, uint64(now), min(wish, uint64(now.After(driver.MaxLead))))
+		h.Fence = max(h.Fence, uint64(now), min(wish, uint64(now.Add(driver.MaxLead))))
 	}
-	e.Fence = h.Fence + uint64(h.Run) - 1
+	e.Fence = h.Fence + uint64(h.Fences) - 1
 	e.Holders = append(e.Holders, h)
 	e.Changed = true
 	return h
@@ -183,8 +183,8 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 
 	// Asked again: by a caller that lost the reply, or by a waiter that settle, or somebody before, promoted.
 	if h := e.holder(c.Token); h != nil {
-		e.extend(h, now.After(c.TTL))
-		return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}, nil
+		e.extend(h, now.Add(c.TTL))
+		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
 	}
 
 	if c.Force {
@@ -213,7 +213,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		}
 	}
 	if c.Queue && w != nil {
-		w.Run, w.Expires = max(c.Fences, 1), max(w.Expires, now.After(c.QueueTTL))
+		w.Fences, w.Expires = max(c.Fences, 1), max(w.Expires, now.Add(c.QueueTTL))
 		e.Changed = true
 	}
 	return driver.Grant{}, e.held(now, c, position)
@@ -221,24 +221,24 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 
 func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 	h := e.grant(now, Holder{
-		Token: c.Token, Inbox: inbox, Owner: c.Owner, Run: c.Fences, Weight: c.Weight, Limit: c.Limit,
-		Expires: now.After(c.TTL), LockDelay: c.LockDelay,
+		Token: c.Token, Inbox: inbox, Owner: c.Owner, Fences: c.Fences, Weight: c.Weight, Limit: c.Limit,
+		Expires: now.Add(c.TTL), LockDelay: c.LockDelay,
 	}, c.MinFence)
-	return driver.Grant{Fence: h.Fence, Run: h.Run, TTL: c.TTL}
+	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
 
 // held says who is in the way, and when that changes by itself. While the name is closed nothing changes before
 // it opens. Otherwise the first holder expires (its lock-delay included); or, if only the queue is in the way of
 // a claim that would fit, the place of the head is not kept.
 func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
-	err := &driver.HeldError{Name: c.Name, Position: position, Fence: e.Fence, Holders: e.people(now)}
+	err := &driver.HeldError{Name: c.Name, Position: position, Fence: e.Fence, Holders: e.public(now)}
 	if e.Closed > now {
 		err.ClosedFor = now.Until(e.Closed)
 		err.RetryAfter = err.ClosedFor
 		return err
 	}
 	for i, h := range e.Holders {
-		if d := now.Until(h.Expires.After(h.LockDelay)); i == 0 || d < err.RetryAfter {
+		if d := now.Until(h.Expires.Add(h.LockDelay)); i == 0 || d < err.RetryAfter {
 			err.RetryAfter = d
 		}
 	}
@@ -256,7 +256,7 @@ func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldErr
 func (e *Entry) Renew(now Instant, token driver.Token, ttl time.Duration) error {
 	e.settle(now)
 	if h := e.holder(token); h != nil {
-		e.extend(h, now.After(ttl))
+		e.extend(h, now.Add(ttl))
 		return nil
 	}
 	return e.gone(now, token)
@@ -283,7 +283,7 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 func (e *Entry) Release(now Instant, token driver.Token, minHold time.Duration) error {
 	e.settle(now)
 	if h := e.holder(token); h != nil {
-		if until := min(h.Since, now).After(minHold); until > now { // now may be earlier, if the clock ran back
+		if until := min(h.Since, now).Add(minHold); until > now { // now may be earlier, if the clock ran back
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
 		} else {
@@ -300,13 +300,13 @@ func (e *Entry) Release(now Instant, token driver.Token, minHold time.Duration) 
 // Break takes the lease with this fence from its holder, and keeps the name closed for delay.
 func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.Owner) error {
 	e.settle(now)
-	i := slices.IndexFunc(e.Holders, func(h Holder) bool { return h.Fence <= fence && fence-h.Fence < uint64(h.Run) })
+	i := slices.IndexFunc(e.Holders, func(h Holder) bool { return h.Fence <= fence && fence-h.Fence < uint64(h.Fences) })
 	if i < 0 {
 		return driver.ErrNotHeld
 	}
 	e.take(i, by)
 	if delay > 0 {
-		e.Closed = max(e.Closed, now.After(delay))
+		e.Closed = max(e.Closed, now.Add(delay))
 	}
 	e.promote(now)
 	return nil
@@ -325,7 +325,7 @@ func (e *Entry) take(i int, by driver.Owner) {
 			e.Broken = slices.Delete(e.Broken, 0, 1)
 		}
 		e.Broken = append(e.Broken, Broken{Token: h.Token, By: by, Until: h.Expires})
-		e.signal(h.Inbox, driver.Signal{Kind: driver.Lost, Token: h.Token})
+		e.signal(h.Inbox, driver.Signal{Kind: driver.SignalLost, Token: h.Token})
 	}
 	e.Changed = true
 }
@@ -334,7 +334,7 @@ func (e *Entry) take(i int, by driver.Owner) {
 // fence rises becomes the last one granted: holders stand in the order of their fences, no number is the
 // fence of two leases, and the weights up to and with each holder are within its limit. If it could not have been
 // granted last, because of those who were since, nothing is changed.
-func (e *Entry) Raise(now Instant, c *driver.Lease, fence uint64) (uint64, error) {
+func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, error) {
 	e.settle(now)
 	h := e.holder(c.Token)
 	switch {
@@ -344,7 +344,7 @@ func (e *Entry) Raise(now Instant, c *driver.Lease, fence uint64) (uint64, error
 		return h.Fence, nil
 	}
 	raised := *h
-	if last := h.Fence + uint64(h.Run) - 1; e.Fence > last {
+	if last := h.Fence + uint64(h.Fences) - 1; e.Fence > last {
 		fence = max(fence, e.Fence+1) // others were granted since
 	}
 	held := int64(0)
@@ -356,7 +356,7 @@ func (e *Entry) Raise(now Instant, c *driver.Lease, fence uint64) (uint64, error
 	}
 	raised.Fence = fence
 	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == c.Token }), raised)
-	e.Fence, e.Changed = fence+uint64(raised.Run)-1, true
+	e.Fence, e.Changed = fence+uint64(raised.Fences)-1, true
 	return fence, nil
 }
 
@@ -365,7 +365,7 @@ func (e *Entry) Raise(now Instant, c *driver.Lease, fence uint64) (uint64, error
 // holds or waits counts until its time is over, not until somebody finds that out.
 func (e *Entry) Idle(now Instant) bool {
 	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, 0)) &&
-		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.After(h.LockDelay) > now }) &&
+		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
 		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
 		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })
 }

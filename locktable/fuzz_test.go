@@ -71,7 +71,7 @@ func FuzzDecode(f *testing.F) {
 		if again := e.Append(nil); !bytes.Equal(again, stored) {
 			t.Fatalf("read from %q, stored as %q", stored, again)
 		}
-		e.People(start, "job")
+		e.Public(start, "job")
 		if e.Fence > 1<<61 || len(ops) > 512 {
 			return // fences that the next grants could not store
 		}

@@ -41,8 +41,8 @@ var start = locktable.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 func newLab(t tb) *lab { return &lab{t: t, e: &locktable.Entry{}, now: start} }
 
 // The claims of the tests. Who claims is also its token, its inbox and its owner, so that messages are readable.
-func mutex(who string) *driver.Claim  { return permits(who, driver.All, driver.All) }
-func reader(who string) *driver.Claim { return permits(who, 1, driver.All) }
+func mutex(who string) *driver.Claim  { return permits(who, driver.Exclusive, driver.Unlimited) }
+func reader(who string) *driver.Claim { return permits(who, 1, driver.Unlimited) }
 
 func permits(who string, k, n int) *driver.Claim {
 	return &driver.Claim{
@@ -92,7 +92,7 @@ func (l *lab) acquire(c *driver.Claim) (driver.Grant, *driver.HeldError) {
 	switch {
 	case held == nil && h == nil:
 		l.t.Fatalf("%s was granted fence %d, and does not hold", whose(c.Token), grant.Fence)
-	case held == nil && (h.Fence != grant.Fence || h.Run != grant.Run || grant.Run < 1 || h.Expires < l.now.After(grant.TTL)):
+	case held == nil && (h.Fence != grant.Fence || h.Fences != grant.Fences || grant.Fences < 1 || h.Expires < l.now.Add(grant.TTL)):
 		l.t.Fatalf("%s was told %+v, and holds %+v", whose(c.Token), grant, *h)
 	case held != nil && h != nil:
 		l.t.Fatalf("%s was refused, and holds", whose(c.Token))
@@ -106,7 +106,7 @@ func (l *lab) renew(who string, d time.Duration) error {
 	l.t.Helper()
 	var err error
 	l.step(act{what: "renew", token: tokenOf(who)}, func() { err = l.e.Renew(l.now, tokenOf(who), d) })
-	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.After(d) {
+	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.Add(d) {
 		l.t.Fatalf("renewal by %s is answered %v, and its lease is now %+v", who, err, h)
 	}
 	return err
@@ -197,7 +197,7 @@ func (l *lab) said(want string) {
 	l.t.Helper()
 	var got []string
 	for _, s := range l.e.Signals {
-		got = append(got, map[driver.SignalKind]string{driver.Granted: "granted ", driver.Lost: "lost "}[s.Kind]+s.Inbox)
+		got = append(got, map[driver.SignalKind]string{driver.SignalGranted: "granted ", driver.SignalLost: "lost "}[s.Kind]+s.Inbox)
 	}
 	if got := strings.Join(got, ", "); got != want {
 		l.t.Fatalf("signals are %q, want %q", got, want)

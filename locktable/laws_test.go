@@ -51,10 +51,10 @@ func (l *lab) checkState() {
 		if held += int64(h.Weight); held > int64(h.Limit) {
 			l.t.Fatalf("%s was granted %d of %d, which makes %d: %s", whose(h.Token), h.Weight, h.Limit, held, show(l.e))
 		}
-		if h.Fence <= last || h.Run < 1 {
-			l.t.Fatalf("a fence of %s (%d, %d in a row) was granted before: %s", whose(h.Token), h.Fence, h.Run, show(l.e))
+		if h.Fence <= last || h.Fences < 1 {
+			l.t.Fatalf("a fence of %s (%d, %d in a row) was granted before: %s", whose(h.Token), h.Fence, h.Fences, show(l.e))
 		}
-		last = h.Fence + uint64(h.Run) - 1
+		last = h.Fence + uint64(h.Fences) - 1
 		if h.Expires <= l.now {
 			l.t.Fatalf("%s expired and still holds", whose(h.Token))
 		}
@@ -106,7 +106,7 @@ func (l *lab) checkFences(before *locktable.Entry) {
 		if h.Since != l.now {
 			l.t.Fatalf("%s holds since %d, and it is %d", whose(h.Token), h.Since, l.now)
 		}
-		l.top = h.Fence + uint64(h.Run) - 1
+		l.top = h.Fence + uint64(h.Fences) - 1
 	}
 }
 
@@ -127,13 +127,13 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 	for _, h := range before.Holders {
 		if h.Expires <= l.now {
 			if h.LockDelay > 0 {
-				delay = max(delay, h.Expires.After(h.LockDelay))
+				delay = max(delay, h.Expires.Add(h.LockDelay))
 			}
 			continue
 		}
 		i := slices.IndexFunc(l.e.Holders, func(n locktable.Holder) bool { return n.Fence == h.Fence })
 		own := a.token == h.Token && !h.Token.IsZero()
-		hit := a.what == "break" && h.Fence <= a.fence && a.fence < h.Fence+uint64(h.Run)
+		hit := a.what == "break" && h.Fence <= a.fence && a.fence < h.Fence+uint64(h.Fences)
 		switch {
 		case i < 0:
 			if !(own && a.what == "release") && !hit && !(a.force && !own) {
@@ -221,7 +221,7 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 		if kept || h.Token.IsZero() || h.Expires <= l.now || h.Token == a.token {
 			continue
 		}
-		want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{Kind: driver.Lost, Token: h.Token}})
+		want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{Kind: driver.SignalLost, Token: h.Token}})
 		if l.words(l.e, h.Token) == 0 {
 			l.t.Fatalf("%s took the lease of %s and left no word", a.what, whose(h.Token))
 		}
@@ -232,7 +232,7 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 	for _, h := range l.fresh(before) {
 		if waited(h.Token) && !(a.force && h.Token == a.token) {
 			want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{
-				Kind: driver.Granted, Token: h.Token, Fence: h.Fence, Run: h.Run,
+				Kind: driver.SignalGranted, Token: h.Token, Fence: h.Fence, Fences: h.Fences,
 			}})
 		}
 	}
@@ -274,11 +274,11 @@ func (l *lab) checkHeld(c *driver.Claim, held *driver.HeldError) {
 	if place := l.place(whose(c.Token)); held.Position != place {
 		l.t.Fatalf("position is %d, want %d", held.Position, place)
 	}
-	at := l.now.After(held.RetryAfter)
+	at := l.now.Add(held.RetryAfter)
 	changes := l.e.Closed > l.now && l.e.Closed <= at
 	instants := []locktable.Instant{l.e.Closed, at}
 	for _, h := range l.e.Holders {
-		instants = append(instants, h.Expires, h.Expires.After(h.LockDelay))
+		instants = append(instants, h.Expires, h.Expires.Add(h.LockDelay))
 		changes = changes || h.Expires <= at
 	}
 	for _, w := range l.e.Queue {

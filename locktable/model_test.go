@@ -82,7 +82,7 @@ func (m *model) tick(now locktable.Instant) {
 	for _, s := range m.diary {
 		if (s.stage == "holds" || s.stage == "kept") && s.until <= now {
 			if s.stage == "holds" && s.LockDelay > 0 {
-				m.shut = append(m.shut, s.until.After(s.LockDelay))
+				m.shut = append(m.shut, s.until.Add(s.LockDelay))
 			}
 			s.stage = "over"
 		}
@@ -103,13 +103,13 @@ func (m *model) letIn(now locktable.Instant) {
 			return
 		}
 		m.grant(now, s, s.place)
-		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence %d, run %d", driver.Granted, s.Owner.Client, s.fence, s.run))
+		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence %d, run %d", driver.SignalGranted, s.Owner.Client, s.fence, s.run))
 	}
 }
 
 func (m *model) grant(now locktable.Instant, s *story, until locktable.Instant) {
 	s.stage, s.since, s.until, s.run = "holds", now, until, 1
-	if s.Weight == driver.All && s.Fences > 1 {
+	if s.Weight == driver.Exclusive && s.Fences > 1 {
 		s.run = s.Fences
 	}
 	s.fence = max(m.fence+1, uint64(now))
@@ -118,7 +118,7 @@ func (m *model) grant(now locktable.Instant, s *story, until locktable.Instant) 
 
 func (m *model) breakIt(s *story, by string) {
 	if s.stage == "holds" {
-		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.Lost, s.Owner.Client))
+		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLost, s.Owner.Client))
 		s.brokenBy, s.word, s.broken = by, true, len(m.diary)+1
 		for _, o := range m.diary {
 			s.broken = max(s.broken, o.broken+1)
@@ -143,8 +143,8 @@ func (m *model) do(now locktable.Instant, o op) string {
 func (m *model) acquire(now locktable.Instant, o op) string {
 	c := o.claim
 	if s := m.of(c.Token, "holds"); s != nil {
-		s.until = max(s.until, now.After(c.TTL))
-		return answerOf(driver.Grant{Fence: s.fence, Run: s.run, TTL: c.TTL}, nil)
+		s.until = max(s.until, now.Add(c.TTL))
+		return answerOf(driver.Grant{Fence: s.fence, Fences: s.run, TTL: c.TTL}, nil)
 	}
 	waiting := m.of(c.Token, "waits")
 	if c.Force && waiting != nil {
@@ -161,15 +161,15 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	if c.Force || waiting == nil && first && m.room(now, c) {
 		s := &story{Claim: c}
 		m.diary = append(m.diary, s)
-		m.grant(now, s, now.After(c.TTL))
-		return answerOf(driver.Grant{Fence: s.fence, Run: s.run, TTL: c.TTL}, nil)
+		m.grant(now, s, now.Add(c.TTL))
+		return answerOf(driver.Grant{Fence: s.fence, Fences: s.run, TTL: c.TTL}, nil)
 	}
 	if c.Queue && waiting == nil {
 		waiting = &story{Claim: c, stage: "waits", came: came}
 		m.diary = append(m.diary, waiting)
 	}
 	if c.Queue {
-		waiting.place, waiting.Fences = max(waiting.place, now.After(c.QueueTTL)), c.Fences
+		waiting.place, waiting.Fences = max(waiting.place, now.Add(c.QueueTTL)), c.Fences
 	}
 	held := &driver.HeldError{
 		Position: 1 + slices.Index(m.in("waits"), waiting), Fence: m.fence, ClosedFor: m.shutUntil(now),
@@ -211,7 +211,7 @@ func (m *model) gone(now locktable.Instant, token driver.Token) string {
 
 func (m *model) renew(now locktable.Instant, o op) string {
 	if s := m.of(o.claim.Token, "holds"); s != nil {
-		s.until = max(s.until, now.After(o.d))
+		s.until = max(s.until, now.Add(o.d))
 		return said(nil)
 	}
 	return m.gone(now, o.claim.Token)
@@ -226,9 +226,9 @@ func (m *model) release(now locktable.Instant, o op) string {
 	if s == nil {
 		return m.gone(now, o.claim.Token)
 	}
-	s.stage, s.until = "kept", s.since.After(o.d)
+	s.stage, s.until = "kept", s.since.Add(o.d)
 	if now < s.since { // the clock ran back, and "after the grant" is later than it should be
-		s.until = now.After(o.d)
+		s.until = now.Add(o.d)
 	}
 	if s.until <= now {
 		s.stage = "over"
@@ -242,7 +242,7 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 			if s.fence+uint64(i) == o.fence {
 				m.breakIt(s, "boss")
 				if o.d > 0 {
-					m.shut = append(m.shut, now.After(o.d))
+					m.shut = append(m.shut, now.Add(o.d))
 				}
 				return said(nil)
 			}

@@ -66,7 +66,7 @@ func (l *lab) next(choose chooser, backwards bool) op {
 		o.d, o.fence = pick(choose, "delay", delays...), l.e.Fence
 		if n := len(l.e.Holders); n > 0 {
 			h := l.e.Holders[choose("holder", n)]
-			o.fence = h.Fence + uint64(choose("which of its run", h.Run+2)) - 1
+			o.fence = h.Fence + uint64(choose("which of its run", h.Fences+2)) - 1
 		}
 	case "sleep":
 		o.d = l.nap(choose, backwards)
@@ -89,7 +89,7 @@ func (l *lab) sameAsBefore(c *driver.Claim) {
 }
 
 func claimOf(choose chooser) driver.Claim {
-	kind := pick(choose, "kind", [2]int{driver.All, driver.All}, [2]int{1, driver.All}, [2]int{1, 1}, [2]int{1, 2},
+	kind := pick(choose, "kind", [2]int{driver.Exclusive, driver.Unlimited}, [2]int{1, driver.Unlimited}, [2]int{1, 1}, [2]int{1, 2},
 		[2]int{2, 2}, [2]int{1, 3}, [2]int{2, 3}, [2]int{3, 5})
 	c := driver.Claim{
 		Name: "job", Token: tokenOf(pick(choose, "who", clients...)), Weight: kind[0], Limit: kind[1],
@@ -106,7 +106,7 @@ func claimOf(choose chooser) driver.Claim {
 func (l *lab) nap(choose chooser, backwards bool) time.Duration {
 	var at []locktable.Instant
 	for _, h := range l.e.Holders {
-		at = append(at, h.Expires, h.Expires.After(h.LockDelay))
+		at = append(at, h.Expires, h.Expires.Add(h.LockDelay))
 	}
 	for _, w := range l.e.Queue {
 		at = append(at, w.Expires)
@@ -150,14 +150,14 @@ func (l *lab) do(o op) string {
 		return ""
 	}
 	for _, s := range l.e.Signals {
-		answer += fmt.Sprintf("; signal %d to %s, fence %d, run %d", s.Kind, s.Inbox, s.Fence, s.Run)
+		answer += fmt.Sprintf("; signal %d to %s, fence %d, run %d", s.Kind, s.Inbox, s.Fence, s.Fences)
 	}
 	return answer
 }
 
 func answerOf(g driver.Grant, held *driver.HeldError) string {
 	if held == nil {
-		return fmt.Sprintf("granted %d, run %d, for %v", g.Fence, g.Run, g.TTL)
+		return fmt.Sprintf("granted %d, run %d, for %v", g.Fence, g.Fences, g.TTL)
 	}
 	s := fmt.Sprintf("refused at place %d, closed for %v, after fence %d", held.Position, held.ClosedFor, held.Fence)
 	for _, h := range held.Holders {

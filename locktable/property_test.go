@@ -111,11 +111,11 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 		// The dead in the queue hold the name at the worst until their places would have lapsed.
 		deadline := max(l.now, l.e.Closed)
 		for _, h := range l.e.Holders {
-			deadline = max(deadline, h.Expires.After(h.LockDelay))
+			deadline = max(deadline, h.Expires.Add(h.LockDelay))
 		}
 		for _, w := range l.e.Queue {
 			if w.Token != c.Token && w.Expires > l.now {
-				deadline = max(deadline, w.Expires.After(w.LockDelay))
+				deadline = max(deadline, w.Expires.Add(w.LockDelay))
 			}
 		}
 		for held != nil {
@@ -137,7 +137,7 @@ func TestTheHeadIsGrantedAtTheInstantTheLastHolderIsOver(t *testing.T) {
 			c := reader(clients[i])
 			c.TTL, c.LockDelay = pick(choose, "TTL", durations...), pick(choose, "lock-delay", delays...)
 			l.granted(c)
-			over = max(over, l.now.After(c.TTL).After(c.LockDelay))
+			over = max(over, l.now.Add(c.TTL).Add(c.LockDelay))
 			l.sleep(pick(choose, "gap", 0, µs, ms))
 		}
 		head := mutex("head")
@@ -161,7 +161,7 @@ func TestADeadWaiterCostsTheNextItsQueueTTL(t *testing.T) {
 		l.granted(mutex("a"))
 		dead := with(mutex("dead"), func(c *driver.Claim) { c.QueueTTL = pick(choose, "queue TTL", durations...) })
 		l.refused(dead)
-		lapses := l.now.After(dead.QueueTTL)
+		lapses := l.now.Add(dead.QueueTTL)
 		l.refused(mutex("b"))
 		l.sleep(time.Duration(rapid.IntRange(0, int(2*dead.QueueTTL/µs)).Draw(t, "held for")) * µs)
 		l.ok(l.release("a", 0))

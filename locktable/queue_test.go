@@ -23,7 +23,7 @@ func TestTicket(t *testing.T) {
 				l.sleep(10 * ms)
 				l.refused(mutex(who))
 			}
-			then := l.now.After(-5 * ms)
+			then := l.now.Add(-5 * ms)
 			l.sleep(100 * ms)
 			equal(l.t, "position", l.refused(came(mutex("e"), then)).Position, 3)
 			l.state("a | b c e d")
@@ -52,7 +52,7 @@ func TestTicket(t *testing.T) {
 		},
 		"FromTheFutureIsNow": func(l *lab) {
 			l.granted(mutex("a"))
-			l.refused(came(mutex("b"), l.now.After(time.Hour)))
+			l.refused(came(mutex("b"), l.now.Add(time.Hour)))
 			l.refused(with(mutex("c"), func(c *driver.Claim) { c.Ticket = 1<<64 - 1 }))
 			l.refused(mutex("d"))
 			l.state("a | b c d")
@@ -60,7 +60,7 @@ func TestTicket(t *testing.T) {
 		"DoesNotHelpATry": func(l *lab) {
 			l.granted(reader("a"))
 			l.refused(mutex("b"))
-			held := l.refused(came(try(reader("c")), start.After(-sec)))
+			held := l.refused(came(try(reader("c")), start.Add(-sec)))
 			equal(l.t, "position", held.Position, 0)
 		},
 		"OfTheHeadThatFitsIsAGrant": func(l *lab) {
@@ -87,7 +87,7 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	const most = 1 << 20
 	e := &locktable.Entry{Fence: most, Holders: make([]locktable.Holder, most)}
 	for i := range e.Holders {
-		e.Holders[i] = locktable.Holder{Fence: uint64(i + 1), Run: 1, Weight: 1, Limit: driver.All, Expires: start.After(ttl)}
+		e.Holders[i] = locktable.Holder{Fence: uint64(i + 1), Fences: 1, Weight: 1, Limit: driver.Unlimited, Expires: start.Add(ttl)}
 	}
 	e.Holders[0].Token = tokenOf("a")
 	if _, held := e.Acquire(start, reader("b"), ""); held == nil || held.Position != 1 {
@@ -101,7 +101,7 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 	}
 
 	e = &locktable.Entry{Rest: locktable.Rest{Len: most}}
-	e.Holders = []locktable.Holder{{Fence: 1, Run: 1, Weight: driver.All, Limit: driver.All, Expires: start.After(ttl)}}
+	e.Holders = []locktable.Holder{{Fence: 1, Fences: 1, Weight: driver.Exclusive, Limit: driver.Unlimited, Expires: start.Add(ttl)}}
 	if _, held := e.Acquire(start, mutex("b"), ""); held == nil || held.Position != 0 || e.Rest.Len != most {
 		t.Errorf("the waiter that is one too many is answered %+v", held)
 	}
@@ -126,14 +126,14 @@ func TestAStepThatComesAfterItsEndChangesNothing(t *testing.T) {
 	if err := d.Release(ctx, l); !errors.Is(err, ctx.Err()) {
 		t.Errorf("the release is answered %v", err)
 	}
-	if e, err := d.Entry(t.Context(), "job"); err != nil || len(e.Holders) != 1 {
+	if e, err := d.Inspect(t.Context(), "job"); err != nil || len(e.Holders) != 1 {
 		t.Errorf("then %d hold, %v", len(e.Holders), err)
 	}
 	ctx, cancel = s.late(t)
 	defer cancel()
 	l.OnTime = false
 	_ = d.Release(ctx, l)
-	if e, err := d.Entry(t.Context(), "job"); err != nil || len(e.Holders) != 0 {
+	if e, err := d.Inspect(t.Context(), "job"); err != nil || len(e.Holders) != 0 {
 		t.Errorf("after a release without an end %d hold, %v", len(e.Holders), err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (l *lab) raise(who string, fence uint64) (uint64, error) {
 	l.t.Helper()
 	before := clone(l.e)
-	got, err := l.e.Raise(l.now, &driver.Lease{Name: "job", Token: tokenOf(who)}, fence)
+	got, err := l.e.Raise(l.now, &driver.LeaseRef{Name: "job", Token: tokenOf(who)}, fence)
 	l.checkState()
 	l.checkStored(before)
 	h := l.holder(tokenOf(who))
@@ -33,13 +33,13 @@ func (l *lab) raise(who string, fence uint64) (uint64, error) {
 		if o.Token != h.Token || o.Fence == got {
 			continue
 		}
-		if got <= before.Fence && got != o.Fence && o.Fence+uint64(o.Run)-1 != before.Fence {
+		if got <= before.Fence && got != o.Fence && o.Fence+uint64(o.Fences)-1 != before.Fence {
 			l.t.Fatalf("the fence of %s was raised to %d, after %d", who, got, before.Fence)
 		}
-		if l.e.Fence != got+uint64(h.Run)-1 {
-			l.t.Fatalf("%d is the last fence, and %s was raised to %d, %d in a row", l.e.Fence, who, got, h.Run)
+		if l.e.Fence != got+uint64(h.Fences)-1 {
+			l.t.Fatalf("%d is the last fence, and %s was raised to %d, %d in a row", l.e.Fence, who, got, h.Fences)
 		}
-		if o.Fence = got; o.Expires != h.Expires || o.Run != h.Run || o.Since != h.Since {
+		if o.Fence = got; o.Expires != h.Expires || o.Fences != h.Fences || o.Since != h.Since {
 			l.t.Fatalf("raising its fence made %+v of %+v", *h, o)
 		}
 	}

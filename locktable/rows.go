@@ -111,7 +111,7 @@ func Apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry)) (*En
 
 // first is how many of the queue to look at to begin with: nobody, if nobody can be granted the name.
 func (e *Entry) first(now Instant) int {
-	full := func(h Holder) bool { return h.Weight == driver.All && h.Expires > now }
+	full := func(h Holder) bool { return h.Weight == driver.Exclusive && h.Expires > now }
 	if e.Closed > now || slices.ContainsFunc(e.Holders, full) {
 		return 0
 	}
@@ -168,7 +168,7 @@ func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 		for seen[0].Token != w.Token { // it is there: a step adds nobody but its own
 			m.Left, seen = append(m.Left, seen[0]), seen[1:]
 		}
-		if seen[0].Expires != w.Expires || seen[0].Run != w.Run {
+		if seen[0].Expires != w.Expires || seen[0].Fences != w.Fences {
 			m.Kept = append(m.Kept, w)
 		}
 		seen = seen[1:]

@@ -101,7 +101,7 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 		return "", err
 	}
 	for _, s := range e.Signals {
-		answer += fmt.Sprintf("; signal %d to %s, fence %d, run %d", s.Kind, s.Inbox, s.Fence, s.Run)
+		answer += fmt.Sprintf("; signal %d to %s, fence %d, run %d", s.Kind, s.Inbox, s.Fence, s.Fences)
 	}
 	if e.Changed {
 		r.stored = e.Append(nil)
@@ -225,7 +225,7 @@ func TestRowsThatAreMissingAreDamage(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			r, now := lined(t, 3, mutex)
 			spoil(r)
-			_, err := r.do(now.After(wait), op{what: "release", claim: *mutex("holder")})
+			_, err := r.do(now.Add(wait), op{what: "release", claim: *mutex("holder")})
 			if !errors.As(err, new(*locktable.CorruptError)) {
 				t.Errorf("answered %v", err)
 			}
@@ -254,7 +254,7 @@ func TestRowsThatAreLeftOverAreNobodys(t *testing.T) {
 func TestTroubleWithTheRowsIsPassedOn(t *testing.T) {
 	r, now := lined(t, 3, mutex)
 	r.err = errors.New("the cellar is flooded")
-	for _, after := range []locktable.Instant{now + 1, now.After(wait)} {
+	for _, after := range []locktable.Instant{now + 1, now.Add(wait)} {
 		for _, o := range []op{{what: "release", claim: *mutex("holder")}, {what: "acquire", claim: *mutex("client1")}} {
 			if _, err := r.do(after, o); !errors.Is(err, r.err) {
 				t.Errorf("%v is answered %v", o, err)

@@ -59,7 +59,7 @@ type Row struct {
 }
 
 // Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler, driver.Lister,
-// driver.Breaker and driver.FenceRaiser.
+// driver.LeaseBreaker and driver.FenceRaiser.
 type Driver struct {
 	table  Table
 	inbox  string
@@ -97,7 +97,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 }
 
 // Renew implements driver.Driver.
-func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	name, steps := "", make([]Step, len(leases))
 	for i, l := range leases {
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
@@ -122,7 +122,7 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, err
 }
 
 // renewHalves narrows the trouble down to the entries that are damaged, so that they cost nobody else a lease.
-func (d *Driver) renewHalves(ctx context.Context, leases []driver.Lease) []error {
+func (d *Driver) renewHalves(ctx context.Context, leases []driver.LeaseRef) []error {
 	var answers []error
 	for half := range slices.Chunk(leases, (len(leases)+1)/2) {
 		some, err := d.Renew(ctx, half)
@@ -135,12 +135,12 @@ func (d *Driver) renewHalves(ctx context.Context, leases []driver.Lease) []error
 }
 
 // Release implements driver.Driver.
-func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
+func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
 	}
 	r := struct {
-		lease  driver.Lease
+		lease  driver.LeaseRef
 		step   [1]Step
 		answer error
 	}{lease: l, step: [1]Step{{Name: l.Name, Token: l.Token, OnTime: l.OnTime}}}
@@ -153,7 +153,7 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	return r.answer
 }
 
-// Break implements driver.Breaker.
+// Break implements driver.LeaseBreaker.
 func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	err := errors.Join(driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate())
 	if err != nil {
@@ -171,7 +171,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 }
 
 // RaiseFence implements driver.FenceRaiser.
-func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (uint64, error) {
+func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence)); err != nil {
 		return 0, err
 	}
@@ -186,8 +186,8 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (
 	return raised, answer
 }
 
-// Entry implements driver.Driver.
-func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
+// Inspect implements driver.Driver.
+func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := driver.ValidateName(name); err != nil {
 		return driver.Entry{}, err
 	}
@@ -198,7 +198,7 @@ func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
 	if err != nil {
 		return driver.Entry{}, d.trouble(ctx, "read", name, err)
 	}
-	return e.People(now, name), nil
+	return e.Public(now, name), nil
 }
 
 // List implements driver.Lister.
@@ -216,7 +216,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 			if !strings.HasPrefix(row.Name, prefix) {
 				continue // a table may be generous
 			}
-			e := row.Entry.People(row.Now, row.Name)
+			e := row.Entry.Public(row.Now, row.Name)
 			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
 				continue // remembered for its fence only
 			}
@@ -231,7 +231,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
 
 // Deliver hands a signal that came in for this driver's inbox to whoever listens.
-func (d *Driver) Deliver(s driver.Signal) { d.listeners.Tell(s) }
+func (d *Driver) Deliver(s driver.Signal) { d.listeners.Notify(s) }
 
 // Inbox is the address that New was given.
 func (d *Driver) Inbox() string { return d.inbox }

@@ -17,21 +17,21 @@ var _ interface {
 	driver.Driver
 	driver.Signaler
 	driver.Lister
-	driver.Breaker
+	driver.LeaseBreaker
 } = (*locktable.Driver)(nil)
 
-func lease(who string) driver.Lease {
-	return driver.Lease{Name: "job", Token: tokenOf(who), TTL: ttl}
+func lease(who string) driver.LeaseRef {
+	return driver.LeaseRef{Name: "job", Token: tokenOf(who), TTL: ttl}
 }
 
 // everything calls each method that talks to the table once, and returns what they answer.
 func everything(ctx context.Context, d *locktable.Driver) map[string]error {
 	out := map[string]error{}
 	_, out["acquire"] = d.Acquire(ctx, *mutex("a"))
-	_, out["renew"] = d.Renew(ctx, []driver.Lease{lease("a")})
+	_, out["renew"] = d.Renew(ctx, []driver.LeaseRef{lease("a")})
 	out["release"] = d.Release(ctx, lease("a"))
 	out["break"] = d.Break(ctx, "job", 1, 0, driver.Owner{})
-	_, out["read"] = d.Entry(ctx, "job")
+	_, out["read"] = d.Inspect(ctx, "job")
 	for _, err := range d.List(ctx, "job") {
 		out["list"] = err
 	}
@@ -50,11 +50,11 @@ func TestAClaimGoesThroughTheTable(t *testing.T) {
 	if !errors.As(err, &held) || held.Position != 1 || held.Name != "job" {
 		t.Fatalf("the second is answered %v", err)
 	}
-	answers, err := d.Renew(ctx, []driver.Lease{lease("a"), lease("b"), lease("a")})
+	answers, err := d.Renew(ctx, []driver.LeaseRef{lease("a"), lease("b"), lease("a")})
 	if err != nil || len(answers) != 3 || answers[0] != nil || !errors.Is(answers[1], driver.ErrNotHeld) || answers[2] != nil {
 		t.Fatalf("renewals are answered %v, %v", answers, err)
 	}
-	seen, err := d.Entry(ctx, "job")
+	seen, err := d.Inspect(ctx, "job")
 	if err != nil || len(seen.Holders) != 1 || len(seen.Waiters) != 1 || seen.Name != "job" {
 		t.Fatalf("entry is %+v, %v", seen, err)
 	}
@@ -75,11 +75,11 @@ func TestInvalidInputNeverReachesTheTable(t *testing.T) {
 	var errs []error
 	_, err := d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.TTL = 0 }))
 	errs = append(errs, err)
-	_, err = d.Renew(ctx, []driver.Lease{lease("a"), {Name: "job", Token: tokenOf("b")}})
+	_, err = d.Renew(ctx, []driver.LeaseRef{lease("a"), {Name: "job", Token: tokenOf("b")}})
 	errs = append(errs, err)
-	_, err = d.Entry(ctx, "")
+	_, err = d.Inspect(ctx, "")
 	errs = append(errs, err,
-		d.Release(ctx, driver.Lease{Name: "job", Token: tokenOf("a"), MinHold: -1}), d.Release(ctx, driver.Lease{}),
+		d.Release(ctx, driver.LeaseRef{Name: "job", Token: tokenOf("a"), MinHold: -1}), d.Release(ctx, driver.LeaseRef{}),
 		d.Break(ctx, "job", 1, -1, driver.Owner{}), d.Break(ctx, "", 1, 0, driver.Owner{}),
 		d.Break(ctx, "job", 1, 0, driver.Owner{Labels: map[string]string{"": ""}}))
 	for i, err := range errs {
@@ -184,14 +184,14 @@ func TestAStepThatIsRepeatedAnswersOnceAndSignalsOnce(t *testing.T) {
 	if _, err := d.Acquire(ctx, *mutex("b")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("the second is answered %v", err)
 	}
-	answers, err := d.Renew(ctx, []driver.Lease{lease("a"), lease("b")})
+	answers, err := d.Renew(ctx, []driver.LeaseRef{lease("a"), lease("b")})
 	if err != nil || answers[0] != nil || answers[1] != driver.ErrNotHeld {
 		t.Fatalf("renewals are answered %v, %v", answers, err)
 	}
 	if err := d.Release(ctx, lease("a")); err != nil {
 		t.Fatal(err)
 	}
-	if len(signals) != 1 || signals[0].Kind != driver.Granted || signals[0].Token != tokenOf("b") {
+	if len(signals) != 1 || signals[0].Kind != driver.SignalGranted || signals[0].Token != tokenOf("b") {
 		t.Errorf("signals are %+v", signals)
 	}
 	if g, err := d.Acquire(ctx, *mutex("b")); err != nil || g.Fence != signals[0].Fence {

@@ -29,7 +29,7 @@ func hold(t *testing.T, d *locktable.Driver, prefix string, n int, release bool)
 	for i := range n {
 		c := driver.Claim{
 			Name: prefix + strconv.Itoa(i), Token: driver.NewToken(), Owner: driver.Owner{Client: "c"},
-			Weight: driver.All, Limit: driver.All, TTL: time.Second, LockDelay: time.Second,
+			Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second, LockDelay: time.Second,
 		}
 		if _, err := d.Acquire(context.Background(), c); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func hold(t *testing.T, d *locktable.Driver, prefix string, n int, release bool)
 		if !release {
 			continue
 		}
-		if err := d.Release(context.Background(), driver.Lease{Name: c.Name, Token: c.Token}); err != nil {
+		if err := d.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestTheListOfNamesToForgetDoesNotGrow(t *testing.T) {
 	m := NewMemory(nil)
 	d := m.Driver()
 	c := driver.Claim{
-		Name: "x", Owner: driver.Owner{Client: "c"}, Weight: driver.All, Limit: driver.All, TTL: time.Hour,
+		Name: "x", Owner: driver.Owner{Client: "c"}, Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,
 	}
 	for n := range 20_000 {
 		c.Token = driver.NewToken()
@@ -90,9 +90,9 @@ func TestTheListOfNamesToForgetDoesNotGrow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n%5 == 0 { // an odd step now and then, so that sweeps find it held as well
-			_, _ = d.Renew(context.Background(), []driver.Lease{{Name: "x", Token: c.Token, TTL: time.Hour}})
+			_, _ = d.Renew(context.Background(), []driver.LeaseRef{{Name: "x", Token: c.Token, TTL: time.Hour}})
 		}
-		if err := d.Release(context.Background(), driver.Lease{Name: "x", Token: c.Token}); err != nil {
+		if err := d.Release(context.Background(), driver.LeaseRef{Name: "x", Token: c.Token}); err != nil {
 			t.Fatal(err)
 		}
 	}

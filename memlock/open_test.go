@@ -29,7 +29,7 @@ func open(t *testing.T, url string) driver.Driver {
 func takes(t *testing.T, d driver.Driver, name string) bool {
 	t.Helper()
 	_, err := d.Acquire(t.Context(), driver.Claim{
-		Name: name, Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Hour,
+		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,
 	})
 	if err != nil && !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("Acquire: %v", err)

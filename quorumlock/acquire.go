@@ -180,7 +180,7 @@ func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 	case void:
 		a.d.owed.owes(at(i, a.lease()), a.lease(), a.claim.TTL)
 	case over && v.err == nil: // it waits, and has a vote that it does not know of
-		a.d.heard.Tell(driver.Signal{Kind: driver.Look, Token: a.claim.Token})
+		a.d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: a.claim.Token})
 	}
 }
 
@@ -223,8 +223,8 @@ func (a *attempt) givesBack(nodes []int) {
 	}
 }
 
-func (a *attempt) lease() driver.Lease {
-	return driver.Lease{Name: a.claim.Name, Token: a.claim.Token, TTL: a.claim.TTL}
+func (a *attempt) lease() driver.LeaseRef {
+	return driver.LeaseRef{Name: a.claim.Name, Token: a.claim.Token, TTL: a.claim.TTL}
 }
 
 // mayHold reports whether the claim may be granted on the node that answered so.

@@ -86,7 +86,7 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 	return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
 }
 
-// agreed looks for a fence that a majority has. The run is as long as a majority reserved, and the lease lasts as
+// agreed looks for a fence that a majority has. The range is as long as a majority reserved, and the lease lasts as
 // long as a majority keeps it.
 func (d *Driver) agreed(votes ballots) (driver.Grant, bool) {
 	for _, v := range votes {
@@ -99,12 +99,12 @@ func (d *Driver) agreed(votes ballots) (driver.Grant, bool) {
 			if w.in && w.err == nil {
 				ttls = append(ttls, -int64(w.value.TTL))
 				if w.value.Fence == v.value.Fence {
-					runs = append(runs, -w.value.Run)
+					runs = append(runs, -w.value.Fences)
 				}
 			}
 		}
 		if len(runs) >= d.majority {
-			return driver.Grant{Fence: v.value.Fence, Run: -nth(d.majority, runs), TTL: -duration(nth(d.majority, ttls))}, true
+			return driver.Grant{Fence: v.value.Fence, Fences: -nth(d.majority, runs), TTL: -duration(nth(d.majority, ttls))}, true
 		}
 	}
 	return driver.Grant{}, false

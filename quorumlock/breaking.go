@@ -9,7 +9,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Break implements driver.Breaker, if every node can break. A majority knows the lease by the fence that its holder
+// Break implements driver.LeaseBreaker, if every node can break. A majority knows the lease by the fence that its holder
 // was shown; a node beside it may have granted the same claim with another one. So the nodes are read first, to find
 // whose the fence is, and then each is told the fence that this holder has there.
 //
@@ -23,7 +23,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	}
 	defer d.work.Done()
 	for _, n := range d.nodes {
-		if _, ok := n.Driver.(driver.Breaker); !ok {
+		if _, ok := n.Driver.(driver.LeaseBreaker); !ok {
 			return fmt.Errorf("quorumlock: node %d cannot break a lease: %w", n.number, errors.ErrUnsupported)
 		}
 	}
@@ -53,7 +53,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: nodes,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			b := d.nodes[i].Driver.(driver.Breaker) //nolint:forcetypeassert // looked at above
+			b := d.nodes[i].Driver.(driver.LeaseBreaker) //nolint:forcetypeassert // looked at above
 			return struct{}{}, b.Break(ctx, name, fences[i], delay, by)
 		},
 		decided: func(votes []vote[struct{}]) bool {
@@ -100,8 +100,8 @@ func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) map[int]uint6
 				claims[k] = c
 			}
 			c.fences[i] = h.Fence
-			// A run is no part of an entry. Only who holds alone has one, and then nobody was granted since.
-			if h.Fence == fence || h.Weight == driver.All && h.Fence < fence && fence <= v.value.Fence {
+			// A range is no part of an entry. Only who holds alone has one, and then nobody was granted since.
+			if h.Fence == fence || h.Weight == driver.Exclusive && h.Fence < fence && fence <= v.value.Fence {
 				c.named++
 			}
 		}

@@ -73,9 +73,9 @@ func (a *attempt) amount(ctx context.Context, votes ballots) (driver.Grant, erro
 // less, it has to ask, and finds that they have agreed.
 func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
-	said := driver.Signal{Kind: driver.Granted, Token: a.claim.Token, Fence: grant.Fence, Run: grant.Run}
+	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}
 	if err != nil || a.claim.TTL < a.claim.QueueTTL {
-		said = driver.Signal{Kind: driver.Look, Token: a.claim.Token}
+		said = driver.Signal{Kind: driver.SignalLook, Token: a.claim.Token}
 	}
 	if err != nil {
 		if errors.Is(err, driver.ErrHeld) {
@@ -85,7 +85,7 @@ func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, er
 		votes = nil
 	}
 	if d.passed(a.place, votes, grant.Fence) {
-		d.heard.Tell(said)
+		d.heard.Notify(said)
 	}
 	d.done(a.place)
 }

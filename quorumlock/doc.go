@@ -65,7 +65,7 @@
 // two numbers.
 //
 // A grant that was passed on and has not been told to its claimant has no fence yet.
-// [Driver.Entry] shows the highest that a node gave it, which is the one it will get if all
+// [Driver.Inspect] shows the highest that a node gave it, which is the one it will get if all
 // nodes can be reached and nobody comes beside it.
 //
 // # Nodes that lose their data

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Diagnose implements driver.Doctor. It asks each node's own doctor, and looks at what is between them: how many can be
+// Diagnose implements driver.Diagnoser. It asks each node's own doctor, and looks at what is between them: how many can be
 // reached, how far their clocks are apart, and whether two are the same server. For that it holds a name of its own on
 // each node for a moment, as one of any number of readers. That no majority can be reached is a finding, and no error.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
@@ -98,7 +98,7 @@ func (v *visit) name() string { return fmt.Sprintf("node %d (%s)", v.number, v.P
 func (d *Driver) arrive(ctx context.Context, v *visit) {
 	sent := time.Now()
 	g, err := d.ask(ctx, v.number-1, driver.Claim{
-		Name: probed, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.All, TTL: straggle,
+		Name: probed, Token: v.token, Owner: driver.Owner{Client: v.mark}, Weight: 1, Limit: driver.Unlimited, TTL: straggle,
 	})
 	took := time.Since(sent)
 	switch {
@@ -108,7 +108,7 @@ func (d *Driver) arrive(ctx context.Context, v *visit) {
 		v.err = err
 		return
 	}
-	if doctor, ok := v.Driver.(driver.Doctor); ok {
+	if doctor, ok := v.Driver.(driver.Diagnoser); ok {
 		v.found, v.err = doctor.Diagnose(ctx)
 	}
 }
@@ -117,7 +117,7 @@ func (v *visit) meet(ctx context.Context) {
 	if !v.timed {
 		return
 	}
-	if e, err := v.Entry(ctx, probed); err == nil {
+	if e, err := v.Inspect(ctx, probed); err == nil {
 		for _, h := range e.Holders {
 			v.there = append(v.there, h.Owner.Client)
 		}
@@ -128,7 +128,7 @@ func (v *visit) meet(ctx context.Context) {
 func (d *Driver) leave(v *visit) {
 	ctx, cancel := context.WithTimeout(d.life, time.Second)
 	defer cancel()
-	_ = d.giveBack(ctx, v.number-1, driver.Lease{Name: probed, Token: v.token}, straggle, false)
+	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token}, straggle, false)
 }
 
 // reach finds the nodes that do not vote: those that can be reached, and refuse, and those that cannot.
@@ -234,7 +234,7 @@ func (d *Driver) mix() (found []driver.Finding) {
 		v := visit{node: n}
 		p := n.Properties()
 		_, lists := n.Driver.(driver.Lister)
-		_, breaks := n.Driver.(driver.Breaker)
+		_, breaks := n.Driver.(driver.LeaseBreaker)
 		say := func(detail, advice string) {
 			found = append(found, driver.Finding{Severity: "info", Subject: v.name(), Detail: detail, Advice: advice})
 		}

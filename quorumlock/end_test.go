@@ -148,8 +148,8 @@ func TestTheEndOfCtxEndsTheCallAtOnce(t *testing.T) {
 			"Acquire": func(ctx context.Context) error { _, err := d.Acquire(ctx, mutex("jobs")); return err },
 			"Wait":    func(ctx context.Context) error { _, err := d.Acquire(ctx, queued(mutex("jobs"))); return err },
 			"Release": func(ctx context.Context) error { return d.Release(ctx, lease(held)) },
-			"Renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, []driver.Lease{lease(held)}); return err },
-			"Entry":   func(ctx context.Context) error { _, err := d.Entry(ctx, "jobs"); return err },
+			"Renew":   func(ctx context.Context) error { _, err := d.Renew(ctx, []driver.LeaseRef{lease(held)}); return err },
+			"Entry":   func(ctx context.Context) error { _, err := d.Inspect(ctx, "jobs"); return err },
 			"Force": func(ctx context.Context) error {
 				x := mutex("jobs")
 				x.Force = true

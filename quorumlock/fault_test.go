@@ -50,7 +50,7 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 						if took := time.Since(began); i > 0 && took > rtt*3/2 {
 							t.Errorf("Acquire %d took %v with a round trip of %v", i, took, rtt)
 						}
-						if answers, err := d.Renew(t.Context(), []driver.Lease{lease(x)}); err != nil || answers[0] != nil {
+						if answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil || answers[0] != nil {
 							t.Fatalf("Renew: %v, %v", answers, err)
 						}
 						releases(t, d, x)
@@ -240,7 +240,7 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 			if g.Fence <= last {
 				t.Fatalf("fence %d after %d, without node %d", g.Fence, last, i%3+1)
 			}
-			last = g.Fence + uint64(g.Run) - 1
+			last = g.Fence + uint64(g.Fences) - 1
 			releases(t, d, x)
 			away.down.Store(false)
 			time.Sleep(100 * time.Millisecond)
@@ -263,7 +263,7 @@ func TestANodeLosesItsData(t *testing.T) {
 			last = g.Fence
 			c[i%3].wipe()
 			again, _ := c.client(t, time.Millisecond)
-			if answers, err := again.Renew(t.Context(), []driver.Lease{lease(x)}); err != nil || answers[0] != nil {
+			if answers, err := again.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil || answers[0] != nil {
 				t.Fatalf("Renew on two of three: %v, %v", answers, err)
 			}
 			if _, err := again.Acquire(t.Context(), mutex("jobs")); !errors.Is(err, driver.ErrHeld) {
@@ -312,13 +312,13 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 		if err := c[0].memory.Driver().Release(t.Context(), lease(x)); err != nil {
 			t.Fatal(err)
 		}
-		answers, err := d.Renew(t.Context(), []driver.Lease{lease(x)})
+		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if err != nil || !errors.Is(answers[0], driver.ErrUnavailable) {
 			t.Errorf("Renew on 2 of the 3 that granted: %v, %v; want it unavailable", answers, err)
 		}
 		lines[3].down.Store(false)
 		lines[4].down.Store(false)
-		answers, err = d.Renew(t.Context(), []driver.Lease{lease(x)})
+		answers, err = d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
 			t.Errorf("Renew on 2 of 5: %v, %v; want ErrNotHeld", answers, err)
 		}
@@ -337,7 +337,7 @@ func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
 		d, lines := newCluster(4).client(t, time.Millisecond)
 		lines[2].out.Store(int64(time.Second))
 		lines[3].out.Store(int64(time.Second))
-		answers, err := d.Renew(t.Context(), []driver.Lease{lease(mutex("jobs"))})
+		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(mutex("jobs"))})
 		if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
 			t.Errorf("Renew: %v, %v; want ErrNotHeld", answers, err)
 		}
@@ -353,11 +353,11 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 		x := mutex("jobs")
 		x.Fences = 10
 		g := gets(t, d, x)
-		e, err := d.Entry(t.Context(), "jobs")
+		e, err := d.Inspect(t.Context(), "jobs")
 		if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence || e.Holders[0].Owner.Client != "" {
 			t.Fatalf("Entry = %+v, %v; want the fence %d", e, err, g.Fence)
 		}
-		if err := d.Break(t.Context(), "jobs", g.Fence+uint64(g.Run), 0, driver.Owner{}); !errors.Is(err, driver.ErrNotHeld) {
+		if err := d.Break(t.Context(), "jobs", g.Fence+uint64(g.Fences), 0, driver.Owner{}); !errors.Is(err, driver.ErrNotHeld) {
 			t.Errorf("Break of another fence: %v; want ErrNotHeld", err)
 		}
 		if err := d.Break(t.Context(), "jobs", g.Fence+9, 5*time.Second, driver.Owner{Client: "op"}); err != nil {
@@ -366,7 +366,7 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 		if holders, _ := c.people(t, "jobs"); sum(holders) != 0 {
 			t.Errorf("held on the nodes: %d", holders)
 		}
-		answers, err := d.Renew(t.Context(), []driver.Lease{lease(x)})
+		answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)})
 		if broken, ok := errors.AsType[*driver.BrokenError](answers[0]); err != nil || !ok || broken.By.Client != "op" || broken.ClosedFor < 4*time.Second {
 			t.Errorf("Renew: %v, %v", answers, err)
 		}

@@ -199,11 +199,11 @@ func (l *line) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	return over(ctx, l, f)
 }
 
-func (l *line) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (l *line) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return over(ctx, l, func() ([]error, error) { return l.Driver.Renew(context.WithoutCancel(ctx), leases) })
 }
 
-func (l *line) Release(ctx context.Context, x driver.Lease) error {
+func (l *line) Release(ctx context.Context, x driver.LeaseRef) error {
 	f := func() (struct{}, error) { return struct{}{}, l.Driver.Release(context.WithoutCancel(ctx), x) }
 	if x.OnTime {
 		f = onTime(ctx, f)
@@ -215,12 +215,12 @@ func (l *line) Release(ctx context.Context, x driver.Lease) error {
 	return err
 }
 
-func (l *line) RaiseFence(ctx context.Context, x driver.Lease, f uint64) (uint64, error) {
+func (l *line) RaiseFence(ctx context.Context, x driver.LeaseRef, f uint64) (uint64, error) {
 	return over(ctx, l, func() (uint64, error) { return l.Driver.RaiseFence(context.WithoutCancel(ctx), x, f) })
 }
 
-func (l *line) Entry(ctx context.Context, name string) (driver.Entry, error) {
-	return over(ctx, l, func() (driver.Entry, error) { return l.Driver.Entry(context.WithoutCancel(ctx), name) })
+func (l *line) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	return over(ctx, l, func() (driver.Entry, error) { return l.Driver.Inspect(context.WithoutCancel(ctx), name) })
 }
 
 func (l *line) Break(ctx context.Context, name string, f uint64, d time.Duration, by driver.Owner) error {
@@ -271,7 +271,7 @@ func (c cluster) clientWith(t testing.TB, o *quorumlock.Options, delays ...time.
 func (c cluster) people(t testing.TB, name string) (holders, waiters []int) {
 	t.Helper()
 	for _, s := range c {
-		e, err := s.memory.Driver().Entry(context.Background(), name)
+		e, err := s.memory.Driver().Inspect(context.Background(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +281,7 @@ func (c cluster) people(t testing.TB, name string) (holders, waiters []int) {
 }
 
 func mutex(name string) driver.Claim {
-	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second}
+	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second}
 }
 
 func queued(c driver.Claim) driver.Claim {
@@ -289,8 +289,8 @@ func queued(c driver.Claim) driver.Claim {
 	return c
 }
 
-func lease(c driver.Claim) driver.Lease {
-	return driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+func lease(c driver.Claim) driver.LeaseRef {
+	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
 func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {

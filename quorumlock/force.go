@@ -66,7 +66,7 @@ func (a *attempt) look(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	d := a.d
 	return poll(ctx, d, ballot[driver.Entry]{
 		nodes: d.everyone(),
-		send:  func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Entry(ctx, a.claim.Name) },
+		send:  func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, a.claim.Name) },
 		decided: func(entries []vote[driver.Entry]) bool {
 			have, missing := a.holds(entries, fence), len(d.nodes)-answered(entries)
 			return have >= d.majority || have+missing < d.majority && succeeded(entries) >= d.majority

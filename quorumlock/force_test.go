@@ -29,7 +29,7 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 					defer mu.Unlock()
 					count := map[string]int{}
 					for _, s := range c {
-						e, _ := s.memory.Driver().Entry(t.Context(), "jobs")
+						e, _ := s.memory.Driver().Inspect(t.Context(), "jobs")
 						for _, h := range e.Holders {
 							if count[h.Owner.Host]++; count[h.Owner.Host] > nodes/2 {
 								had[h.Owner.Host] = true
@@ -70,7 +70,7 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 				all.Wait()
 				last := slices.Index(fences, slices.Max(fences))
 				for i, d := range drivers {
-					answers, err := d.Renew(t.Context(), []driver.Lease{lease(claims[i])})
+					answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(claims[i])})
 					if err != nil || (answers[0] == nil) != (i == last) {
 						t.Errorf("Renew by %d: %v, %v; the fences are %d", i, answers, err, fences)
 					}

@@ -67,7 +67,7 @@ func (hs *holdings) unsure(token driver.Token, name string) {
 }
 
 // renewed notes that a lease goes on, by a renewal that was sent then.
-func (hs *holdings) renewed(l driver.Lease, sent time.Time) {
+func (hs *holdings) renewed(l driver.LeaseRef, sent time.Time) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if h, ok := hs.all[l.Token]; ok && h.claim.Name == l.Name {

@@ -36,7 +36,7 @@ func TestTagsComeOffAsTheyWentOn(t *testing.T) {
 
 // What a node's signal is worth beside its last answer.
 func TestAnOldSignalDoesNotCount(t *testing.T) {
-	grant := driver.Grant{Fence: 7, Run: 1}
+	grant := driver.Grant{Fence: 7, Fences: 1}
 	for name, x := range map[string]struct {
 		s    standing
 		want bool
@@ -109,13 +109,13 @@ func BenchmarkCycle(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer d.Close()
-			c := driver.Claim{Name: "job", Weight: driver.All, Limit: driver.All, TTL: driver.MaxTTL}
+			c := driver.Claim{Name: "job", Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: driver.MaxTTL}
 			for b.Loop() {
 				c.Token = driver.NewToken()
 				if _, err := d.Acquire(b.Context(), c); err != nil {
 					b.Fatal(err)
 				}
-				if err := d.Release(b.Context(), driver.Lease{Name: c.Name, Token: c.Token}); err != nil {
+				if err := d.Release(b.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -129,7 +129,7 @@ type slow struct {
 	releases atomic.Int64
 }
 
-func (s *slow) Release(ctx context.Context, l driver.Lease) error {
+func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 	s.releases.Add(1)
 	time.Sleep(10 * time.Millisecond)
 	return s.Driver.Release(ctx, l)
@@ -143,7 +143,7 @@ func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := driver.Lease{Name: "x", Token: driver.NewToken()}
+		l := driver.LeaseRef{Name: "x", Token: driver.NewToken()}
 		k := dueAt{0, l.Token, l.Name}
 		d.owed.owes(k, l, time.Second)
 		time.Sleep(5 * time.Millisecond)

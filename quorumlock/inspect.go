@@ -13,9 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Entry implements driver.Driver. A holder is shown if a majority of the nodes may have it: those that did
+// Inspect implements driver.Driver. A holder is shown if a majority of the nodes may have it: those that did
 // not answer may. Everybody who waits anywhere is shown, in the order of the places on the nodes.
-func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
+func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := driver.ValidateName(name); err != nil {
 		return driver.Entry{}, err
 	}
@@ -34,7 +34,7 @@ func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
 func (d *Driver) read(ctx context.Context, name string, nodes []int) []vote[driver.Entry] {
 	return poll(ctx, d, ballot[driver.Entry]{
 		nodes:   nodes,
-		send:    func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Entry(ctx, name) },
+		send:    func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, name) },
 		decided: func(votes []vote[driver.Entry]) bool { return succeeded(votes) >= d.majority },
 	})
 }

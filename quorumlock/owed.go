@@ -54,7 +54,7 @@ type debt struct {
 	strays time.Time // until then an Acquire may arrive that was not answered
 	bar    time.Time // until then a Release may
 
-	lease driver.Lease // how to release it
+	lease driver.LeaseRef // how to release it
 	ttl   time.Duration
 	owing bool      // it is to be released
 	until time.Time // there is no use in it after that
@@ -148,7 +148,7 @@ func (o *owed) unanswered(k dueAt, end time.Time) {
 
 // released notes what came of a release with this end. What is left to do is done in the
 // background, unless the claim goes on.
-func (o *owed) released(k dueAt, l driver.Lease, ttl time.Duration, end time.Time, err error, goesOn bool) {
+func (o *owed) released(k dueAt, l driver.LeaseRef, ttl time.Duration, end time.Time, err error, goesOn bool) {
 	if told(err) && o.known.Load() == 0 {
 		return
 	}
@@ -172,7 +172,7 @@ func (o *owed) released(k dueAt, l driver.Lease, ttl time.Duration, end time.Tim
 }
 
 // owes has a claim released on a node.
-func (o *owed) owes(k dueAt, l driver.Lease, ttl time.Duration) {
+func (o *owed) owes(k dueAt, l driver.LeaseRef, ttl time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b := o.at(k); b != nil {
@@ -185,7 +185,7 @@ func (o *owed) owes(k dueAt, l driver.Lease, ttl time.Duration) {
 
 // owe notes how it is to be released, and for how long there is any use in that. The caller
 // holds the mutex.
-func (o *owed) owe(b *debt, l driver.Lease, ttl time.Duration) {
+func (o *owed) owe(b *debt, l driver.LeaseRef, ttl time.Duration) {
 	l.OnTime = true
 	b.owing, b.lease, b.ttl, b.tries = true, l, ttl, 0
 	b.until = later(time.Now(), b.strays).Add(ttl)
@@ -283,7 +283,7 @@ func (o *owed) wake(i int, at time.Time) {
 }
 
 // tell makes one attempt.
-func (o *owed) tell(b *debt, l driver.Lease, ttl time.Duration) {
+func (o *owed) tell(b *debt, l driver.LeaseRef, ttl time.Duration) {
 	ctx, cancel := context.WithTimeout(o.d.life, min(3*time.Second, max(ttl/6, 10*time.Millisecond)))
 	end := driver.End(ctx)
 	err := o.d.nodes[b.node].Release(ctx, l)

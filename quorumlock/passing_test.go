@@ -18,7 +18,7 @@ func TestAHandOverHasOneFence(t *testing.T) {
 		"Milliseconds": {200 * time.Millisecond, 0, -300 * time.Millisecond},
 		"Hours":        {0, -time.Hour, time.Hour, 0, 2 * time.Hour},
 	} {
-		for _, permits := range []int{driver.All, 1} {
+		for _, permits := range []int{driver.Exclusive, 1} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					c := newCluster(len(skews))
@@ -42,17 +42,17 @@ func TestAHandOverHasOneFence(t *testing.T) {
 					if err := one.Release(t.Context(), lease(holder)); err != nil {
 						t.Fatal(err)
 					}
-					shown, err := one.Entry(t.Context(), "jobs")
+					shown, err := one.Inspect(t.Context(), "jobs")
 					if err != nil {
 						t.Fatal(err)
 					}
 					said := <-heard
 					time.Sleep(time.Second)
-					if len(heard) > 0 || said.Kind != driver.Granted || said.Fence <= g.Fence || said.Fence != shown.Holders[0].Fence {
+					if len(heard) > 0 || said.Kind != driver.SignalGranted || said.Fence <= g.Fence || said.Fence != shown.Holders[0].Fence {
 						t.Fatalf("heard %+v and %d signals more; Entry has the fence %d", said, len(heard), shown.Holders[0].Fence)
 					}
 					for i, l := range lines {
-						if calls := l.calls.Load(); permits == driver.All && calls > 1 {
+						if calls := l.calls.Load(); permits == driver.Exclusive && calls > 1 {
 							t.Errorf("node %d got %d requests of the waiter, want 1 to raise its fence, or none", i+1, calls)
 						}
 					}
@@ -85,7 +85,7 @@ func TestAHandOverWithoutAMinority(t *testing.T) {
 		began := time.Now()
 		releases(t, one, holder)
 		said := <-heard
-		if took := time.Since(began); took > 5*time.Millisecond || said.Kind != driver.Granted {
+		if took := time.Since(began); took > 5*time.Millisecond || said.Kind != driver.SignalGranted {
 			t.Errorf("heard %+v after %v", said, took)
 		}
 		if again := gets(t, two, waiter); again.Fence != said.Fence {
@@ -106,7 +106,7 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 			var mu sync.Mutex
 			fences := map[uint64]int{}
 			two.Listen(func(s driver.Signal) {
-				if s.Kind == driver.Granted {
+				if s.Kind == driver.SignalGranted {
 					mu.Lock()
 					defer mu.Unlock()
 					fences[s.Fence]++

@@ -50,7 +50,7 @@ func (s *standing) granted() (driver.Grant, bool) {
 	switch {
 	case !s.answered:
 		return driver.Grant{}, false
-	case s.grant.Run > 0:
+	case s.grant.Fences > 0:
 		return s.grant, true
 	case s.heard.Fence > s.floor:
 		return s.heard, true

@@ -12,7 +12,7 @@ import (
 // not of those that granted: nil if the token held or waited on a majority, ErrNotHeld if it
 // did not on so many that there is no majority. A node that could not be told is told again in
 // the background, for as long as insisting makes sense.
-func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
+func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
 	}
@@ -50,14 +50,14 @@ const insisting = 30 * time.Second
 // giveBack releases on one node. What the node could not be told, or has to be told once more
 // because an Acquire may yet arrive there, goes on in the background; but the caller of a
 // release that goesOn may claim again, and asks by itself.
-func (d *Driver) giveBack(ctx context.Context, i int, l driver.Lease, ttl time.Duration, goesOn bool) error {
+func (d *Driver) giveBack(ctx context.Context, i int, l driver.LeaseRef, ttl time.Duration, goesOn bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
 	d.owed.released(at(i, l), l, ttl, end, err, goesOn && !told(err))
 	return err
 }
 
-func at(i int, l driver.Lease) dueAt { return dueAt{i, l.Token, l.Name} }
+func at(i int, l driver.LeaseRef) dueAt { return dueAt{i, l.Token, l.Name} }
 
 // told reports whether there is no use in telling it again.
 func told(err error) bool {
@@ -67,7 +67,7 @@ func told(err error) bool {
 
 // free releases on some nodes what nobody was told of, and waits only for those that answer
 // quickly, and no longer than ctx. The token may be claimed again.
-func (d *Driver) free(ctx context.Context, l driver.Lease, nodes []int, ttl time.Duration) {
+func (d *Driver) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl time.Duration) {
 	l.OnTime = true
 	poll(ctx, d, ballot[struct{}]{
 		nodes: nodes, token: l.Token, lasts: min(straggle, max(ttl/6, 10*time.Millisecond)),

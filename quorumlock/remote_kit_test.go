@@ -94,23 +94,23 @@ func (r *remote) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return arrive(ctx, r, true, func(ctx context.Context) (driver.Grant, error) { return r.Driver.Acquire(ctx, c) })
 }
 
-func (r *remote) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return arrive(ctx, r, false, func(ctx context.Context) ([]error, error) { return r.Driver.Renew(ctx, leases) })
 }
 
-func (r *remote) Release(ctx context.Context, l driver.Lease) error {
+func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
 	_, err := arrive(ctx, r, l.OnTime, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, r.Driver.Release(ctx, l)
 	})
 	return err
 }
 
-func (r *remote) RaiseFence(ctx context.Context, l driver.Lease, f uint64) (uint64, error) {
+func (r *remote) RaiseFence(ctx context.Context, l driver.LeaseRef, f uint64) (uint64, error) {
 	return arrive(ctx, r, false, func(ctx context.Context) (uint64, error) { return r.Driver.RaiseFence(ctx, l, f) })
 }
 
-func (r *remote) Entry(ctx context.Context, name string) (driver.Entry, error) {
-	return arrive(ctx, r, false, func(ctx context.Context) (driver.Entry, error) { return r.Driver.Entry(ctx, name) })
+func (r *remote) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	return arrive(ctx, r, false, func(ctx context.Context) (driver.Entry, error) { return r.Driver.Inspect(ctx, name) })
 }
 
 func (r *remote) Break(ctx context.Context, name string, f uint64, d time.Duration, by driver.Owner) error {
@@ -122,7 +122,7 @@ func (r *remote) Break(ctx context.Context, name string, f uint64, d time.Durati
 
 func (r *remote) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		if _, err := r.Entry(ctx, "any"); err != nil {
+		if _, err := r.Inspect(ctx, "any"); err != nil {
 			yield(driver.Entry{}, err)
 			return
 		}

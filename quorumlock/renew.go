@@ -13,7 +13,7 @@ import (
 // itself: nil if a majority of all nodes has renewed it, ErrNotHeld if so many do not have it
 // that no majority can, and otherwise the trouble with those that decide. Nodes that have not
 // got a lease which goes on are asked for it, see repair.go.
-func (d *Driver) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func (d *Driver) share(polled []vote[[]error], k int) []vote[struct{}] {
 }
 
 // one is the name of a batch that has only one.
-func one(leases []driver.Lease) string {
+func one(leases []driver.LeaseRef) string {
 	if len(leases) == 1 {
 		return leases[0].Name
 	}

@@ -25,7 +25,7 @@ import (
 // A renewal is a batch under way, and what the nodes have said so far.
 type renewal struct {
 	d      *Driver
-	leases []driver.Lease
+	leases []driver.LeaseRef
 
 	mu      sync.Mutex // protects what follows
 	decided bool
@@ -63,7 +63,7 @@ func (r *renewal) decide(answers []error) {
 
 // mend asks a node for those that it has not got. The caller holds the mutex.
 func (r *renewal) mend(i int, said []error) {
-	var missing []driver.Lease
+	var missing []driver.LeaseRef
 	for k, err := range said {
 		_, broken := errors.AsType[*driver.BrokenError](err)
 		if r.goesOn[k] && errors.Is(err, driver.ErrNotHeld) && !broken {
@@ -76,7 +76,7 @@ func (r *renewal) mend(i int, said []error) {
 	go func() {
 		defer r.d.work.Done()
 		var workers sync.WaitGroup
-		next := make(chan driver.Lease, len(missing))
+		next := make(chan driver.LeaseRef, len(missing))
 		for _, l := range missing {
 			next <- l
 		}
@@ -96,7 +96,7 @@ var errOver = errors.New("the lease is over")
 
 // repair asks one node for a lease that it has not got. It waits for its turn among the requests
 // of the token there; if the lease was released meanwhile, it is not sent.
-func (d *Driver) repair(i int, l driver.Lease) {
+func (d *Driver) repair(i int, l driver.LeaseRef) {
 	ctx, cancel := context.WithTimeout(d.life, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
 	defer cancel()
 	poll(ctx, d, ballot[driver.Grant]{

@@ -12,7 +12,7 @@ import (
 // renews renews a lease, and lets what follows from it arrive.
 func renews(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	answers, err := d.Renew(t.Context(), []driver.Lease{lease(c)})
+	answers, err := d.Renew(t.Context(), []driver.LeaseRef{lease(c)})
 	if err != nil || answers[0] != nil {
 		t.Fatalf("Renew: %v, %v", answers, err)
 	}
@@ -85,7 +85,7 @@ func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
 				time.Sleep(time.Second)
 				renews(t, one, holder)
 			}
-			e, err := one.Entry(t.Context(), "jobs")
+			e, err := one.Inspect(t.Context(), "jobs")
 			if err != nil || len(e.Holders) != 1 {
 				t.Fatalf("%+v, %v", e, err)
 			}
@@ -138,7 +138,7 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 			if late%2 == 0 {
 				arrive = lines[2].strays("acquire")
 			}
-			if _, err := d.Renew(t.Context(), []driver.Lease{lease(x)}); err != nil {
+			if _, err := d.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Duration(late) * time.Millisecond)

@@ -11,7 +11,7 @@ import (
 // reader and a writer, exclude each other in pairs, and any two majorities have a node in
 // common that sees both. Permits do not: with three nodes and a limit of 3, four claims fit on
 // two nodes each, and no node ever has more than three.
-func counts(c driver.Claim) bool { return c.Weight < c.Limit && c.Limit < driver.All }
+func counts(c driver.Claim) bool { return c.Weight < c.Limit && c.Limit < driver.Unlimited }
 
 // looks is how often the permits are counted before a claim is refused because of others that
 // came after it: they count it as well, and give back what they have.
@@ -84,7 +84,7 @@ func (a *attempt) readOurs(ctx context.Context, fence uint64) []vote[driver.Entr
 	d := a.d
 	return poll(ctx, d, ballot[driver.Entry]{
 		nodes:   d.everyone(),
-		send:    func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Entry(ctx, a.claim.Name) },
+		send:    func(ctx context.Context, i int) (driver.Entry, error) { return d.nodes[i].Inspect(ctx, a.claim.Name) },
 		decided: func(v []vote[driver.Entry]) bool { return a.holds(v, fence) >= d.majority },
 	})
 }

@@ -16,15 +16,15 @@ const moment = 3 * time.Millisecond
 // signaled hears a node. "Look" and "lost" are passed on: the client asks, or checks, and then a majority
 // answers. "Granted" is passed on as such when a majority has said so, and has agreed on one fence.
 func (d *Driver) signaled(i int, s driver.Signal) {
-	if s.Kind != driver.Granted {
-		if s.Kind == driver.Lost {
+	if s.Kind != driver.SignalGranted {
+		if s.Kind == driver.SignalLost {
 			if p := d.placed.find(s.Token); p != nil {
 				p.mu.Lock()
 				p.nodes[i] = standing{}
 				p.mu.Unlock()
 			}
 		}
-		d.heard.Tell(s)
+		d.heard.Notify(s)
 		return
 	}
 	p := d.placed.find(s.Token)
@@ -33,7 +33,7 @@ func (d *Driver) signaled(i int, s driver.Signal) {
 	}
 	p.mu.Lock()
 	if s.Fence >= p.nodes[i].heard.Fence {
-		p.nodes[i].heard = driver.Grant{Fence: s.Fence, Run: s.Run}
+		p.nodes[i].heard = driver.Grant{Fence: s.Fence, Fences: s.Fences}
 	}
 	p.mu.Unlock()
 	d.weigh(p)
@@ -51,7 +51,7 @@ func (d *Driver) weigh(p *place) {
 	p.mu.Unlock()
 	switch s {
 	case outcomeLook:
-		d.heard.Tell(driver.Signal{Kind: driver.Look, Token: c.Token})
+		d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: c.Token})
 	case outcomeGranted:
 		d.pass(p, c, votes)
 	}
@@ -82,7 +82,7 @@ func (d *Driver) outcome(p *place) (int, ballots) {
 		}
 		if g, ok := s.granted(); ok {
 			votes[i] = vote[driver.Grant]{in: true, value: g}
-			news = news || s.grant.Run == 0
+			news = news || s.grant.Fences == 0
 		}
 	}
 	n := granted(votes)
@@ -130,7 +130,7 @@ func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
 	grant, agreed := d.agreed(votes)
 	if agreed && !counts(c) {
 		d.passed(p, votes, grant.Fence)
-		d.heard.Tell(driver.Signal{Kind: driver.Granted, Token: c.Token, Fence: grant.Fence, Run: grant.Run})
+		d.heard.Notify(driver.Signal{Kind: driver.SignalGranted, Token: c.Token, Fence: grant.Fence, Fences: grant.Fences})
 		d.done(p)
 		return
 	}

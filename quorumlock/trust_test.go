@@ -25,7 +25,7 @@ func (g *grants) of(d driver.Signaler) *grants {
 	d.Listen(func(s driver.Signal) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if s.Kind == driver.Granted {
+		if s.Kind == driver.SignalGranted {
 			g.granted = append(g.granted, s)
 		} else {
 			g.looks++
@@ -231,10 +231,10 @@ func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 		if g, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrHeld) {
 			t.Fatalf("a third permit of two: %+v, %v", g, err)
 		}
-		if answers, err := one.Renew(t.Context(), []driver.Lease{lease(x)}); err != nil || answers[0] != nil {
+		if answers, err := one.Renew(t.Context(), []driver.LeaseRef{lease(x)}); err != nil || answers[0] != nil {
 			t.Errorf("Renew: %v, %v", answers, err)
 		}
-		if answers, err := three.Renew(t.Context(), []driver.Lease{lease(y)}); err != nil || answers[0] != nil {
+		if answers, err := three.Renew(t.Context(), []driver.LeaseRef{lease(y)}); err != nil || answers[0] != nil {
 			t.Errorf("Renew: %v, %v", answers, err)
 		}
 	})

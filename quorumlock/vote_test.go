@@ -37,7 +37,7 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		three, threes := c.client(t, time.Millisecond)
 		var said []driver.Signal
 		two.Listen(func(s driver.Signal) {
-			if s.Kind == driver.Granted {
+			if s.Kind == driver.SignalGranted {
 				said = append(said, s)
 			}
 		})
@@ -85,7 +85,7 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		other, _ := c.client(t, time.Millisecond)
 		var said []driver.Signal
 		other.Listen(func(s driver.Signal) {
-			if s.Kind == driver.Granted {
+			if s.Kind == driver.SignalGranted {
 				said = append(said, s)
 			}
 		})
@@ -98,7 +98,7 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 		c[0].drops(t, y)     // which passes the place on to Z
 		time.Sleep(time.Second)
 		_, err := other.Acquire(t.Context(), z)
-		answers, trouble := d.Renew(t.Context(), []driver.Lease{lease(x), lease(y)})
+		answers, trouble := d.Renew(t.Context(), []driver.LeaseRef{lease(x), lease(y)})
 		if trouble != nil || answers[0] != nil || answers[1] != nil {
 			t.Fatalf("Renew: %v, %v", answers, trouble)
 		}

@@ -75,13 +75,13 @@ func doesEverything(t *testing.T, d *redislock.Driver, watched func()) {
 			}
 		}
 		releases(t, d, c)
-		hear(t, heard, driver.Granted, waiter.Token)
+		hear(t, heard, driver.SignalGranted, waiter.Token)
 		g := gets(t, d, waiter)
 		watched()
 		if err := d.Break(ctx, name, g.Fence, 0, driver.Owner{}); err != nil {
 			t.Error(err)
 		}
-		hear(t, heard, driver.Lost, waiter.Token)
+		hear(t, heard, driver.SignalLost, waiter.Token)
 	}
 	if _, err := d.Diagnose(ctx); err != nil {
 		t.Error(err)

@@ -65,7 +65,7 @@ func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 		unavailable(t, err, false, "")
 		time.Sleep(20 * time.Millisecond)
 	}
-	answers, err := d.Renew(ctx, []driver.Lease{lease(c)})
+	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 	if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
 		t.Errorf("%v, %v; want ErrNotHeld", answers, err)
 	}

@@ -38,13 +38,13 @@ func BenchmarkCycle(b *testing.B) {
 	cycle := func(d driver.Driver) func(name string) error {
 		return func(name string) error {
 			c := driver.Claim{
-				Name: name, Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second,
+				Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second,
 				Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
 			}
 			if _, err := d.Acquire(ctx, c); err != nil {
 				return err
 			}
-			return d.Release(ctx, driver.Lease{Name: name, Token: c.Token})
+			return d.Release(ctx, driver.LeaseRef{Name: name, Token: c.Token})
 		}
 	}
 	tracked := benchOpen(b, "redis://"+server.Addr)

@@ -43,7 +43,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T
 		if err := d.Break(ctx, "job", gets(t, other, waiter).Fence, 0, driver.Owner{}); err != nil {
 			t.Error(err)
 		}
-		hear(t, heard, driver.Lost, waiter.Token)
+		hear(t, heard, driver.SignalLost, waiter.Token)
 		from, to = to, from
 	}
 	for _, f := range findings(t, d) {

@@ -31,9 +31,9 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 		redistest.Move(nodes, slot, from, to, func() { renews(t, d, c) })
 		from, to = to, from
 		renews(t, d, c)
-		hear(t, heard, driver.Look, driver.Token{}) // it listens where the slot is now
+		hear(t, heard, driver.SignalLook, driver.Token{}) // it listens where the slot is now
 		releases(t, d, c)
-		took := hear(t, heard, driver.Granted, waiter.Token)
+		took := hear(t, heard, driver.SignalGranted, waiter.Token)
 		t.Logf("told after %v", took)
 		if second := gets(t, other, waiter); second.Fence <= first.Fence {
 			t.Errorf("fence %d after %d", second.Fence, first.Fence)

@@ -51,27 +51,27 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 			renews(t, d, c) // what it changes itself is no news, and has to be armed again
 			time.Sleep(50 * time.Millisecond)
 			node.Do("DEL", state(name))
-			hear(t, heard, driver.Lost, c.Token)
+			hear(t, heard, driver.SignalLost, c.Token)
 
 			gets(t, d, c)
 			armed(t, node)
 			node.Do("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
 			node.Do("CONFIG", "SET", "maxmemory", "1")
 			_, _ = redistest.Ask(node.Addr, "SET", "{"+name+"}x", "")
-			hear(t, heard, driver.Lost, c.Token)
+			hear(t, heard, driver.SignalLost, c.Token)
 			node.Do("CONFIG", "SET", "maxmemory", "0")
 
 			gets(t, d, c)
 			armed(t, node)
 			node.Do("FLUSHALL")
-			hear(t, heard, driver.Look, driver.Token{})
-			if answers, err := d.Renew(ctx, []driver.Lease{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+			hear(t, heard, driver.SignalLook, driver.Token{})
+			if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
 				t.Errorf("%s: %v, %v after FLUSHALL; want ErrNotHeld", how, answers, err)
 			}
 		}
-		for tries := 0; !d.Properties().Deletions; tries++ { // what could not be armed while memory was full is tried again
+		for tries := 0; !d.Properties().ReportsDeletions; tries++ { // what could not be armed while memory was full is tried again
 			if tries == 1000 {
-				t.Fatalf("%s: Deletions is false", how)
+				t.Fatalf("%s: ReportsDeletions is false", how)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -101,7 +101,7 @@ func TestALeaseIsWatchedWhereItsSlotHasMoved(t *testing.T) {
 			moved = true
 		})
 		to.Do("DEL", state("job"))
-		hear(t, heard, driver.Lost, c.Token)
+		hear(t, heard, driver.SignalLost, c.Token)
 		from, to = to, from
 	}
 }
@@ -124,13 +124,13 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 		// By hand: the old master is a replica then, tells what the new one changes, and nobody has to look.
 		redistest.FailOver(t, nodes, replica, false)
 		replica.Do("DEL", state(name))
-		hear(t, heard, driver.Lost, c.Token)
+		hear(t, heard, driver.SignalLost, c.Token)
 		gets(t, d, c)
 		armed(t, replica)
 		renews(t, d, c)
 		time.Sleep(50 * time.Millisecond)
 		replica.Do("DEL", state(name))
-		hear(t, heard, driver.Lost, c.Token)
+		hear(t, heard, driver.SignalLost, c.Token)
 
 		// And back, with a master that dies: everybody looks.
 		gets(t, d, c)
@@ -140,10 +140,10 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 			<-heard
 		}
 		replica.Kill()
-		hear(t, heard, driver.Look, driver.Token{})
+		hear(t, heard, driver.SignalLook, driver.Token{})
 		redistest.FailOver(t, nodes, node, true)
 		for tries := 0; ; tries++ {
-			answers, err := d.Renew(ctx, []driver.Lease{lease(c)})
+			answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 			if err == nil && answers[0] == nil {
 				break
 			}
@@ -154,7 +154,7 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 		}
 		armed(t, node)
 		node.Do("DEL", state(name))
-		hear(t, heard, driver.Lost, c.Token)
+		hear(t, heard, driver.SignalLost, c.Token)
 	}
 }
 
@@ -180,21 +180,21 @@ func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
 	server.Do("ACL", "SETUSER", "joe", "-client|caching")
 	c := mutex("job")
 	gets(t, d, c)
-	for tries := 0; d.Properties().Deletions; tries++ {
+	for tries := 0; d.Properties().ReportsDeletions; tries++ {
 		if tries == 500 {
-			t.Fatal("Deletions stays true")
+			t.Fatal("ReportsDeletions stays true")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	server.Do("ACL", "SETUSER", "joe", "+client|caching")
-	hear(t, heard, driver.Lost, c.Token)
+	hear(t, heard, driver.SignalLost, c.Token)
 	renews(t, d, c)
 	armed(t, server)
-	if !d.Properties().Deletions {
-		t.Error("Deletions stays false")
+	if !d.Properties().ReportsDeletions {
+		t.Error("ReportsDeletions stays false")
 	}
 	server.Do("DEL", state("job"))
-	hear(t, heard, driver.Lost, c.Token)
+	hear(t, heard, driver.SignalLost, c.Token)
 }
 
 func TestALeaseInAClusterIsLostWhenItsKeyIsDeleted(t *testing.T) {

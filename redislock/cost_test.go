@@ -41,7 +41,7 @@ func TestWhatEachStepRuns(t *testing.T) {
 		step("release to the next", 12, func() { releases(t, d, holder) })     // and ZRANGE, HGET, ZSCORE; HDEL, 2 ZREM; PUBLISH
 		step("release to the last", 12, func() { releases(t, d, waiter) })     // the same
 		step("release, and nobody waits", 3, func() { releases(t, d, next) })  // TIME GET SET
-		step("read", 2, func() { _, _ = d.Entry(ctx, "job") })                 // TIME GET
+		step("read", 2, func() { _, _ = d.Inspect(ctx, "job") })               // TIME GET
 	}
 }
 

@@ -41,7 +41,7 @@ func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 			}
 			continue
 		}
-		for who, doctor := range map[string]driver.Doctor{"redislock": d, "goredislock": through} {
+		for who, doctor := range map[string]driver.Diagnoser{"redislock": d, "goredislock": through} {
 			if found := findings(t, doctor); !found.have(bad.want, server.Addr, bad.says) {
 				t.Errorf("%s with %s: %v; want %s, with %q", who, bad.set, found, bad.want, bad.says)
 			}
@@ -144,7 +144,7 @@ func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
 	nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
 	through := overGoRedis(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
-	for who, doctor := range map[string]driver.Doctor{"redislock": start(t, "redis://"+nodes[0].Addr), "goredislock": through} {
+	for who, doctor := range map[string]driver.Diagnoser{"redislock": start(t, "redis://"+nodes[0].Addr), "goredislock": through} {
 		found := findings(t, doctor)
 		if !found.have("error maxmemory-policy", nodes[1].Addr, "volatile-lru") || !found.have("warning persistence", nodes[2].Addr) ||
 			!found.have("info replicas", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr) {
@@ -254,7 +254,7 @@ func overGoRedis(t *testing.T, client redis.UniversalClient) *goredislock.Driver
 // found has a line for each finding: severity, subject, detail.
 type found []string
 
-func findings(t *testing.T, d driver.Doctor) (all found) {
+func findings(t *testing.T, d driver.Diagnoser) (all found) {
 	t.Helper()
 	list, err := d.Diagnose(ctx)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 				for what, step := range map[string]func(context.Context) error{
 					"try":     func(ctx context.Context) error { _, err := d.Acquire(ctx, c); return err },
 					"force":   func(ctx context.Context) error { _, err := d.Acquire(ctx, forced); return err },
-					"read":    func(ctx context.Context) error { _, err := d.Entry(ctx, "job"); return err },
+					"read":    func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
 					"release": func(ctx context.Context) error { return d.Release(ctx, lease(c)) },
 				} {
 					switch what {
@@ -100,7 +100,7 @@ func TestWhatWasSentTwiceIsReleasedTwice(t *testing.T) {
 	stray := start(t, "redis://"+server.Addr)
 	gets(t, stray, c) // as if it had come only now
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		if e, err := stray.Entry(t.Context(), "job"); err == nil && len(e.Holders) == 0 {
+		if e, err := stray.Inspect(t.Context(), "job"); err == nil && len(e.Holders) == 0 {
 			return
 		}
 		if time.Since(began) > 10*time.Second {

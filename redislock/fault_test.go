@@ -27,7 +27,7 @@ func TestAScriptThatTheServerForgotIsSentAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		flush()
-		if e, err := d.Entry(ctx, "job"); err != nil || len(e.Holders) != 1 || len(e.Waiters) != 1 {
+		if e, err := d.Inspect(ctx, "job"); err != nil || len(e.Holders) != 1 || len(e.Waiters) != 1 {
 			t.Fatalf("%+v, %v", e, err)
 		}
 		flush()
@@ -94,7 +94,7 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	releases(t, d, holder)
-	hear(t, heard, driver.Granted, waiter.Token)
+	hear(t, heard, driver.SignalGranted, waiter.Token)
 	if _, err := redislock.Open(ctx, "redis://a,b?lazy=true"); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("%v; want ErrInvalid, for a cluster cannot be lazy", err)
 	}
@@ -141,11 +141,11 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 			tamper()
 			_, err := d.Acquire(ctx, mutex("job"))
 			unavailable(t, err, true, "")
-			answers, err := d.Renew(ctx, []driver.Lease{lease(c)})
+			answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 			if err == nil && answers[0] == nil {
 				t.Error("renewed")
 			}
-			if _, err := d.Entry(ctx, "job"); err == nil {
+			if _, err := d.Inspect(ctx, "job"); err == nil {
 				t.Error("shown")
 			}
 			gets(t, d, mutex("another name"))

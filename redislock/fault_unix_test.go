@@ -43,7 +43,7 @@ func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
 	}
 	hurry(func(ctx context.Context) error { return d.Release(ctx, lease(c)) })
 	for tries := 0; ; tries++ {
-		e, err := d.Entry(ctx, "job")
+		e, err := d.Inspect(ctx, "job")
 		if err == nil && len(e.Holders) == 0 {
 			break
 		}
@@ -61,7 +61,7 @@ func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
 func holder(t *testing.T, d driver.Driver) uint64 {
 	t.Helper()
 	for range 500 {
-		if e, err := d.Entry(ctx, "job"); err == nil && len(e.Holders) == 1 {
+		if e, err := d.Inspect(ctx, "job"); err == nil && len(e.Holders) == 1 {
 			return e.Holders[0].Fence
 		}
 		time.Sleep(10 * time.Millisecond)

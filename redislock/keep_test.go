@@ -29,7 +29,7 @@ func lasts(t *testing.T, server *redistest.Server, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Long runs bring a fence ahead of the clock. A name that was forgotten then would begin again at the clock, below it.
+// Long ranges bring a fence ahead of the clock. A name that was forgotten then would begin again at the clock, below it.
 func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -39,7 +39,7 @@ func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 		c := mutex("job")
 		c.Fences = driver.MaxFences
 		g := gets(t, d, c)
-		last = g.Fence + uint64(g.Run) - 1
+		last = g.Fence + uint64(g.Fences) - 1
 		releases(t, d, c)
 	}
 	ahead := time.Until(time.UnixMicro(int64(last)))
@@ -81,7 +81,7 @@ func TestWhatIsRememberedUntilAFractionIsAccepted(t *testing.T) {
 		state = binary.BigEndian.AppendUint64(state, math.Float64bits(v))
 	}
 	server.Do("SET", "pawl:{job}s", string(state))
-	if e, err := d.Entry(ctx, "job"); err != nil || e.Fence != 1e15 {
+	if e, err := d.Inspect(ctx, "job"); err != nil || e.Fence != 1e15 {
 		t.Errorf("%+v, %v", e, err)
 	}
 	gets(t, d, reader("job"))

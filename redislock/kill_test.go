@@ -39,7 +39,7 @@ func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
 					next <- l
 				}()
 				for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
-					e, err := a.Entry(ctx, "job")
+					e, err := a.Inspect(ctx, "job")
 					waits = err == nil && len(e.Waiters) == 1
 					if ctx.Err() != nil {
 						t.Fatal("nobody waits")

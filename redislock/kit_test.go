@@ -27,7 +27,7 @@ func start(t testing.TB, url string) *redislock.Driver {
 func mutex(name string) driver.Claim {
 	return driver.Claim{
 		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
+		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
 	}
 }
 
@@ -45,8 +45,8 @@ func reader(name string) driver.Claim {
 	return c
 }
 
-func lease(c driver.Claim) driver.Lease {
-	return driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+func lease(c driver.Claim) driver.LeaseRef {
+	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
 func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
@@ -60,7 +60,7 @@ func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
 
 func renews(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
-	answers, err := d.Renew(ctx, []driver.Lease{lease(c)})
+	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 	if err != nil || answers[0] != nil {
 		t.Fatalf("Renew: %v, %v; want it held", answers, err)
 	}

@@ -66,11 +66,11 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.Heal()
-	hear(t, heard, driver.Look, driver.Token{})
+	hear(t, heard, driver.SignalLook, driver.Token{})
 	if !d.Properties().Push {
 		t.Error("Push is false")
 	}
 	_ = d.Release(ctx, lease(holder)) // the first attempt finds that its connection is gone
 	_ = d.Release(ctx, lease(holder))
-	hear(t, heard, driver.Granted, waiter.Token)
+	hear(t, heard, driver.SignalGranted, waiter.Token)
 }

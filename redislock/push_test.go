@@ -46,7 +46,7 @@ func TestAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 				server.Do("EXISTS", "pawl:{job}s") // else Redis finds it within a tenth of a second or so
 			}
-			if took := hear(t, heard, driver.Lost, c.Token); took > time.Second {
+			if took := hear(t, heard, driver.SignalLost, c.Token); took > time.Second {
 				t.Errorf("it took %v", took)
 			}
 		})
@@ -63,7 +63,7 @@ func TestARenewedLeaseIsStillWatched(t *testing.T) {
 		renews(t, d, c)
 		time.Sleep(50 * time.Millisecond)
 		server.Do("DEL", "pawl:{"+c.Name+"}s")
-		hear(t, heard, driver.Lost, c.Token)
+		hear(t, heard, driver.SignalLost, c.Token)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestANameThatIsDeletedBeforeItIsWatchedIsNoticed(t *testing.T) {
 	c := mutex("job")
 	gets(t, d, c)
 	server.Do("DEL", "pawl:{job}s")
-	hear(t, heard, driver.Lost, c.Token)
+	hear(t, heard, driver.SignalLost, c.Token)
 }
 
 func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
@@ -87,7 +87,7 @@ func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
 			gets(t, d, c)
 			armed(t, server)
 			_, _ = redistest.Ask(server.Addr, command...)
-			hear(t, heard, driver.Look, driver.Token{})
+			hear(t, heard, driver.SignalLook, driver.Token{})
 			// And it is heard again afterwards, once the subscription is back.
 			for !strings.Contains(server.Do("PUBSUB", "CHANNELS"), "inbox") {
 				time.Sleep(5 * time.Millisecond)
@@ -97,7 +97,7 @@ func TestEverybodyLooksWhenEverythingMayHaveChanged(t *testing.T) {
 			gets(t, d, holder)
 			_, _ = d.Acquire(ctx, waiter)
 			releases(t, d, holder)
-			hear(t, heard, driver.Granted, waiter.Token)
+			hear(t, heard, driver.SignalGranted, waiter.Token)
 		})
 	}
 }
@@ -112,9 +112,9 @@ func TestWaitersLookWhenTheSubscriptionWasLost(t *testing.T) {
 		t.Fatal("granted twice")
 	}
 	server.Do("CLIENT", "KILL", "TYPE", "pubsub")
-	hear(t, heard, driver.Look, driver.Token{})
+	hear(t, heard, driver.SignalLook, driver.Token{})
 	releases(t, d, holder)
-	hear(t, heard, driver.Granted, waiter.Token)
+	hear(t, heard, driver.SignalGranted, waiter.Token)
 }
 
 func TestWithoutPushItIsSlowerAndNotWrong(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAClientOfTheCallersOwnCanBeTracked(t *testing.T) {
 	gets(t, d, c)
 	armed(t, server)
 	server.Do("DEL", "pawl:{job}s")
-	hear(t, heard, driver.Lost, c.Token)
+	hear(t, heard, driver.SignalLost, c.Token)
 }
 
 // From the deletion of the key to the end of the lease's context.

@@ -45,7 +45,7 @@
 // # When does a holder hear that it lost?
 //
 // At once when it is broken, or taken by ForceLock. When somebody deletes the key, flushes the database, or Redis evicts it: at once
-// for what [Open] opened with RESP3, and for a client that [Track] prepared; by the next renewal otherwise. Properties().Deletions
+// for what [Open] opened with RESP3, and for a client that [Track] prepared; by the next renewal otherwise. Properties().ReportsDeletions
 // says which it is, and Diagnose why.
 package redislock
 
@@ -92,8 +92,8 @@ type Options struct {
 	Where string
 }
 
-// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.Breaker,
-// driver.FenceRaiser and driver.Doctor.
+// Driver is a client of Redis. It implements driver.Driver, driver.Signaler, driver.Lister, driver.LeaseBreaker,
+// driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
 	*redisscript.Driver
 }

@@ -26,7 +26,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 
 	began := time.Now()
 	for {
-		answers, err := d.Renew(ctx, []driver.Lease{lease(c)})
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 		if err == nil && answers[0] == nil {
 			break
 		}
@@ -39,7 +39,7 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Logf("held on the new master after %v", time.Since(began))
-	hear(t, heard, driver.Look, driver.Token{}) // what was published meanwhile may be lost
+	hear(t, heard, driver.SignalLook, driver.Token{}) // what was published meanwhile may be lost
 	releases(t, d, c)
 	for tries := 0; ; tries++ { // by its own look: the subscription may not be back yet
 		second, err := other.Acquire(ctx, waiter)

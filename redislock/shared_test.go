@@ -54,7 +54,7 @@ func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 		t.Errorf("names were armed %d times in %v, by %d clients", n, took, clients+1)
 	}
 	for len(lost) > 0 {
-		if s := <-lost; s.Kind == driver.Lost {
+		if s := <-lost; s.Kind == driver.SignalLost {
 			t.Fatal("somebody was told to look after its lease")
 		}
 	}
@@ -65,7 +65,7 @@ func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 			for {
 				select {
 				case s := <-heard:
-					if s.Kind == driver.Lost {
+					if s.Kind == driver.SignalLost {
 						return
 					}
 				case <-time.After(10 * time.Second):
@@ -90,6 +90,6 @@ func TestANameThatIsSomebodyElsesIsLostToItsHolder(t *testing.T) {
 		time.Sleep(30 * time.Millisecond)
 		server.Do("DEL", "pawl:{"+c.Name+"}s")
 		gets(t, other, mutex(c.Name))
-		hear(t, heard, driver.Lost, c.Token)
+		hear(t, heard, driver.SignalLost, c.Token)
 	}
 }

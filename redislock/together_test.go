@@ -27,7 +27,7 @@ func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
 					t.Errorf("%+v, %v after fence %d", grant, err, last)
 				}
 				last = grant.Fence
-				if answers, err := d.Renew(ctx, []driver.Lease{lease(c)}); err != nil || answers[0] != nil {
+				if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || answers[0] != nil {
 					t.Errorf("renew: %v, %v", answers, err)
 				}
 				if err := d.Release(ctx, lease(c)); err != nil {
@@ -61,7 +61,7 @@ func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
 		})
 	}
 	all.Wait()
-	leases := make([]driver.Lease, len(claims))
+	leases := make([]driver.LeaseRef, len(claims))
 	for i, c := range claims {
 		leases[i] = lease(c)
 	}
@@ -88,7 +88,7 @@ func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
 func TestRenewalsShareScripts(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr+"?tracking=false")
-	leases := make([]driver.Lease, 1000)
+	leases := make([]driver.LeaseRef, 1000)
 	for i := range leases {
 		c := mutex(fmt.Sprint("job", i))
 		gets(t, d, c)

@@ -86,7 +86,7 @@ func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 		_, _ = two[1].Acquire(ctx, next)
 		releases(t, two[0], c)
 		for s := (driver.Signal{}); s.Token != next.Token; s = <-heard {
-			if s.Kind == driver.Granted {
+			if s.Kind == driver.SignalGranted {
 				t.Error("told that it was granted")
 			}
 		}
@@ -126,7 +126,7 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 		if took < 250*time.Millisecond || took > 20*time.Second {
 			t.Errorf("%s: it took %v; want the 300 ms of wait_timeout", who, took)
 		}
-		if seen, err := two[0].Entry(ctx, who); err != nil || len(seen.Holders)+len(seen.Waiters) > 0 {
+		if seen, err := two[0].Inspect(ctx, who); err != nil || len(seen.Holders)+len(seen.Waiters) > 0 {
 			t.Errorf("%s: %+v, %v; want nobody there", who, seen, err)
 		}
 		renews(t, two[0], warm) // what is held needs no replica
@@ -244,7 +244,7 @@ func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	}
 	_, err := mayNot.Acquire(ctx, mutex("job"))
 	unavailable(t, err, true, "ACL")
-	if seen, err := d.Entry(ctx, "job"); err != nil || len(seen.Holders) > 0 {
+	if seen, err := d.Inspect(ctx, "job"); err != nil || len(seen.Holders) > 0 {
 		t.Errorf("%+v, %v; want it given back", seen, err)
 	}
 }
@@ -291,7 +291,7 @@ func entry(t *testing.T, replica *redistest.Server, name string) driver.Entry {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	e, err := d.Entry(ctx, name)
+	e, err := d.Inspect(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,7 @@ func free(t *testing.T, s *redistest.Server, name string) bool {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	e, err := d.Entry(ctx, name)
+	e, err := d.Inspect(ctx, name)
 	if err != nil {
 		t.Fatal(err)
 	}

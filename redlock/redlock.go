@@ -87,7 +87,7 @@ func open(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 		return nil, err
 	}
 	// Whether a majority is there is known when it has answered something.
-	if _, err := d.Entry(ctx, "pawl open"); err != nil {
+	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
 		if e, ok := errors.AsType[*driver.Error](err); ok {
 			e.Op, e.Name = "open", ""

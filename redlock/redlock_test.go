@@ -104,7 +104,7 @@ func TestItExcludesAndHandsOver(t *testing.T) {
 	got := make(chan uint64)
 	go func() { got <- cycle(t, two, "job") }()
 	for range 500 {
-		if e, err := one.Entry(ctx, "job"); err == nil && len(e.Waiters) == 1 {
+		if e, err := one.Inspect(ctx, "job"); err == nil && len(e.Waiters) == 1 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)

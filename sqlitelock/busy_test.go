@@ -42,7 +42,7 @@ func TestABusyFileIsWaitedFor(t *testing.T) {
 		t.Fatalf("with the file locked: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
-	if _, err := d.Entry(ctx, "job"); err != nil {
+	if _, err := d.Inspect(ctx, "job"); err != nil {
 		t.Fatalf("reading needs no write lock: %v", err)
 	}
 	unlock()

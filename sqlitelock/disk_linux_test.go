@@ -50,7 +50,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	empty := fill(t, folder)
 
 	for range 500 { // more than the log could take without beginning again
-		if answers, err := d.Renew(ctx, []driver.Lease{lease(held)}); err != nil || answers[0] != nil {
+		if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)}); err != nil || answers[0] != nil {
 			t.Fatalf("renewing on a full disk: %v, %v", answers, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Diagnose implements driver.Doctor: the filesystem, the journal mode, who may read the file, the health of
+// Diagnose implements driver.Diagnoser: the filesystem, the journal mode, who may read the file, the health of
 // its pages and the length of its log. It reads the whole file.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table

@@ -239,7 +239,7 @@ func TestADamagedEntryIsAnErrorNotAFreeName(t *testing.T) {
 			raw(t, path, "UPDATE entries SET entry = "+entry+" WHERE name = CAST('job' AS BLOB)")
 
 			_, acquire := d.Acquire(ctx, mutex("job"))
-			_, entry := d.Entry(ctx, "job")
+			_, entry := d.Inspect(ctx, "job")
 			for _, err := range []error{acquire, entry} {
 				var e *driver.Error
 				var corrupt *locktable.CorruptError
@@ -277,11 +277,11 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 			if err := mischief(path); err != nil {
 				t.Fatal(err)
 			}
-			if s := hear(t, heard); s.Kind != driver.Look || !s.Token.IsZero() {
+			if s := hear(t, heard); s.Kind != driver.SignalLook || !s.Token.IsZero() {
 				t.Fatalf("heard %v", s)
 			}
 			time.Sleep(identityEvery)
-			_, err := d.Renew(ctx, []driver.Lease{lease(c)})
+			_, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
 			var e *driver.Error
 			if !errors.As(err, &e) || !e.Permanent || e.Hint == "" {
 				t.Fatalf("after it was %s: %v", name, err)

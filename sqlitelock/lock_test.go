@@ -38,7 +38,7 @@ func TestLeasesOutliveTheDriver(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e, err := open(t, path, nil).Entry(ctx, "job")
+	e, err := open(t, path, nil).Inspect(ctx, "job")
 	if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence {
 		t.Fatalf("after reopening: %+v, %v", e, err)
 	}
@@ -115,7 +115,7 @@ func TestListFindsAPrefixAcrossPages(t *testing.T) {
 
 func TestABatchIsRenewedAcrossTransactions(t *testing.T) {
 	d := open(t, file(t), nil)
-	var leases []driver.Lease
+	var leases []driver.LeaseRef
 	for i := range 2*batch + 1 {
 		c := mutex("job " + string(rune(0x4E00+i)))
 		mustAcquire(t, d, c)
@@ -196,7 +196,7 @@ func TestAnEndedContextEndsTheCall(t *testing.T) {
 	if _, err := d.Acquire(ended, mutex("job")); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if e, err := d.Entry(ctx, "job"); err != nil || len(e.Holders) != 0 {
+	if e, err := d.Inspect(ctx, "job"); err != nil || len(e.Holders) != 0 {
 		t.Fatalf("%+v, %v", e, err)
 	}
 }

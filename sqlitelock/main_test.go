@@ -53,7 +53,7 @@ func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 func mutex(name string) driver.Claim {
 	return driver.Claim{
 		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.All, Limit: driver.All, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
+		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
 	}
 }
 
@@ -64,8 +64,8 @@ func queued(name string) driver.Claim {
 	return c
 }
 
-func lease(c driver.Claim) driver.Lease {
-	return driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+func lease(c driver.Claim) driver.LeaseRef {
+	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
 func mustAcquire(tb testing.TB, d driver.Driver, c driver.Claim) driver.Grant {

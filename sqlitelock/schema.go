@@ -10,7 +10,7 @@ import (
 // What marks a file as ours: "Pawl" in the header's application id, and the version of the schema.
 const (
 	applicationID = 0x5061776C
-	schemaVersion = 2
+	schemaVersion = 3
 )
 
 // One row per name, in the order of its bytes; without a rowid there is one tree to search instead of two.
@@ -41,13 +41,13 @@ CREATE UNIQUE INDEX waiters_token ON waiters (token, name);
 CREATE INDEX waiters_lapse ON waiters (name, expires);
 
 CREATE TABLE signals (
-	id    INTEGER PRIMARY KEY AUTOINCREMENT,
-	inbox TEXT    NOT NULL,
-	token BLOB    NOT NULL,
-	kind  INTEGER NOT NULL,
-	fence INTEGER NOT NULL,
-	run   INTEGER NOT NULL,
-	at    INTEGER NOT NULL
+	id     INTEGER PRIMARY KEY AUTOINCREMENT,
+	inbox  TEXT    NOT NULL,
+	token  BLOB    NOT NULL,
+	kind   INTEGER NOT NULL,
+	fence  INTEGER NOT NULL,
+	fences INTEGER NOT NULL,
+	at     INTEGER NOT NULL
 );
 CREATE INDEX signals_inbox ON signals (inbox, id);
 

@@ -15,7 +15,7 @@ import (
 // signalLife is dropped by whoever tidies. Who was stopped for longer has to see to its lease or its place anyway.
 const signalLife = 10 * time.Second
 
-const selectSignals = "SELECT id, token, kind, fence, run FROM signals WHERE inbox = ? AND id > ? ORDER BY id"
+const selectSignals = "SELECT id, token, kind, fence, fences FROM signals WHERE inbox = ? AND id > ? ORDER BY id"
 
 // dropSignals looks at the oldest rows only, however many there are. Those from the future were written before the clock was set back.
 const dropSignals = `DELETE FROM signals WHERE id IN
@@ -23,7 +23,7 @@ const dropSignals = `DELETE FROM signals WHERE id IN
 
 // send writes a signal for another driver.
 func (w *writer) send(s locktable.Signal, now locktable.Instant) error {
-	return w.insertSignal.exec(s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Run), int64(now))
+	return w.insertSignal.exec(s.Inbox, s.Token[:], int64(s.Kind), int64(s.Fence), int64(s.Fences), int64(now))
 }
 
 // receive reads the signals for inbox that came in since the last call.
@@ -40,8 +40,8 @@ func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
 		token, _ := row[1].([]byte)
 		kind, _ := row[2].(int64)
 		fence, _ := row[3].(int64)
-		run, _ := row[4].(int64)
-		s := driver.Signal{Kind: driver.SignalKind(kind), Fence: uint64(fence), Run: int(run)}
+		fences, _ := row[4].(int64)
+		s := driver.Signal{Kind: driver.SignalKind(kind), Fence: uint64(fence), Fences: int(fences)}
 		copy(s.Token[:], token)
 		own = append(own, s)
 	}, inbox, r.lastSeen)
@@ -62,7 +62,7 @@ func (t *table) poll() {
 	look := func(rung bool) {
 		was := whole
 		if whole = t.look(rung); was && !whole {
-			t.deliver(driver.Signal{Kind: driver.Look}) // everybody's next call says what is wrong
+			t.deliver(driver.Signal{Kind: driver.SignalLook}) // everybody's next call says what is wrong
 		}
 	}
 	for {

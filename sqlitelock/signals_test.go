@@ -39,7 +39,7 @@ func TestAWaiterInAnotherDriverHearsOfItsGrant(t *testing.T) {
 				mustQueue(t, b, waiter)
 				mustRelease(t, a, holder)
 				s := hear(t, heard)
-				if s.Kind != driver.Granted || s.Token != waiter.Token || s.Run != 1 {
+				if s.Kind != driver.SignalGranted || s.Token != waiter.Token || s.Fences != 1 {
 					t.Fatalf("heard %+v", s)
 				}
 				if g := mustAcquire(t, b, waiter); g.Fence != s.Fence {
@@ -86,7 +86,7 @@ func TestAHolderHearsThatItsLeaseWasBroken(t *testing.T) {
 			if err := b.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "desk"}); err != nil {
 				t.Fatal(err)
 			}
-			if s := hear(t, heard); s.Kind != driver.Lost || s.Token != c.Token {
+			if s := hear(t, heard); s.Kind != driver.SignalLost || s.Token != c.Token {
 				t.Fatalf("heard %+v", s)
 			}
 		})

@@ -90,7 +90,7 @@ type Options struct {
 }
 
 // Driver is one client of a file. It implements driver.Driver, driver.Signaler, driver.Lister,
-// driver.Breaker and driver.Doctor.
+// driver.LeaseBreaker and driver.Diagnoser.
 type Driver struct {
 	*locktable.Driver
 	table *table

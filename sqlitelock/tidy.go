@@ -20,8 +20,8 @@ const (
 
 // tidy is the inside of a transaction.
 func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
-	old := now.After(-signalLife)
-	if err := w.dropSignals.exec(int64(old), int64(now.After(signalLife))); err != nil {
+	old := now.Add(-signalLife)
+	if err := w.dropSignals.exec(int64(old), int64(now.Add(signalLife))); err != nil {
 		return err
 	}
 	var cursor []byte
@@ -32,7 +32,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		rest = locktable.Instant(until)
 	})
 	pause := retention / 24
-	if err != nil || now < rest && rest <= now.After(pause) { // a longer rest is from before the clock was set back
+	if err != nil || now < rest && rest <= now.Add(pause) { // a longer rest is from before the clock was set back
 		return err
 	}
 
@@ -53,7 +53,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 			}
 		}
 	}
-	next, rest := "\x00", now.After(pause)
+	next, rest := "\x00", now.Add(pause)
 	if len(rows) == tidyRows {
 		next, rest = rows[tidyRows-1].name+"\x00", 0
 	}
@@ -62,5 +62,5 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 
 // forgettable reports whether nothing is lost with e but its fence, and that for long enough.
 func forgettable(e *locktable.Entry, now locktable.Instant, retention time.Duration) bool {
-	return e.Idle(now) && locktable.Instant(e.Fence).After(retention) <= now
+	return e.Idle(now) && locktable.Instant(e.Fence).Add(retention) <= now
 }

@@ -55,7 +55,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	if n := rows(t, d); n != 2 {
 		t.Fatalf("%d names are left", n)
 	}
-	if e, err := d.Entry(ctx, "held"); err != nil || len(e.Holders) != 1 {
+	if e, err := d.Inspect(ctx, "held"); err != nil || len(e.Holders) != 1 {
 		t.Fatalf("the held name: %+v, %v", e, err)
 	}
 	if g := mustAcquire(t, d, mutex("job 191")); g.Fence <= last {

@@ -208,7 +208,7 @@ func (w *writer) setUp() error {
 		&w.deleteWaiter: deleteWaiter,
 		&w.deleteLapsed: deleteLapsed,
 		&w.selectEnds:   selectEnds,
-		&w.insertSignal: "INSERT INTO signals (inbox, token, kind, fence, run, at) VALUES (?, ?, ?, ?, ?, ?)",
+		&w.insertSignal: "INSERT INTO signals (inbox, token, kind, fence, fences, at) VALUES (?, ?, ?, ?, ?, ?)",
 		&w.dropSignals:  dropSignals,
 		&w.selectSome:   selectSome,
 		&w.selectRest:   "SELECT cursor, rest FROM tidying",

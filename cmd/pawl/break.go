@@ -95,7 +95,7 @@ more), 69 if the backend is unavailable.`,
 
 // one breaks the lease with this fence.
 func (b *breaking) one(ctx context.Context, fence uint64) error {
-	e, err := b.client.Entry(ctx, b.name) // for the receipt; it may be another's by the next line
+	e, err := b.client.Inspect(ctx, b.name) // for the receipt; it may be another's by the next line
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 
 // all breaks whoever holds the name now. Once the first is broken nobody new comes, for the name is closed.
 func (b *breaking) all(ctx context.Context) error {
-	e, err := b.client.Entry(ctx, b.name)
+	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func nobodyHolds(name string) error {
 
 // ask shows who holds the name, and lets the person type the fence.
 func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
-	e, err := b.client.Entry(ctx, b.name)
+	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (b *breaking) receipt(owner pawl.Owner, fence uint64) error {
 // notHeld says who has the name instead.
 func (b *breaking) notHeld(ctx context.Context, fence uint64) error {
 	now := "nobody holds it"
-	if e, err := b.client.Entry(ctx, b.name); err == nil && len(e.Holders) > 0 {
+	if e, err := b.client.Inspect(ctx, b.name); err == nil && len(e.Holders) > 0 {
 		h := e.Holders[0]
 		now = fmt.Sprintf("%v holds it, with fence %d", h.Owner, h.Fence)
 		if n := len(e.Holders) - 1; n > 0 {

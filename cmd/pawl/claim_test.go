@@ -104,7 +104,7 @@ func (hung) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
 	return driver.Grant{}, ctx.Err()
 }
 
-func (hung) Release(ctx context.Context, _ driver.Lease) error {
+func (hung) Release(ctx context.Context, _ driver.LeaseRef) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

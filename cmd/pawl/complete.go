@@ -53,7 +53,7 @@ func completeFence(where *location) cobra.CompletionFunc {
 		var fences []string
 		if len(args) == 1 {
 			look(where, cmd, func(ctx context.Context, c *pawl.Client) {
-				e, _ := c.Entry(ctx, args[0]) // none if it fails
+				e, _ := c.Inspect(ctx, args[0]) // none if it fails
 				for _, h := range e.Holders {
 					fences = append(fences, fmt.Sprintf("%d\t%s", h.Fence, escape(h.Owner.String())))
 				}

@@ -18,10 +18,10 @@ func TestJSON(t *testing.T) {
 	e := pawl.Entry{
 		Name: "x", Fence: 1<<63 + 1, ClosedFor: 1500 * time.Millisecond,
 		Holders: []pawl.Holder{
-			{Fence: 1 << 63, Weight: driver.All, Limit: driver.All, Since: since, ExpiresIn: 29 * time.Second},
+			{Fence: 1 << 63, Weight: driver.Exclusive, Limit: driver.Unlimited, Since: since, ExpiresIn: 29 * time.Second},
 			{Fence: 1<<63 + 1, Weight: 2, Limit: 3, Owner: pawl.Owner{Client: "c", Host: "h", PID: 7, Labels: map[string]string{"k": "v"}}, Released: true},
 		},
-		Waiters: []pawl.Waiter{{Weight: 1, Limit: driver.All, Since: since, ExpiresIn: 4999 * time.Microsecond}},
+		Waiters: []pawl.Waiter{{Weight: 1, Limit: driver.Unlimited, Since: since, ExpiresIn: 4999 * time.Microsecond}},
 	}
 	const want = `{"name":"x","fence":9223372036854775809,"closed_for_ms":1500,` +
 		`"holders":[{"fence":9223372036854775808,"kind":"exclusive","permits":0,"limit":0,` +

@@ -57,7 +57,7 @@ func newLab(t *testing.T) *lab {
 
 func (b *lab) entry(name string) pawl.Entry {
 	b.t.Helper()
-	e, err := b.c.Entry(b.t.Context(), name)
+	e, err := b.c.Inspect(b.t.Context(), name)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -124,8 +124,8 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 		problem = "-s and --limit contradict each other"
 	case given("permits") && !given("limit"):
 		problem = "-k needs --limit"
-	case given("limit") && (f.limit < 1 || f.limit >= driver.All):
-		problem = fmt.Sprintf("--limit is %d; allowed: 1 to %d", f.limit, driver.All-1)
+	case given("limit") && (f.limit < 1 || f.limit >= driver.Unlimited):
+		problem = fmt.Sprintf("--limit is %d; allowed: 1 to %d", f.limit, driver.Unlimited-1)
 	case given("limit") && (f.permits < 1 || f.permits > f.limit):
 		problem = fmt.Sprintf("-k is %d; allowed: 1 to --limit, which is %d", f.permits, f.limit)
 	case f.quiet && f.verbose:

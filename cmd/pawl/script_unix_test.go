@@ -82,7 +82,7 @@ func scriptWaitfor(ts *testscript.TestScript, _ bool, args []string) {
 	name := rest[len(rest)-1]
 	var e pawl.Entry
 	err = poll(func() bool {
-		e, err = c.Entry(context.Background(), name)
+		e, err = c.Inspect(context.Background(), name)
 		ts.Check(err)
 		switch what {
 		case "held":

@@ -38,7 +38,7 @@ for its --min-hold. A waiter has the same but fence and released.`,
 				return printEntry(v.out, e, time.Now())
 			}
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				e, err := c.Entry(ctx, args[0])
+				e, err := c.Inspect(ctx, args[0])
 				if err != nil {
 					return err
 				}

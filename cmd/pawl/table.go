@@ -75,9 +75,9 @@ func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
 // kind is the kind of a claim, in one word.
 func kind(weight, limit int) string {
 	switch {
-	case weight == driver.All:
+	case weight == driver.Exclusive:
 		return "exclusive"
-	case limit == driver.All:
+	case limit == driver.Unlimited:
 		return "shared"
 	}
 	return "permits"

@@ -14,7 +14,7 @@ import (
 // A Return is a lease, or a claim of which nobody knows what became of it, that has to be
 // given back to the backend.
 type Return struct {
-	Lease driver.Lease
+	Lease driver.LeaseRef
 	TTL   time.Duration // of the claim
 
 	// Again is when it is released once more, because an Acquire of its token may arrive

@@ -62,19 +62,19 @@ func newPlace() *place {
 }
 
 func exclusive(name string) *driver.Claim {
-	return &driver.Claim{Name: name, Weight: driver.All, Limit: driver.All}
+	return &driver.Claim{Name: name, Weight: driver.Exclusive, Limit: driver.Unlimited}
 }
 
 func permits(name string, k, n int) *driver.Claim {
 	return &driver.Claim{Name: name, Weight: k, Limit: n}
 }
 
-func reader(name string) *driver.Claim { return permits(name, 1, driver.All) }
+func reader(name string) *driver.Claim { return permits(name, 1, driver.Unlimited) }
 
 // enter is Enter of somebody whose kind is that of the weight.
 func (p *place) enter(c *driver.Claim) *Waiter[*person] {
 	kind := "shared"
-	if c.Weight == driver.All {
+	if c.Weight == driver.Exclusive {
 		kind = "exclusive"
 	}
 	return p.Enter(c, &person{kind: kind}, start)

@@ -121,7 +121,7 @@ func (q *Queues[W]) Tried(c *driver.Claim) error {
 		return x.failure // nobody knows whether it is held
 	}
 	// An exclusive claim asks alone, so it is the first if it is one of those who ask.
-	if c.Weight != driver.All && x.queued == 0 && x.local == nil && x.front.weight != driver.All {
+	if c.Weight != driver.Exclusive && x.queued == 0 && x.local == nil && x.front.weight != driver.Exclusive {
 		return nil
 	}
 	held := &driver.HeldError{Name: c.Name}

@@ -11,7 +11,7 @@ type Waiter[W any] struct {
 	Claim W // the caller's own
 
 	shard         *shard[W]
-	weight, limit int32         // as in driver.Claim, which are no more than driver.All
+	weight, limit int32         // as in driver.Claim, which are no more than driver.Unlimited
 	turn          chan struct{} // nil if its turn came at once
 
 	// Protected by the shard's lock.

@@ -85,12 +85,12 @@ func (d *Driver) addStray(c *driver.Claim, end time.Time) bool {
 	}
 	d.strays.all[c.Token] = false
 	d.strays.some.Store(true)
-	l := driver.Lease{Name: c.Name, Token: c.Token}
+	l := driver.LeaseRef{Name: c.Name, Token: c.Token}
 	time.AfterFunc(time.Until(end)+driver.MaxLead, func() { d.endStray(l) })
 	return true
 }
 
-func (d *Driver) endStray(l driver.Lease) {
+func (d *Driver) endStray(l driver.LeaseRef) {
 	d.strays.mu.Lock()
 	released := d.strays.all[l.Token]
 	delete(d.strays.all, l.Token)

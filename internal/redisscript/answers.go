@@ -37,7 +37,7 @@ func readSnapshot(s string) (*snapshot, error) {
 		if r.failed {
 			break
 		}
-		h := locktable.Holder{Fence: uint64(r.instant()), Run: int(r.uint32()), Weight: int(r.uint32()), Limit: int(r.uint32())}
+		h := locktable.Holder{Fence: uint64(r.instant()), Fences: int(r.uint32()), Weight: int(r.uint32()), Limit: int(r.uint32())}
 		h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), time.Duration(r.instant())*time.Microsecond
 		if r.byte() == 0 {
 			h.Token = held
@@ -59,12 +59,12 @@ func readSnapshot(s string) (*snapshot, error) {
 // held stands for the token of a holder that is not released. The real ones do not leave Redis.
 var held = driver.Token{1}
 
-// people is the entry as it may be shown.
-func (p *snapshot) people(name string) driver.Entry { return p.entry.People(p.now, name) }
+// public is the entry as it may be shown.
+func (p *snapshot) public(name string) driver.Entry { return p.entry.Public(p.now, name) }
 
 // refusal says who is in the way of a claim, and when that changes by itself, as locktable does.
 func (p *snapshot) refusal(c *driver.Claim) *driver.HeldError {
-	seen := p.people(c.Name)
+	seen := p.public(c.Name)
 	err := &driver.HeldError{
 		Name: c.Name, Position: p.position, Fence: p.entry.Fence, Holders: seen.Holders, ClosedFor: seen.ClosedFor,
 	}
@@ -75,7 +75,7 @@ func (p *snapshot) refusal(c *driver.Claim) *driver.HeldError {
 	weights := int64(c.Weight)
 	for i, h := range p.entry.Holders {
 		weights += int64(h.Weight)
-		if d := p.now.Until(h.Expires.After(h.LockDelay)); i == 0 || d < err.RetryAfter {
+		if d := p.now.Until(h.Expires.Add(h.LockDelay)); i == 0 || d < err.RetryAfter {
 			err.RetryAfter = d
 		}
 	}
@@ -91,12 +91,12 @@ func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 		if p.Int <= 0 {
 			return driver.Grant{}, &damage{"a fence below 1"}
 		}
-		return driver.Grant{Fence: uint64(p.Int), Run: run(c), TTL: c.TTL}, nil
+		return driver.Grant{Fence: uint64(p.Int), Fences: run(c), TTL: c.TTL}, nil
 	}
 	r := reader{rest: p.Text}
 	r.take(1) // 'g'
-	g := driver.Grant{Fence: uint64(r.instant()), Run: int(r.uint32()), TTL: c.TTL}
-	if r.failed || g.Run < 1 {
+	g := driver.Grant{Fence: uint64(r.instant()), Fences: int(r.uint32()), TTL: c.TTL}
+	if r.failed || g.Fences < 1 {
 		return driver.Grant{}, &damage{"a grant that cannot be read"}
 	}
 	return g, nil
@@ -125,8 +125,8 @@ func readSignal(s string) (driver.Signal, bool) {
 	r := reader{rest: s}
 	out := driver.Signal{Kind: driver.SignalKind(r.byte())}
 	copy(out.Token[:], r.take(len(out.Token)))
-	out.Fence, out.Run = uint64(r.instant()), int(r.uint32())
-	return out, !r.failed && (out.Kind == driver.Granted || out.Kind == driver.Lost)
+	out.Fence, out.Fences = uint64(r.instant()), int(r.uint32())
+	return out, !r.failed && (out.Kind == driver.SignalGranted || out.Kind == driver.SignalLost)
 }
 
 // reader reads fields one after the other. After the first that is not there, everything reads as zero.

@@ -31,17 +31,17 @@ func number(b []byte, v int64) []byte {
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 // quick reports whether a claim may be granted by quick_acquire.lua.
-func quick(c *driver.Claim) bool { return c.Weight == driver.All && !c.Force }
+func quick(c *driver.Claim) bool { return c.Weight == driver.Exclusive && !c.Force }
 
 // run is how many fences a claim is granted.
 func run(c *driver.Claim) int {
-	if c.Weight == driver.All {
+	if c.Weight == driver.Exclusive {
 		return max(c.Fences, 1)
 	}
 	return 1
 }
 
-// claimArg ends with what is stored of an exclusive holder as it is: the run, the token, the lock-delay and who. end is on
+// claimArg ends with what is stored of an exclusive holder as it is: the number of fences, the token, the lock-delay and who. end is on
 // the server's clock.
 func claimArg(c *driver.Claim, keep time.Duration, end int64, who string) string {
 	var room [256]byte // mostly enough, and then only the string is allocated
@@ -66,12 +66,12 @@ func waitArg(c *driver.Claim) string {
 	return string(number(b, fenceArg(c.Ticket)))
 }
 
-func renewArg(l *driver.Lease, keep time.Duration) string {
+func renewArg(l *driver.LeaseRef, keep time.Duration) string {
 	b := append(make([]byte, 0, 33), quickRenew)
 	return string(append(number(number(b, micros(l.TTL)), micros(keep)), l.Token[:]...))
 }
 
-func releaseArg(l *driver.Lease, keep time.Duration, end int64) string {
+func releaseArg(l *driver.LeaseRef, keep time.Duration, end int64) string {
 	b := append(make([]byte, 0, 41), quickRelease)
 	switch {
 	case l.OnTime:
@@ -89,7 +89,7 @@ func releaseArg(l *driver.Lease, keep time.Duration, end int64) string {
 // fenceArg is a fence that a script can name: there are none from 2^52 on.
 func fenceArg(fence uint64) int64 { return int64(min(fence, 1<<52)) }
 
-func raiseArg(l *driver.Lease, fence uint64, keep time.Duration) string {
+func raiseArg(l *driver.LeaseRef, fence uint64, keep time.Duration) string {
 	b := make([]byte, 0, 40)
 	b = append(b, l.Token[:]...)
 	return string(number(number(b, fenceArg(fence)), micros(keep)))

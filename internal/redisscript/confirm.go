@@ -49,7 +49,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	if end, ok := ctx.Deadline(); ok { // what is left is for giving it back
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
-	l := driver.Lease{Name: c.Name, Token: c.Token, TTL: c.TTL}
+	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 	p, n := d.confirmed(ctx, Confirmation{
 		Script: Confirm, Call: Call{Keys: keys(d.Prefix, l.Name), Args: []string{renewArg(&l, d.Retention)}},
 		Replicas: d.Replicas, Timeout: timeout,

@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Diagnose implements driver.Doctor. Each server that keeps keys is examined by itself, and a finding begins with the
+// Diagnose implements driver.Diagnoser. Each server that keeps keys is examined by itself, and a finding begins with the
 // addresses of those that it is about. What a server does not tell, as a managed one that forbids CONFIG, is said, and
 // not an error; it is one when no server answers at all.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
@@ -28,7 +28,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	for _, s := range servers {
 		answered = x.server(ctx, s) || answered
 	}
-	_, err = d.Entry(ctx, doctorsName)
+	_, err = d.Inspect(ctx, doctorsName)
 	switch {
 	case err != nil && (!answered || ctx.Err() != nil || d.closed.Load()):
 		return nil, err

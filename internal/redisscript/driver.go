@@ -46,7 +46,7 @@ func (o *Options) Validate() error {
 }
 
 // Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler, driver.Lister,
-// driver.Breaker, driver.FenceRaiser and driver.Doctor.
+// driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
 	Options
 	sender  *prompt
@@ -165,7 +165,7 @@ func (d *Driver) sign(box, shard string, o *driver.Owner) string {
 
 // Renew implements driver.Driver: a script for each 64 leases, or in a cluster for each one, all of them in one pipeline. One script
 // for thousands would stop the server for as long as it takes.
-func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, error) {
+func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error, error) {
 	calls := make([]Call, len(renewals))
 	for i := range renewals {
 		l := &renewals[i]
@@ -202,7 +202,7 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.Lease) ([]error, e
 }
 
 // Release implements driver.Driver.
-func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
+func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (d *Driver) Release(ctx context.Context, l driver.Lease) error {
 	return readEnd(p)
 }
 
-// Break implements driver.Breaker.
+// Break implements driver.LeaseBreaker.
 func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	err := errors.Join(driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate(), d.ready(ctx))
 	if err != nil {
@@ -244,7 +244,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 }
 
 // RaiseFence implements driver.FenceRaiser.
-func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (uint64, error) {
+func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence)); err != nil {
 		return 0, err
 	}
@@ -270,8 +270,8 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (
 	return 0, d.trouble(ctx, "raise", l.Name, p.Err)
 }
 
-// Entry implements driver.Driver.
-func (d *Driver) Entry(ctx context.Context, name string) (driver.Entry, error) {
+// Inspect implements driver.Driver.
+func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := errors.Join(driver.ValidateName(name), d.ready(ctx)); err != nil {
 		return driver.Entry{}, err
 	}
@@ -287,7 +287,7 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 	if p.Err != nil {
 		return driver.Entry{}, d.trouble(ctx, "read", name, p.Err)
 	}
-	return seen.people(name), nil
+	return seen.public(name), nil
 }
 
 // Listen implements driver.Signaler.
@@ -300,9 +300,9 @@ func (d *Driver) Properties() driver.Properties {
 		Clock:   "server",
 		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
 			"whose name was lost or forgotten",
-		MinTTL:    driver.MinTTL,
-		Push:      d.inbox.works(),
-		Deletions: d.watch.works(),
+		MinTTL:           driver.MinTTL,
+		Push:             d.inbox.works(),
+		ReportsDeletions: d.watch.works(),
 	}
 }
 

@@ -32,7 +32,7 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// gaveUp is why the caller of ctx has given up, as driver.Canceled says. It is never nil, which would be an answer: a
+// gaveUp is why the caller of ctx has given up, as driver.CallerDone says. It is never nil, which would be an answer: a
 // context that was made of the caller's may not have heard of it yet.
 func gaveUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {

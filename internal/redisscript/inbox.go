@@ -166,17 +166,17 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 			s.settle()
 			if again {
 				b.again()
-				b.listeners.Tell(driver.Signal{Kind: driver.Look}) // what was published in between is lost
+				b.listeners.Notify(driver.Signal{Kind: driver.SignalLook}) // what was published in between is lost
 			}
 		}, func(message string) {
 			if signal, ok := readSignal(message); ok {
-				if signal.Kind == driver.Granted && b.granted != nil {
+				if signal.Kind == driver.SignalGranted && b.granted != nil {
 					b.granted(signal.Token)
 				}
-				if signal.Kind == driver.Granted && b.hint {
-					signal = driver.Signal{Kind: driver.Look, Token: signal.Token}
+				if signal.Kind == driver.SignalGranted && b.hint {
+					signal = driver.Signal{Kind: driver.SignalLook, Token: signal.Token}
 				}
-				b.listeners.Tell(signal)
+				b.listeners.Notify(signal)
 			}
 		})
 		if ctx.Err() != nil {

@@ -75,10 +75,10 @@ func FuzzSnapshot(f *testing.F) {
 	f.Add("h" + strings.Repeat("\x00", 40) + "\xff\xff\xff\xff")
 	f.Fuzz(func(t *testing.T, s string) {
 		if p, err := readSnapshot(s); err == nil {
-			p.people("name")
+			p.public("name")
 		}
 		_, _ = readSignal(s)
 		_ = readEnd(Reply{Text: s})
-		_, _ = readGrant(Reply{Text: s}, &driver.Claim{Weight: driver.All, Fences: 1})
+		_, _ = readGrant(Reply{Text: s}, &driver.Claim{Weight: driver.Exclusive, Fences: 1})
 	})
 }

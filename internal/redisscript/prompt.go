@@ -84,7 +84,7 @@ const fresh = time.Second
 // inTime reports whether the client may be trusted to end a request with its ctx: nobody gives up on it before the deadline, and
 // no connection has to be made. That saves a goroutine, which costs as much as half of a request that is alone.
 func (p *prompt) inTime(ctx context.Context) bool {
-	if !p.punctual || driver.Canceled(ctx) != nil {
+	if !p.punctual || driver.CallerDone(ctx) != nil {
 		return false
 	}
 	deadline, ok := ctx.Deadline()
@@ -214,7 +214,7 @@ func promptly[T any](ctx context.Context, p *prompt, f func() T) (answer T, err 
 // alone reports whether nobody will give up on this ctx.
 func alone(ctx context.Context) bool {
 	_, bounded := ctx.Deadline()
-	return !bounded && driver.Canceled(ctx) == nil
+	return !bounded && driver.CallerDone(ctx) == nil
 }
 
 // take waits until there are few enough stragglers, and returns one that is idle, or a new one.
@@ -268,7 +268,7 @@ func (p *prompt) wait(ctx context.Context, e *errand) (err error) {
 		return nil
 	case <-e.late.C:
 		err = context.DeadlineExceeded
-	case <-driver.Canceled(ctx):
+	case <-driver.CallerDone(ctx):
 		err = gaveUp(ctx)
 	case <-p.life.Done():
 		err = driver.ErrClosed

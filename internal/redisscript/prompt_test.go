@@ -66,7 +66,7 @@ func TestARequestEndsWithItsCtxAndIsAnsweredToNobody(t *testing.T) {
 // slowly is a ctx whose caller has given up, and that has not heard of it yet.
 type slowly struct{ context.Context }
 
-func (slowly) Canceled() <-chan struct{} {
+func (slowly) CallerDone() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c

@@ -104,7 +104,7 @@ func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone
 	case <-s.late.C:
 		s.fate.CompareAndSwap(0, givenUp)
 		return 0, false, context.DeadlineExceeded
-	case <-driver.Canceled(ctx):
+	case <-driver.CallerDone(ctx):
 		s.fate.CompareAndSwap(0, givenUp)
 		s.late.Stop()
 		return 0, false, gaveUp(ctx)

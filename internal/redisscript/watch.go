@@ -89,7 +89,7 @@ func (w *watch) claim(c *driver.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := w.byToken[c.Token]
-	l.name, l.all, l.armed, l.until = c.Name, c.Weight == driver.All, false, now+max(c.TTL, c.QueueTTL)
+	l.name, l.all, l.armed, l.until = c.Name, c.Weight == driver.Exclusive, false, now+max(c.TTL, c.QueueTTL)
 	w.byToken[c.Token] = l
 	if now-w.swept > time.Minute {
 		w.sweep(now)
@@ -391,7 +391,7 @@ func (d *Driver) Invalidated(keys []string) {
 		return
 	}
 	if keys == nil {
-		d.inbox.listeners.Tell(driver.Signal{Kind: driver.Look})
+		d.inbox.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
 		return
 	}
 	for _, key := range keys {
@@ -404,6 +404,6 @@ func (d *Driver) Invalidated(keys []string) {
 // lost tells those who claimed these tokens that they may hold nothing any more: it is for them to check.
 func (d *Driver) lost(tokens []driver.Token) {
 	for _, t := range tokens {
-		d.inbox.listeners.Tell(driver.Signal{Kind: driver.Lost, Token: t})
+		d.inbox.listeners.Notify(driver.Signal{Kind: driver.SignalLost, Token: t})
 	}
 }

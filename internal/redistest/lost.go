@@ -16,7 +16,7 @@ func CheckLostReplies(tb TB, renewal, release string, open func(addr string) dri
 	server := Start(tb)
 	proxy := StartProxy(tb, server)
 	l := &losing{TB: tb, proxy: proxy, far: open(proxy.Addr), near: open(server.Addr)}
-	for _, weight := range []int{driver.All, 1} {
+	for _, weight := range []int{driver.Exclusive, 1} {
 		c := claim("job")
 		c.Weight, c.Limit = weight, weight
 		l.round(c) // the first round teaches the server the scripts: else an answer is only that it does not know one
@@ -115,7 +115,7 @@ func (l *losing) client(renewal, release string) {
 		l.Errorf("%v; want ErrUnavailable", err)
 	}
 	<-happened
-	if e, err := l.near.Entry(ctx, "report"); err != nil || len(e.Holders) != 0 {
+	if e, err := l.near.Inspect(ctx, "report"); err != nil || len(e.Holders) != 0 {
 		l.Errorf("%+v, %v; want nobody", e, err)
 	}
 }
@@ -133,7 +133,7 @@ func (l *losing) loses(what string, times int, c driver.Claim, step func(context
 // holder is the only one.
 func (l *losing) holder(name string) driver.Holder {
 	l.Helper()
-	e, err := l.near.Entry(context.Background(), name)
+	e, err := l.near.Inspect(context.Background(), name)
 	if err != nil || len(e.Holders) != 1 {
 		l.Fatalf("%+v, %v; want one holder", e, err)
 	}

@@ -113,7 +113,7 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 	}
 	letGo()
 	time.Sleep(500 * time.Millisecond)
-	if e, err := near.Entry(ctx, "job"); err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != rightful.Fence() || rightful.Err() != nil {
+	if e, err := near.Inspect(ctx, "job"); err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != rightful.Fence() || rightful.Err() != nil {
 		tb.Errorf("%+v, %v, %v; want the rightful holder undisturbed", e, err, rightful.Err())
 	}
 	if err := rightful.Release(ctx); err != nil {
@@ -156,7 +156,7 @@ func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 		c := claim("job")
 		for what, step := range map[string]func(context.Context) error{
 			"acquire": acquire(d, c), "renew": renew(d, c), "release": release(d, c),
-			"read": func(ctx context.Context) error { _, err := d.Entry(ctx, "job"); return err },
+			"read": func(ctx context.Context) error { _, err := d.Inspect(ctx, "job"); return err },
 		} {
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			if cancelled {

@@ -64,7 +64,7 @@ func (b *BadDay) Check(tb TB, d driver.Driver, s *Server, meanwhile func(context
 }
 
 func claim(name string) driver.Claim {
-	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.All, Limit: driver.All, TTL: time.Minute}
+	return driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute}
 }
 
 func acquire(d driver.Driver, c driver.Claim) func(context.Context) error {
@@ -73,13 +73,13 @@ func acquire(d driver.Driver, c driver.Claim) func(context.Context) error {
 
 func renew(d driver.Driver, c driver.Claim) func(context.Context) error {
 	return func(ctx context.Context) error {
-		answers, err := d.Renew(ctx, []driver.Lease{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
+		answers, err := d.Renew(ctx, []driver.LeaseRef{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
 		return errors.Join(append(answers, err)...)
 	}
 }
 
 func release(d driver.Driver, c driver.Claim) func(context.Context) error {
-	return func(ctx context.Context) error { return d.Release(ctx, driver.Lease{Name: c.Name, Token: c.Token}) }
+	return func(ctx context.Context) error { return d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}) }
 }
 
 // bounded bounds a step so generously that only one that hangs needs it.
@@ -93,7 +93,7 @@ func bounded(step func(context.Context) error) error {
 func fence(tb TB, d driver.Driver, name string) (f uint64) {
 	tb.Helper()
 	err := bounded(func(ctx context.Context) error {
-		e, err := d.Entry(ctx, name)
+		e, err := d.Inspect(ctx, name)
 		f = e.Fence
 		return err
 	})

@@ -21,7 +21,7 @@ type scene struct {
 
 func locks(verb string, after, hold time.Duration) step {
 	return step{
-		verb: verb, name: "job", sort: "mutex", weight: driver.All, limit: driver.All, ttl: 3 * time.Second,
+		verb: verb, name: "job", sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, ttl: 3 * time.Second,
 		after: after, hold: hold, patience: never, cancel: never,
 	}
 }
@@ -42,7 +42,7 @@ var last = locks("lock", 0, time.Millisecond)
 var scenes = func() []scene {
 	const late = 10 * time.Millisecond
 	holds := []step{locks("lock", 0, 50*time.Millisecond), last}
-	reads := []step{locks("lock", 0, 50*time.Millisecond).as("reader", 1, driver.All), last}
+	reads := []step{locks("lock", 0, 50*time.Millisecond).as("reader", 1, driver.Unlimited), last}
 	some := []step{locks("lock", 0, 50*time.Millisecond).as("permits", 2, 3), last}
 	all := []scene{
 		{"Lock of a free name", [][]step{{locks("lock", late, 5*time.Millisecond)}}, []step{last}},
@@ -50,7 +50,7 @@ var scenes = func() []scene {
 		{"Lock behind another of its process", [][]step{{locks("lock", late+1, 5*time.Millisecond)}, {locks("lock", late, 5*time.Millisecond)}}, holds},
 		{"Lock that is passed on in its process", [][]step{{locks("lock", late, 2*time.Millisecond)}, {locks("lock", 0, 15*time.Millisecond)}}, []step{last}},
 		{"Lock for writing behind a reader", [][]step{{locks("lock", late, 5*time.Millisecond)}}, reads},
-		{"RLock behind a writer", [][]step{{locks("lock", late, 5*time.Millisecond).as("reader", 1, driver.All)}}, holds},
+		{"RLock behind a writer", [][]step{{locks("lock", late, 5*time.Millisecond).as("reader", 1, driver.Unlimited)}}, holds},
 		{"Acquire of permits that are taken", [][]step{{locks("lock", late, 5*time.Millisecond).as("permits", 2, 3)}}, some},
 		{"TryLock", [][]step{{locks("try", late, 5*time.Millisecond)}}, []step{last}},
 		{"TryAcquire beside others", [][]step{{locks("try", late, 5*time.Millisecond).as("permits", 1, 3)}}, some},

@@ -13,7 +13,7 @@ import (
 type server interface {
 	driver.Driver
 	driver.Signaler
-	driver.Breaker
+	driver.LeaseBreaker
 	driver.FenceRaiser
 }
 
@@ -126,7 +126,7 @@ func (n *node) entry(name string) driver.Entry {
 	d := n.memory.Driver()
 	n.mu.Unlock()
 	defer d.Close()
-	e, err := d.Entry(context.Background(), name)
+	e, err := d.Inspect(context.Background(), name)
 	if err != nil {
 		n.w.violated(name, "memory cannot be read: %v", err)
 	}

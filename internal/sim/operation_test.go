@@ -166,7 +166,7 @@ func (c *call) ran(try func(context.Context, func(context.Context) error) (bool,
 
 // breaks is an operator's break of whoever holds the name.
 func (p *process) breaks(ctx context.Context, c *call) {
-	e, err := p.locks.Entry(ctx, c.name)
+	e, err := p.locks.Inspect(ctx, c.name)
 	if err == nil && len(e.Holders) > 0 {
 		p.w.history.shake(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c})
 		err = p.locks.Break(ctx, c.name, e.Holders[0].Fence, c.delay)
@@ -177,7 +177,7 @@ func (p *process) breaks(ctx context.Context, c *call) {
 
 // looks is a reading of the name.
 func (p *process) looks(ctx context.Context, c *call) {
-	_, err := p.locks.Entry(ctx, c.name)
+	_, err := p.locks.Inspect(ctx, c.name)
 	p.w.history.said(c, err)
 }
 

@@ -144,7 +144,7 @@ func (p *plan) drawProcesses(d *dice) {
 
 func (p *plan) drawStep(d *dice, violent, plain bool) step {
 	n := one(d, p.names...)
-	s := step{name: n.name, sort: "mutex", weight: driver.All, limit: driver.All, verb: "lock", ttl: p.unit, patience: never, cancel: never}
+	s := step{name: n.name, sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited, verb: "lock", ttl: p.unit, patience: never, cancel: never}
 	switch {
 	case n.sort == "readers" && d.chance(70):
 		s.sort, s.weight = "reader", 1
@@ -172,7 +172,7 @@ func (p *plan) drawStep(d *dice, violent, plain bool) step {
 	if violent && d.chance(20) {
 		s.verb, s.do = one(d, "force", "break", "look"), false
 		if s.verb == "force" {
-			s.sort, s.weight, s.limit = "mutex", driver.All, driver.All
+			s.sort, s.weight, s.limit = "mutex", driver.Exclusive, driver.Unlimited
 		}
 		s.delay = one(d, 0, p.unit/4, 2*p.unit)
 		if s.verb != "force" {

@@ -42,12 +42,12 @@ var faults = []bug{
 			}
 			return g, err
 		}
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			err := b.server.Release(ctx, l)
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if errors.Is(err, driver.ErrNotHeld) {
-				_ = b.server.Release(ctx, driver.Lease{Name: l.Name, Token: m.holder[l.Name]})
+				_ = b.server.Release(ctx, driver.LeaseRef{Name: l.Name, Token: m.holder[l.Name]})
 			}
 			return err
 		}
@@ -58,7 +58,7 @@ var faults = []bug{
 	{"a renewal that comes after the release makes the lease anew", "says that", 34, "memory", inNode(func(b *bent, m *memories) {
 		released := map[driver.Token]bool{}
 		creates(b, m, func(t driver.Token) bool { return released[t] })
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			m.mu.Lock()
 			released[l.Token] = true
 			m.mu.Unlock()
@@ -66,7 +66,7 @@ var faults = []bug{
 		}
 	}), nil},
 	{"a renewal that says yes and does nothing", "they hold it at once", 3, "memory", inNode(func(b *bent, _ *memories) {
-		b.renew = func(_ context.Context, leases []driver.Lease) ([]error, error) {
+		b.renew = func(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
 			return make([]error, len(leases)), nil
 		}
 	}), nil},
@@ -77,7 +77,7 @@ var faults = []bug{
 			g.TTL += time.Since(sent)
 			return g, err
 		}
-		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			shorter := slices.Clone(leases)
 			for i := range shorter {
 				shorter[i].TTL -= shorter[i].TTL / 6 // what a reply may take
@@ -98,7 +98,7 @@ var faults = []bug{
 			}
 			return g, err
 		}
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			m.mu.Lock()
 			delete(m.holder, l.Name)
 			m.mu.Unlock()
@@ -128,9 +128,9 @@ var faults = []bug{
 			mu.Unlock()
 			return b.server.Acquire(ctx, c)
 		}
-		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			mu.Lock()
-			over := slices.ContainsFunc(leases, func(l driver.Lease) bool { return time.Now().After(ends[l.Token]) })
+			over := slices.ContainsFunc(leases, func(l driver.LeaseRef) bool { return time.Now().After(ends[l.Token]) })
 			mu.Unlock()
 			if over {
 				return nil, context.DeadlineExceeded
@@ -148,7 +148,7 @@ var faults = []bug{
 	{"a wake-up that is lost", "nobody held the name", 22, "memory", inNode(func(b *bent, _ *memories) {
 		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
 			return func(s driver.Signal) {
-				if s.Kind != driver.Granted {
+				if s.Kind != driver.SignalGranted {
 					f(s)
 				}
 			}
@@ -159,21 +159,21 @@ var faults = []bug{
 			c.Name = strings.ToLower(c.Name)
 			return b.server.Acquire(ctx, c)
 		}
-		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			leases = slices.Clone(leases)
 			for i := range leases {
 				leases[i].Name = strings.ToLower(leases[i].Name)
 			}
 			return b.server.Renew(ctx, leases)
 		}
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			l.Name = strings.ToLower(l.Name)
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
 	{"one permit too many", "they hold it at once", 1, "memory", inNode(func(b *bent, _ *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-			if c.Limit < driver.All {
+			if c.Limit < driver.Unlimited {
 				c.Limit++
 			}
 			return b.server.Acquire(ctx, c)
@@ -190,7 +190,7 @@ var faults = []bug{
 			}
 			return g, err
 		}
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if _, waits := m.claims[l.Token]; waits {
@@ -208,7 +208,7 @@ var faults = []bug{
 			}
 			return b.server.Acquire(ctx, c)
 		}
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			if beside[l.Token] {
 				l.Name += " beside"
 			}
@@ -243,7 +243,7 @@ func creates(b *bent, m *memories, which func(driver.Token) bool) {
 		m.mu.Unlock()
 		return b.server.Acquire(ctx, c)
 	}
-	b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 		answers, err := b.server.Renew(ctx, leases)
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -286,14 +286,14 @@ func swaps(b *bent, m *memories) {
 		}
 		return g, err
 	}
-	b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+	b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 		leases = slices.Clone(leases)
 		for i := range leases {
 			leases[i].Token = as(leases[i].Token)
 		}
 		return b.server.Renew(ctx, leases)
 	}
-	b.release = func(ctx context.Context, l driver.Lease) error {
+	b.release = func(ctx context.Context, l driver.LeaseRef) error {
 		l.Token = as(l.Token)
 		return b.server.Release(ctx, l)
 	}

@@ -17,7 +17,7 @@ var reviewed = []bug{
 	{"what is unknown is released once only", "says that", 51, "memory", inClient(func(_ *process, b *bent) {
 		var mu sync.Mutex
 		done := map[driver.Token]bool{}
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			mu.Lock()
 			again := done[l.Token]
 			mu.Unlock()
@@ -47,7 +47,7 @@ var reviewed = []bug{
 		}
 	}), nil},
 	{"a release that finds nothing says yes", "was told that all is well", 96, "memory", inNode(func(b *bent, _ *memories) {
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			if err := b.server.Release(ctx, l); !errors.Is(err, driver.ErrNotHeld) {
 				return err
 			}
@@ -65,7 +65,7 @@ var reviewed = []bug{
 		}}
 	}, nil},
 	{"what is released while the client closes stays held", "all clients are closed, and", 56, "memory", inClient(func(p *process, b *bent) {
-		b.release = func(ctx context.Context, l driver.Lease) error {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			if p.closed() {
 				return nil
 			}
@@ -75,7 +75,7 @@ var reviewed = []bug{
 	{"a tenure that was taken by force is passed on", "the fence of", 5999, "memory", inNode(func(b *bent, _ *memories) {
 		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
 			return func(s driver.Signal) {
-				if s.Kind == driver.Granted {
+				if s.Kind == driver.SignalGranted {
 					f(s)
 				}
 			}
@@ -83,7 +83,7 @@ var reviewed = []bug{
 	}), forcesSoon},
 	{"one renewal that hangs holds up all", "nothing had gone wrong", 23, "memory", inClient(func(_ *process, b *bent) {
 		lane, n := make(chan struct{}, 1), 0
-		b.renew = func(ctx context.Context, leases []driver.Lease) ([]error, error) {
+		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 			lane <- struct{}{} // no mutex: virtual time stands still while one is waited for
 			defer func() { <-lane }()
 			if n++; n%3 == 0 {
@@ -110,7 +110,7 @@ var reviewed = []bug{
 			defer m.mu.Unlock()
 			if _, known := m.claims[c.Token]; !known && errors.Is(err, driver.ErrHeld) && c.Queue {
 				m.claims[c.Token] = c
-				return driver.Grant{Fence: uint64(m.clock.now().UnixMicro()), Run: 1, TTL: c.TTL}, nil
+				return driver.Grant{Fence: uint64(m.clock.now().UnixMicro()), Fences: 1, TTL: c.TTL}, nil
 			}
 			return g, err
 		}
@@ -126,7 +126,7 @@ func forcesSoon(p *plan) {
 				s := &p.processes[i].sessions[j][k]
 				s.after, s.hold, s.minHold, s.maxHold, s.ttl = s.after%(20*time.Millisecond), s.hold%(20*time.Millisecond), 0, 0, p.unit
 				if (i+j+k)%3 == 0 {
-					s.verb, s.sort, s.weight, s.limit, s.do = "force", "mutex", driver.All, driver.All, false
+					s.verb, s.sort, s.weight, s.limit, s.do = "force", "mutex", driver.Exclusive, driver.Unlimited, false
 				}
 			}
 		}

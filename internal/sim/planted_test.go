@@ -67,8 +67,8 @@ func TestPlantedBugsAreFound(t *testing.T) {
 type bent struct {
 	server
 	acquire func(ctx context.Context, c driver.Claim) (driver.Grant, error)
-	renew   func(ctx context.Context, leases []driver.Lease) ([]error, error)
-	release func(ctx context.Context, l driver.Lease) error
+	renew   func(ctx context.Context, leases []driver.LeaseRef) ([]error, error)
+	release func(ctx context.Context, l driver.LeaseRef) error
 	entry   func(ctx context.Context, name string) (driver.Entry, error)
 	listen  func(f func(driver.Signal)) func(driver.Signal)
 }
@@ -80,25 +80,25 @@ func (b *bent) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	return b.server.Acquire(ctx, c)
 }
 
-func (b *bent) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (b *bent) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	if b.renew != nil {
 		return b.renew(ctx, leases)
 	}
 	return b.server.Renew(ctx, leases)
 }
 
-func (b *bent) Release(ctx context.Context, l driver.Lease) error {
+func (b *bent) Release(ctx context.Context, l driver.LeaseRef) error {
 	if b.release != nil {
 		return b.release(ctx, l)
 	}
 	return b.server.Release(ctx, l)
 }
 
-func (b *bent) Entry(ctx context.Context, name string) (driver.Entry, error) {
+func (b *bent) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if b.entry != nil {
 		return b.entry(ctx, name)
 	}
-	return b.server.Entry(ctx, name)
+	return b.server.Inspect(ctx, name)
 }
 
 func (b *bent) Listen(f func(driver.Signal)) (stop func()) {
@@ -138,4 +138,6 @@ func inClient(bend func(p *process, b *bent)) func() planted {
 // lifted makes a server of what the root package is given; nobody raises fences there.
 type lifted struct{ driverOf }
 
-func (lifted) RaiseFence(context.Context, driver.Lease, uint64) (uint64, error) { panic("not a node") }
+func (lifted) RaiseFence(context.Context, driver.LeaseRef, uint64) (uint64, error) {
+	panic("not a node")
+}

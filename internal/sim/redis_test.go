@@ -142,7 +142,7 @@ func (n *redisNode) entry(name string) driver.Entry {
 		panic(err)
 	}
 	defer d.Close()
-	e, err := d.Entry(context.Background(), name)
+	e, err := d.Inspect(context.Background(), name)
 	if err != nil {
 		n.w.violated(name, "Redis cannot be read: %v", err)
 	}

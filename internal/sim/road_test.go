@@ -172,7 +172,7 @@ func (r *road) signal(s driver.Signal) {
 	for _, d := range delays {
 		r.p.after(d, func() {
 			if !r.isCut() {
-				r.listeners.Tell(s)
+				r.listeners.Notify(s)
 			}
 		})
 	}
@@ -193,22 +193,22 @@ func (r *road) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	})
 }
 
-func (r *road) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (r *road) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return over(ctx, r, "renew", leases[0].Name, false, func(s server) ([]error, error) {
 		return s.Renew(context.Background(), leases)
 	})
 }
 
-func (r *road) Release(ctx context.Context, l driver.Lease) error {
+func (r *road) Release(ctx context.Context, l driver.LeaseRef) error {
 	_, err := over(ctx, r, "release", l.Name, l.OnTime, func(s server) (struct{}, error) {
 		return struct{}{}, s.Release(context.Background(), l)
 	})
 	return err
 }
 
-func (r *road) Entry(ctx context.Context, name string) (driver.Entry, error) {
+func (r *road) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	return over(ctx, r, "read", name, false, func(s server) (driver.Entry, error) {
-		return s.Entry(context.Background(), name)
+		return s.Inspect(context.Background(), name)
 	})
 }
 
@@ -219,7 +219,7 @@ func (r *road) Break(ctx context.Context, name string, fence uint64, delay time.
 	return err
 }
 
-func (r *road) RaiseFence(ctx context.Context, l driver.Lease, fence uint64) (uint64, error) {
+func (r *road) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
 	return over(ctx, r, "raise", l.Name, false, func(s server) (uint64, error) {
 		return s.RaiseFence(context.Background(), l, fence)
 	})

@@ -70,14 +70,14 @@ func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	return g, err
 }
 
-func (t *tap) Renew(ctx context.Context, leases []driver.Lease) ([]error, error) {
+func (t *tap) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	t.count(&t.renewals, 1)
 	answers, err := t.driverOf.Renew(ctx, leases)
 	t.trouble(errors.Join(append(answers, err)...))
 	return answers, err
 }
 
-func (t *tap) Release(ctx context.Context, l driver.Lease) error {
+func (t *tap) Release(ctx context.Context, l driver.LeaseRef) error {
 	t.count(&t.releases, 1)
 	t.p.w.queue.ends(l.Token)
 	err := t.driverOf.Release(ctx, l)
@@ -88,7 +88,7 @@ func (t *tap) Release(ctx context.Context, l driver.Lease) error {
 func (t *tap) Listen(f func(driver.Signal)) (stop func()) {
 	return t.driverOf.Listen(func(s driver.Signal) {
 		t.count(&t.signals, 1)
-		if s.Kind == driver.Granted {
+		if s.Kind == driver.SignalGranted {
 			t.p.w.queue.granted(t.p.w, s.Token, false)
 		}
 		f(s)

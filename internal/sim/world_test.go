@@ -44,7 +44,7 @@ type planted struct {
 type driverOf interface {
 	driver.Driver
 	driver.Signaler
-	driver.Breaker
+	driver.LeaseBreaker
 }
 
 func (w *world) now() moment { return time.Since(w.start) }

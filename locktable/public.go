@@ -13,11 +13,11 @@ func shown(o driver.Owner) driver.Owner {
 	return o
 }
 
-// People is the entry as it may be shown: without tokens, and without what has expired.
-func (e *Entry) People(now Instant, name string) driver.Entry {
+// Public is the entry as it may be shown: without tokens, and without what has expired.
+func (e *Entry) Public(now Instant, name string) driver.Entry {
 	seen := Entry{Fence: e.Fence, Closed: e.Closed, Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
 	seen.expire(now)
-	out := driver.Entry{Name: name, Fence: seen.Fence, Holders: seen.people(now), ClosedFor: max(0, now.Until(seen.Closed))}
+	out := driver.Entry{Name: name, Fence: seen.Fence, Holders: seen.public(now), ClosedFor: max(0, now.Until(seen.Closed))}
 	for _, w := range seen.Queue {
 		out.Waiters = append(out.Waiters, driver.Waiter{
 			Weight: w.Weight, Limit: w.Limit, Owner: shown(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),
@@ -26,7 +26,7 @@ func (e *Entry) People(now Instant, name string) driver.Entry {
 	return out
 }
 
-func (e *Entry) people(now Instant) []driver.Holder {
+func (e *Entry) public(now Instant) []driver.Holder {
 	out := make([]driver.Holder, len(e.Holders))
 	for i, h := range e.Holders {
 		out[i] = driver.Holder{
