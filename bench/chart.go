@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
+	"strings"
 )
 
 // chart draws the first figures of some scenarios as bars, each scenario on a scale of its own: an SVG that a
@@ -16,7 +18,7 @@ func chart(w io.Writer, done []measured) {
 	}
 	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">
 <style>text{fill:#222}.bar{fill:#9db4c0}.pawl{fill:#2a6f97}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>
-`, left+width+90, height)
+`, left+width+210, height)
 	y := 10
 	for _, m := range done {
 		unit := m.scenario.unit
@@ -34,7 +36,7 @@ func chart(w io.Writer, done []measured) {
 		for _, r := range m.results {
 			class, value, label := "bar", 0.0, "failed"
 			if r.err == nil {
-				value, label = r.medians[0], short(r.medians[0])
+				value, label = r.medians[0], short(r.medians[0])+m.scenario.beside(r.medians)
 			}
 			if r.contender == "pawl" {
 				class = "bar pawl"
@@ -47,4 +49,15 @@ func chart(w io.Writer, done []measured) {
 		y += gap - 24
 	}
 	fmt.Fprintln(w, "</svg>")
+}
+
+// beside is what the chart writes beside a bar, after its own figure.
+func (s scenario) beside(f figures) string {
+	var b strings.Builder
+	for i, what := range s.others {
+		if slices.Contains(s.charts, what) {
+			fmt.Fprintf(&b, ", %s %s", what, short(f[1+i]))
+		}
+	}
+	return b.String()
 }

@@ -1,13 +1,93 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
 
 // selfCPU is how much processor time this process has used.
-func selfCPU() time.Duration {
+func selfCPU() time.Duration { return usedBy(syscall.RUSAGE_SELF) }
+
+func usedBy(who int) time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	_ = syscall.Getrusage(who, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// A meter measures the processor time of this process and of a server from now on.
+type meter struct {
+	s            *server
+	mine, theirs time.Duration
+}
+
+func startMeter(s *server) meter {
+	theirs := s.cpu()
+	return meter{s, selfCPU(), theirs}
+}
+
+// perCycle is what n cycles cost since the start, in µs: here, and the server.
+func (m meter) perCycle(n int64) (client, server float64) {
+	mine := selfCPU() - m.mine
+	theirs := m.s.cpu() - m.theirs
+	each := float64(max(n, 1))
+	return float64(mine.Microseconds()) / each, float64(theirs.Microseconds()) / each
+}
+
+// A machine is what the system says of all processors together, since its start.
+type machine struct {
+	at           time.Time
+	busy, stolen time.Duration
+	ours         time.Duration // of that: this process, and the servers that have ended
+}
+
+// look reads the machine's counters; they stay 0 where there is no /proc/stat.
+func look() machine {
+	m := machine{at: time.Now(), ours: selfCPU() + usedBy(syscall.RUSAGE_CHILDREN)}
+	stat, _ := os.ReadFile("/proc/stat")
+	first, _, _ := strings.Cut(string(stat), "\n")
+	for i, field := range strings.Fields(first) {
+		ticks, _ := strconv.ParseInt(field, 10, 64)
+		switch used := time.Duration(ticks) * (time.Second / 100); i {
+		case 1, 2, 3, 6, 7: // user, nice, system, irq, softirq
+			m.busy += used
+		case 8:
+			m.stolen += used
+		}
+	}
+	return m
+}
+
+// A measurement is worth less when others used more of a core than this meanwhile, the hypervisor took more, or the
+// load was higher before it began.
+const (
+	mostOthers = 0.10
+	mostStolen = 0.02
+	mostLoad   = 0.5
+)
+
+// unquiet says why what was measured between two looks is worth less; empty if it is not.
+func unquiet(from, to machine) string {
+	took := to.at.Sub(from.at).Seconds()
+	stolen := (to.stolen - from.stolen).Seconds() / took
+	others := (to.busy - from.busy - (to.ours - from.ours)).Seconds() / took
+	var why []string
+	if others > mostOthers {
+		why = append(why, fmt.Sprintf("other processes used %.0f %% of a core", 100*others))
+	}
+	if stolen > mostStolen {
+		why = append(why, fmt.Sprintf("the hypervisor took %.0f %% of a core", 100*stolen))
+	}
+	return strings.Join(why, ", ")
+}
+
+// load is the load of the last minute, or 0 where that is not known.
+func load() float64 {
+	text, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(text), " ")
+	v, _ := strconv.ParseFloat(first, 64)
+	return v
 }

@@ -11,7 +11,7 @@ import (
 func distant(name string, roundTrip time.Duration) scenario {
 	return scenario{
 		name: name, what: fmt.Sprintf("one goroutine, the server %v away", roundTrip), unit: "round trips/cycle",
-		others: []string{"calls/cycle"}, rounds: 1,
+		others: append([]string{"calls/cycle"}, perCycle...), rounds: 1,
 		run: func(s *server, c contender, length time.Duration) (figures, error) {
 			p, err := startProxy(s.addr, roundTrip)
 			if err != nil {
@@ -26,7 +26,7 @@ func distant(name string, roundTrip time.Duration) scenario {
 			if err := once(cl, "warm"); err != nil {
 				return nil, err
 			}
-			n, calls, began := 0, s.commands(c.sends), time.Now()
+			n, calls, used, began := 0, s.commands(c.sends), startMeter(s), time.Now() // the proxy is in this process, too
 			for ; time.Since(began) < length; n++ {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				unlock, _, err := cl.lock(ctx, "far")
@@ -39,8 +39,9 @@ func distant(name string, roundTrip time.Duration) scenario {
 				}
 			}
 			took := time.Since(began)
+			mine, theirs := used.perCycle(int64(n))
 			calls = s.commands(c.sends) - calls
-			return figures{float64(took) / float64(n) / float64(roundTrip), float64(calls) / float64(n)}, nil
+			return figures{float64(took) / float64(n) / float64(roundTrip), float64(calls) / float64(n), mine, theirs}, nil
 		},
 	}
 }

@@ -48,7 +48,11 @@ func main() {
 }
 
 func run(pick, only string, rounds int, length time.Duration, svg string) error {
-	fmt.Printf("%s, %d cores, %s, rounds of %v\n", runtime.Version(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, length)
+	before := load()
+	fmt.Printf("%s, %d cores, %s, rounds of %v, load %.1f\n", runtime.Version(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, length, before)
+	if before > mostLoad {
+		fmt.Fprintf(os.Stderr, "bench: the machine was not quiet: load %.1f before the start\n", before)
+	}
 	var done []measured
 	for _, s := range scenarios() {
 		if pick != "" && !slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(s.name, p) }) {
@@ -64,9 +68,13 @@ func run(pick, only string, rounds int, length time.Duration, svg string) error 
 		if s.rounds > 0 {
 			n = s.rounds
 		}
+		began := look()
 		results, err := measure(s, in, n, length)
 		if err != nil {
 			return err
+		}
+		if why := unquiet(began, look()); why != "" {
+			fmt.Fprintf(os.Stderr, "bench: the machine was not quiet during %s: %s\n", s.name, why)
 		}
 		table(os.Stdout, s, results)
 		done = append(done, measured{s, results})

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
+// perCycle are the further figures of scenarios that count cycles: what each costs this process, which is the clients, and
+// the server. They move less than the throughput from one machine, and one day, to the other.
+var perCycle = []string{"client µs/cycle", "server µs/cycle"}
+
 // own is goroutines of one client that lock and unlock names of their own: cycles per second.
 func own(name, what string, goroutines int) scenario {
 	return scenario{
-		name: name, what: what, unit: "cycles/s", more: true, others: []string{"server µs/cycle"},
+		name: name, what: what, unit: "cycles/s", more: true, others: perCycle,
 		run: func(s *server, c contender, length time.Duration) (figures, error) {
 			cl, err := c.open(s.addr, 30*time.Second)
 			if err != nil {
 				return nil, err
 			}
 			defer cl.close()
-			n, took, cpu, err := cycles(s, cl, goroutines, length, func(g int) string { return fmt.Sprint("own", g) })
-			if err != nil {
-				return nil, err
-			}
-			return figures{float64(n) / took.Seconds(), float64(cpu.Microseconds()) / float64(max(n, 1))}, nil
+			return cycles(s, cl, goroutines, length, func(g int) string { return fmt.Sprint("own", g) })
 		},
 	}
 }
 
-// cycles locks and unlocks in goroutines for a while.
-func cycles(s *server, cl client, goroutines int, length time.Duration, name func(g int) string) (n int64, took, cpu time.Duration, err error) {
+// cycles locks and unlocks in goroutines for a while: how many cycles a second, and what each costs.
+func cycles(s *server, cl client, goroutines int, length time.Duration, name func(g int) string) (figures, error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]
 	run := func(length time.Duration) {
@@ -56,11 +56,12 @@ func cycles(s *server, cl client, goroutines int, length time.Duration, name fun
 	}
 	run(length / 5) // connections, scripts, caches
 	count.Store(0)
-	cpu, began := s.cpu(), time.Now()
+	used, began := startMeter(s), time.Now()
 	run(length)
-	took = time.Since(began)
+	took := time.Since(began)
+	client, server := used.perCycle(count.Load())
 	if e := failed.Load(); e != nil {
-		return 0, 0, 0, *e
+		return nil, *e
 	}
-	return count.Load(), took, s.cpu() - cpu, nil
+	return figures{float64(count.Load()) / took.Seconds(), client, server}, nil
 }

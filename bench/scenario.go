@@ -12,6 +12,7 @@ type scenario struct {
 	unit   string   // of the first figure
 	more   bool     // is better
 	others []string // the further figures
+	charts []string // those of them that the chart writes beside the bar
 	rounds int      // of the alternation; 0 is as the flag says
 	fit    func(c contender) bool
 	run    func(s *server, c contender, length time.Duration) (figures, error)

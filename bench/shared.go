@@ -14,7 +14,8 @@ import (
 func shared(name, what string, clients int, work time.Duration) scenario {
 	return scenario{
 		name: name, what: what, unit: "ms/hand-over",
-		others: []string{"longest wait ms", "Jain", "calls/cycle", "cycles"},
+		others: append([]string{"longest wait ms", "Jain", "calls/cycle", "cycles"}, perCycle...),
+		charts: []string{"longest wait ms", "Jain"}, // who goes back to the same client is quick, and not fair
 		run: func(s *server, c contender, length time.Duration) (figures, error) {
 			all := make([]client, clients)
 			for i := range all {
@@ -29,7 +30,7 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 				}
 			}
 			counts, longest := make([]int, clients), make([]time.Duration, clients)
-			calls, began := s.commands(c.sends), time.Now()
+			calls, used, began := s.commands(c.sends), startMeter(s), time.Now()
 			ctx, cancel := context.WithTimeout(context.Background(), length)
 			defer cancel()
 			var worked time.Duration // protected by the lock that is measured
@@ -60,9 +61,10 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 			if n == 0 {
 				return nil, errGaveUp
 			}
+			mine, theirs := used.perCycle(int64(n))
 			calls = s.commands(c.sends) - calls
 			return figures{
-				ms(took-worked) / float64(n), ms(worst), jain(counts), float64(calls) / float64(n), float64(n),
+				ms(took-worked) / float64(n), ms(worst), jain(counts), float64(calls) / float64(n), float64(n), mine, theirs,
 			}, nil
 		},
 	}
@@ -82,18 +84,14 @@ func once(cl client, name string) error {
 func local() scenario {
 	return scenario{
 		name: "local-64", what: "one process, 64 goroutines on one name", unit: "cycles/s", more: true,
-		others: []string{"server µs/cycle"},
+		others: perCycle,
 		run: func(s *server, c contender, length time.Duration) (figures, error) {
 			cl, err := c.open(s.addr, 30*time.Second)
 			if err != nil {
 				return nil, err
 			}
 			defer cl.close()
-			n, took, cpu, err := cycles(s, cl, 64, length, func(int) string { return "one" })
-			if err != nil {
-				return nil, err
-			}
-			return figures{float64(n) / took.Seconds(), float64(cpu.Microseconds()) / float64(max(n, 1))}, nil
+			return cycles(s, cl, 64, length, func(int) string { return "one" })
 		},
 	}
 }
