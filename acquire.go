@@ -74,7 +74,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 	defer a.leave()
 	t, now, err := a.run(now)
 	if err == nil && !c.renewer.add(t, now) {
-		// Close has begun, and has not seen this tenure: nobody else would end it.
+		// Close has begun, and has not seen this hold: nobody else would end it.
 		c.undo(cl)
 		err = ErrClosed
 	}
@@ -85,9 +85,9 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 	return c.begin(w, t, now), nil
 }
 
-// begin makes the first lease of a tenure. From here on it may be lost at any moment.
-func (c *Client) begin(w *waiter, t *tenure, now reading) *Lease {
-	look := c.inboxes.of(t.claim.Token).hold(t.claim, t)
+// begin makes the first lease of a hold. From here on it may be lost at any moment.
+func (c *Client) begin(w *waiter, t *hold, now reading) *Lease {
+	look := c.inboxes.of(t.claim.Token).holds(t.claim, t)
 	lease := t.grant(now)
 	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.mono)
 	if look {
@@ -172,8 +172,8 @@ func (a *attempts) leave() {
 // run asks until there is an answer that ends it. Whenever it ends without a grant, and one might be on its
 // way, the claim is undone.
 //
-// sent is a reading of now. The one that comes with a tenure is of the instant in which it was found to have time left.
-func (a *attempts) run(sent reading) (*tenure, reading, error) {
+// sent is a reading of now. The one that comes with a hold is of the instant in which it was found to have time left.
+func (a *attempts) run(sent reading) (*hold, reading, error) {
 	c, cl := a.c, a.claim
 	c.inboxes.of(cl.Token).add(cl) // before asking: signals may come before the reply
 	for first := true; ; first = false {
@@ -190,7 +190,7 @@ func (a *attempts) run(sent reading) (*tenure, reading, error) {
 			}
 			now, tm := c.now(), newTerm(sent, grant.TTL, a.margin)
 			if tm.fresh(now) {
-				return newTenure(c, cl, sent, tm, grant.Fence, grant.Fences), now, nil
+				return newHold(c, cl, sent, tm, grant.Fence, grant.Fences), now, nil
 			}
 			err = errTooLate // the term was used up by the reply; asking again makes it whole
 		}
@@ -327,7 +327,7 @@ func (a *attempts) why() error {
 // wait waits for what makes asking again worth while: a signal, the moment when things change by themselves,
 // the keep-alive of our place, or the end of a pause after a failure. A signal that says "granted" is the
 // grant itself.
-func (a *attempts) wait() (*tenure, reading, error) {
+func (a *attempts) wait() (*hold, reading, error) {
 	c, cl := a.c, a.claim
 	inbox := c.inboxes.of(cl.Token)
 	pause, last := a.pause(), false
@@ -356,14 +356,14 @@ func (a *attempts) wait() (*tenure, reading, error) {
 	}
 }
 
-// signaled makes a tenure of a signal that says "granted".
+// signaled makes a hold of a signal that says "granted".
 //
 // The grant was made after the last attempt that was answered "held" was handled, so the lease lasts the
 // QueueTTL from the sending of that attempt, at the least. If not enough of that is left, the answer is nil:
 // asking again makes it a full TTL. So it is when the signal is an old one: of a grant that came and went
 // while we were paused, before we queued again; or of a quorum that said so before that attempt was made,
 // and has nodes that did not hear of it. The fence tells.
-func (a *attempts) signaled(s driver.Signal, now reading) *tenure {
+func (a *attempts) signaled(s driver.Signal, now reading) *hold {
 	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
 	}
@@ -372,7 +372,7 @@ func (a *attempts) signaled(s driver.Signal, now reading) *tenure {
 	if !tm.fresh(now) {
 		return nil
 	}
-	return newTenure(a.c, a.claim, now, tm, s.Fence, s.Fences)
+	return newHold(a.c, a.claim, now, tm, s.Fence, s.Fences)
 }
 
 // pause is how long to wait before asking again, if no signal comes.

@@ -54,7 +54,7 @@ func (r Reason) String() string {
 	case ReasonBroken:
 		return "broken"
 	case ReasonMaxHold:
-		return "held for its longest allowed time"
+		return "maximum hold time reached"
 	case ReasonClosed:
 		return "client closed"
 	}

@@ -19,7 +19,7 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 // Gates is how many names have a local queue.
 func (c *Client) Gates() int { return c.queues.Names() }
 
-// Leases is how many tenures are being renewed.
+// Leases is how many holds are being renewed.
 func (c *Client) Leases() int { return c.renewer.count() }
 
 // Inboxes is how many claims listen for signals.

@@ -15,14 +15,14 @@ func newQueues(handoff time.Duration) *localqueue.Queues[*claim] {
 	})
 }
 
-// Alike, Pass and Lost make a tenure a localqueue.Hold.
+// Alike, Pass and Lost make a hold a localqueue.Hold.
 
-func (t *tenure) Alike(cl *claim) bool { return t.claim.alike(cl) }
+func (t *hold) Alike(cl *claim) bool { return t.claim.alike(cl) }
 
-// Pass makes nothing of a tenure that may be lost: a signal said so, and the backend has
+// Pass makes nothing of a hold that may be lost: a signal said so, and the backend has
 // not answered yet. Whoever took it may have come back from that, and who locks after
 // that has to get a greater fence.
-func (t *tenure) Pass(cl *claim) bool {
+func (t *hold) Pass(cl *claim) bool {
 	if t.due.doubt.Load() {
 		return false
 	}
@@ -30,15 +30,15 @@ func (t *tenure) Pass(cl *claim) bool {
 	return cl.passed != nil
 }
 
-func (t *tenure) Lost() bool {
+func (t *hold) Lost() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.gone != nil
 }
 
-// spare is how often the tenure may be passed on when its lease with this fence is
+// spare is how often the hold may be passed on when its lease with this fence is
 // released, by what is left of its run.
-func (t *tenure) spare(fence uint64) int {
+func (t *hold) spare(fence uint64) int {
 	left := int(t.end - fence - 1)
 	if left == 0 || t.c.settings.LocalHandoff < 0 || !t.claim.exclusive() || !t.claim.alike(t.claim) {
 		return 0

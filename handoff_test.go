@@ -132,7 +132,7 @@ func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
 			"other TTL":     c.Mutex("x", pawl.WithTTL(time.Minute)).Lock,
 			"other labels":  c.Mutex("x", pawl.WithLabel("a", "b")).Lock,
 			"min hold":      c.Mutex("x", pawl.WithMinHold(time.Millisecond)).Lock,
-			"longest hold":  c.Mutex("x", pawl.WithMaxHold(time.Hour)).Lock,
+			"maximum hold":  c.Mutex("x", pawl.WithMaxHold(time.Hour)).Lock,
 			"other margin":  c.Mutex("x", pawl.WithMargin(14*time.Second)).Lock,
 			"closing delay": c.Mutex("x", pawl.WithLockDelay(time.Second)).Lock,
 		} {
@@ -180,7 +180,7 @@ func TestLeasePassedToAWaiterThatGaveUpGoesOn(t *testing.T) {
 	}
 }
 
-func TestLostTenureIsNotPassedOn(t *testing.T) {
+func TestLostHoldIsNotPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
@@ -205,7 +205,7 @@ func TestLostTenureIsNotPassedOn(t *testing.T) {
 // A lease may be taken by force just before it is released. Who locks after that has to
 // get a greater fence, so nothing is passed on from when the signal came until the
 // backend has said that all is well.
-func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
+func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalLook}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -240,7 +240,7 @@ func TestTenureThatMayBeLostIsNotPassedOn(t *testing.T) {
 	}
 }
 
-func TestTenureThatWasCheckedIsPassedOn(t *testing.T) {
+func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(&pawl.Options{LocalHandoff: 100 * time.Millisecond})
 		held := lockWithFencesToSpare(t, w, a)

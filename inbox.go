@@ -13,13 +13,13 @@ type inbox struct {
 	claims map[driver.Token]*claim
 }
 
-// mail is what the inbox has for one claim: the last signal, until it is granted; then its tenure, to check.
+// mail is what the inbox has for one claim: the last signal, until it is granted; then its hold, to check.
 type mail struct {
 	signal  *driver.Signal // by itself, for most claims never have one
 	full    bool
 	look    bool          // something besides "granted" came, and the backend was not asked since
 	arrived chan struct{} // holds one if signal is there; made by who waits, which most claims never do
-	tenure  *tenure
+	hold  *hold
 }
 
 // add begins to take signals for a claim.
@@ -29,12 +29,12 @@ func (b *inbox) add(c *claim) {
 	b.claims[c.Token] = c
 }
 
-// hold notes the tenure of a claim that was granted. It answers true if a signal says that the tenure should
+// holds notes the hold of a claim that was granted. It answers true if a signal says that the hold should
 // be checked: it may have been lost before we heard that it was granted.
-func (b *inbox) hold(c *claim, t *tenure) (look bool) {
+func (b *inbox) holds(c *claim, t *hold) (look bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.mail.tenure = t
+	c.mail.hold = t
 	return c.mail.look
 }
 
@@ -69,8 +69,8 @@ func (b *inbox) take(c *claim) driver.Signal {
 	return *c.mail.signal
 }
 
-// put leaves a signal for the claim that it concerns, and returns its tenure, if it has one.
-func (b *inbox) put(s driver.Signal) *tenure {
+// put leaves a signal for the claim that it concerns, and returns its hold, if it has one.
+func (b *inbox) put(s driver.Signal) *hold {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.claims[s.Token]
@@ -78,7 +78,7 @@ func (b *inbox) put(s driver.Signal) *tenure {
 		return nil
 	}
 	c.mail.put(s)
-	return c.mail.tenure
+	return c.mail.hold
 }
 
 // putAll leaves a signal for every claim.
@@ -93,7 +93,7 @@ func (b *inbox) putAll(s driver.Signal) {
 // put replaces what is there by "granted", which saves asking; and that by "lost", whichever came first: then
 // only asking helps. Anything else says "look", as whatever is there does too.
 func (m *mail) put(s driver.Signal) {
-	if m.tenure != nil {
+	if m.hold != nil {
 		return
 	}
 	m.look = m.look || s.Kind != driver.SignalGranted

@@ -18,8 +18,8 @@ import (
 //
 // A nil *Lease, which comes with every error, is over: its Err and Release answer an error that Is ErrInvalid.
 type Lease struct {
-	t     *tenure
-	claim *claim // the call that got it; not t's if the tenure was passed on
+	t     *hold
+	claim *claim // the call that got it; not t's if the hold was passed on
 	fence uint64
 	begun time.Time
 
@@ -34,19 +34,19 @@ type Lease struct {
 	cancel context.CancelCauseFunc
 }
 
-// A tenure is the time for which this process holds a name in the backend: one token, renewed as one. Mostly
-// it has one lease. An exclusive tenure may be passed among the waiters of this process (see handoff.go), and
-// then it has one lease after the other, each with a fence of its own from the range of its tenure.
-type tenure struct {
+// A hold is the time for which this process holds a name in the backend: one token, renewed as one. Mostly
+// it has one lease. An exclusive hold may be passed among the waiters of this process (see handoff.go), and
+// then it has one lease after the other, each with a fence of its own from the range of its hold.
+type hold struct {
 	c     *Client
 	claim *claim
-	since reading // when it began, for the longest hold: the sending of the attempt that got it, or its signal
+	since reading // when it began, for the maximum hold: the sending of the attempt that got it, or its signal
 
 	mu     sync.Mutex
 	term   term
 	lease  *Lease      // the one now; nil between two, and after the last
 	gone   *LostError  // set once, when the term ended without a release
-	back   bool        // the last lease was released: whoever did that passes the tenure on, or gives it back
+	back   bool        // the last lease was released: whoever did that passes the hold on, or gives it back
 	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
 	next   uint64      // the next fence of the range
 	end    uint64      // the first fence that is not of the range
@@ -58,20 +58,20 @@ type tenure struct {
 	first Lease // mostly the only one
 }
 
-func newTenure(c *Client, cl *claim, since reading, tm term, fence uint64, run int) *tenure {
-	return &tenure{c: c, claim: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
+func newHold(c *Client, cl *claim, since reading, tm term, fence uint64, run int) *hold {
+	return &hold{c: c, claim: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
-// grant makes the next lease of the tenure. For the first one the caller has looked at the term.
-func (t *tenure) grant(now reading) *Lease {
+// grant makes the next lease of the hold. For the first one the caller has looked at the term.
+func (t *hold) grant(now reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.another(t.claim, now)
 }
 
-// pass makes another lease of the tenure, whose last one was released; or nil if it is not good for that. It
+// pass makes another lease of the hold, whose last one was released; or nil if it is not good for that. It
 // is one step, so that Close finds it either passed on or given back.
-func (t *tenure) pass(cl *claim, now reading) *Lease {
+func (t *hold) pass(cl *claim, now reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone != nil || t.next >= t.end || !t.term.fresh(now) {
@@ -81,7 +81,7 @@ func (t *tenure) pass(cl *claim, now reading) *Lease {
 }
 
 // another is the next lease, for a claim. The caller holds the mutex.
-func (t *tenure) another(cl *claim, now reading) *Lease {
+func (t *hold) another(cl *claim, now reading) *Lease {
 	l := &t.first
 	if l.t != nil { // it had its time, and its user may still look at it
 		l = &Lease{}
@@ -96,8 +96,8 @@ func (t *tenure) another(cl *claim, now reading) *Lease {
 	return l
 }
 
-// whose is the claim that has the lease now, or that began the tenure.
-func (t *tenure) whose() *claim {
+// whose is the claim that has the lease now, or that began the hold.
+func (t *hold) whose() *claim {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.lease != nil {
@@ -106,8 +106,8 @@ func (t *tenure) whose() *claim {
 	return t.claim
 }
 
-// givenBack reports whether a Release sees to the tenure's end in the backend.
-func (t *tenure) givenBack() bool {
+// givenBack reports whether a Release sees to the hold's end in the backend.
+func (t *hold) givenBack() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.back
@@ -222,8 +222,8 @@ func (l *Lease) finish(why error) error {
 	return nil
 }
 
-// expire ends a tenure whose term is over.
-func (t *tenure) expire() {
+// expire ends a hold whose term is over.
+func (t *hold) expire() {
 	t.mu.Lock()
 	reason, err := ReasonExpired, t.trouble
 	switch {
@@ -236,9 +236,9 @@ func (t *tenure) expire() {
 	t.lose(LostError{Reason: reason, Err: err})
 }
 
-// lose ends the tenure, and the lease that it has now, without a release. Only the first call does anything,
+// lose ends the hold, and the lease that it has now, without a release. Only the first call does anything,
 // so that lost is said once. A lease that was released before is not lost.
-func (t *tenure) lose(why LostError) {
+func (t *hold) lose(why LostError) {
 	t.mu.Lock()
 	if t.gone != nil {
 		t.mu.Unlock()
@@ -274,8 +274,8 @@ func (t *tenure) lose(why LostError) {
 }
 
 // wire is how the backend is told which lease is meant, and how long it shall last: its TTL, or what is left
-// until its longest hold.
-func (t *tenure) wire(now reading) driver.LeaseRef {
+// until its maximum hold.
+func (t *hold) wire(now reading) driver.LeaseRef {
 	ttl := t.claim.TTL
 	if t.claim.maxHold > 0 {
 		ttl = min(ttl, t.claim.maxHold-t.since.since(now))

@@ -64,7 +64,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 		return nil, err
 	}
 	if c.maxHold != 0 {
-		if err := driver.ValidateTTL("longest hold", c.maxHold); err != nil {
+		if err := driver.ValidateTTL("maximum hold", c.maxHold); err != nil {
 			return nil, err
 		}
 		if c.minHold > c.maxHold {
@@ -77,7 +77,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	}
 	if c.margin < 0 || c.margin > c.TTL/2 {
 		return nil, &InvalidError{
-			What: "margin", Problem: "is " + c.margin.String(), Allowed: "0 to half of the TTL, and of the longest hold",
+			What: "margin", Problem: "is " + c.margin.String(), Allowed: "0 to half of the TTL, and of the maximum hold",
 		}
 	}
 	return c, nil

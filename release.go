@@ -131,8 +131,8 @@ func (c *Client) nudge(name string) {
 	}
 }
 
-// giveBack ends the tenure in the backend.
-func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
+// giveBack ends the hold in the backend.
+func (t *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	c := t.c
 	c.renewer.remove(t)
 	c.inboxes.of(t.claim.Token).remove(t.claim)
@@ -160,7 +160,7 @@ func (t *tenure) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 }
 
 // last is how the backend is told to end it.
-func (t *tenure) last() driver.LeaseRef {
+func (t *hold) last() driver.LeaseRef {
 	l := driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, MinHold: t.claim.minHold}
 	if t.unused.Load() {
 		l.MinHold = 0

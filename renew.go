@@ -24,10 +24,10 @@ type renewer struct {
 	c    *Client
 	wake chan struct{} // holds one: look at the heap again
 
-	lanes keepalive.Lanes[*tenure] // what is due, until it is sent; their terms may end meanwhile
+	lanes keepalive.Lanes[*hold] // what is due, until it is sent; their terms may end meanwhile
 
-	mu      sync.Mutex  // protects all below, and tenure.due
-	heap    byDue       // all tenures
+	mu      sync.Mutex  // protects all below, and hold.due
+	heap    byDue       // all holds
 	failing int         // how many of them were not answered the last time
 	split   int         // and how many of those are in small batches
 	trouble atomic.Bool // failing is not 0; read without the mutex
@@ -37,7 +37,7 @@ type renewer struct {
 	emptied chan struct{} // closed when nothing is held; made by who waits for that
 }
 
-// renewal is what the renewer knows of a tenure.
+// renewal is what the renewer knows of a hold.
 type renewal struct {
 	at     time.Time     // when it is due
 	slack  time.Duration // how much earlier it may go along with others
@@ -58,7 +58,7 @@ func newRenewer(c *Client) *renewer {
 }
 
 // add begins to renew t. It answers false when the renewer was stopped.
-func (r *renewer) add(t *tenure, now reading) bool {
+func (r *renewer) add(t *hold, now reading) bool {
 	t.mu.Lock()
 	left := t.term.left(now)
 	in := renewIn(t.term.ttl, left)
@@ -74,7 +74,7 @@ func (r *renewer) add(t *tenure, now reading) bool {
 }
 
 // remove ends the renewing of t. A renewal that is under way goes on, and changes nothing.
-func (r *renewer) remove(t *tenure) {
+func (r *renewer) remove(t *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t.due.index > 0 {
@@ -84,7 +84,7 @@ func (r *renewer) remove(t *tenure) {
 	r.tellEmpty()
 }
 
-// empty is closed when no tenure is left. It is asked for when none is added any more.
+// empty is closed when no hold is left. It is asked for when none is added any more.
 func (r *renewer) empty() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *renewer) empty() <-chan struct{} {
 	return emptied
 }
 
-// count is how many tenures there are.
+// count is how many holds there are.
 func (r *renewer) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +120,7 @@ func (r *renewer) alive(now time.Time) {
 }
 
 // feels notes the health of t. The caller holds the mutex.
-func (r *renewer) feels(t *tenure, h keepalive.Health) {
+func (r *renewer) feels(t *hold, h keepalive.Health) {
 	was := t.due.health
 	if was == h {
 		return
@@ -139,7 +139,7 @@ func count(b bool) int {
 }
 
 // settle waits until no renewal of t is under way, or ctx ends.
-func (r *renewer) settle(ctx context.Context, t *tenure) {
+func (r *renewer) settle(ctx context.Context, t *hold) {
 	r.mu.Lock()
 	if !t.due.sent {
 		r.mu.Unlock()
@@ -156,8 +156,8 @@ func (r *renewer) settle(ctx context.Context, t *tenure) {
 	}
 }
 
-// check makes tenures ask the backend at once; none means all of them.
-func (r *renewer) check(some ...*tenure) {
+// check makes holds ask the backend at once; none means all of them.
+func (r *renewer) check(some ...*hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.c.now().mono
@@ -178,7 +178,7 @@ func (r *renewer) check(some ...*tenure) {
 
 // schedule sets when t is due, and sees to it that run wakes up in time. The caller holds
 // the mutex.
-func (r *renewer) schedule(t *tenure, at time.Time, slack time.Duration) {
+func (r *renewer) schedule(t *hold, at time.Time, slack time.Duration) {
 	t.due.at, t.due.slack, r.used = at, slack, true
 	if t.due.index == 0 {
 		heap.Push(&r.heap, t)
@@ -234,7 +234,7 @@ func (r *renewer) dispatch(ctx context.Context, now time.Time) (wait time.Durati
 // due puts in line what is to be renewed now, returns those whose term is over, and says
 // when to look again. After the machine slept, everything is looked at: the heap is in the
 // order of a clock that stood still.
-func (r *renewer) due(now reading, slept bool) (over []*tenure, next time.Duration) {
+func (r *renewer) due(now reading, slept bool) (over []*hold, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slept {
@@ -243,7 +243,7 @@ func (r *renewer) due(now reading, slept bool) (over []*tenure, next time.Durati
 		}
 		heap.Init(&r.heap)
 	}
-	var well []*tenure
+	var well []*hold
 	next = time.Hour // nothing is held: schedule wakes us
 	if r.used {
 		next = heartbeat // mostly it is released before we look, and soon there is another: none of them has to wake us
@@ -288,9 +288,9 @@ func (r *renewer) due(now reading, slept bool) (over []*tenure, next time.Durati
 
 // send renews a batch in a goroutine of its own, so that a backend that does not answer
 // holds up nothing else.
-func (r *renewer) send(ctx context.Context, batch []*tenure, flight *keepalive.Flight) {
+func (r *renewer) send(ctx context.Context, batch []*hold, flight *keepalive.Flight) {
 	r.mu.Lock()
-	batch = slices.DeleteFunc(batch, func(t *tenure) bool {
+	batch = slices.DeleteFunc(batch, func(t *hold) bool {
 		t.due.sent = t.due.index > 0 // else it was released or lost while it stood in line
 		if !t.due.sent {
 			t.due.answered()
@@ -306,7 +306,7 @@ func (r *renewer) send(ctx context.Context, batch []*tenure, flight *keepalive.F
 
 // drop gives up renewals that were not sent. A release that waits for one need not wait any
 // more.
-func (r *renewer) drop(batch []*tenure) {
+func (r *renewer) drop(batch []*hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range batch {
@@ -324,7 +324,7 @@ func (d *renewal) answered() {
 }
 
 // renew makes one attempt for a batch, and schedules what comes next for each.
-func (r *renewer) renew(ctx context.Context, batch []*tenure, flight *keepalive.Flight) {
+func (r *renewer) renew(ctx context.Context, batch []*hold, flight *keepalive.Flight) {
 	c := r.c
 	sent := c.now()
 	leases := make([]driver.LeaseRef, len(batch))
@@ -381,7 +381,7 @@ func (c *Client) renewTimeout(ttl time.Duration, again bool) time.Duration {
 }
 
 // about is what the Observer is told a renewal is about: the lease, if it is one.
-func about(batch []*tenure) Event {
+func about(batch []*hold) Event {
 	if len(batch) > 1 {
 		return aboutMany(batch[0].claim.Name)
 	}
@@ -390,7 +390,7 @@ func about(batch []*tenure) Event {
 
 // answered deals with the answer to one renewal. If it failed, so did that many of its
 // batch in all.
-func (r *renewer) answered(t *tenure, f *keepalive.Flight, failed int, sent, now reading, ttl time.Duration, err error) {
+func (r *renewer) answered(t *hold, f *keepalive.Flight, failed int, sent, now reading, ttl time.Duration, err error) {
 	t.mu.Lock()
 	if err == nil {
 		// A renewal never shortens: with a smaller TTL than before, the old end may be the
@@ -441,8 +441,8 @@ func notHeld(sent time.Time, err error) LostError {
 	return lost
 }
 
-// stop ends the taking of new tenures, and returns those that are left.
-func (r *renewer) stop() []*tenure {
+// stop ends the taking of new holds, and returns those that are left.
+func (r *renewer) stop() []*hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopped = true
@@ -450,7 +450,7 @@ func (r *renewer) stop() []*tenure {
 }
 
 // byDue is the heap: container/heap's five methods.
-type byDue []*tenure
+type byDue []*hold
 
 func (h byDue) Len() int           { return len(h) }
 func (h byDue) Less(i, j int) bool { return h[i].due.at.Before(h[j].due.at) }
@@ -460,7 +460,7 @@ func (h byDue) Swap(i, j int) {
 }
 
 func (h *byDue) Push(x any) {
-	t := x.(*tenure) //nolint:forcetypeassert // container/heap's signature; only schedule calls it
+	t := x.(*hold) //nolint:forcetypeassert // container/heap's signature; only schedule calls it
 	*h = append(*h, t)
 	t.due.index = int32(len(*h))
 }

@@ -63,12 +63,12 @@ func (c *Client) ends(cl *claim, now time.Time) time.Time {
 	return now
 }
 
-// giveBack is undo for a tenure.
-func (r *returner) giveBack(t *tenure, now time.Time) { r.add(t.toReturn(now), now) }
+// giveBack is undo for a hold.
+func (r *returner) giveBack(t *hold, now time.Time) { r.add(t.toReturn(now), now) }
 
 // giveBackLater is giveBack for one that was released, and not answered then; or that was
 // answered, and may be granted once more by an attempt that is still under way.
-func (r *returner) giveBackLater(t *tenure, now time.Time, answered bool) {
+func (r *returner) giveBackLater(t *hold, now time.Time, answered bool) {
 	x := t.toReturn(now)
 	switch {
 	case !answered:
@@ -81,7 +81,7 @@ func (r *returner) giveBackLater(t *tenure, now time.Time, answered bool) {
 	}
 }
 
-func (t *tenure) toReturn(now time.Time) *keepalive.Return {
+func (t *hold) toReturn(now time.Time) *keepalive.Return {
 	return &keepalive.Return{
 		Lease: t.last(), TTL: t.claim.TTL,
 		Again: t.c.again(t.claim), Until: t.c.ends(t.claim, now).Add(t.claim.TTL),

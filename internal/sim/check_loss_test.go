@@ -51,7 +51,7 @@ func (h *history) lostForAReason(c *call) {
 	h.violated(c.name, "%v was broken (%v), and nobody can have done that then", c, why)
 }
 
-// stopsInTime: a lease with a longest hold is over by then.
+// stopsInTime: a lease with a maximum hold is over by then.
 func (h *history) stopsInTime(c *call) {
 	if c.maxHold == 0 {
 		return
