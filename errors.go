@@ -166,7 +166,7 @@ func unavailable(backend, op, name string, err error) error {
 	if errors.Is(err, ErrUnavailable) {
 		return err
 	}
-	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "is the server up, and the network between?"}
+	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "check the server and the network"}
 }
 
 // attemptError is an error of the backend that came of an attempt's end. The deadline was ours, of one attempt:

@@ -19,7 +19,7 @@ type mail struct {
 	full    bool
 	look    bool          // something besides "granted" came, and the backend was not asked since
 	arrived chan struct{} // holds one if signal is there; made by who waits, which most claims never do
-	hold  *hold
+	hold    *hold
 }
 
 // add begins to take signals for a claim.

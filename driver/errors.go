@@ -12,7 +12,7 @@ var (
 	ErrHeld        = errors.New("pawl: held by another")
 	ErrNotHeld     = errors.New("pawl: not held by this token")
 	ErrInvalid     = errors.New("pawl: invalid")
-	ErrClosed      = errors.New("pawl: closed")
+	ErrClosed      = errors.New("pawl: client closed")
 	ErrUnavailable = errors.New("pawl: backend unavailable")
 )
 
