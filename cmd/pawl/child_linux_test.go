@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -42,15 +44,27 @@ func reachesWhatIsStopped(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// When the kill should have been long ago, because we were stopped ourselves, what is killed now has its time.
+// When the kill should have been long ago, because we were stopped ourselves, what is
+// killed now has its time. In a process of its own: who starts a child waits for any child,
+// and would take the ends of other tests' processes from them.
 func TestWhatIsKilledLateHasItsTimeToGo(t *testing.T) {
-	t.Parallel()
+	b := newLab(t)
+	b.startAs("kill-late").wantCode(0)
+}
+
+func init() { otherCommands["kill-late"] = killLate }
+
+func killLate() {
 	c, err := startChild("/bin/sleep", []string{"sleep", "1000"}, nil, catchSignals())
 	if err != nil {
-		t.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	defer c.close()
-	if !c.stop(func(begun time.Time) time.Time { return begun.Add(-time.Hour) }) {
-		t.Error("something is said to be left")
+	gone := c.stop(func(begun time.Time) time.Time { return begun.Add(-time.Hour) })
+	c.close()
+	if !gone {
+		fmt.Fprintln(os.Stderr, "something is said to be left")
+		os.Exit(1)
 	}
+	os.Exit(0)
 }

@@ -104,6 +104,7 @@ type process struct {
 	b      *lab
 	stderr strings.Builder
 	stdout strings.Builder
+	failed error // what the wait for its end returned; written before done is closed
 	done   chan struct{}
 }
 
@@ -125,7 +126,7 @@ func (b *lab) startAs(name string, args ...string) *process {
 		b.t.Fatal(err)
 	}
 	go func() {
-		_ = p.Wait()
+		p.failed = p.Wait()
 		close(p.done)
 	}()
 	b.t.Cleanup(func() {
@@ -148,6 +149,9 @@ func (p *process) code() int {
 	case <-p.done:
 	case <-time.After(time.Minute):
 		p.b.t.Fatalf("pawl does not end; it said %s", p.stderr.String())
+	}
+	if p.ProcessState == nil {
+		p.b.t.Fatalf("how it ended is not known: %v; it said %s", p.failed, p.stderr.String())
 	}
 	return p.ProcessState.ExitCode()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -19,13 +20,18 @@ func TestMain(m *testing.M) {
 	}
 	// Under the race detector each process would sleep for a second at its end.
 	must(os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")))
-	testscript.Main(m, map[string]func(){
+	commands := map[string]func(){
 		"pawl": func() {
 			completionTime = time.Minute // a loaded machine with the race detector is slow to open a file
 			os.Exit(pawlMain())
 		},
-	})
+	}
+	maps.Copy(commands, otherCommands)
+	testscript.Main(m, commands)
 }
+
+// otherCommands are what tests run in processes of their own, besides pawl.
+var otherCommands = map[string]func(){}
 
 func decode[T any](t *testing.T, text string) T {
 	t.Helper()
