@@ -92,8 +92,8 @@ func TestSignalsArePassedOn(t *testing.T) {
 	p.wantCode(exitLost)
 }
 
-// Whether it is for pawl only, as with KillMode=mixed of systemd, or for the group that pawl is in, as a shell or
-// timeout(1) sends it.
+// Whether it is for pawl only, as kill(1) sends it, or for the group that pawl is in, as a
+// shell or timeout(1) does. What systemd does is in systemd_linux_test.go.
 func TestASignalReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]func(pid int, s syscall.Signal) error{
