@@ -87,7 +87,7 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 func TestLostWhilePawlWasPaused(t *testing.T) {
 	b := newLab(t)
 	const ttl = 1500 * time.Millisecond
-	p := b.start("run", "--ttl", ttl.String(), "--grace", "1000", "x", "--", "sh", "-c", children["IgnoresTERM"])
+	p := b.start("run", "--ttl", ttl.String(), "--grace", "0.6", "x", "--", "sh", "-c", children["IgnoresTERM"])
 	b.awaitFile("ready")
 	stopped := time.Now()
 	b.signal(p, syscall.SIGSTOP)

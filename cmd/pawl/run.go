@@ -72,7 +72,7 @@ holder before. Send it along with what you write, and let the other side refuse 
 	flags.Var(&f.ttl, "ttl", "how long the lock outlives a pawl that was killed")
 	flags.Var(&f.minHold, "min-hold", "keep it held that long once COMMAND was started, even if it takes less")
 	flags.Var(&f.lockDelay, "lock-delay", "keep it closed that long after it expired unreleased")
-	flags.Var(&f.grace, "grace", "when the lock is lost, how long between SIGTERM and SIGKILL, at most")
+	flags.Var(&f.grace, "grace", "when the lock is lost, how long COMMAND has between SIGTERM and SIGKILL; without it, a quarter of --ttl at most")
 	flags.Var(&f.labels, "label", "show this with the lock; may be repeated")
 	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "the exit code when the lock is not acquired")
 	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+", instead of COMMAND")
@@ -150,8 +150,31 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 			return usage(cmd, err)
 		}
 	}
+	if given("grace") {
+		if err := f.graceFits(); err != nil {
+			return usage(cmd, err)
+		}
+	}
 	f.noWait = f.noWait || given("wait") && f.wait == 0
 	return nil
+}
+
+// reserve is what of a lease is left for the end of a grace, so that it does not end with
+// the lease. Grace and reserve are half of the lease at most: the other half is for renewals.
+func reserve(ttl time.Duration) time.Duration { return max(ttl/10, 10*time.Millisecond) }
+
+// graceFits refuses a grace that the command would not get when its lock is lost.
+func (f *runFlags) graceFits() error {
+	ttl, grace := time.Duration(f.ttl), time.Duration(f.grace)
+	most := max(ttl/2-reserve(ttl), 0)
+	if grace <= most {
+		return nil
+	}
+	problem := fmt.Errorf("--grace is %v; with --ttl %v it can be %v at most", grace, ttl, most)
+	if need := max((grace+1)/2*5, 2*grace+20*time.Millisecond); driver.ValidateTTL("", need) == nil {
+		problem = fmt.Errorf("%w; it needs a --ttl of %v", problem, need)
+	}
+	return problem
 }
 
 func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
@@ -230,7 +253,7 @@ func (f *runFlags) acquire(name string, graceGiven bool) func(context.Context, *
 	options := []pawl.Option{
 		pawl.WithTTL(ttl), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 		// The loss is told so early that the child has its grace, or what fits, before the lease ends.
-		pawl.WithMargin(min(grace+max(ttl/10, 10*time.Millisecond), ttl/2)),
+		pawl.WithMargin(min(grace+reserve(ttl), ttl/2)),
 	}
 	return func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
 		switch {

@@ -167,7 +167,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 // The shell dies of the signal at once, and what it has started still tidies up: under the lock.
 func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
 	b := newLab(t)
-	p := b.start("run", "--grace", "60", "x", "--", "sh", "-c", `
+	p := b.start("run", "--ttl", "150", "--grace", "60", "x", "--", "sh", "-c", `
 		sh -c 'trap "echo tidying > tidying; while ! test -e go; do sleep 0.01; done; echo tidy > tidy; exit" TERM
 			echo ready > ready; while :; do sleep 0.01; done'
 		true`)
