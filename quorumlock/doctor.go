@@ -56,13 +56,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	found := slices.Concat(d.reach(all), clocks(all), twins(all), d.size(), d.mix())
-	for _, v := range all {
-		for _, f := range v.found {
-			f.Subject = v.name() + ": " + f.Subject
-			found = append(found, f)
-		}
-	}
+	found := slices.Concat(d.reach(all), clocks(all), twins(all), d.size(), d.mix(), ofNodes(all))
 	rank := map[string]int{"error": 0, "warning": 1, "info": 2}
 	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank[a.Severity] - rank[b.Severity] })
 	return found, nil
@@ -168,6 +162,25 @@ func (d *Driver) reach(all []*visit) (found []driver.Finding) {
 		f.Detail += ". Out of reach: " + strings.Join(silent, "; ")
 	}
 	return append(found, f)
+}
+
+// ofNodes are the findings of the nodes' own doctors. What several of them say word for word
+// is one finding, which names the nodes.
+func ofNodes(all []*visit) (found []driver.Finding) {
+	var by []string // the nodes of each finding
+	for _, v := range all {
+		for _, f := range v.found {
+			if i := slices.Index(found, f); i >= 0 {
+				by[i] += ", " + v.name()
+			} else {
+				found, by = append(found, f), append(by, v.name())
+			}
+		}
+	}
+	for i := range found {
+		found[i].Subject = by[i] + ": " + found[i].Subject
+	}
+	return found
 }
 
 // clocks compares the fastest clock with the slowest.

@@ -133,3 +133,28 @@ func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 		t.Errorf("Diagnose after Close: %v; want ErrClosed", err)
 	}
 }
+
+func TestTheDoctorSaysOnceWhatSeveralNodesHaveInCommon(t *testing.T) {
+	m, n := memlock.New(nil), memlock.New(nil)
+	d, err := quorumlock.New([]driver.Driver{limited{m, m}, memlock.New(nil), limited{n, n}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	found, err := d.Diagnose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := countFindings(found, "ability"); n != 1 || found[0].Subject != "node 1 (limited), node 3 (limited): ability" {
+		t.Errorf("%d about the ability: %+v", n, found)
+	}
+}
+
+func countFindings(found []driver.Finding, subject string) (n int) {
+	for _, f := range found {
+		if strings.HasSuffix(f.Subject, subject) {
+			n++
+		}
+	}
+	return n
+}

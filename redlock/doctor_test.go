@@ -42,7 +42,7 @@ func finds(t *testing.T, url string, want ...string) {
 func TestTheDoctorLooksAtAllServersAndAtWhatIsBetweenThem(t *testing.T) {
 	t.Parallel()
 	servers, url := three(t, "--appendonly", "yes")
-	finds(t, url)
+	finds(t, url, "info node 1 (redis), node 2 (redis), node 3 (redis): tracking: ")
 
 	servers[1].Do("CONFIG", "SET", "appendonly", "no")
 	finds(t, url, "warning node 2 (redis): persistence: ")
