@@ -45,6 +45,7 @@ type hold struct {
 	mu     sync.Mutex
 	term   term
 	lease  *Lease      // the one now; nil between two, and after the last
+	user   *claim      // that has it, or had it last
 	gone   *LostError  // set once, when the term ended without a release
 	back   bool        // the last lease was released: whoever did that passes the hold on, or gives it back
 	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
@@ -59,7 +60,7 @@ type hold struct {
 }
 
 func newHold(c *Client, cl *claim, since reading, tm term, fence uint64, run int) *hold {
-	return &hold{c: c, claim: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
+	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
 // grant makes the next lease of the hold. For the first one the caller has looked at the term.
@@ -87,6 +88,7 @@ func (t *hold) another(cl *claim, now reading) *Lease {
 		l = &Lease{}
 	}
 	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.mono
+	t.user = cl
 	t.next++
 	if t.gone != nil { // already: Close, or a break, was quicker
 		l.over, l.ending = t.gone, l.lossAside(t.gone)
@@ -96,14 +98,11 @@ func (t *hold) another(cl *claim, now reading) *Lease {
 	return l
 }
 
-// whose is the claim that has the lease now, or that began the hold.
+// whose is the claim that has the lease now, or had it last.
 func (t *hold) whose() *claim {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lease != nil {
-		return t.lease.claim
-	}
-	return t.claim
+	return t.user
 }
 
 // givenBack reports whether a Release sees to the hold's end in the backend.

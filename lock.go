@@ -18,7 +18,9 @@ type lock struct {
 func (c *Client) lock(name string, options []Option) lock {
 	l := lock{c: c, name: name, o: lockOptions{ttl: c.settings.TTL}}
 	for _, set := range options {
-		set(&l.o)
+		if set != nil { // so that one may be left out by a condition
+			set(&l.o)
+		}
 	}
 	return l
 }

@@ -50,7 +50,7 @@ type Event struct {
 	Ctx context.Context
 	// Claim is one call of Lock, TryLock or ForceLock, and the lease that it got: the same number in all that is told of
 	// them, and another one for any other, whichever the client or process. It is no secret. 0 where the event is
-	// about several, or about a release that the client repeats by itself.
+	// about several.
 	Claim uint64
 	Name  string // what is locked; one of them where it is about several
 }
@@ -201,7 +201,7 @@ func (o *Observer) failed(e Event, op string, count int, err error) {
 	}
 }
 
-// aboutMany is the event of a request for several claims, or for one of which only the name is known by now.
+// aboutMany is the event of a request for several claims.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
 
 // failedAside is failed on a goroutine of its own, for the client's own goroutines: others wait for those.

@@ -102,6 +102,7 @@ func (o *Options) settle() (settings, error) {
 }
 
 // An Option changes one lock, where it is named: locks.Mutex("report", pawl.WithTTL(5*time.Second)).
+// One that is nil changes nothing.
 type Option func(*lockOptions)
 
 type lockOptions struct {

@@ -19,9 +19,13 @@ var (
 // HeldError answers a claim that was not granted. It Is ErrHeld.
 type HeldError struct {
 	Name      string
-	Holders   []Holder      // empty if the name is only closed, or others are waiting for it
+	Holders   []Holder      // empty if the name is only closed or has waiters ahead, and with Local
 	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
+
+	// Local says that only claims of the same client are known to be in the way: the backend
+	// was not asked, because they were first. The root package sets it, no driver does.
+	Local bool
 
 	// Fence is the last fence granted by then. A SignalGranted with this fence or a lower one is an old one,
 	// of a grant that ended before the claim queued again; or one of a quorum, which this attempt did not make
@@ -53,7 +57,9 @@ func (e *HeldError) Error() string {
 			fmt.Fprintf(&b, " and %d more", n)
 		}
 	case e.ClosedFor > 0:
-		fmt.Fprintf(&b, "closed for another %v, because its last holder did not release it", round(e.ClosedFor))
+		fmt.Fprintf(&b, "closed for another %v, after its last holder was broken or expired", round(e.ClosedFor))
+	case e.Local:
+		b.WriteString("in use by this client")
 	default:
 		b.WriteString("waited for by others")
 	}
