@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/internal/localqueue"
 )
 
-// Client makes locks over one backend. It renews and watches all of them; a process needs one for each
-// backend. All its methods may be called from many goroutines.
+// Client makes locks over one backend, and renews and watches all of them. A process needs one
+// for each backend. Many goroutines may use it.
 type Client struct {
 	driver   driver.Driver
 	backend  string // its name, for messages
@@ -45,9 +45,9 @@ type Client struct {
 	stopListen func()
 }
 
-// New makes a client over a driver, for example of redislock.New or memlock.New. Close closes the driver
-// too, which in turn frees what it opened itself and nothing that it was given. Options may be nil. The error
-// Is ErrInvalid.
+// New returns a client over a driver, for example one of redislock.New or memlock.New. Close
+// closes the driver too, which frees what it opened itself and nothing that it was given. o may be
+// nil. The error matches ErrInvalid.
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if d == nil {
 		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}

@@ -9,14 +9,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Lease is a granted lock. It is renewed by the client until it is released or lost.
+// Lease is a granted lock. The client renews it until it is released or lost.
 //
-// A lease that is lost says so before the backend can grant the name to anybody else: Done is closed, Context
-// is cancelled with a *LostError as its cause, and Err, which looks at the clock itself, is right even in the
-// instant before. What no lock can stop is a write that is already on its way, or a process that is paused
-// between Err and the write: see [Lease.Fence].
+// A lost lease says so before the backend can grant the name to anyone else: Done is closed, and
+// Context is cancelled with a *LostError as its cause. Err looks at the clock itself, so it is
+// right even in the instant before. No lock can stop a write that is already on its way, or a
+// process that is paused between Err and the write: see [Lease.Fence].
 //
-// A nil *Lease, which comes with every error, is over: its Err and Release answer an error that Is ErrInvalid.
+// A nil *Lease, which comes with every error, is over: its Err and Release return an error that
+// matches ErrInvalid.
 type Lease struct {
 	t     *hold
 	claim *claim // the call that got it; not t's if the hold was passed on
@@ -112,7 +113,7 @@ func (t *hold) givenBack() bool {
 	return t.back
 }
 
-// Name is what is locked.
+// Name returns the locked name.
 func (l *Lease) Name() string {
 	if l.none() {
 		return ""
@@ -120,15 +121,16 @@ func (l *Lease) Name() string {
 	return l.t.claim.Name
 }
 
-// Fence is the fencing token: greater than that of every lease granted on this name before, by whichever
-// process, also after a crash of the backend. Send it along with what is written, and let the resource compare:
+// Fence returns the fencing token: it is greater than that of every lease granted before on this
+// name, by whichever process, also after a crash of the backend. Send it along with each write,
+// and let the resource compare:
 //
-//   - Of a Mutex, or a writer of an RWMutex: refuse it if any greater one was seen on this name. It is of an older
-//     lease, which is over.
-//   - Of a reader: others hold beside it, so a smaller fence may be as good as a greater one. Refuse it only if a
-//     greater one of a writer was seen.
-//   - Of permits of a Semaphore: there is nothing to refuse, for a lease with a much smaller fence may still be held.
-//     Where that has to be guarded, give each place a Mutex on a name of its own.
+//   - A Mutex, or a writer of an RWMutex: refuse the write if any greater fence was seen on this
+//     name. It belongs to an older lease, which is over.
+//   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be as good as a
+//     greater one. Refuse it only if a greater fence of a writer was seen.
+//   - Permits of a Semaphore: refuse nothing, for a lease with a much smaller fence may still be
+//     held. To guard such work, give each place a Mutex on a name of its own.
 func (l *Lease) Fence() uint64 {
 	if l.none() {
 		return 0
@@ -136,8 +138,8 @@ func (l *Lease) Fence() uint64 {
 	return l.fence
 }
 
-// Err says whether the lease can be trusted now: nil, or a *LostError, or ErrReleased. It looks at the clock,
-// so it is right at every instant, also when the process was paused just before.
+// Err returns nil while the lease can be trusted, then a *LostError or ErrReleased. It looks at
+// the clock, so it is right at every instant, also when the process was paused just before.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
@@ -171,8 +173,9 @@ func (l *Lease) check(now reading) error {
 	return over
 }
 
-// Context is cancelled when the lease is over: its cause is a *LostError, or ErrReleased. It has the values
-// of the context that the lock was acquired with, but does not end with it.
+// Context returns a context that is cancelled when the lease is over, with a *LostError or
+// ErrReleased as its cause. It has the values of the context that the lock was acquired with, but
+// does not end with it.
 func (l *Lease) Context() context.Context {
 	if l.none() {
 		return overBefore()
@@ -188,11 +191,11 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Done is closed when the lease is over; then Err says why.
+// Done returns a channel that is closed when the lease is over; then Err says why.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
-// Deadline is when the lease will be lost, on this process's clock, unless it is renewed before. Each renewal
-// moves it.
+// Deadline returns when the lease will be lost, on this process's clock, unless it is renewed
+// before. Each renewal moves it.
 func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}

@@ -51,7 +51,7 @@ func TestMessages(t *testing.T) {
 		`pawl: held by another`:                    driver.ErrHeld,
 		`pawl: not held by this token`:             driver.ErrNotHeld,
 		`pawl: invalid`:                            driver.ErrInvalid,
-		`pawl: client closed`:                             driver.ErrClosed,
+		`pawl: client closed`:                      driver.ErrClosed,
 		`pawl: backend unavailable`:                driver.ErrUnavailable,
 	} {
 		if err == nil || err.Error() != want {
