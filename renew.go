@@ -243,7 +243,6 @@ func (r *renewer) due(now reading, slept bool) (over []*hold, next time.Duration
 		}
 		heap.Init(&r.heap)
 	}
-	var well []*hold
 	next = time.Hour // nothing is held: schedule wakes us
 	if r.used {
 		next = heartbeat // mostly it is released before we look, and soon there is another: none of them has to wake us
@@ -272,16 +271,11 @@ func (r *renewer) due(now reading, slept bool) (over []*hold, next time.Duration
 			// in time.
 		default:
 			t.due.asking, t.due.check = true, false
-			if t.due.health.OK() {
-				well = append(well, t)
-			} else {
-				r.lanes.AddAgain(t, t.due.health)
-			}
+			r.lanes.Add(t, t.claim.TTL, t.due.health)
 		}
 		t.due.at, t.due.slack = now.mono.Add(left), 0
 		heap.Fix(&r.heap, 0)
 	}
-	r.lanes.Add(well...)
 	r.armed = now.mono.Add(next)
 	return over, next
 }
