@@ -42,6 +42,7 @@ var (
 //     opens, or a dead waiter loses its place; 0 means that this is not known. A release may free
 //     the name sooner.
 //   - Fence is the last fence granted on the name by then.
+//   - Local means that, as far as is known, only this client holds the name or waits for it.
 type HeldError = driver.HeldError
 
 // InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields are What

@@ -44,7 +44,7 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 func (e *HeldError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "pawl: %q is ", e.Name)
+	fmt.Fprintf(&b, "pawl: %q ", e.Name)
 	switch {
 	case len(e.Holders) > 0:
 		h := e.Holders[0]
@@ -52,16 +52,16 @@ func (e *HeldError) Error() string {
 		if h.Released {
 			after = "has released it; " // so it is no use to look for that process
 		}
-		fmt.Fprintf(&b, "held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))
+		fmt.Fprintf(&b, "is held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))
 		if n := len(e.Holders) - 1; n > 0 {
 			fmt.Fprintf(&b, " and %d more", n)
 		}
 	case e.ClosedFor > 0:
-		fmt.Fprintf(&b, "closed for another %v, after its last holder was broken or expired", round(e.ClosedFor))
+		fmt.Fprintf(&b, "is closed for another %v, after its last holder was broken or expired", round(e.ClosedFor))
 	case e.Local:
-		b.WriteString("in use by this client")
+		b.WriteString("is in use by this client")
 	default:
-		b.WriteString("waited for by others")
+		b.WriteString("has waiters ahead")
 	}
 	if e.Position > 0 {
 		fmt.Fprintf(&b, "; place %d in the queue", e.Position)

@@ -33,7 +33,7 @@ func TestMessages(t *testing.T) {
 		`pawl: "job" is closed for another 5s, after its last holder was broken or expired`: &driver.HeldError{
 			Name: "job", ClosedFor: 5 * time.Second,
 		},
-		`pawl: "job" is waited for by others; place 2 in the queue`:                                       &driver.HeldError{Name: "job", Position: 2},
+		`pawl: "job" has waiters ahead; place 2 in the queue`:                                             &driver.HeldError{Name: "job", Position: 2},
 		`pawl: "job" is in use by this client; place 2 in the queue`:                                      &driver.HeldError{Name: "job", Position: 2, Local: true},
 		`pawl: broken by web-3:4711 job=42`:                                                               &driver.BrokenError{By: anna},
 		`pawl: broken by somebody`:                                                                        &driver.BrokenError{},
