@@ -72,7 +72,8 @@ func TestMessagesRoundWhatIsLeft(t *testing.T) {
 	}
 }
 
-// What can be branched on is told apart: each error Is the sentinels listed, wrapped or not, and no other.
+// What can be branched on is told apart: each error Is the sentinels listed, wrapped or
+// not, and no other.
 func TestEachErrorIsItsOwnSentinel(t *testing.T) {
 	all := []error{
 		driver.ErrHeld, driver.ErrNotHeld, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,
