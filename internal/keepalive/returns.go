@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // A Return is a lease, or a claim of which nobody knows what became of it, that has to be
@@ -179,7 +180,7 @@ func (r *Returns[C]) failure(x *Return[C], now time.Time) {
 		r.rest = now.Add(r.pause)
 	}
 	x.fails++
-	r.postpone(x, now.Add(min(firstPause<<min(x.fails, 10), max(x.TTL/20, 2*time.Millisecond), longest)))
+	r.postpone(x, now.Add(backoff.Doubled(firstPause, x.fails, min(max(x.TTL/20, 2*time.Millisecond), longest))))
 }
 
 // postpone has x due later. The caller holds the mutex.
