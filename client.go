@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/localqueue"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // Client makes locks over one backend, and renews and watches all of them. A process needs one
@@ -20,7 +22,7 @@ type Client struct {
 	backend  string // its name, for messages
 	settings settings
 	observer *Observer
-	now      func() reading
+	now      func() clock.Reading
 	born     time.Time // what claim.stray is counted from
 
 	queues   *localqueue.Queues[*claim]
@@ -56,12 +58,12 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(d, s, newClock().now), nil
+	return start(d, s, clock.New().Now), nil
 }
 
-func start(d driver.Driver, s settings, clock func() reading) *Client {
+func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	c := &Client{
-		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock, born: time.Now(),
+		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: now, born: time.Now(),
 		queues: newQueues(s.LocalHandoff), inboxes: newInboxes(),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}),
@@ -97,7 +99,7 @@ func (c *Client) signal(s driver.Signal) {
 func (c *Client) attempt(ctx context.Context, ttl time.Duration, now time.Time) *bounded {
 	d := c.settings.RequestTimeout
 	if d == 0 {
-		d = requestTimeout(ttl)
+		d = trust.RequestTimeout(ttl)
 	}
 	return bound(ctx, now.Add(d))
 }
@@ -151,9 +153,9 @@ func (c *Client) Close(ctx context.Context) error {
 	c.returner.returns.Closing()
 	for _, t := range held {
 		now := c.now()
-		t.lose(LostError{Reason: ReasonClosed, Until: now.mono})
+		t.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
 		if !t.givenBack() { // else its Release is under way, and would be told that it was not held
-			c.returner.giveBack(t, now.mono)
+			c.returner.giveBack(t, now.Mono)
 		}
 	}
 	c.stopRun() // also those renewals that are under way, for nobody needs them

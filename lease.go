@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // Lease is a granted lock. The client renews it until it is released or lost.
@@ -41,10 +43,10 @@ type Lease struct {
 type hold struct {
 	c     *Client
 	claim *claim
-	since reading // when it began, for the maximum hold: the sending of the attempt that got it, or its signal
+	since clock.Reading // when it began, for the maximum hold: the sending of the attempt that got it, or its signal
 
 	mu     sync.Mutex
-	term   term
+	term   trust.Term
 	lease  *Lease      // the one now; nil between two, and after the last
 	user   *claim      // that has it, or had it last
 	gone   *LostError  // set once, when the term ended without a release
@@ -60,12 +62,12 @@ type hold struct {
 	first Lease // mostly the only one
 }
 
-func newHold(c *Client, cl *claim, since reading, tm term, fence uint64, run int) *hold {
+func newHold(c *Client, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
 	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
 // grant makes the next lease of the hold. For the first one the caller has looked at the term.
-func (t *hold) grant(now reading) *Lease {
+func (t *hold) grant(now clock.Reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.another(t.claim, now)
@@ -73,22 +75,22 @@ func (t *hold) grant(now reading) *Lease {
 
 // pass makes another lease of the hold, whose last one was released; or nil if it is not good for that. It
 // is one step, so that Close finds it either passed on or given back.
-func (t *hold) pass(cl *claim, now reading) *Lease {
+func (t *hold) pass(cl *claim, now clock.Reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone != nil || t.next >= t.end || !t.term.fresh(now) {
+	if t.gone != nil || t.next >= t.end || !t.term.Fresh(now) {
 		return nil
 	}
 	return t.another(cl, now)
 }
 
 // another is the next lease, for a claim. The caller holds the mutex.
-func (t *hold) another(cl *claim, now reading) *Lease {
+func (t *hold) another(cl *claim, now clock.Reading) *Lease {
 	l := &t.first
 	if l.t != nil { // it had its time, and its user may still look at it
 		l = &Lease{}
 	}
-	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.mono
+	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.Mono
 	t.user = cl
 	t.next++
 	if t.gone != nil { // already: Close, or a break, was quicker
@@ -159,10 +161,10 @@ func overBefore() context.Context {
 	return ctx
 }
 
-func (l *Lease) check(now reading) error {
+func (l *Lease) check(now clock.Reading) error {
 	t := l.t
 	t.mu.Lock()
-	over, held := l.over, t.term.left(now) > 0
+	over, held := l.over, t.term.Left(now) > 0
 	t.mu.Unlock()
 	if over == nil && !held {
 		t.expire()
@@ -203,7 +205,7 @@ func (l *Lease) Deadline() time.Time {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	now := l.t.c.now()
-	return now.mono.Add(l.t.term.left(now))
+	return now.Mono.Add(l.t.term.Left(now))
 }
 
 // finish ends the lease for the given reason, and returns nil; or returns why it was over before.
@@ -229,7 +231,7 @@ func (t *hold) expire() {
 	t.mu.Lock()
 	reason, err := ReasonExpired, t.trouble
 	switch {
-	case t.claim.maxHold > 0 && t.since.since(t.c.now()) >= t.claim.maxHold-t.claim.marginOf(t.claim.TTL):
+	case t.claim.maxHold > 0 && t.c.now().Since(t.since) >= t.claim.maxHold-t.claim.marginOf(t.claim.TTL):
 		reason, err = ReasonMaxHold, nil
 	case err != nil:
 		reason = ReasonUnreachable
@@ -251,7 +253,7 @@ func (t *hold) lose(why LostError) {
 	if why.Until.IsZero() {
 		// Nobody told the backend to end it: it keeps the lease for what is left of the TTL, and then closed
 		// for the lock-delay.
-		why.Until = now.mono.Add(t.term.leaseLeft(now) + t.claim.LockDelay)
+		why.Until = now.Mono.Add(t.term.LeaseLeft(now) + t.claim.LockDelay)
 	}
 	t.gone = &why
 	l := t.lease
@@ -268,7 +270,7 @@ func (t *hold) lose(why LostError) {
 	t.c.renewer.remove(t)
 	t.c.inboxes.of(t.claim.Token).remove(t.claim)
 	if t.spare(why.Fence) > 0 {
-		t.c.queues.Drop(t.claim.Name, t, now.mono)
+		t.c.queues.Drop(t.claim.Name, t, now.Mono)
 	}
 	if l != nil {
 		l.tellEnd(l.lossAside(&why))
@@ -277,10 +279,10 @@ func (t *hold) lose(why LostError) {
 
 // wire is how the backend is told which lease is meant, and how long it shall last: its TTL, or what is left
 // until its maximum hold.
-func (t *hold) wire(now reading) driver.LeaseRef {
+func (t *hold) wire(now clock.Reading) driver.LeaseRef {
 	ttl := t.claim.TTL
 	if t.claim.maxHold > 0 {
-		ttl = min(ttl, t.claim.maxHold-t.since.since(now))
+		ttl = min(ttl, t.claim.maxHold-now.Since(t.since))
 	}
 	return driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, TTL: ttl}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
 )
 
 // Open returns a client over the backend that a URL names. Import the backend's package for it:
@@ -27,5 +28,5 @@ func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(d, s, newClock().now), nil
+	return start(d, s, clock.New().Now), nil
 }

@@ -36,7 +36,7 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 	if entered {
 		defer c.releases.leave() // Close waits for us
 	} else {
-		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono}) // Close releases it
+		t.lose(LostError{Reason: ReasonClosed, Until: c.now().Mono}) // Close releases it
 	}
 	if ok, answer := l.answered(); ok {
 		return answer
@@ -112,14 +112,14 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 		// The backend may still hold it for us, for the margin or longer. Nobody needs it any more. What Close found is
 		// given back by Close; a lease that was lost before is not among that.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
-			c.returner.giveBack(t, now.mono)
+			c.returner.giveBack(t, now.Mono)
 		}
 		return lost
 	}
-	if t.spare(l.fence) > 0 && c.queues.Pass(t.claim.Name, t, now.mono) {
+	if t.spare(l.fence) > 0 && c.queues.Pass(t.claim.Name, t, now.Mono) {
 		return nil
 	}
-	err := t.giveBack(ctx, now.mono, l)
+	err := t.giveBack(ctx, now.Mono, l)
 	c.nudge(l.Name())
 	return err
 }
