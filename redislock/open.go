@@ -55,11 +55,7 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	if c.untracked != "" {
 		track = nil
 	}
-	s := &sender{client: c.client, push: c.push, where: p.where, close: c.close, sentinels: newSentinels(&p.client)}
-	if s.sentinels == nil && !s.Cluster() {
-		s.dialed = dialed
-	}
-	d, err := build(s, &p.own, track, c.untracked)
+	d, err := build(&sender{client: c.client, push: c.push, where: p.where, close: c.close, sentinels: newSentinels(&p.client)}, &p.own, track, c.untracked)
 	if err != nil {
 		c.close()
 		return nil, err

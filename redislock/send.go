@@ -18,7 +18,6 @@ type sender struct {
 	where  string
 	close  func()
 
-	dialed    *dialer    // nil unless all connections for commands are to one server, and we made them
 	sentinels *sentinels // nil if there are none, or the client is the caller's
 }
 
@@ -185,15 +184,9 @@ func unsubscribe(on rueidis.CommandClient, channel string, sharded bool) {
 	}
 }
 
-// Patience implements redisscript.Punctual. A request that is alone on its connection, which rueidis then reads in the
+// Punctual implements redisscript.Punctual. A request that is alone on its connection, which rueidis then reads in the
 // caller's goroutine, sets the connection's deadline.
-func (*sender) Patience() time.Duration { return 0 }
-
-// Interruptible implements redisscript.Interruptible.
-func (s *sender) Interruptible() bool { return s.dialed != nil }
-
-// Waiting implements redisscript.Interruptible.
-func (s *sender) Waiting() (interrupt func()) { return s.dialed.waiting() }
+func (*sender) Punctual() {}
 
 // Cluster implements redisscript.Sender.
 func (s *sender) Cluster() bool { return s.client.Mode() == rueidis.ClientModeCluster }

@@ -32,24 +32,30 @@ func newBreak(v *voice, where *location) *cobra.Command {
 	delay := seconds(5 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "break [flags] NAME",
-		Short: "Take a name from its holder",
-		Long: `Break ends the lease of whoever holds NAME. The holder is told, and told how long it has to stop: for --delay
-nobody else is granted the name. pawl run stops its command within that time.
+		Short: "Take a lock away from its holder",
+		Long: `Break ends the lease of the holder of NAME. The holder is notified, and NAME
+stays closed for --delay so that it has time to stop: pawl run stops its command
+within that time.
 
-Which lease is meant is said by its fence, so that nobody is hit who came after you looked: without --fence, break
-shows who holds NAME, and asks for the fence if there is a terminal. --yes means whoever holds it now, all of
-them.
+The fence says which lease to break, so that a holder that came after you looked
+is left alone. Without --fence, break shows who holds NAME and, on a terminal,
+asks for the fence. With --yes it breaks every current holder.
 
-A holder that is paused, or cannot be reached, does not hear of it. Only the fence protects what it writes
-later.
+A holder that is paused or unreachable does not hear of it. Only the fence
+protects what that holder writes later.
 
-With --json it prints a line for each lease that was broken, an object with name, fence, owner and closed_for_ms.
+With --json it prints one line for each broken lease, an object with name,
+fence, owner and closed_for_ms.
 
-The exit code is 0 if the lease was broken, 64 if it was not said which one, 75 if nobody has that fence (any
-more), 69 if the backend is unavailable.`,
-		Example: `  pawl break nightly                              show who holds it, and ask
-  pawl break --fence 1763626152000001 nightly     that holder, and no other
-  pawl break --yes --delay 30s nightly            whoever it is, with half a minute to stop`,
+The exit code is 0 if the lease was broken, 64 if --fence or --yes is missing,
+69 if the database is unavailable, and 75 if no holder has that fence (any
+more).`,
+		Example: `  # Show who holds it, and ask.
+  pawl break nightly
+  # Break that lease, and no other.
+  pawl break --fence 1763626152000001 nightly
+  # Break every current holder, with half a minute to stop.
+  pawl break --yes --delay 30s nightly`,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := oneName(cmd, args); err != nil {
@@ -57,9 +63,9 @@ more), 69 if the backend is unavailable.`,
 			}
 			switch fenced := cmd.Flags().Changed("fence"); {
 			case yes && fenced:
-				return usage(cmd, errors.New("--fence and --yes contradict each other"))
+				return usage(cmd, errors.New("--fence and --yes are mutually exclusive"))
 			case asJSON && !yes && !fenced:
-				return usage(cmd, errors.New("--json needs --fence or --yes"))
+				return usage(cmd, errors.New("--json requires --fence or --yes"))
 			}
 			if err := driver.ValidateDelay("--delay", time.Duration(delay)); err != nil {
 				return usage(cmd, err)
@@ -85,9 +91,9 @@ more), 69 if the backend is unavailable.`,
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().Var(&fence, "fence", "the `FENCE` of the lease to break")
-	cmd.Flags().BoolVar(&yes, "yes", false, "break whoever holds it now")
-	cmd.Flags().Var(&delay, "delay", "keep the name closed that long, for the holder to stop")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each lease that was broken")
+	cmd.Flags().BoolVar(&yes, "yes", false, "break every current holder")
+	cmd.Flags().Var(&delay, "delay", "keep NAME closed for this long, so that the holder can stop")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each broken lease")
 	must(cmd.RegisterFlagCompletionFunc("fence", completeFence(where)))
 	must(cmd.RegisterFlagCompletionFunc("delay", cobra.NoFileCompletions))
 	return cmd
@@ -114,7 +120,8 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 	return b.receipt(owner, fence)
 }
 
-// all breaks whoever holds the name now. Once the first is broken nobody new comes, for the name is closed.
+// all breaks whoever holds the name now. Once the first is broken nobody new comes, for
+// the name is closed.
 func (b *breaking) all(ctx context.Context) error {
 	e, err := b.client.Inspect(ctx, b.name)
 	if err != nil {
@@ -155,7 +162,7 @@ func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
 	if err := printEntry(b.v.out, e, time.Now()); err != nil {
 		return err
 	}
-	how := fmt.Errorf("which one? say --fence %d, or --yes for whoever holds it now", e.Holders[0].Fence)
+	how := fmt.Errorf("missing --fence; use --fence %d, or --yes to break every current holder", e.Holders[0].Fence)
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return usage(cmd, how)
 	}
@@ -166,7 +173,7 @@ func (b *breaking) ask(ctx context.Context, cmd *cobra.Command) error {
 		fmt.Fprintln(b.v.err) // the question has left the line open
 		return ctx.Err()
 	case err != nil:
-		return usage(cmd, errors.New("that is no fence, and nothing was broken"))
+		return usage(cmd, errors.New("not a fence; nothing was broken"))
 	}
 	return b.one(ctx, fence)
 }
@@ -203,7 +210,7 @@ func (b *breaking) receipt(owner pawl.Owner, fence uint64) error {
 	if b.delay > 0 {
 		closed = fmt.Sprintf("; closed for %v", b.delay)
 	}
-	_, err := fmt.Fprintf(b.v.out, "broke %s of %s (fence %d)%s\n", plain(b.name), escape(owner.String()), fence, closed)
+	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", plain(b.name), escape(owner.String()), fence, closed)
 	return err
 }
 

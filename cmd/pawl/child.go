@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// A child is the command that runs under the lock, and its process group. Each system has its own: see
-// child_unix.go and child_windows.go. They have in common
+// A child is the command that runs under the lock, and its process group. Each system has
+// its own: see child_unix.go and child_windows.go. They have in common
 //
 //	startChild(path, argv, env, signals)  starts it, in a group of its own
 //	pass(s)                               hands a signal on to the group
@@ -20,5 +20,6 @@ type ending struct {
 	cut  bool // by a signal
 }
 
-// killPatience is how long a group may take to go after SIGKILL before we say so and go on without.
+// killPatience is how long a group may take to go after SIGKILL before we say so and go
+// on without.
 const killPatience = 2 * time.Second

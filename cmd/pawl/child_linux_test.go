@@ -25,7 +25,8 @@ func TestKill9TakesTheCommandAlong(t *testing.T) {
 	}
 }
 
-// A stopped process hears of nothing but SIGKILL and SIGCONT: so timeout(1) sends the one after the other, too.
+// A stopped process hears of nothing but SIGKILL and SIGCONT: so timeout(1) sends the one
+// after the other, too.
 func TestASignalThatAsksToEndReachesACommandThatIsStopped(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
@@ -45,8 +46,8 @@ func reachesWhatIsStopped(t *testing.T, s syscall.Signal) {
 }
 
 // When the kill should have been long ago, because we were stopped ourselves, what is
-// killed now has its time. In a process of its own: who starts a child waits for any child,
-// and would take the ends of other tests' processes from them.
+// killed now has its time. In a process of its own: who starts a child waits for any
+// child, and would take the ends of other tests' processes from them.
 func TestWhatIsKilledLateHasItsTimeToGo(t *testing.T) {
 	b := newLab(t)
 	b.startAs("kill-late").wantCode(0)

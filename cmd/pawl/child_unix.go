@@ -17,18 +17,22 @@ import (
 const (
 	shellName  = "/bin/sh"
 	systemHelp = `
-COMMAND gets standard input, output and error as they are, and runs in a process group of its own: in the
-foreground of the terminal, if there is one. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to the group; while
-pawl waits for the lock, they end it.
+COMMAND inherits standard input, output and error, and runs in a process group
+of its own, in the foreground of the terminal if there is one. Pawl passes
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 on to that group. While
+pawl waits for the lock, these signals end it.
 
-If the lock is lost, the group gets SIGTERM, and SIGKILL after --grace, or earlier: before anybody else can have
-the lock. The same is done with what is left of the group when a signal has ended COMMAND, before the lock is
-released. What a COMMAND that ended by itself has left in the background runs on without the lock: let it wait
-for that.
+If the lock is lost, the group gets SIGTERM, and SIGKILL after --grace or
+earlier: before anyone else can get the lock. When a signal ends COMMAND, pawl
+ends the rest of the group in the same way before it releases the lock. When
+COMMAND ends by itself, background processes it has left run on without the
+lock; let COMMAND wait for them.
 
-Out of reach: processes that leave the group (daemons, other hosts), and a pawl that is itself stopped with
-SIGSTOP. If pawl is killed with SIGKILL, COMMAND is killed too on Linux, though not what it has started, nor a
-program that is set-uid; on other systems it goes on, and the lock expires after --ttl.
+Pawl cannot stop processes that leave the group, such as daemons and work on
+other hosts, nor can it stop anything while it is itself suspended by SIGSTOP.
+If pawl is killed with SIGKILL, Linux kills COMMAND too, but not the processes
+that COMMAND has started, nor a set-user-ID program. On other systems COMMAND
+runs on, and the lock expires after --ttl.
 `
 )
 
@@ -61,15 +65,15 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	}
 	dieWithParent(attr.Sys)
 
-	// Ctrl-Z stops us too where the child's group is not in the foreground, and nobody would renew: from here on
-	// it goes to the child, and we stop ourselves when it has.
+	// Ctrl-Z stops us too where the child's group is not in the foreground, and nobody
+	// would renew: from here on it goes to the child, and we stop ourselves when it has.
 	c.catchStop()
 	signal.Notify(signals, unix.SIGCONT)
 	started := make(chan error)
 	go c.run(path, argv, attr, started)
 	err := <-started
-	// Only now, for the child would inherit it: we may write to the terminal, and take it back, while another
-	// group is in its foreground.
+	// Only now, for the child would inherit it: we may write to the terminal, and take it
+	// back, while another group is in its foreground.
 	signal.Ignore(unix.SIGTTOU)
 	if err != nil {
 		c.close() // the foreground may be the group of a child that was never there
@@ -78,8 +82,9 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	return c, nil
 }
 
-// run starts the child, and waits for it, in one thread that lives as long as the child: on Linux the child is
-// killed when the thread that forked it ends, and that must not happen before pawl does.
+// run starts the child, and waits for it, in one thread that lives as long as the child:
+// on Linux the child is killed when the thread that forked it ends, and that must not
+// happen before pawl does.
 func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started chan<- error) {
 	runtime.LockOSThread() // never unlocked
 	var err error
@@ -89,7 +94,8 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 		return
 	}
 	for {
-		// For any process: as the first of a container, pawl is also the parent of orphans.
+		// For any process: as the first of a container, pawl is also the parent of
+		// orphans.
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WUNTRACED, nil)
 		switch {
@@ -119,8 +125,8 @@ func (c *child) end(e ending) {
 	c.ended <- e
 }
 
-// pass hands a signal on to the group. A stopped process does not hear of one that asks it to end, until it is
-// continued.
+// pass hands a signal on to the group. A stopped process does not hear of one that asks
+// it to end, until it is continued.
 func (c *child) pass(s os.Signal) {
 	c.hand(s)
 	switch s {
@@ -140,8 +146,9 @@ func (c *child) hand(s os.Signal) {
 
 func (c *child) kill(s syscall.Signal) { _ = unix.Kill(-c.pid, s) }
 
-// stop ends the group: SIGTERM, then SIGKILL at the time that killAt says, which may come nearer meanwhile. It
-// returns when nothing of the group is left, or soon after SIGKILL, and then false.
+// stop ends the group: SIGTERM, then SIGKILL at the time that killAt says, which may come
+// nearer meanwhile. It returns when nothing of the group is left, or soon after SIGKILL,
+// and then false.
 func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	begun := time.Now()
 	var killed time.Time // first
@@ -171,8 +178,9 @@ func (c *child) stop(killAt func(begun time.Time) time.Time) bool {
 	return true
 }
 
-// gone reports whether nothing is left of the group. A dead process is part of it until its parent, which may be
-// a slow init, has waited for it. To tell those from the living costs more, and is done if thorough.
+// gone reports whether nothing is left of the group. A dead process is part of it until
+// its parent, which may be a slow init, has waited for it. To tell those from the living
+// costs more, and is done if thorough.
 func (c *child) gone(thorough bool) bool {
 	if !c.reaped.Load() {
 		return false // or it is dead, and will be reaped in an instant

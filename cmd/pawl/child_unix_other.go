@@ -11,7 +11,8 @@ import (
 // dieWithParent does nothing: this system has no such signal.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// stopProcess stops this process, and returns when it is continued, or in the instant before it stops.
+// stopProcess stops this process, and returns when it is continued, or in the instant
+// before it stops.
 func stopProcess() { _ = unix.Kill(unix.Getpid(), unix.SIGSTOP) }
 
 // allDead is for a system whose init is slow to wait for the dead.

@@ -13,12 +13,14 @@ import (
 const (
 	shellName  = "cmd /C"
 	systemHelp = `
-COMMAND gets standard input, output and error as they are, and Ctrl-C as it is; while pawl waits for the lock,
-Ctrl-C ends it. On Windows there are no other signals, so --grace means nothing: if the lock is lost, COMMAND and
-all that it has started are ended at once, before anybody else can have the lock. The same happens if pawl is
-killed.
+COMMAND inherits standard input, output and error, and gets Ctrl-C directly.
+While pawl waits for the lock, Ctrl-C ends it. Windows has no other signals, so
+--grace has no effect: if the lock is lost, COMMAND and all processes it has
+started are ended at once, before anyone else can get the lock. The same happens
+if pawl is killed.
 
-What a COMMAND that ended by itself has left in the background runs on without the lock: let it wait for that.
+When COMMAND ends by itself, background processes it has left run on without
+the lock; let COMMAND wait for them.
 `
 )
 
@@ -63,8 +65,8 @@ func startChild(path string, argv, env []string, _ chan os.Signal) (*child, erro
 	return c, nil
 }
 
-// newJob makes a job object whose processes are ended when its last handle is closed, which the system does
-// when we end.
+// newJob makes a job object whose processes are ended when its last handle is closed,
+// which the system does when we end.
 func newJob() (windows.Handle, error) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -86,7 +88,8 @@ func limitJob(job windows.Handle, flags uint32) error {
 	return err
 }
 
-// adopt puts the process into the job. What it has started in the instant before is not in it.
+// adopt puts the process into the job. What it has started in the instant before is not
+// in it.
 func (c *child) adopt() error {
 	return c.process.WithHandle(func(h uintptr) {
 		_ = windows.AssignProcessToJobObject(c.job, windows.Handle(h)) // or it has ended already

@@ -24,9 +24,10 @@ type claimed struct {
 	err    error
 }
 
-// claim opens the backend and waits for the lock, for no longer than our patience: neither may know of a ctx in
-// all that it does, such as waiting for a disk. A signal ends the wait, and is never lost: one that comes in the
-// instant of the grant stays in j.signals, for hold.
+// claim opens the backend and waits for the lock, for no longer than our patience:
+// neither may know of a ctx in all that it does, such as waiting for a disk. A signal
+// ends the wait, and is never lost: one that comes in the instant of the grant stays in
+// j.signals, for hold.
 func (j *job) claim() (*pawl.Client, *pawl.Lease, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if j.patience > 0 {
@@ -59,8 +60,8 @@ func (j *job) claim() (*pawl.Client, *pawl.Lease, error) {
 	}
 }
 
-// interrupted waits for the end of a claim that a signal has ended. It does not, when a second one comes: at
-// once, whatever is left behind until it expires.
+// interrupted waits for the end of a claim that a signal has ended. It does not, when a
+// second one comes: at once, whatever is left behind until it expires.
 func (j *job) interrupted(got chan claimed) *pawl.Client {
 	select {
 	case a := <-got:
@@ -74,7 +75,8 @@ func (j *job) interrupted(got chan claimed) *pawl.Client {
 	return nil
 }
 
-// goodbye is how long the closing may take. Who has waited as long as they said shall not wait much longer.
+// goodbye is how long the closing may take. Who has waited as long as they said shall not
+// wait much longer.
 func (j *job) goodbye(claimed error) time.Duration {
 	if claimed != nil && j.patience > 0 {
 		return straggle
@@ -93,7 +95,7 @@ func (j *job) refused(err error) error {
 	case isHeld:
 		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.patience, bare(held))}}
 	case errors.Is(err, context.DeadlineExceeded):
-		why := "the backend did not answer"
+		why := "the database did not answer"
 		if trouble, ok := errors.AsType[*driver.Error](err); ok {
 			why = bare(trouble)
 		}

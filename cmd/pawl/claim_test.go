@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// newHungJob makes one whose backend does not answer, and knows of no ctx, until the test ends.
+// newHungJob makes one whose backend does not answer, and knows of no ctx, until the test
+// ends.
 func newHungJob(t *testing.T) *job {
 	t.Helper()
 	end := make(chan struct{})
@@ -109,7 +110,8 @@ func (hung) Release(ctx context.Context, _ driver.LeaseRef) error {
 	return ctx.Err()
 }
 
-// What is on its way is taken back, if that can be done, but nobody waits for it who said how long to wait.
+// What is on its way is taken back, if that can be done, but nobody waits for it who said
+// how long to wait.
 func TestWaitBoundsTheLeavingToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := newHungJob(t)

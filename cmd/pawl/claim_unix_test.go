@@ -23,8 +23,9 @@ func hungServer(t *testing.T) (url string) {
 	return "redis://" + l.Addr().String()
 }
 
-// wantGaveUp wants that it ended because its time was up, and not for any bound of the backend's. How soon it ends
-// then is for the tests in virtual time: a busy machine takes seconds to start a process.
+// wantGaveUp wants that it ended because its time was up, and not for any bound of the
+// backend's. How soon it ends then is for the tests in virtual time: a busy machine takes
+// seconds to start a process.
 func (p *process) wantGaveUp(after string) {
 	p.b.t.Helper()
 	p.wantCode(exitUnavailable)

@@ -15,14 +15,16 @@ func newDoctor(v *voice, where *location) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
-		Short: "Examine the backend: what a careful operator would change",
-		Long: `Doctor examines the backend's settings, and what this user may do there, and prints what it finds, most serious
-first: "error", a promise does not hold; "warning", it holds by luck; "info". If it finds nothing it says so. It changes
-no lock. docs/backends.md says what is looked at.
+		Short: "Check the settings of the database",
+		Long: `Doctor checks the settings of the database and the permissions of this user. It
+prints its findings, most serious first: an "error" breaks a guarantee, a
+"warning" puts one at risk, and "info" is good to know. It changes no lock.
+docs/backends.md lists the checks.
 
-With --json it prints a line for each finding, an object with severity, subject, detail and advice.
+With --json it prints one line for each finding, an object with severity,
+subject, detail and advice.
 
-The exit code is 78 if there is an error among them, and 0 otherwise.`,
+The exit code is 78 if there is an "error", and 0 otherwise.`,
 		Example: `  pawl doctor --url redis://cache.example:6379
   pawl doctor --json | jq -r 'select(.severity == "error").advice'`,
 		DisableFlagsInUseLine: true,
@@ -43,12 +45,7 @@ The exit code is 78 if there is an error among them, and 0 otherwise.`,
 				if err := printed(v.out, findings); err != nil {
 					return err
 				}
-				for _, f := range findings {
-					if f.Severity == "error" {
-						return &exit{code: exitUnsound, err: errors.New("the backend cannot keep every promise")}
-					}
-				}
-				return nil
+				return verdict(findings)
 			}, nothing)
 		},
 	}
@@ -56,9 +53,19 @@ The exit code is 78 if there is an error among them, and 0 otherwise.`,
 	return cmd
 }
 
+// verdict is the exit for what was found.
+func verdict(findings []pawl.Finding) error {
+	for _, f := range findings {
+		if f.Severity == "error" {
+			return &exit{code: exitUnsound, err: errors.New("the database cannot keep all of its guarantees")}
+		}
+	}
+	return nil
+}
+
 func printFindings(out io.Writer, findings []pawl.Finding) error {
 	if len(findings) == 0 {
-		_, err := fmt.Fprintln(out, "nothing to complain of")
+		_, err := fmt.Fprintln(out, "no problems found")
 		return err
 	}
 	for _, f := range findings {
@@ -69,7 +76,8 @@ func printFindings(out io.Writer, findings []pawl.Finding) error {
 	return nil
 }
 
-// indented keeps the lines of what a backend says, which may be several, below each other.
+// indented keeps the lines of what a backend says, which may be several, below each
+// other.
 func indented(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	for i, line := range lines {

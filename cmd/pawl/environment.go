@@ -16,7 +16,8 @@ const (
 	fenceVariable = "PAWL_FENCE"
 )
 
-// environment is the child's: ours without the hidden variables, and which lock it runs under.
+// environment is the child's: ours without the hidden variables, and which lock it runs
+// under.
 func environment(l *pawl.Lease, hidden ...string) []string {
 	hidden = append(hidden, nameVariable, fenceVariable)
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
@@ -37,8 +38,8 @@ func parentsFence() parent {
 	return parent{os.Getenv(nameVariable), fence}
 }
 
-// holds reports whether it is our parent that holds the name, which waits for our end. The fence says whether it
-// is the same name on the same backend.
+// holds reports whether it is our parent that holds the name, which waits for our end.
+// The fence says whether it is the same name on the same backend.
 func (p parent) holds(e pawl.QueuedEvent) bool {
 	return e.Name == p.name && slices.ContainsFunc(e.Held.Holders, func(h pawl.Holder) bool {
 		return p.fence > 0 && h.Fence == p.fence && !h.Released

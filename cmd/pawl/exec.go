@@ -25,9 +25,9 @@ func findCommand(name string) (string, error) {
 	return path, nil
 }
 
-// notStarted is the exit of a command that could not be run, with the codes that shells use. The path is where
-// it was found, or empty. A system that finds the command and not its interpreter says no more than that
-// something is not there.
+// notStarted is the exit of a command that could not be run, with the codes that shells
+// use. The path is where it was found, or empty. A system that finds the command and not
+// its interpreter says no more than that something is not there.
 func notStarted(name, path string, err error) error {
 	missing := errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 	by := ""
@@ -39,7 +39,7 @@ func notStarted(name, path string, err error) error {
 	}
 	switch {
 	case missing && by != "":
-		return &exit{code: exitNotFound, err: fmt.Errorf("%s: its interpreter %s was not found", plain(name), plain(by))}
+		return &exit{code: exitNotFound, err: fmt.Errorf("%s: interpreter %s not found", plain(name), plain(by))}
 	case missing:
 		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", plain(name))}
 	}
@@ -47,7 +47,7 @@ func notStarted(name, path string, err error) error {
 		err = cause // without its path, which may be there twice
 	}
 	if _, found := exec.LookPath(by); by != "" && found != nil {
-		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: its interpreter %s cannot be executed: %w", plain(name), plain(by), err)}
+		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", plain(name), plain(by), err)}
 	}
 	return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: cannot be executed: %w", plain(name), err)}
 }

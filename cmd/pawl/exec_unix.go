@@ -12,8 +12,9 @@ import (
 	"syscall"
 )
 
-// forkExec is syscall.ForkExec for a command that may be a script without an interpreter: that is one for
-// /bin/sh, as execvp and the shells have it. A program for another machine is none.
+// forkExec is syscall.ForkExec for a command that may be a script without an interpreter:
+// that is one for /bin/sh, as execvp and the shells have it. A program for another
+// machine is none.
 func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if !errors.Is(err, syscall.ENOEXEC) || !isText(path) {
@@ -36,7 +37,8 @@ func begin(path string) []byte {
 	return text
 }
 
-// isText reports whether a file is no program: in the first line of a script there are no zeros.
+// isText reports whether a file is no program: in the first line of a script there are no
+// zeros.
 func isText(path string) bool {
 	line, _, _ := bytes.Cut(begin(path), []byte("\n"))
 	return bytes.IndexByte(line, 0) < 0
@@ -53,7 +55,8 @@ func interpreterOf(path string) string {
 	return string(words[0]) // with the \r of a script that was written on Windows, which is then what is wrong
 }
 
-// loaderOf is the dynamic linker that a program names, or empty: one for another C library has another.
+// loaderOf is the dynamic linker that a program names, or empty: one for another C
+// library has another.
 func loaderOf(path string) string {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// The exit codes. Those below 126 are from sysexits.h, those above are the shell's. What `pawl run` runs has
-// its own code passed on.
+// The exit codes. Those below 126 are from sysexits.h, those above are the shell's. What
+// `pawl run` runs has its own code passed on.
 const (
 	exitOther         = 1   // none of the below: standard output cannot be written, ...
 	exitUsage         = 64  // refused before anything was sent
@@ -26,13 +26,13 @@ const (
 )
 
 // exitCodes is for the help of run.
-const exitCodes = `The exit code is the command's, or 128 + n when signal n ended it. If pawl itself is the reason:
-   64  wrong usage: nothing was done
-   69  the backend is unavailable, or did not answer in time: the command was not run
-   75  the lock was not acquired (-E changes this number)
-   76  the lock was lost, and the command was stopped
-  126  the command cannot be executed
-  127  the command, or its interpreter, was not found`
+const exitCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
+   64  wrong usage; nothing was done
+   69  the database is unavailable or too slow; COMMAND was not run
+   75  the lock was not acquired (-E changes this code)
+   76  the lock was lost, and COMMAND was stopped
+  126  COMMAND cannot be executed
+  127  COMMAND or its interpreter was not found`
 
 // An exit ends the command with a code. Its error is said, if there is one.
 type exit struct {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Whoever writes a script against the exit codes finds each of them in docs/operations.md, and those of run in its
-// help.
+// Whoever writes a script against the exit codes finds each of them in
+// docs/operations.md, and those of run in its help.
 func TestEveryExitCodeIsDocumented(t *testing.T) {
 	t.Parallel()
 	manual, err := os.ReadFile("../../docs/operations.md")

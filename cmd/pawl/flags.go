@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// seconds is a flag that takes a Go duration (1m30s) or, as flock does, seconds (90, 0.5).
+// seconds is a flag that takes a Go duration (1m30s) or, as flock does, seconds (90,
+// 0.5).
 type seconds time.Duration
 
 func (s *seconds) String() string {
@@ -34,12 +35,12 @@ func parseSeconds(text string) (time.Duration, error) {
 		if _, err := parseSeconds(positive); err != nil {
 			return 0, err
 		}
-		return 0, errors.New("it is negative")
+		return 0, errors.New("must not be negative")
 	}
 	if text != "" && strings.Trim(text, "0123456789.") == "" { // no exponents, no "inf"
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || f > math.MaxInt64/float64(time.Second) {
-			return 0, errors.New("it is no number of seconds that can be")
+			return 0, errors.New("out of range")
 		}
 		d := time.Duration(math.Round(f * float64(time.Second)))
 		if d == 0 && f > 0 {
@@ -49,7 +50,7 @@ func parseSeconds(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, errors.New("allowed: seconds, as 5 or 0.5, or a duration, as 1m30s or 500ms")
+		return 0, errors.New("allowed: seconds, like 5 or 0.5, or a duration, like 1m30s or 500ms")
 	}
 	return d, nil
 }
@@ -80,14 +81,14 @@ func (*fenceFlag) Type() string { return "fence" }
 func (f *fenceFlag) Set(text string) error {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return errors.New("allowed: a whole number, as show prints it")
+		return errors.New("allowed: a whole number, as pawl show prints it")
 	}
 	*f = fenceFlag(n)
 	return nil
 }
 
-// flagError is pflag's error about a flag. Of the flags that are no types of ours only those with a value of true
-// or false fail, and their error is strconv's.
+// flagError is pflag's error about a flag. Of the flags that are no types of ours only
+// those with a value of true or false fail, and their error is strconv's.
 func flagError(cmd *cobra.Command, err error) error {
 	if problem, _, found := strings.Cut(err.Error(), ": strconv."); found {
 		err = errors.New(problem + ": allowed: true or false")
@@ -108,7 +109,7 @@ func (l *labels) Set(text string) error {
 		return errors.New("allowed: key=value")
 	}
 	if _, twice := (*l)[key]; twice {
-		return fmt.Errorf("there are two labels %q", key)
+		return fmt.Errorf("label %q is given twice", key)
 	}
 	if *l == nil {
 		*l = labels{}

@@ -12,8 +12,8 @@ import (
 
 // A job is one `pawl run`: claim the lock, start the child, watch both, release.
 //
-// What it sees to, in every order of events: the child does not start without the lock, and nothing of its
-// group is alive when another can be granted the name.
+// What it sees to, in every order of events: the child does not start without the lock,
+// and nothing of its group is alive when another can be granted the name.
 type job struct {
 	v        *voice
 	name     string
@@ -34,7 +34,8 @@ type job struct {
 func (j *job) run() error {
 	client, lease, err := j.claim()
 	if client != nil {
-		// Close takes back what is on its way: a place in the queue, a grant. What it cannot take back expires.
+		// Close takes back what is on its way: a place in the queue, a grant. What it
+		// cannot take back expires.
 		defer func() { _ = closeWithin(client, j.goodbye(err)) }()
 	}
 	if err != nil {
@@ -45,15 +46,21 @@ func (j *job) run() error {
 	if !j.ran {
 		release = lease.ReleaseNow // --min-hold is for what has run
 	}
-	switch err := release(context.Background()); {
-	case err == nil:
-	case j.toldLost:
-	case errors.Is(err, pawl.ErrLost):
-		j.v.warn("the command has ended, but not under the lock to its end: %s", bare(err))
-	default:
-		j.v.warn("%s; the name stays held until its lease expires", bare(err))
+	if err := release(context.Background()); !j.toldLost {
+		j.v.warnReleased(err)
 	}
 	return end
+}
+
+// warnReleased says what a release has found, if that has to be known.
+func (v *voice) warnReleased(err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, pawl.ErrLost):
+		v.warn("the command has ended, but the lock was lost before: %s", bare(err))
+	default:
+		v.warn("%s; the name stays held until its lease expires", bare(err))
+	}
 }
 
 // hold runs the child under the lease, and returns when nothing of it may run any more.
@@ -87,8 +94,8 @@ func (j *job) hold(lease *pawl.Lease) error {
 			c.suspend(s, func() bool { return lease.Err() == nil })
 		case end := <-c.ended:
 			if end.cut || c.toldToEnd {
-				// A signal is for the group, and its first process may be dead while the others still tidy up. They
-				// do it under the lock.
+				// A signal is for the group, and its first process may be dead while the
+				// others still tidy up. They do it under the lock.
 				c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) })
 			}
 			if end.code == 0 {
@@ -106,7 +113,7 @@ func (j *job) lost(c *child, lease *pawl.Lease) error {
 	said := make(chan struct{})
 	go func() { // a terminal that was stopped with Ctrl-S would hold us up
 		defer close(said)
-		j.v.say("%s: stopping the command", bare(err))
+		j.v.sayLost(err)
 	}()
 	gone := c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) })
 	select {
@@ -114,13 +121,18 @@ func (j *job) lost(c *child, lease *pawl.Lease) error {
 	case <-time.After(100 * time.Millisecond):
 	}
 	if !gone {
-		return &exit{code: exitLost, err: errors.New("SIGKILL was sent to the command's process group, but something of it is still there")}
+		return &exit{code: exitLost, err: errStillRunning}
 	}
 	return &exit{code: exitLost}
 }
 
-// killTime is when a group that was asked to stop at begun is killed: after its grace, but in any case before
-// another can be granted the name, by a tenth of the time until then and 20 ms at least.
+func (v *voice) sayLost(err error) { v.say("%s: stopping the command", bare(err)) }
+
+var errStillRunning = errors.New("SIGKILL was sent to the process group of the command, but some of it is still running")
+
+// killTime is when a group that was asked to stop at begun is killed: after its grace,
+// but in any case before another can be granted the name, by a tenth of the time until
+// then and 20 ms at least.
 func killTime(lease *pawl.Lease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {

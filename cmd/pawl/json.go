@@ -100,8 +100,8 @@ func ownerJSON(o pawl.Owner) jsonOwner {
 	return j
 }
 
-// asciiControls escapes what JSON allows but a terminal would obey: DEL, the C1 controls, characters that turn
-// the direction of text. They can only be inside strings.
+// asciiControls escapes what JSON allows but a terminal would obey: DEL, the C1 controls,
+// characters that turn the direction of text. They can only be inside strings.
 func asciiControls(line []byte) []byte {
 	safe := make([]byte, 0, len(line))
 	for _, r := range string(line) {

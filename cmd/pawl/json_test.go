@@ -39,7 +39,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// Whatever others wrote: what is printed is one line of what terminals show, and JSON gives it back as it was.
+// Whatever others wrote: what is printed is one line of what terminals show, and JSON
+// gives it back as it was.
 func TestNothingPrintedMovesTheCursor(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder

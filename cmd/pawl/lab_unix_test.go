@@ -17,7 +17,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// poll waits for a condition. How long does not matter: the bound is for what will never be.
+// poll waits for a condition. How long does not matter: the bound is for what will never
+// be.
 func poll(f func() bool) error {
 	for end := time.Now().Add(time.Minute); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -39,7 +39,7 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 	}
 	file, err := defaultFile()
 	if err != nil {
-		return "", false, usage(cmd, errors.New("there is no home directory for the default file: set --url or "+urlVariable))
+		return "", false, usage(cmd, errors.New("no home directory for the default file; set --url or "+urlVariable))
 	}
 	return fileURL(file), true, nil
 }
@@ -51,26 +51,27 @@ func (l *location) warn() {
 		return
 	}
 	if _, secret := u.User.Password(); secret || u.Query().Has("sentinel_password") {
-		l.v.warn("--url shows its password to all who can list the processes of this host; %s does not", urlVariable)
+		l.v.warn("everyone who can list processes on this host sees the password in --url; %s hides it", urlVariable)
 	}
 }
 
-// known refuses a URL that no backend of this build is for. The library would say which package to import.
+// known refuses a URL that no backend of this build is for. The library would say which
+// package to import.
 func known(cmd *cobra.Command, where string) error {
 	scheme, rest, ok := strings.Cut(where, ":")
 	switch {
 	case !ok: // a path, mostly; what else it is may be a password
-		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file it is sqlite:/path/locks.db", strings.Join(backends, " ")))
+		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends, " ")))
 	case slices.Contains(backends, strings.ToLower(scheme)+":"):
 		return nil
 	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may be a user, or a password
-		return usage(cmd, fmt.Errorf("this pawl has no backend for such a URL; it knows %s", strings.Join(backends, " ")))
+		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s", strings.Join(backends, " ")))
 	}
-	return usage(cmd, fmt.Errorf("this pawl has no backend for a URL that begins with %q; it knows %s", scheme+":", strings.Join(backends, " ")))
+	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s", scheme+":", strings.Join(backends, " ")))
 }
 
-// defaultFile is the file of this user, as the XDG base directory specification says: what is no absolute
-// path does not count.
+// defaultFile is the file of this user, as the XDG base directory specification says:
+// what is no absolute path does not count.
 func defaultFile() (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -88,8 +89,9 @@ func fileURL(path string) string {
 	return "sqlite:" + slashed // C:/... is no path to net/url, but opaque, and sqlitelock takes that too
 }
 
-// existing is the URL for a verb that only looks, or breaks: what a slip of the pen names shall not be made, and be
-// taken for a place where nobody holds anything. Only a file can be made by opening it.
+// existing is the URL for a verb that only looks, or breaks: what a slip of the pen names
+// shall not be made, and be taken for a place where nobody holds anything. Only a file
+// can be made by opening it.
 func existing(where string) string {
 	u, err := url.Parse(where)
 	if err != nil || u.Scheme != "sqlite" {
@@ -108,7 +110,7 @@ func existing(where string) string {
 type unusedError struct{ file string }
 
 func (e *unusedError) Error() string {
-	return "nothing was ever locked here: there is no " + plain(e.file) + " yet"
+	return "nothing was ever locked here: " + plain(e.file) + " does not exist"
 }
 
 // open opens a client that only looks, or breaks.
@@ -129,8 +131,8 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 // closeSoon closes the client, and gives a backend that does not answer only so long.
 func closeSoon(c *pawl.Client) error { return closeWithin(c, lastWords) }
 
-// closeWithin gives it half of the time. When that is over, what is left is released once more, which takes some
-// time of its own; we end after all of it, and the client with us.
+// closeWithin gives it half of the time. When that is over, what is left is released once
+// more, which takes some time of its own; we end after all of it, and the client with us.
 func closeWithin(c *pawl.Client, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d/2)
 	defer cancel()

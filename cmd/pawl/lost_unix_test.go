@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// children are commands that are hard to stop, each in its way. They write the number of their group, and then
-// that they are ready.
+// children are commands that are hard to stop, each in its way. They write the number of
+// their group, and then that they are ready.
 var children = map[string]string{
 	"Willing":       `echo $$ > group; echo ready > ready; exec sleep 1000`,
 	"IgnoresTERM":   `trap "" TERM INT HUP; echo $$ > group; echo ready > ready; while :; do sleep 0.01; done`,
@@ -21,8 +21,8 @@ var children = map[string]string{
 		trap exit TERM; while :; do sleep 0.01; done`,
 }
 
-// next is the command of the next holder: it looks whether anything of the group before it is alive. A dead
-// process that nobody has waited for yet is not.
+// next is the command of the next holder: it looks whether anything of the group before
+// it is alive. A dead process that nobody has waited for yet is not.
 const next = `for stat in /proc/[0-9]*/stat; do
 		read -r line < $stat || continue
 		set -- ${line##*) }
@@ -82,8 +82,8 @@ func TestLostBecauseTheBackendIsGone(t *testing.T) {
 	}
 }
 
-// pawl is stopped for longer than its lease lasts, and the command with it; another has had the lock since. However
-// long that was, what is killed then has its time to go.
+// pawl is stopped for longer than its lease lasts, and the command with it; another has
+// had the lock since. However long that was, what is killed then has its time to go.
 func TestLostWhilePawlWasPaused(t *testing.T) {
 	b := newLab(t)
 	const ttl = 1500 * time.Millisecond
@@ -97,12 +97,13 @@ func TestLostWhilePawlWasPaused(t *testing.T) {
 	b.signal(p, syscall.SIGCONT)
 	p.wantCode(exitLost) // at once, whatever the grace
 	b.wantGone(b.group())
-	if got := p.stderr.String(); strings.Contains(got, "still there") || !strings.Contains(got, "stopping the command") {
+	if got := p.stderr.String(); strings.Contains(got, "still running") || !strings.Contains(got, "stopping the command") {
 		t.Errorf("it said %q", got)
 	}
 }
 
-// kill -9 of pawl lets the next one in when the lease expires: not before, and soon after.
+// kill -9 of pawl lets the next one in when the lease expires: not before, and soon
+// after.
 func TestKill9(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "1500ms", "x", "--", "sh", "-c", children["Willing"])

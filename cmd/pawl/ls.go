@@ -19,11 +19,13 @@ func newList(v *voice, where *location) *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [PREFIX]",
-		Short: "List the names that are held or waited for",
-		Long: `Ls lists the names that somebody holds or waits for, in order, with a line for each holder. With PREFIX, only
-those that begin with it. If there are none it prints nothing.
+		Short: "List locks that are held or have waiters",
+		Long: `Ls lists the names that are held or have waiters, sorted, one line for each
+holder. With PREFIX it lists only the names that begin with it. If there are
+none, it prints nothing.
 
-With --json it prints a line for each name, an object like that of pawl show --json.`,
+With --json it prints one line for each name, an object like that of
+pawl show --json.`,
 		Example: `  pawl ls
   pawl ls report:
   pawl ls --watch
@@ -32,9 +34,9 @@ With --json it prints a line for each name, an object like that of pawl show --j
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usage(cmd, errors.New("there is more than one PREFIX"))
+				return usage(cmd, errors.New("too many arguments; want one PREFIX"))
 			case watch && asJSON:
-				return usage(cmd, errors.New("--watch and --json contradict each other"))
+				return usage(cmd, errors.New("--watch and --json are mutually exclusive"))
 			}
 			return nil
 		},
@@ -70,7 +72,7 @@ With --json it prints a line for each name, an object like that of pawl show --j
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each name")
-	cmd.Flags().BoolVar(&watch, "watch", false, "print it again each second, until Ctrl-C")
+	cmd.Flags().BoolVar(&watch, "watch", false, "refresh every second until Ctrl-C")
 	return cmd
 }
 
@@ -98,7 +100,8 @@ func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) erro
 	return nil
 }
 
-// watchList ends with a signal, which is no failure. A backend that fails meanwhile may come back.
+// watchList ends with a signal, which is no failure. A backend that fails meanwhile may
+// come back.
 func watchList(ctx context.Context, v *voice, look func() ([]pawl.Entry, error)) error {
 	const clearScreen = "\x1b[H\x1b[2J"
 	onTerminal := v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd()))
@@ -168,8 +171,8 @@ func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
-// withClient runs f with a client. If a signal ends it, that is its exit code. Where nothing was ever locked in the
-// default file it says so, and unused runs instead.
+// withClient runs f with a client. If a signal ends it, that is its exit code. Where
+// nothing was ever locked in the default file it says so, and unused runs instead.
 func withClient(ctx context.Context, v *voice, where *location, cmd *cobra.Command, f func(*pawl.Client) error, unused func() error) error {
 	c, err := where.open(ctx, cmd)
 	_, none := errors.AsType[*unusedError](err)
@@ -193,7 +196,7 @@ func nothing() error { return nil }
 // none refuses arguments.
 func none(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(cmd, fmt.Errorf("there is one word too many, %q", args[0]))
+		return usage(cmd, fmt.Errorf("unexpected argument %q", args[0]))
 	}
 	return nil
 }

@@ -7,8 +7,8 @@
 //	pawl break nightly                 take it from its holder
 //	pawl doctor                        what is wrong with the backend's settings
 //
-// The locks are where --url says, else PAWL_URL, else in a SQLite file of this user, for the processes of one
-// host.
+// The locks are where --url says, else PAWL_URL, else in a SQLite file of this user, for
+// the processes of one host.
 package main
 
 import (
@@ -22,10 +22,16 @@ import (
 
 func main() { os.Exit(pawlMain()) }
 
-// pawlMain is main, and returns the exit code: tests run the command in their own binary with it.
+// pawlMain is main, and returns the exit code: tests run the command in their own binary
+// with it.
 func pawlMain() int {
-	v := &voice{out: os.Stdout, err: os.Stderr}
+	return execute(&voice{out: os.Stdout, err: os.Stderr}, os.Args[1:])
+}
+
+// execute runs the command with these arguments, and says its error.
+func execute(v *voice, args []string) int {
 	root := newRoot(v)
+	root.SetArgs(args)
 	_, err := root.ExecuteC()
 	if err == nil {
 		return 0
@@ -48,19 +54,23 @@ func newRoot(v *voice) *cobra.Command {
 	cobra.MousetrapHelpText = "" // started from Explorer, it is still the same command
 	root := &cobra.Command{
 		Use:   "pawl",
-		Short: "Distributed locks: only one worker at a time",
-		Long: `Pawl runs commands under distributed locks, over a database that is already there: only one worker at a
-time, on any number of machines.
+		Short: "Distributed locks on a database you already run",
+		Long: `Pawl runs commands under distributed locks, so that only one worker runs at a
+time, on any number of machines. The locks are kept in a database you already
+run, or in a file.
 
-The locks are where --url says, else the variable PAWL_URL, else in $XDG_STATE_HOME/pawl/locks.db
-(~/.local/state/pawl/locks.db): a SQLite file, for the processes of this user on this host. Only run makes it.`,
+The database is given by --url, else by the variable PAWL_URL, as in
+redis://HOST:6379, redlock://HOST1,HOST2,HOST3 or sqlite:/PATH/locks.db. Without
+either, it is a SQLite file for the processes of this user on this host:
+$XDG_STATE_HOME/pawl/locks.db, or ~/.local/state/pawl/locks.db. Only "pawl run"
+creates that file.`,
 		Example: `  pawl run nightly -- ./report.sh
   PAWL_URL=sqlite:/var/lib/pawl/locks.db pawl ls`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, errors.New("which verb? run, ls, show, break, doctor or version"))
+				return usage(cmd, fmt.Errorf("missing command; want %s", wordList(verbs(cmd))))
 			}
-			problem := fmt.Sprintf("there is no verb %q", args[0])
+			problem := fmt.Sprintf("unknown command %q", args[0])
 			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 				problem += fmt.Sprintf("; did you mean %q?", like[0])
 			}
@@ -75,9 +85,10 @@ The locks are where --url says, else the variable PAWL_URL, else in $XDG_STATE_H
 	root.SetErr(v.err)
 	root.SetFlagErrorFunc(flagError)
 	where := &location{v: v}
-	root.PersistentFlags().StringVar(&where.url, "url", "", "where the locks are, as `URL` (default $PAWL_URL, else a SQLite file)")
+	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newVersion(v))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.PersistentPreRun = func(*cobra.Command, []string) { where.warn() }
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
@@ -86,23 +97,20 @@ The locks are where --url says, else the variable PAWL_URL, else in $XDG_STATE_H
 			shells(c)
 		}
 	}
-	root.Flags().Bool("version", false, "show the version of pawl, and the backends in it") // without cobra's -v
+	root.Flags().Bool("version", false, "show the version of pawl and its backends") // without cobra's -v
 	root.Version = version()
 	root.SetVersionTemplate(versionText())
 	return root
 }
 
-// shells refuses a shell that cobra has no completion for: it would print its help, and eval would run that.
+// shells refuses a shell that cobra has no completion for: it would print its help, and
+// eval would run that.
 func shells(completion *cobra.Command) {
-	var known []string
-	for _, c := range completion.Commands() {
-		known = append(known, c.Name())
-	}
 	completion.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usage(cmd, fmt.Errorf("which shell? %s", strings.Join(known, ", ")))
+			return usage(cmd, fmt.Errorf("missing shell; want %s", wordList(verbs(completion))))
 		}
-		return usage(cmd, fmt.Errorf("there is no completion for %q; there is for %s", args[0], strings.Join(known, ", ")))
+		return usage(cmd, fmt.Errorf("no completion for %q; want %s", args[0], wordList(verbs(completion))))
 	}
 	completion.RunE = func(*cobra.Command, []string) error { return nil } // Args refuses all
 }
@@ -110,17 +118,36 @@ func shells(completion *cobra.Command) {
 // helpCommand is cobra's, but a topic that there is not is an error.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:               "help [VERB]",
-		Short:             "Show the help of a verb",
+		Use:               "help [COMMAND]",
+		Short:             "Show the help of a command",
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usage(cmd.Root(), fmt.Errorf("there is no verb %q", args[0]))
+				return usage(cmd.Root(), fmt.Errorf("unknown command %q", args[0]))
 			}
 			return topic.Help()
 		},
 	}
+}
+
+// verbs are the commands below one that help lists.
+func verbs(of *cobra.Command) (names []string) {
+	for _, c := range of.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// wordList is a list for a sentence: "a, b or c".
+func wordList(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // must is for errors that only a mistake in this program can cause.

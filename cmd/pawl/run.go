@@ -37,23 +37,33 @@ func newRun(v *voice, where *location) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] NAME [--] COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
-		Long: `Run waits for the lock NAME, first come, first served, then runs COMMAND while holding it. Flags go before
-NAME; what follows NAME belongs to COMMAND.
+		Long: `Run waits for the lock NAME, first come, first served, and runs COMMAND while
+holding it. Flags go before NAME; everything after NAME belongs to COMMAND.
 
-COMMAND finds NAME and its fencing token in PAWL_NAME and PAWL_FENCE: a number greater than that of every
-holder before. Send it along with what you write, and let the other side refuse a smaller one; but not with -s and
---limit, whose holders work side by side.
+COMMAND gets two variables. PAWL_NAME is the name of the lock. PAWL_FENCE is its
+fencing token, a number greater than that of every earlier holder: send it along
+with what COMMAND writes, and let the receiver refuse a smaller one. This does
+not work with -s and --limit, where several holders work side by side.
 ` + systemHelp + `
 ` + exitCodes,
-		Example: `  pawl run nightly -- ./report.sh               wait for it
-  pawl run -n nightly -- ./report.sh            give up at once if it is held: exit code 75
-  pawl run -n -q -E 0 nightly -- ./report.sh    the same, in silence, and it is no failure: for cron
-  pawl run -w 1m30s nightly -- ./report.sh      give up after that long; -w 90 is the same
-  pawl run -c 'date >> log; ./report' nightly   a line for the shell
-  pawl run -s catalog -- ./read.sh              beside other readers, never beside a writer
-  pawl run --limit 4 -k 2 gpu -- ./train.py     2 of 4 permits
-  pawl run --min-hold 50s cron:7 -- ./tick.sh   no second run within 50 s, on any machine
-  pawl run -v --label job=42 nightly -- true    says whom it waits for, and shows a label to others`,
+		Example: `  # Wait for the lock, then run.
+  pawl run nightly -- ./report.sh
+  # Exit with code 75 at once if another holds it.
+  pawl run -n nightly -- ./report.sh
+  # For cron: the same, but silent and with code 0.
+  pawl run -n -q -E 0 nightly -- ./report.sh
+  # Wait for 90 seconds at most; -w 1m30s is the same.
+  pawl run -w 90 nightly -- ./report.sh
+  # Run a shell line.
+  pawl run -c 'date >> log; ./report' nightly
+  # Share the lock with other readers, but not with a writer.
+  pawl run -s catalog -- ./read.sh
+  # Take 2 of 4 permits.
+  pawl run --limit 4 -k 2 gpu -- ./train.py
+  # Allow no second run within 50 s of the first, on any machine.
+  pawl run --min-hold 50s cron:7 -- ./tick.sh
+  # Print whom it waits for, and show a label to others.
+  pawl run -v --label job=42 nightly -- true`,
 		DisableFlagsInUseLine: true,
 		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
 		ValidArgsFunction:     completeRun(where),
@@ -64,21 +74,21 @@ holder before. Send it along with what you write, and let the other side refuse 
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows NAME is the child's
 	flags.SortFlags = false
-	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "give up at once if the lock is held, and after 3 s if the backend does not answer")
-	flags.VarP(&f.wait, "wait", "w", "give up after that long, the opening included; 0 is --no-wait (default: wait for ever)")
-	flags.BoolVarP(&f.shared, "shared", "s", false, "as a reader, beside other readers")
-	flags.Var(&f.limit, "limit", "as one of a semaphore of `N` permits")
-	flags.VarP(&f.permits, "permits", "k", "with --limit: take `K` permits")
-	flags.Var(&f.ttl, "ttl", "how long the lock outlives a pawl that was killed")
-	flags.Var(&f.minHold, "min-hold", "keep it held that long once COMMAND was started, even if it takes less")
-	flags.Var(&f.lockDelay, "lock-delay", "keep it closed that long after it expired unreleased")
-	flags.Var(&f.grace, "grace", "when the lock is lost, how long COMMAND has between SIGTERM and SIGKILL; without it, a quarter of --ttl at most")
-	flags.Var(&f.labels, "label", "show this with the lock; may be repeated")
-	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "the exit code when the lock is not acquired")
-	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+", instead of COMMAND")
-	flags.BoolVar(&f.hideURL, "hide-url", false, "take "+urlVariable+" out of COMMAND's environment")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing if the lock is not acquired, which the exit code tells")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error whom it waits for")
+	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "exit at once if the lock is held, or after 3s if the database does not answer")
+	flags.VarP(&f.wait, "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever)")
+	flags.BoolVarP(&f.shared, "shared", "s", false, "take a shared lock, for a reader")
+	flags.Var(&f.limit, "limit", "take a permit of a semaphore that has `N`")
+	flags.VarP(&f.permits, "permits", "k", "with --limit, take `K` permits")
+	flags.Var(&f.ttl, "ttl", "how long the lock stays held if pawl is killed")
+	flags.Var(&f.minHold, "min-hold", "keep the lock for at least this long, even if COMMAND ends sooner")
+	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, keep it closed for this long")
+	flags.Var(&f.grace, "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
+	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
+	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "exit `CODE` when the lock is not acquired")
+	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+" instead of COMMAND")
+	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" from the environment of COMMAND")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock is not acquired")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
 	for _, name := range []string{"wait", "limit", "permits", "ttl", "min-hold", "lock-delay", "grace", "label", "conflict-exit-code", "shell"} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
@@ -103,33 +113,33 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 	problem := ""
 	switch {
 	case len(args) == 0:
-		problem = "NAME is missing"
+		problem = "missing NAME"
 	case given("shell") && f.shell == "":
-		problem = "the line of -c is empty"
+		problem = "-c is empty"
 	case given("shell") && len(args) > 1:
-		problem = "-c and COMMAND contradict each other"
+		problem = "-c and COMMAND are mutually exclusive"
 	case given("shell"):
 	case len(args) > 1 && args[1] != "--" && strings.HasPrefix(args[1], "-"):
-		problem = fmt.Sprintf("flags go before NAME, but %q comes after it; a command that is called so needs a -- before it", args[1])
+		problem = fmt.Sprintf("flags go before NAME, but %q comes after it; put -- before a command of that name", args[1])
 	case len(f.command(args)) == 0:
-		problem = "COMMAND is missing"
+		problem = "missing COMMAND"
 	case f.command(args)[0] == "":
 		problem = "COMMAND is empty"
 	}
 	switch {
 	case problem != "":
 	case f.noWait && f.wait > 0:
-		problem = "-n and -w contradict each other"
+		problem = "-n and -w are mutually exclusive"
 	case f.shared && given("limit"):
-		problem = "-s and --limit contradict each other"
+		problem = "-s and --limit are mutually exclusive"
 	case given("permits") && !given("limit"):
-		problem = "-k needs --limit"
+		problem = "-k requires --limit"
 	case given("limit") && (f.limit < 1 || f.limit >= driver.Unlimited):
 		problem = fmt.Sprintf("--limit is %d; allowed: 1 to %d", f.limit, driver.Unlimited-1)
 	case given("limit") && (f.permits < 1 || f.permits > f.limit):
 		problem = fmt.Sprintf("-k is %d; allowed: 1 to --limit, which is %d", f.permits, f.limit)
 	case f.quiet && f.verbose:
-		problem = "-q and -v contradict each other"
+		problem = "-q and -v are mutually exclusive"
 	case f.conflictCode < 0 || f.conflictCode > 255:
 		problem = fmt.Sprintf("-E is %d; allowed: 0 to 255", f.conflictCode)
 	}
@@ -160,7 +170,8 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 // reserve is what of a lease is left for the end of a grace, so that it does not end with
-// the lease. Grace and reserve are half of the lease at most: the other half is for renewals.
+// the lease. Grace and reserve are half of the lease at most: the other half is for
+// renewals.
 func reserve(ttl time.Duration) time.Duration { return max(ttl/10, 10*time.Millisecond) }
 
 // graceFits refuses a grace that the command would not get when its lock is lost.
@@ -170,9 +181,9 @@ func (f *runFlags) graceFits() error {
 	if grace <= most {
 		return nil
 	}
-	problem := fmt.Errorf("--grace is %v; with --ttl %v it can be %v at most", grace, ttl, most)
+	problem := fmt.Errorf("--grace is %v; allowed with --ttl %v: at most %v", grace, ttl, most)
 	if need := max((grace+1)/2*5, 2*grace+20*time.Millisecond); driver.ValidateTTL("", need) == nil {
-		problem = fmt.Errorf("%w; it needs a --ttl of %v", problem, need)
+		problem = fmt.Errorf("%w; for a longer one, set --ttl to %v", problem, need)
 	}
 	return problem
 }
@@ -188,7 +199,7 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 		return err
 	}
 	if strings.HasPrefix(url, "mem:") {
-		v.warn("mem: is the memory of this process, so it keeps nobody out")
+		v.warn("mem: keeps locks in the memory of this process, so it keeps nobody out")
 	}
 	j := &job{
 		v: v, name: args[0], path: path, argv: argv, grace: time.Duration(f.grace),
@@ -224,7 +235,7 @@ func (f *runFlags) options(v *voice) *pawl.Options {
 				v.say("waiting: %s", bare(e.Held))
 			}
 			if !waited && own.holds(e) {
-				v.warn("%q is held by the pawl that runs this command (fence %d): it waits for its own parent, which waits for it", e.Name, own.fence)
+				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own.fence)
 			}
 			waited = true
 		},
@@ -252,7 +263,8 @@ func (f *runFlags) acquire(name string, graceGiven bool) func(context.Context, *
 	}
 	options := []pawl.Option{
 		pawl.WithTTL(ttl), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
-		// The loss is told so early that the child has its grace, or what fits, before the lease ends.
+		// The loss is told so early that the child has its grace, or what fits, before
+		// the lease ends.
 		pawl.WithMargin(min(grace+reserve(ttl), ttl/2)),
 	}
 	return func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {

@@ -32,7 +32,8 @@ func TestFiftyAtOnceCountToFifty(t *testing.T) {
 	}
 }
 
-// Renewals come and go, and threads with them; on Linux the command ends when the one that started it does.
+// Renewals come and go, and threads with them; on Linux the command ends when the one
+// that started it does.
 func TestTheLockIsRenewedForAsLongAsItTakes(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "2", "--grace", "0.1", "x", "--", "sleep", "3")
@@ -92,8 +93,8 @@ func TestSignalsArePassedOn(t *testing.T) {
 	p.wantCode(exitLost)
 }
 
-// Whether it is for pawl only, as kill(1) sends it, or for the group that pawl is in, as a
-// shell or timeout(1) does. What systemd does is in systemd_linux_test.go.
+// Whether it is for pawl only, as kill(1) sends it, or for the group that pawl is in, as
+// a shell or timeout(1) does. What systemd does is in systemd_linux_test.go.
 func TestASignalReachesTheCommandOnce(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]func(pid int, s syscall.Signal) error{
@@ -124,7 +125,8 @@ func TestASignalReachesTheCommandOnce(t *testing.T) {
 	}
 }
 
-// A signal that is caught between the grant and the start of the command must not be lost.
+// A signal that is caught between the grant and the start of the command must not be
+// lost.
 func TestSignalBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	client, err := pawl.New(memlock.New(nil), nil)
@@ -164,7 +166,8 @@ func TestSignalBeforeTheStart(t *testing.T) {
 	}
 }
 
-// The shell dies of the signal at once, and what it has started still tidies up: under the lock.
+// The shell dies of the signal at once, and what it has started still tidies up: under
+// the lock.
 func TestAfterASignalTheRestOfTheGroupEndsUnderTheLock(t *testing.T) {
 	b := newLab(t)
 	p := b.start("run", "--ttl", "150", "--grace", "60", "x", "--", "sh", "-c", `
@@ -211,7 +214,8 @@ func TestWhatEndedByItselfLeavesItsBackgroundAlone(t *testing.T) {
 	b.awaitFile("done")
 }
 
-// Started with nohup, or in the background by a shell without job control: what is ignored stays ignored.
+// Started with nohup, or in the background by a shell without job control: what is
+// ignored stays ignored.
 func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
 	b := newLab(t)
 	p := b.startAs("sh", "-c", `trap "" HUP; exec pawl run x -- sh -c "echo ready > ready; while ! test -e go; do sleep 0.01; done"`)

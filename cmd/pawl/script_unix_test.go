@@ -17,7 +17,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// The scripts in testdata are the manual, as tests. Besides the commands of testscript they have
+// The scripts in testdata are the manual, as tests. Besides the commands of testscript
+// they have
 //
 //	exits CODE COMMAND...           run it, and want that exit code
 //	waitfor held|free|closed NAME   until the name is so

@@ -14,15 +14,17 @@ func newShow(v *voice, where *location) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show [flags] NAME",
-		Short: "Show who holds a name, and who waits for it",
-		Long: `Show prints who holds NAME, since when, and how long the lease still lasts unless it is renewed; then who
-waits, in the order in which they will be served. Times are on the backend's clock. A name that is free is no
-failure: it says so.
+		Short: "Show who holds a lock and who waits for it",
+		Long: `Show prints who holds NAME, since when, and how long each lease lasts if it is
+not renewed; then who waits, in the order in which they will be served. Times
+are read from the clock of the database. A free name is not an error.
 
-With --json it prints one object: name, fence (the last one granted, 0 if none is known), closed_for_ms, holders
-and waiters. A holder has fence, kind (exclusive, shared or permits), permits and limit (0 if it is of another
-kind), owner (client, host, pid, labels), since, expires_in_ms, and released if it was released and is kept
-for its --min-hold. A waiter has the same but fence and released.`,
+With --json it prints one object: name, fence (the last one granted, 0 if none
+is known), closed_for_ms, holders and waiters. A holder has fence, kind
+(exclusive, shared or permits), permits and limit (0 for other kinds), owner
+(client, host, pid, labels), since, expires_in_ms, and released: true if it was
+released and is kept for its --min-hold. A waiter has the same fields, except
+fence and released.`,
 		Example: `  pawl show nightly
   pawl show --json nightly | jq '.holders[0].owner.host'`,
 		DisableFlagsInUseLine: true,
@@ -54,12 +56,12 @@ for its --min-hold. A waiter has the same but fence and released.`,
 func oneName(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
-		return usage(cmd, errors.New("NAME is missing"))
+		return usage(cmd, errors.New("missing NAME"))
 	case 1:
 		if err := driver.ValidateName(args[0]); err != nil {
 			return usage(cmd, err)
 		}
 		return nil
 	}
-	return usage(cmd, errors.New("there is more than one NAME"))
+	return usage(cmd, errors.New("too many arguments; want one NAME"))
 }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// catchSignals catches what is passed on to the child. What we were started to ignore, as by nohup, stays
-// ignored, by the child too.
+// catchSignals catches what is passed on to the child. What we were started to ignore, as
+// by nohup, stays ignored, by the child too.
 func catchSignals() chan os.Signal {
 	caught := make(chan os.Signal, 64)
 	for _, s := range []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2} {
@@ -20,14 +20,16 @@ func catchSignals() chan os.Signal {
 			signal.Notify(caught, s)
 		}
 	}
-	// Nobody reads our standard error any more: that is no reason to end, and to leave the child alone.
+	// Nobody reads our standard error any more: that is no reason to end, and to leave
+	// the child alone.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	return caught
 }
 
-// sharedEnd ends our group as the key of the terminal would have done that ended the child: without us it would
-// have reached our group, too. A script that runs us would otherwise go on with its next line; and one for bash
-// does so unless we die of the signal ourselves. For the shell that is the same exit code, 128 + n.
+// sharedEnd ends our group as the key of the terminal would have done that ended the
+// child: without us it would have reached our group, too. A script that runs us would
+// otherwise go on with its next line; and one for bash does so unless we die of the
+// signal ourselves. For the shell that is the same exit code, 128 + n.
 func sharedEnd(s os.Signal) {
 	if s == unix.SIGINT {
 		signal.Reset(s)

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// BenchmarkRunTrue is the whole process `pawl run x -- true`, on a file of its own that is there already; and
-// what starting two processes costs without pawl: the one that runs, and the one that runs it.
+// BenchmarkRunTrue is the whole process `pawl run x -- true`, on a file of its own that
+// is there already; and what starting two processes costs without pawl: the one that
+// runs, and the one that runs it.
 func BenchmarkRunTrue(b *testing.B) {
 	exe := filepath.Join(b.TempDir(), "pawl")
 	if runtime.GOOS == "windows" {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What systemd does to stop a service, step by step as systemd.kill(5) has it, done here by
-// hand: the tests start no systemd.
+// What systemd does to stop a service, step by step as systemd.kill(5) has it, done here
+// by hand: the tests start no systemd.
 
-// A unit is a pawl and all that it has started, wherever in the process table that went. It
-// is known by its environment, as systemd knows it by its control group.
+// A unit is a pawl and all that it has started, wherever in the process table that went.
+// It is known by its environment, as systemd knows it by its control group.
 type unit struct{ *process }
 
 func (b *lab) startUnit(command string) unit {

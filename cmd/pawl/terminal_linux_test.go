@@ -92,7 +92,8 @@ func (s *shell) key(text string) {
 
 func (s *shell) line(text string) { s.b.t.Helper(); s.key(text + "\n") }
 
-// await waits until the terminal shows the pattern, after what was awaited before, and returns it.
+// await waits until the terminal shows the pattern, after what was awaited before, and
+// returns it.
 func (s *shell) await(pattern string) string {
 	s.b.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -142,8 +143,8 @@ func state(pid int) string {
 	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))[0]
 }
 
-// The command has the terminal: it reads what is typed, Ctrl-Z gives the shell its prompt, fg goes on with it,
-// and Ctrl-C ends it, and only once.
+// The command has the terminal: it reads what is typed, Ctrl-Z gives the shell its
+// prompt, fg goes on with it, and Ctrl-C ends it, and only once.
 func TestTerminal(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -179,7 +180,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Whoever is stopped with Ctrl-Z does not renew. On fg the lease is looked at before the command goes on.
+// Whoever is stopped with Ctrl-Z does not renew. On fg the lease is looked at before the
+// command goes on.
 func TestTerminalLostWhileStopped(t *testing.T) {
 	b := newLab(t)
 	if err := unix.Mkfifo(b.file("work"), 0o600); err != nil {
@@ -191,7 +193,8 @@ func TestTerminalLostWhileStopped(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = work.Close() })
 	s := b.shell()
-	// It starts no processes of its own: a shell that is waiting for a vfork cannot be stopped.
+	// It starts no processes of its own: a shell that is waiting for a vfork cannot be
+	// stopped.
 	s.line(`pawl run --ttl 1 --grace 0 x -- sh -c 'trap "" TERM; echo $$ > group; while read l; do echo $l >> done; done < work'`)
 	group := b.group()
 	s.foreground("the command is in the foreground", func(g int) bool { return g == group })
@@ -216,7 +219,8 @@ func TestTerminalLostWhileStopped(t *testing.T) {
 	}
 }
 
-// In the background the command does not get the terminal; it stops when it wants it, and fg gives it.
+// In the background the command does not get the terminal; it stops when it wants it, and
+// fg gives it.
 func TestTerminalInTheBackground(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -233,7 +237,8 @@ func TestTerminalInTheBackground(t *testing.T) {
 	s.await("\ncode 0\r\n")
 }
 
-// In a pipe the terminal stays with the others until the command wants it, and Ctrl-C reaches it all the same.
+// In a pipe the terminal stays with the others until the command wants it, and Ctrl-C
+// reaches it all the same.
 func TestTerminalInAPipe(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
@@ -332,7 +337,7 @@ func TestTerminalBreakAsks(t *testing.T) {
 	s.line("pawl break --delay 0 x; echo code $?")
 	s.await(`pawl: type the fence of the lease to break: `)
 	s.line("no")
-	s.await("that is no fence, and nothing was broken")
+	s.await("not a fence; nothing was broken")
 	s.await("\ncode 64\r\n")
 	s.line("pawl break --delay 0 x; echo code $?")
 	s.await(`pawl: type the fence of the lease to break: `)
@@ -341,7 +346,7 @@ func TestTerminalBreakAsks(t *testing.T) {
 	s.line("pawl break --delay 0 x; echo code $?")
 	s.await(`pawl: type the fence of the lease to break: `)
 	s.line(fmt.Sprint(fence))
-	s.await(`broke x of `)
+	s.await(`broke x, held by `)
 	s.await("\ncode 0\r\n")
 	p.wantCode(exitLost)
 }
@@ -350,7 +355,7 @@ func TestTerminalBreakAsks(t *testing.T) {
 func TestTerminalIsWarnedOfAPasswordInAFlag(t *testing.T) {
 	s := newLab(t).shell()
 	s.line("pawl --url redis://me:se''cret@127.0.0.1:1 ls; echo code $?")
-	if got := s.await(`(?s)\n.*code 69`); !strings.Contains(got, "pawl: warning: --url shows its password to all who can list the processes of this host; PAWL_URL does not") || strings.Contains(got, "secret") {
+	if got := s.await(`(?s)\n.*code 69`); !strings.Contains(got, "pawl: warning: everyone who can list processes on this host sees the password in --url; PAWL_URL hides it") || strings.Contains(got, "secret") {
 		t.Errorf("the terminal shows %q", got)
 	}
 	s.line("PAWL_URL=redis://me:secret@127.0.0.1:1 pawl ls; pawl --url redis://me@127.0.0.1:1 ls; echo code $?")

@@ -13,9 +13,10 @@ import (
 
 // terminal is the terminal that controls our session, and what we did with it.
 //
-// The child's group must be in its foreground to read from it, and to get what Ctrl-C and Ctrl-Z send. It is put
-// there at once if its standard input and output are the terminal. Otherwise others in our own group may want
-// it, as in `pawl run x -- cat | less`: then it gets it when it has stopped for want of it.
+// The child's group must be in its foreground to read from it, and to get what Ctrl-C and
+// Ctrl-Z send. It is put there at once if its standard input and output are the terminal.
+// Otherwise others in our own group may want it, as in `pawl run x -- cat | less`: then
+// it gets it when it has stopped for want of it.
 type terminal struct {
 	fd    int
 	modes *term.State
@@ -72,10 +73,11 @@ func (c *child) catchStop() {
 	}
 }
 
-// suspend deals with a child that was stopped by s. Without a terminal there is nothing to do: somebody stopped
-// it and will continue it, and meanwhile it has the lock. With one, it is the shell's turn: so we stop, too.
-// Nobody renews then, so when we go on we look at the lease first. If it was lost, the child stays stopped, and
-// the caller kills it.
+// suspend deals with a child that was stopped by s. Without a terminal there is nothing
+// to do: somebody stopped it and will continue it, and meanwhile it has the lock. With
+// one, it is the shell's turn: so we stop, too. Nobody renews then, so when we go on we
+// look at the lease first. If it was lost, the child stays stopped, and the caller kills
+// it.
 func (c *child) suspend(s syscall.Signal, held func() bool) {
 	t := c.tty
 	if t == nil {
@@ -83,8 +85,9 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	}
 	asks := s == unix.SIGTTIN || s == unix.SIGTTOU
 	wants := asks || t.lent
-	// A child that asks for the terminal just gets it, if it is ours to give. We may have given it before: the shell
-	// that starts a pipe sets the foreground for each of its parts, and the next part may come later than we did.
+	// A child that asks for the terminal just gets it, if it is ours to give. We may have
+	// given it before: the shell that starts a pipe sets the foreground for each of its
+	// parts, and the next part may come later than we did.
 	if !asks || !t.ours() {
 		t.takeBack()
 		c.stopOurselves()
@@ -98,12 +101,12 @@ func (c *child) suspend(s syscall.Signal, held func() bool) {
 	c.kill(unix.SIGCONT)
 }
 
-// stopOurselves stops our whole group, as the terminal does: a script that runs us is in it, and the shell
-// waits for that. It returns when we are continued.
+// stopOurselves stops our whole group, as the terminal does: a script that runs us is in
+// it, and the shell waits for that. It returns when we are continued.
 func (c *child) stopOurselves() {
 	if unix.Getpgrp() == sessionID() {
-		// The group of the session's first process has nobody who would continue it: the system does not stop it
-		// at a key, and nor do we.
+		// The group of the session's first process has nobody who would continue it: the
+		// system does not stop it at a key, and nor do we.
 		time.Sleep(100 * time.Millisecond)
 		return
 	}

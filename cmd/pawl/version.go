@@ -12,7 +12,7 @@ import (
 func newVersion(v *voice) *cobra.Command {
 	return &cobra.Command{
 		Use:                   "version",
-		Short:                 "Show the version of pawl, and the backends in it",
+		Short:                 "Show the version of pawl and its backends",
 		Example:               "  pawl version",
 		DisableFlagsInUseLine: true,
 		Args:                  none,

@@ -11,19 +11,21 @@ import (
 
 // The voice of the command.
 //
-// Standard output has what was asked for, and nothing else: tables and JSON of ls and show, the receipt of
-// break, the version. `pawl run` never writes there: it belongs to its child.
+// Standard output has what was asked for, and nothing else: tables and JSON of ls and
+// show, the receipt of break, the version. `pawl run` never writes there: it belongs to
+// its child.
 //
-// Standard error has what pawl itself says: one line per event, begun with "pawl: ", in the present or past
-// tense, without a full stop. It says what happened, to which name, by whom, and what can be done. It is not
-// coloured, and never asks a question unless standard input is a terminal.
+// Standard error has what pawl itself says: one line per event, begun with "pawl: ", in
+// the present or past tense, without a full stop. It says what happened, to which name,
+// by whom, and what can be done. It is not coloured, and never asks a question unless
+// standard input is a terminal.
 //
-// pawl is silent when all is well. `pawl run` speaks only when the command did not run, or was stopped, or ran
-// without the lock being sure until its end ("pawl: warning: "); with -v also while it waits, with -q not if others
-// have the lock.
+// pawl is silent when all is well. `pawl run` speaks only when the command did not run,
+// or was stopped, or ran without the lock being sure until its end ("pawl: warning: ");
+// with -v also while it waits, with -q not if others have the lock.
 //
-// Names, labels and hosts were written by others. Wherever they are printed, what could move a cursor, hide
-// text or forge a line is escaped.
+// Names, labels and hosts were written by others. Wherever they are printed, what could
+// move a cursor, hide text or forge a line is escaped.
 type voice struct {
 	out, err io.Writer
 	mu       sync.Mutex // one line at a time on err
@@ -42,8 +44,8 @@ func (v *voice) warn(format string, args ...any) { v.say("warning: "+format, arg
 // sayError says an error of the library, or of ours.
 func (v *voice) sayError(err error) { v.say("%s", bare(err)) }
 
-// bare is an error without the "pawl: " that those of the library begin with, in one line: several errors that were
-// joined have one each.
+// bare is an error without the "pawl: " that those of the library begin with, in one
+// line: several errors that were joined have one each.
 func bare(err error) string {
 	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
 	for i, line := range lines {
@@ -52,8 +54,8 @@ func bare(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// plain is a name or another's word inside a table or a sentence: as it is, or quoted where it could be
-// taken for something else.
+// plain is a name or another's word inside a table or a sentence: as it is, or quoted
+// where it could be taken for something else.
 func plain(s string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == unicode.ReplacementChar }
 	if s == "" || strings.TrimSpace(s) != s || strings.ContainsFunc(s, odd) {

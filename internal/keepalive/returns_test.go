@@ -9,25 +9,19 @@ import (
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Nothing is kept with what is returned here.
-type (
-	returns  = keepalive.Returns[struct{}]
-	returned = keepalive.Return[struct{}]
-)
-
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-func some(r *returns, n int) []*returned {
-	out := make([]*returned, n)
+func some(r *keepalive.Returns, n int) []*keepalive.Return {
+	out := make([]*keepalive.Return, n)
 	for i := range out {
-		out[i] = &returned{TTL: time.Minute, Until: at(time.Hour)}
+		out[i] = &keepalive.Return{TTL: time.Minute, Until: at(time.Hour)}
 		r.Add(out[i], start)
 	}
 	return out
 }
 
 // take takes all that may go now.
-func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
+func take(r *keepalive.Returns, now time.Time) (out []*keepalive.Return, wait time.Duration) {
 	for {
 		x, wait := r.Take(now)
 		if x == nil {
@@ -38,7 +32,7 @@ func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
 }
 
 func TestNoMoreThanOutAreUnderWay(t *testing.T) {
-	r := &returns{}
+	r := &keepalive.Returns{}
 	all := some(r, 1000)
 	under, _ := take(r, start)
 	if len(under) != keepalive.Out {
@@ -55,8 +49,8 @@ func TestNoMoreThanOutAreUnderWay(t *testing.T) {
 }
 
 func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
-	r := &returns{}
-	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
+	r := &keepalive.Returns{}
+	x := &keepalive.Return{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
 	x.Lease.MinHold = time.Minute
 	r.Add(x, start)
 	if got, _ := r.Take(start); got != x {
@@ -78,8 +72,8 @@ func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 
 // A release that was sent before the end is not the last word, though it was answered after it.
 func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
-	r := &returns{}
-	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
+	r := &keepalive.Returns{}
+	x := &keepalive.Return{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
 	r.Add(x, start)
 	_, _ = r.Take(start)
 	r.Answered(x, at(2*time.Second), at(4*time.Second), keepalive.Done)
@@ -89,7 +83,7 @@ func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
 }
 
 func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
-	r := &returns{}
+	r := &keepalive.Returns{}
 	some(r, 500)
 	asked, now := 0, start
 	for now.Before(at(100 * time.Second)) {
@@ -123,7 +117,7 @@ func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
 }
 
 func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
-	r := &returns{}
+	r := &keepalive.Returns{}
 	for _, x := range some(r, 5) {
 		_, _ = r.Take(start)
 		r.Answered(x, start, start, keepalive.Failed)
@@ -133,7 +127,7 @@ func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
 	if len(hung) != 1 {
 		t.Fatalf("%d of those that failed are under way", len(hung))
 	}
-	x := &returned{Until: at(time.Hour)}
+	x := &keepalive.Return{Until: at(time.Hour)}
 	r.Add(x, now)
 	if got, _ := r.Take(now); got != x {
 		t.Error("it waits")
@@ -141,7 +135,7 @@ func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
 }
 
 func TestWhatHasEndedByItselfIsForgotten(t *testing.T) {
-	r := &returns{}
+	r := &keepalive.Returns{}
 	some(r, 10)
 	if under, _ := take(r, at(time.Hour)); len(under) != 0 || r.Len() != 0 {
 		t.Errorf("%d are sent, %d are left", len(under), r.Len())
@@ -149,7 +143,7 @@ func TestWhatHasEndedByItselfIsForgotten(t *testing.T) {
 }
 
 func TestTheLastRoundSendsEverythingOnce(t *testing.T) {
-	r := &returns{}
+	r := &keepalive.Returns{}
 	all := some(r, 20)
 	under, _ := take(r, start)
 	for _, x := range under[:10] {

@@ -1,6 +1,6 @@
 //go:build !linux && !windows
 
-package clock
+package pawl
 
 import "time"
 

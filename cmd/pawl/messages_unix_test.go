@@ -1,0 +1,260 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// Command lines that are refused, or answered, without a lock.
+var refused = [][]string{
+	{}, {"runn", "x", "true"}, {"help", "nonsense"}, {"--no-such-flag"},
+	{"completion"}, {"completion", "ksh"},
+
+	{"run"}, {"run", "x"}, {"run", "x", "--", ""}, {"run", "x", "-n", "--", "true"}, {"run", "--no-such-flag"},
+	{"run", "-c", "", "x"}, {"run", "-c", "true", "x", "true"},
+	{"run", "-n", "-w", "5", "x", "true"}, {"run", "-s", "--limit", "3", "x", "true"}, {"run", "-q", "-v", "x", "true"},
+	{"run", "-k", "2", "x", "true"}, {"run", "--limit", "2", "-k", "3", "x", "true"}, {"run", "--limit", "0", "x", "true"},
+	{"run", "-E", "256", "x", "true"}, {"run", "-E", "abc", "x", "true"}, {"run", "--no-wait=perhaps", "x", "true"},
+	{"run", "-w", "-1", "x", "true"}, {"run", "-w", "soon", "x", "true"}, {"run", "-w", "99999999999", "x", "true"},
+	{"run", "--ttl", "1ms", "x", "true"}, {"run", "--ttl", "721h", "x", "true"}, {"run", "--min-hold", "721h", "x", "true"},
+	{"run", "--grace", "13", "x", "true"}, {"run", "--grace", "300h", "--ttl", "720h", "x", "true"},
+	{"run", "--label", "job", "x", "true"}, {"run", "--label", "job=1", "--label", "job=2", "x", "true"},
+	{"run", "", "true"}, {"run", "a\tb", "true"},
+	{"run", "x", "no-such-command"}, {"run", "x", "./no-interpreter"}, {"run", "x", "./no-program"},
+
+	{"ls", "a", "b"}, {"ls", "--watch", "--json"}, {"show"}, {"show", "a", "b"}, {"doctor", "x"}, {"version", "x"},
+	{"break"}, {"break", "--fence", "1", "--yes", "x"}, {"break", "--json", "x"}, {"break", "--fence", "abc", "x"},
+
+	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked
+	{"ls", "--url", ""}, {"ls", "--url", "/var/lib/locks.db"}, {"ls", "--url", "nosuch://host"},
+	{"ls", "--url", "secret@host:6379"}, {"ls", "--url", "secret:pw@host"}, {"ls", "--url", "sqlite:no.db"},
+	{"ls", "--url", "mem:"}, {"doctor", "--url", "mem:"}, {"--url", "mem:", "show", "x"},
+}
+
+func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
+	t.Setenv(urlVariable, "")
+	for name, text := range map[string]string{"no-interpreter": "#!/no/such/interpreter\n", "no-program": ""} {
+		mode := fs.FileMode(0o700)
+		if text == "" {
+			mode = 0o600
+		}
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	v := &voice{out: &out, err: &out}
+	for _, args := range refused {
+		fmt.Fprintf(&out, "$ pawl%s\n", shown(args))
+		if code := execute(v, args); code != 0 {
+			fmt.Fprintf(&out, "[exit code %d]\n", code)
+		}
+		out.WriteByte('\n')
+	}
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_STATE_HOME", "")
+	fmt.Fprint(&out, "$ HOME= pawl ls\n")
+	execute(v, []string{"ls"})
+
+	cmd := exec.Command("pawl", "--url", "mem:", "run", "x", "--", "true")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	fmt.Fprint(&out, "\n$ pawl --url mem: run x -- true\n")
+	if err := cmd.Run(); err != nil {
+		t.Error(err)
+	}
+	sayClaims(t, &out, v)
+	sayLosses(&out, v)
+	sayBreaks(t, &out, v)
+	sayTables(t, &out, v)
+	wantGolden(t, "messages.txt", still(t, out.String(), dir))
+}
+
+// shown are arguments as a shell wants them.
+func shown(args []string) (line string) {
+	for _, a := range args {
+		if a == "" || strings.ContainsAny(a, "\t ") {
+			a = fmt.Sprintf("%q", a)
+		}
+		line += " " + a
+	}
+	return line
+}
+
+// still is text without what changes from run to run.
+func still(t *testing.T, text, dir string) string {
+	t.Helper()
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = strings.ReplaceAll(text, dir, "DIR")
+	text = strings.ReplaceAll(text, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
+	for pattern, by := range map[string]string{`\b\d{16}\b`: "FENCE", `\b\d\d:\d\d:\d\d\b`: "TIME"} {
+		text = regexp.MustCompile(pattern).ReplaceAllString(text, by)
+	}
+	return text
+}
+
+var (
+	someone = pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}
+	held    = &pawl.HeldError{Name: "x", Position: 2, Holders: []pawl.Holder{
+		{Owner: someone, Fence: 1763626152000001, Weight: driver.Exclusive, Limit: driver.Exclusive, ExpiresIn: 21 * time.Second},
+	}}
+	lost        = &pawl.LostError{Name: "x", Fence: 1763626152000001, Reason: pawl.ReasonExpired}
+	unreachable = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
+)
+
+// sayClaims is how a claim can end, and what is said on the way.
+func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
+	t.Helper()
+	j := &job{v: v, name: "x", patience: time.Minute}
+	tries := &job{v: v, name: "x", try: true, patience: tryPatience}
+	for _, c := range []struct {
+		what string
+		j    *job
+		err  error
+	}{
+		{"held, with -n", tries, held}, {"held, with -w 1m", j, held},
+		{"no answer, with -w 1m", j, context.DeadlineExceeded},
+		{"unavailable, with -w 1m", j, fmt.Errorf("%w: %w", context.DeadlineExceeded, unreachable)},
+		{"unavailable", j, unreachable},
+	} {
+		fmt.Fprintf(out, "\n# %s\n", c.what)
+		v.sayError(c.j.refused(c.err).(*exit).err)
+	}
+
+	c, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease, err := c.Mutex("x").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(nameVariable, "x")
+	t.Setenv(fenceVariable, "1763626152000001")
+	fmt.Fprint(out, "\n# waiting, with -v, for one's own parent\n")
+	o := (&runFlags{verbose: true}).options(v).Observer
+	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: held})
+	o.Acquired(pawl.AcquiredEvent{Event: pawl.Event{Name: "x"}, Lease: lease, Waited: 90 * time.Second})
+	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(out, "\n# lost before the start\n")
+	j.signals = make(chan os.Signal)
+	v.sayError(j.hold(lease).(*exit).err)
+}
+
+// sayLosses is what is said at the end of a command.
+func sayLosses(out *bytes.Buffer, v *voice) {
+	fmt.Fprint(out, "\n# lost while the command runs\n")
+	v.sayLost(lost)
+	v.sayError(errStillRunning)
+	fmt.Fprint(out, "\n# when the command has ended\n")
+	v.warnReleased(nil)
+	v.warnReleased(lost)
+	v.warnReleased(unreachable)
+
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "."
+	}
+	fmt.Fprint(out, "\n# the command cannot be executed\n")
+	v.sayError(notStarted("./no-interpreter", filepath.Join(dir, "no-interpreter"), fs.ErrPermission).(*exit).err)
+	v.sayError(notStarted("report", "/bin/report", &fs.PathError{Op: "fork/exec", Path: "/bin/report", Err: fs.ErrPermission}).(*exit).err)
+}
+
+// sayBreaks is what break says of leases.
+func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
+	t.Helper()
+	c, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	b := &breaking{v: v, client: c, name: "x", delay: 5 * time.Second}
+	say := func(what string, f func() error) {
+		fmt.Fprintf(out, "\n# %s\n", what)
+		err := f()
+		if e, ok := errors.AsType[*exit](err); ok {
+			err = e.err
+		}
+		if err != nil {
+			v.sayError(err)
+		}
+	}
+	say("break --fence 17, and nobody holds it", func() error { return b.one(t.Context(), 17) })
+	say("break --yes, and nobody holds it", func() error { return b.all(t.Context()) })
+	for range 3 {
+		if _, err := c.RWMutex("x").RLock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("break --fence 17, and others hold it", func() error { return b.one(t.Context(), 17) })
+	b.v = &voice{out: new(bytes.Buffer), err: out}
+	say("break, without a terminal", func() error { return b.ask(t.Context(), newBreak(v, &location{v: v})) })
+	b.v = v
+	e, err := c.Inspect(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	say("break --fence", func() error { return b.one(t.Context(), e.Holders[0].Fence) })
+	b.delay = 0
+	say("break --yes --delay 0", func() error { return b.all(t.Context()) })
+}
+
+// sayTables is what ls, show and doctor print.
+func sayTables(t *testing.T, out *bytes.Buffer, v *voice) {
+	t.Helper()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
+	kept := pawl.Holder{Owner: someone, Fence: 17, Weight: 2, Limit: 3, Since: now.AddDate(0, 0, -1), ExpiresIn: 1500 * time.Millisecond, Released: true}
+	reader := pawl.Holder{Owner: pawl.Owner{Host: "a\x1b", PID: 7}, Fence: 18, Weight: 1, Limit: driver.Unlimited, Since: now, ExpiresIn: 12345 * time.Microsecond}
+	waits := pawl.Waiter{Owner: someone, Weight: driver.Exclusive, Limit: driver.Exclusive, Since: now, ExpiresIn: time.Second}
+	entries := []pawl.Entry{
+		{Name: "free"}, {Name: "closed", Fence: 3, ClosedFor: 5 * time.Second}, {Name: " odd\n", Fence: 3, Waiters: []pawl.Waiter{waits}},
+		{Name: "held", Fence: 18, Holders: []pawl.Holder{kept, reader}, Waiters: []pawl.Waiter{waits}},
+	}
+	for _, e := range entries {
+		fmt.Fprintln(out)
+		if err := printEntry(out, e, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Fprintln(out)
+	if err := printList(out, entries, now); err != nil {
+		t.Fatal(err)
+	}
+	for _, findings := range [][]pawl.Finding{nil, {
+		{Severity: "error", Subject: "persistence", Detail: "appendonly is no", Advice: "set it to yes"},
+		{Severity: "info", Subject: "tracking", Detail: "one line\nanother", Advice: "none"},
+	}} {
+		fmt.Fprint(out, "\n# doctor\n")
+		if err := printFindings(out, findings); err != nil {
+			t.Fatal(err)
+		}
+		if err := verdict(findings); err != nil {
+			v.sayError(err.(*exit).err)
+		}
+	}
+}

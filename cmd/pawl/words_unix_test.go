@@ -1,0 +1,92 @@
+//go:build unix
+
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// notSaid has the literals of several words that are in no golden file, and why.
+var notSaid = map[string]string{
+	"Write the manual pages into a folder":         "hidden",
+	".FlagUsagesWrapped 80 ":                       "a part of a template",
+	"pawl %s\n%s %s/%s\nbackends: %s\n":            "differs with each build; testdata/version.txt",
+	"%s (commit %s%s)":                             "differs with each build",
+	"pawl: type the fence of the lease to break: ": "on a terminal only; terminal_linux_test.go",
+	"not a fence; nothing was broken":              "on a terminal only; terminal_linux_test.go",
+	"everyone who can list processes on this host sees the password in --url; %s hides it": "on a terminal only; terminal_linux_test.go",
+}
+
+// Whatever the command can say is in a golden file: each string of several words in its
+// source is there, with anything in the place of a verb.
+func TestEveryWordOfTheCommandIsInAGoldenFile(t *testing.T) {
+	var all strings.Builder
+	files, err := filepath.Glob(filepath.Join(golden, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	said := oneSpace(all.String())
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range sources {
+		if strings.HasSuffix(file, "_test.go") || strings.HasSuffix(file, "_windows.go") ||
+			strings.HasSuffix(file, "_linux.go") && runtime.GOOS != "linux" {
+			continue
+		}
+		for at, text := range literals(t, file) {
+			pattern := verb.ReplaceAllString(regexp.QuoteMeta(oneSpace(text)), ".*?")
+			if notSaid[text] == "" && !regexp.MustCompile(pattern).MatchString(said) {
+				t.Errorf("%s: it is not seen when %q changes", at, text)
+			}
+		}
+	}
+}
+
+var (
+	verb  = regexp.MustCompile(`%[-0-9]*[a-z]`)
+	words = regexp.MustCompile(`[a-z]{2,} [a-z%-]`)
+	space = regexp.MustCompile(`\s+`)
+)
+
+// oneSpace makes text comparable that was wrapped, or is a flag's.
+func oneSpace(s string) string {
+	return strings.TrimSpace(space.ReplaceAllString(strings.ReplaceAll(s, "`", ""), " "))
+}
+
+// literals are the strings of several words in a file.
+func literals(t *testing.T, file string) map[string]string {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if text, err := strconv.Unquote(lit.Value); err == nil && words.MatchString(text) {
+				found[set.Position(lit.Pos()).String()] = text
+			}
+		}
+		return true
+	})
+	return found
+}
