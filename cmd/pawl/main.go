@@ -87,7 +87,7 @@ creates that file.`,
 	where := &location{v: v}
 	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
-	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newVersion(v))
+	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newVersion(v), newMan())
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.PersistentPreRun = func(*cobra.Command, []string) { where.warn() }
 	root.SetHelpCommand(helpCommand(root))

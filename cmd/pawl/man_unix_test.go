@@ -1,0 +1,28 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The manual pages say what --help says: two are enough to see their form.
+func TestManualsAreAsInTheGoldenFiles(t *testing.T) {
+	dir := t.TempDir()
+	if code := execute(&voice{out: os.Stderr, err: os.Stderr}, []string{"man", dir}); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	if err != nil || len(pages) < 8 {
+		t.Errorf("there are only %q: %v", pages, err)
+	}
+	for _, name := range []string{"pawl.1", "pawl-break.1"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantGolden(t, name, string(text))
+	}
+}
