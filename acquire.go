@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/clock"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // A mode is how a claim behaves when the name is held.
@@ -61,7 +64,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 		cl.Force = true
 	case waiting:
 		cl.Queue = true
-		w = c.queues.Enter(&cl.Claim, cl, now.mono)
+		w = c.queues.Enter(&cl.Claim, cl, now.Mono)
 		if w.Turn() != nil {
 			if lease, err := c.awaitTurn(ctx, w); lease != nil || err != nil {
 				return lease, err
@@ -86,10 +89,10 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 }
 
 // begin makes the first lease of a hold. From here on it may be lost at any moment.
-func (c *Client) begin(w *waiter, t *hold, now reading) *Lease {
+func (c *Client) begin(w *waiter, t *hold, now clock.Reading) *Lease {
 	look := c.inboxes.of(t.claim.Token).holds(t.claim, t)
 	lease := t.grant(now)
-	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.mono)
+	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.Mono)
 	if look {
 		c.renewer.check(t)
 	}
@@ -101,7 +104,7 @@ func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	waits := true
 	defer func() {
 		// If it gave up, or the Observer panicked: a lease that was passed to it in that instant goes on to the next.
-		if waits && w.Leave(c.now().mono) {
+		if waits && w.Leave(c.now().Mono) {
 			_ = w.Claim.passed.Release(ctx)
 		}
 	}()
@@ -143,7 +146,7 @@ type attempts struct {
 	margin time.Duration
 
 	held   *driver.HeldError // the last answer "held", nil before the first
-	placed reading           // when the attempt was sent that was answered so
+	placed clock.Reading     // when the attempt was sent that was answered so
 	polls  int               // how many looks in a row found nothing new, where there is no push
 
 	failing time.Time // since when the backend fails, if fails > 0
@@ -162,7 +165,7 @@ func (a *attempts) leave() {
 	}
 	a.c.inboxes.of(a.claim.Token).remove(a.claim)
 	if a.w != nil {
-		a.w.Leave(a.c.now().mono)
+		a.w.Leave(a.c.now().Mono)
 	}
 	if a.asking {
 		a.c.undo(a.claim)
@@ -173,7 +176,7 @@ func (a *attempts) leave() {
 // way, the claim is undone.
 //
 // sent is a reading of now. The one that comes with a hold is of the instant in which it was found to have time left.
-func (a *attempts) run(sent reading) (*hold, reading, error) {
+func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	c.inboxes.of(cl.Token).add(cl) // before asking: signals may come before the reply
 	for first := true; ; first = false {
@@ -188,14 +191,14 @@ func (a *attempts) run(sent reading) (*hold, reading, error) {
 			if ended(a.ctx) != nil {
 				break // nobody waits for it any more
 			}
-			now, tm := c.now(), newTerm(sent, grant.TTL, a.margin)
-			if tm.fresh(now) {
+			now, tm := c.now(), trust.NewTerm(sent, grant.TTL, a.margin)
+			if tm.Fresh(now) {
 				return newHold(c, cl, sent, tm, grant.Fence, grant.Fences), now, nil
 			}
 			err = errTooLate // the term was used up by the reply; asking again makes it whole
 		}
 		if err := a.judge(sent, err); err != nil {
-			return nil, reading{}, err
+			return nil, clock.Reading{}, err
 		}
 		t, now, err := a.wait()
 		if err != nil || t != nil && ended(a.ctx) == nil {
@@ -206,7 +209,7 @@ func (a *attempts) run(sent reading) (*hold, reading, error) {
 		}
 	}
 	c.undo(cl)
-	return nil, reading{}, gaveUp(a.ctx, cl.Name, a.why())
+	return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
 }
 
 // fences is how many an exclusive claim should reserve: one for itself, and one for each waiter here. No more, for those
@@ -223,9 +226,9 @@ var errTooLate = errors.New("the answer took longer than the lease lasts")
 // ask makes one attempt, bounded in time. If it is not answered it may take effect until then.
 //
 // A forced claim has the same end however often it is asked for: it is reported as failed when that has passed.
-func (a *attempts) ask(sent reading) (driver.Grant, error) {
+func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
-	ctx := a.c.attempt(a.ctx, cl.TTL, sent.mono)
+	ctx := a.c.attempt(a.ctx, cl.TTL, sent.Mono)
 	if cl.Force && cl.stray > 0 {
 		ctx.deadline = a.c.born.Add(cl.stray)
 	}
@@ -236,7 +239,7 @@ func (a *attempts) ask(sent reading) (driver.Grant, error) {
 	a.asking = false
 	if answered(err) {
 		cl.stray = before
-		a.c.renewer.alive(sent.mono)
+		a.c.renewer.alive(sent.Mono)
 	}
 	return grant, err
 }
@@ -257,7 +260,7 @@ func (a *attempts) tell(f func(o *Observer)) {
 }
 
 // judge decides what an attempt that was not granted means: nil to go on, or the error to end with.
-func (a *attempts) judge(sent reading, err error) error {
+func (a *attempts) judge(sent clock.Reading, err error) error {
 	c, cl := a.c, a.claim
 	if held, ok := errors.AsType[*driver.HeldError](err); ok {
 		if a.w == nil {
@@ -295,7 +298,7 @@ func (a *attempts) judge(sent reading, err error) error {
 		c.undo(cl)
 		return err
 	}
-	since := a.w.Failed(sent.mono, err)
+	since := a.w.Failed(sent.Mono, err)
 	if a.fails == 0 {
 		a.failing = since
 	}
@@ -305,7 +308,7 @@ func (a *attempts) judge(sent reading, err error) error {
 		c.undo(cl)
 		return err
 	}
-	if now := c.now().mono; now.Sub(a.failing) >= c.settings.RetryFor {
+	if now := c.now().Mono; now.Sub(a.failing) >= c.settings.RetryFor {
 		a.w.FailOthers(c.settings.RetryFor, err, now)
 		c.undo(cl)
 		return err
@@ -327,7 +330,7 @@ func (a *attempts) why() error {
 // wait waits for what makes asking again worth while: a signal, the moment when things change by themselves,
 // the keep-alive of our place, or the end of a pause after a failure. A signal that says "granted" is the
 // grant itself.
-func (a *attempts) wait() (*hold, reading, error) {
+func (a *attempts) wait() (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	inbox := c.inboxes.of(cl.Token)
 	pause, last := a.pause(), false
@@ -341,18 +344,18 @@ func (a *attempts) wait() (*hold, reading, error) {
 	case <-timer.C:
 		if last {
 			c.undo(cl)
-			return nil, reading{}, a.failure
+			return nil, clock.Reading{}, a.failure
 		}
-		return nil, reading{}, nil
+		return nil, clock.Reading{}, nil
 	case <-inbox.arrival(cl):
 		now := c.now()
 		return a.signaled(inbox.take(cl), now), now, nil
 	case <-c.closing:
 		c.undo(cl)
-		return nil, reading{}, ErrClosed
+		return nil, clock.Reading{}, ErrClosed
 	case <-a.ctx.Done():
 		c.undo(cl)
-		return nil, reading{}, gaveUp(a.ctx, cl.Name, a.why())
+		return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
 	}
 }
 
@@ -363,13 +366,13 @@ func (a *attempts) wait() (*hold, reading, error) {
 // asking again makes it a full TTL. So it is when the signal is an old one: of a grant that came and went
 // while we were paused, before we queued again; or of a quorum that said so before that attempt was made,
 // and has nodes that did not hear of it. The fence tells.
-func (a *attempts) signaled(s driver.Signal, now reading) *hold {
+func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
 	}
 	ttl := a.claim.QueueTTL
-	tm := newTerm(a.placed, ttl, a.claim.marginOf(ttl))
-	if !tm.fresh(now) {
+	tm := trust.NewTerm(a.placed, ttl, a.claim.marginOf(ttl))
+	if !tm.Fresh(now) {
 		return nil
 	}
 	return newHold(a.c, a.claim, now, tm, s.Fence, s.Fences)
@@ -379,11 +382,10 @@ func (a *attempts) signaled(s driver.Signal, now reading) *hold {
 func (a *attempts) pause() time.Duration {
 	c, cl := a.c, a.claim
 	if a.fails > 0 {
-		d := min(10*time.Millisecond<<min(a.fails, 7), time.Second)
-		return d - jitter(d/2)
+		return backoff.Early(backoff.Doubled(10*time.Millisecond, a.fails, time.Second))
 	}
 	third := cl.QueueTTL / 3
-	d := third - jitter(third/8) - a.placed.since(c.now())
+	d := third - backoff.Below(third/8) - c.now().Since(a.placed)
 	// Only the head of the queue can be granted when a holder expires. Those behind it would all come at once,
 	// for nothing; if the head is dead, they find it at their next keep-alive.
 	if a.held.Position <= 1 && a.held.RetryAfter > 0 {
@@ -398,11 +400,7 @@ func (a *attempts) pause() time.Duration {
 // poll is the pause where nothing is pushed: from 5 ms, growing by half each time to a quarter of a second,
 // with jitter so that several processes do not look at the same instants.
 func (a *attempts) poll() time.Duration {
-	d := 5 * time.Millisecond
-	for range min(a.polls, 10) {
-		d += d / 2
-	}
+	d := backoff.Halfway(5*time.Millisecond, a.polls, 250*time.Millisecond)
 	a.polls++
-	d = min(d, 250*time.Millisecond)
-	return d - jitter(d/2)
+	return backoff.Early(d)
 }

@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/localqueue"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Client makes locks over one backend. It renews and watches all of them; a process needs one for each
-// backend. All its methods may be called from many goroutines.
+// Client makes locks over one backend, and renews and watches all of them. A process needs one
+// for each backend. Many goroutines may use it.
 type Client struct {
 	driver   driver.Driver
 	backend  string // its name, for messages
 	settings settings
 	observer *Observer
-	now      func() reading
+	now      func() clock.Reading
 	born     time.Time // what claim.stray is counted from
 
 	queues   *localqueue.Queues[*claim]
@@ -45,9 +47,9 @@ type Client struct {
 	stopListen func()
 }
 
-// New makes a client over a driver, for example of redislock.New or memlock.New. Close closes the driver
-// too, which in turn frees what it opened itself and nothing that it was given. Options may be nil. The error
-// Is ErrInvalid.
+// New returns a client over a driver, for example one of redislock.New or memlock.New. Close
+// closes the driver too, which frees what it opened itself and nothing that it was given. o may be
+// nil. The error matches ErrInvalid.
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if d == nil {
 		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}
@@ -56,12 +58,12 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(d, s, newClock().now), nil
+	return start(d, s, clock.New().Now), nil
 }
 
-func start(d driver.Driver, s settings, clock func() reading) *Client {
+func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	c := &Client{
-		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: clock, born: time.Now(),
+		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: now, born: time.Now(),
 		queues: newQueues(s.LocalHandoff), inboxes: newInboxes(),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}),
@@ -97,7 +99,7 @@ func (c *Client) signal(s driver.Signal) {
 func (c *Client) attempt(ctx context.Context, ttl time.Duration, now time.Time) *bounded {
 	d := c.settings.RequestTimeout
 	if d == 0 {
-		d = requestTimeout(ttl)
+		d = trust.RequestTimeout(ttl)
 	}
 	return bound(ctx, now.Add(d))
 }
@@ -151,9 +153,9 @@ func (c *Client) Close(ctx context.Context) error {
 	c.returner.returns.Closing()
 	for _, t := range held {
 		now := c.now()
-		t.lose(LostError{Reason: ReasonClosed, Until: now.mono})
+		t.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
 		if !t.givenBack() { // else its Release is under way, and would be told that it was not held
-			c.returner.giveBack(t, now.mono)
+			c.returner.giveBack(t, now.Mono)
 		}
 	}
 	c.stopRun() // also those renewals that are under way, for nobody needs them

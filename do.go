@@ -56,8 +56,8 @@ func withFence(ctx context.Context, l *Lease) context.Context {
 	return context.WithValue(ctx, fenceKey{}, &fenced{l.Name(), l.fence, outer})
 }
 
-// FenceFromContext finds the fence of the lease under which ctx runs: inside Do, and in a lease's Context. Where one
-// runs inside another it is that of the innermost; see [FenceOf].
+// FenceFromContext returns the fence of the lease under which ctx runs: inside Do, and in a
+// lease's Context. Where leases are nested it is that of the innermost; see [FenceOf].
 func FenceFromContext(ctx context.Context) (fence uint64, ok bool) {
 	if f, ok := ctx.Value(fenceKey{}).(*fenced); ok {
 		return f.fence, true
@@ -65,8 +65,8 @@ func FenceFromContext(ctx context.Context) (fence uint64, ok bool) {
 	return 0, false
 }
 
-// FenceOf is FenceFromContext for one name: the fence of the lease on it under which ctx runs, whatever other leases were
-// acquired inside of that. It answers false if there is none.
+// FenceOf is FenceFromContext for one name: it returns the fence of the lease on name under which
+// ctx runs, whatever other leases were acquired inside of it. It returns false if there is none.
 func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 	for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil; f = f.outer {
 		if f.name == name {

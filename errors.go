@@ -10,36 +10,61 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What can be branched on, with errors.Is. Each comes with more to read inside, see the types below.
+// The errors to branch on with errors.Is. Most come with details for errors.As: see the types
+// below.
 var (
-	// ErrHeld: the lock was not granted, because others hold it or wait for it. A [*HeldError] names them.
+	// ErrHeld means that the lock was not granted, because others hold it or wait for it. A
+	// [*HeldError] names them.
 	ErrHeld = driver.ErrHeld
-	// ErrLost: the lease ended without a release. A [*LostError] says why.
+	// ErrLost means that the lease ended without a release. A [*LostError] says why.
 	ErrLost = errors.New("pawl: lock lost")
-	// ErrReleased is what Lease.Err says after a release, and the cause of its context's end.
+	// ErrReleased is what Lease.Err returns after a release, and the cause of its context's end.
 	ErrReleased = errors.New("pawl: lock released")
-	// ErrUnavailable: the backend could not be asked, or did not answer. Its own error is inside.
+	// ErrUnavailable means that the backend could not be asked, or did not answer. A
+	// [*BackendError] says what failed, and has the backend's own error inside.
 	ErrUnavailable = driver.ErrUnavailable
-	// ErrClosed: the client is closed.
+	// ErrClosed means that the client is closed.
 	ErrClosed = driver.ErrClosed
-	// ErrInvalid: the input was refused before anything was sent. An [*InvalidError] says what is allowed.
+	// ErrInvalid means that the input was refused before anything was sent. An [*InvalidError]
+	// says what is allowed.
 	ErrInvalid = driver.ErrInvalid
-	// ErrNotHeld: no lease has the fence that Break was asked to break.
+	// ErrNotHeld means that no lease has the fence that Break was asked to break.
 	ErrNotHeld = driver.ErrNotHeld
 )
 
-// The errors that hold details, for errors.As.
-type (
-	HeldError    = driver.HeldError    // Is ErrHeld: who holds the name, and our place in the queue
-	InvalidError = driver.InvalidError // Is ErrInvalid: what was wrong, and what is allowed
-)
+// HeldError answers a claim that was not granted. It matches ErrHeld. Its fields:
+//
+//   - Name is what was claimed.
+//   - Holders are those in the way, with their fences and the time that they have left.
+//   - Position is the claim's place in the queue: 1 is next, 0 means that it does not queue.
+//   - ClosedFor is how much longer nothing will be granted, after a break or an expiry.
+//   - RetryAfter is in how long asking again may be worth it: a holder expires by then, the name
+//     opens, or a dead waiter loses its place; 0 means that this is not known. A release may free
+//     the name sooner.
+//   - Fence is the last fence granted on the name by then.
+//   - Local means that, as far as is known, only this client holds the name or waits for it.
+type HeldError = driver.HeldError
+
+// InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields are What
+// ("name", "TTL"), Problem (what is wrong with it) and Allowed (what would be right).
+type InvalidError = driver.InvalidError
+
+// BackendError says that the backend failed. It matches ErrUnavailable. Its fields:
+//
+//   - Backend is which one, and where it is, never with a password: "redis 10.0.0.7:6379".
+//   - Op is what was asked of it: "acquire", "renew", "release", "read", ...
+//   - Name is the name that it was about, or empty.
+//   - Hint says what to do about it, or is empty.
+//   - Permanent means that asking again will not help: a wrong password, or no database.
+//   - Err is the backend's own error.
+type BackendError = driver.Error
 
 // Reason says why a lease was lost.
 type Reason int
 
 const (
-	ReasonExpired     Reason = iota + 1 // its term ended, or the backend no longer knew it
-	ReasonUnreachable                   // its term ended because renewals got no answer
+	ReasonExpired     Reason = iota + 1 // it was not renewed in time, or the backend forgot it
+	ReasonUnreachable                   // it was not renewed in time, as the backend did not answer
 	ReasonBroken                        // somebody broke it, or took it by force
 	ReasonMaxHold                       // it was held as long as WithMaxHold allows
 	ReasonClosed                        // the client was closed
@@ -61,15 +86,16 @@ func (r Reason) String() string {
 	return fmt.Sprintf("Reason(%d)", int(r))
 }
 
-// LostError says that a lease ended without a release. It Is ErrLost.
+// LostError says that a lease ended without a release. It matches ErrLost.
 type LostError struct {
 	Name   string
 	Fence  uint64
 	Reason Reason
 	By     Owner // with ReasonBroken, if the backend knows
 
-	// Until is how long the work has to stop: before it, on this process's clock, the backend grants the name
-	// to nobody else. It may be over already, after a forced claim or a pause of the process.
+	// Until is when the work has to have stopped: before it, on this process's clock, the
+	// backend grants the name to nobody else. It may be over already, after a forced claim or a
+	// pause of the process.
 	Until time.Time
 
 	Err error // the backend's last error, with ReasonUnreachable; or nil
@@ -96,10 +122,12 @@ func (e *LostError) Error() string {
 
 // CloseError says that Close ended before the backend had confirmed that everything was released.
 type CloseError struct {
-	// Unreleased is how many leases, and claims that may have been granted, were left. They end by themselves: a lease
-	// after its TTL.
+	// Unreleased counts the leases that were left, and the claims that may have been granted.
+	// They end by themselves: a lease after its TTL.
 	Unreleased int
-	Err        error // why Close waited no longer: its ctx's error, and the backend's last one; else Is ErrUnavailable
+	// Err is why Close waited no longer: its ctx's error and the backend's last one, or an error
+	// that matches ErrUnavailable.
+	Err error
 }
 
 // Unwrap gives the reason.
@@ -116,8 +144,8 @@ func (e *CloseError) Error() string {
 // bare is an error inside another: "pawl: " is said once.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// waitError ends a wait whose ctx ended. It Is the ctx's error, and also what stood in the way, if that is
-// known: ErrHeld or ErrUnavailable.
+// waitError ends a wait whose ctx ended. It matches the ctx's error, and also what stood in the
+// way, if that is known: ErrHeld or ErrUnavailable.
 type waitError struct {
 	name string
 	ctx  error
@@ -152,7 +180,7 @@ func ended(ctx context.Context) error {
 
 var errNoAnswer = errors.New("no answer in time")
 
-// unavailable makes sure that trouble with the backend Is ErrUnavailable, whatever the driver returned.
+// unavailable makes sure that a failure of the backend matches ErrUnavailable, whatever the driver returned.
 func unavailable(backend, op, name string, err error) error {
 	if errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 		return err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
 )
 
 // NewAsleep is New with a clock that a test puts to sleep: the time that slept answers has passed on the boot
@@ -13,7 +14,7 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 	if err != nil {
 		panic(err)
 	}
-	return start(d, s, func() reading { return reading{mono: time.Now(), slept: slept()} })
+	return start(d, s, func() clock.Reading { return clock.Reading{Mono: time.Now(), Slept: slept()} })
 }
 
 // Gates is how many names have a local queue.

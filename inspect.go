@@ -10,17 +10,37 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What can be seen of a name. None of it holds a token.
-type (
-	Entry      = driver.Entry      // a name: its last fence, who holds it, who waits
-	Holder     = driver.Holder     // somebody who holds it
-	Waiter     = driver.Waiter     // somebody in its queue
-	Owner      = driver.Owner      // who that is
-	Properties = driver.Properties // facts about the backend
-	Finding    = driver.Finding    // what a careful operator would change there
-)
+// Entry is what a backend knows of one name. It holds no token. Its fields:
+//
+//   - Name and Fence: the last fence granted on the name, 0 if none is remembered.
+//   - Holders: a [Holder] for each lease.
+//   - Waiters: a [Waiter] for each claim in the queue, in the order in which they will be served.
+//   - ClosedFor: how much longer nothing will be granted, after a break or an expiry.
+type Entry = driver.Entry
 
-// Inspect reads one name: who holds it and who waits. A name that nobody uses is an Entry with nothing in it.
+// Holder is one lease on a name: its Fence, its Weight out of Limit, its Owner, Since when it is
+// held, on the backend's clock, and in how long it ExpiresIn if it is not renewed. Released means
+// that it is kept only for its minimum hold.
+type Holder = driver.Holder
+
+// Waiter is one claim in the queue of a name: its Weight out of Limit, its Owner, Since when it
+// waits, and in how long its place ExpiresIn if the waiter does not keep it.
+type Waiter = driver.Waiter
+
+// Owner says who claims, for people to read: the Client's id, its Host and PID, and Labels.
+type Owner = driver.Owner
+
+// Properties are facts about a backend: its name (Backend), whose Clock decides what has expired,
+// what FenceSurvives, the MinTTL that it can keep, whether it can Push, and whether it
+// ReportsDeletions of held names at once.
+type Properties = driver.Properties
+
+// Finding is what [Client.Diagnose] found: its Severity ("error": guarantees do not hold,
+// "warning": they hold by luck, "info"), its Subject, the Detail, and the Advice.
+type Finding = driver.Finding
+
+// Inspect reads one name: who holds it and who waits. The Entry of a name that nobody uses is
+// empty.
 func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	if err := c.usable(ctx); err != nil {
 		return Entry{}, err
@@ -29,9 +49,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	return e, c.said("read", name, err)
 }
 
-// List yields the names that start with prefix and that somebody holds or waits for, in byte order; the empty
-// prefix means all. It is no snapshot: each entry is true at its own instant. An error is the last that is
-// yielded; it Is errors.ErrUnsupported if the backend cannot list.
+// List yields the names that start with prefix and are held, waited for or closed, in byte order;
+// the empty prefix means all. It is no snapshot: each entry is true at its own instant. An error is
+// the last thing yielded; it matches errors.ErrUnsupported if the backend cannot list.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := c.usable(ctx); err != nil {
@@ -51,10 +71,10 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 	}
 }
 
-// Break ends the lease with this fence, whoever holds it, and keeps the name closed for delay, 0 to 30 days:
-// so long its holder has to stop, who is told by whom and until when. The error Is ErrNotHeld if no lease has
-// this fence any more: then nothing was changed. The fence is asked for so that a later holder is never hit
-// by mistake; Inspect shows it.
+// Break ends the lease with this fence, whoever holds it, and keeps the name closed for delay, 0
+// to 30 days, so that the holder, who is told by whom and until when, can stop. The error matches
+// ErrNotHeld if no lease has this fence any more; then nothing was changed. Break takes the fence
+// so that a later holder is never hit by mistake; Inspect shows it.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, delay time.Duration) error {
 	if err := c.usable(ctx); err != nil {
 		return err
@@ -82,9 +102,9 @@ func (e *noLeaseError) Error() string {
 	return fmt.Sprintf("pawl: no lease of %q has the fence %d", e.name, e.fence)
 }
 
-// Diagnose examines the backend's settings, and what this client may do there: what a careful operator would change,
-// most serious first. Nothing found is an empty list. It changes no lock. The error Is errors.ErrUnsupported if
-// the backend has no doctor.
+// Diagnose examines the backend's settings and this client's rights there, and returns what a
+// careful operator would change, most serious first: nothing if all is well. It changes no lock.
+// The error matches errors.ErrUnsupported if the backend cannot examine itself.
 func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, err
@@ -97,7 +117,8 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	return findings, c.said("examine", "", err)
 }
 
-// Properties are facts about the backend: whose clock decides, what fences survive, whether it pushes.
+// Properties returns facts about the backend: whose clock decides, what fences survive, whether
+// it pushes.
 func (c *Client) Properties() Properties { return c.driver.Properties() }
 
 func (c *Client) usable(ctx context.Context) error {

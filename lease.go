@@ -7,16 +7,19 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Lease is a granted lock. It is renewed by the client until it is released or lost.
+// Lease is a granted lock. The client renews it until it is released or lost.
 //
-// A lease that is lost says so before the backend can grant the name to anybody else: Done is closed, Context
-// is cancelled with a *LostError as its cause, and Err, which looks at the clock itself, is right even in the
-// instant before. What no lock can stop is a write that is already on its way, or a process that is paused
-// between Err and the write: see [Lease.Fence].
+// A lost lease says so before the backend can grant the name to anyone else: Done is closed, and
+// Context is cancelled with a *LostError as its cause. Err looks at the clock itself, so it is
+// right even in the instant before. No lock can stop a write that is already on its way, or a
+// process that is paused between Err and the write: see [Lease.Fence].
 //
-// A nil *Lease, which comes with every error, is over: its Err and Release answer an error that Is ErrInvalid.
+// A nil *Lease, which comes with every error, is over: its Err and Release return an error that
+// matches ErrInvalid.
 type Lease struct {
 	t     *hold
 	claim *claim // the call that got it; not t's if the hold was passed on
@@ -40,11 +43,12 @@ type Lease struct {
 type hold struct {
 	c     *Client
 	claim *claim
-	since reading // when it began, for the maximum hold: the sending of the attempt that got it, or its signal
+	since clock.Reading // when it began, for the maximum hold: the sending of the attempt that got it, or its signal
 
 	mu     sync.Mutex
-	term   term
+	term   trust.Term
 	lease  *Lease      // the one now; nil between two, and after the last
+	user   *claim      // that has it, or had it last
 	gone   *LostError  // set once, when the term ended without a release
 	back   bool        // the last lease was released: whoever did that passes the hold on, or gives it back
 	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
@@ -58,12 +62,12 @@ type hold struct {
 	first Lease // mostly the only one
 }
 
-func newHold(c *Client, cl *claim, since reading, tm term, fence uint64, run int) *hold {
-	return &hold{c: c, claim: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
+func newHold(c *Client, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
+	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
 // grant makes the next lease of the hold. For the first one the caller has looked at the term.
-func (t *hold) grant(now reading) *Lease {
+func (t *hold) grant(now clock.Reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.another(t.claim, now)
@@ -71,22 +75,23 @@ func (t *hold) grant(now reading) *Lease {
 
 // pass makes another lease of the hold, whose last one was released; or nil if it is not good for that. It
 // is one step, so that Close finds it either passed on or given back.
-func (t *hold) pass(cl *claim, now reading) *Lease {
+func (t *hold) pass(cl *claim, now clock.Reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.gone != nil || t.next >= t.end || !t.term.fresh(now) {
+	if t.gone != nil || t.next >= t.end || !t.term.Fresh(now) {
 		return nil
 	}
 	return t.another(cl, now)
 }
 
 // another is the next lease, for a claim. The caller holds the mutex.
-func (t *hold) another(cl *claim, now reading) *Lease {
+func (t *hold) another(cl *claim, now clock.Reading) *Lease {
 	l := &t.first
 	if l.t != nil { // it had its time, and its user may still look at it
 		l = &Lease{}
 	}
-	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.mono
+	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.Mono
+	t.user = cl
 	t.next++
 	if t.gone != nil { // already: Close, or a break, was quicker
 		l.over, l.ending = t.gone, l.lossAside(t.gone)
@@ -96,14 +101,11 @@ func (t *hold) another(cl *claim, now reading) *Lease {
 	return l
 }
 
-// whose is the claim that has the lease now, or that began the hold.
+// whose is the claim that has the lease now, or had it last.
 func (t *hold) whose() *claim {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.lease != nil {
-		return t.lease.claim
-	}
-	return t.claim
+	return t.user
 }
 
 // givenBack reports whether a Release sees to the hold's end in the backend.
@@ -113,7 +115,7 @@ func (t *hold) givenBack() bool {
 	return t.back
 }
 
-// Name is what is locked.
+// Name returns the locked name.
 func (l *Lease) Name() string {
 	if l.none() {
 		return ""
@@ -121,15 +123,16 @@ func (l *Lease) Name() string {
 	return l.t.claim.Name
 }
 
-// Fence is the fencing token: greater than that of every lease granted on this name before, by whichever
-// process, also after a crash of the backend. Send it along with what is written, and let the resource compare:
+// Fence returns the fencing token: it is greater than that of every lease granted before on this
+// name, by whichever process, also after a crash of the backend. Send it along with each write,
+// and let the resource compare:
 //
-//   - Of a Mutex, or a writer of an RWMutex: refuse it if any greater one was seen on this name. It is of an older
-//     lease, which is over.
-//   - Of a reader: others hold beside it, so a smaller fence may be as good as a greater one. Refuse it only if a
-//     greater one of a writer was seen.
-//   - Of permits of a Semaphore: there is nothing to refuse, for a lease with a much smaller fence may still be held.
-//     Where that has to be guarded, give each place a Mutex on a name of its own.
+//   - A Mutex, or a writer of an RWMutex: refuse the write if any greater fence was seen on this
+//     name. It belongs to an older lease, which is over.
+//   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be as good as a
+//     greater one. Refuse it only if a greater fence of a writer was seen.
+//   - Permits of a Semaphore: refuse nothing, for a lease with a much smaller fence may still be
+//     held. To guard such work, give each place a Mutex on a name of its own.
 func (l *Lease) Fence() uint64 {
 	if l.none() {
 		return 0
@@ -137,8 +140,8 @@ func (l *Lease) Fence() uint64 {
 	return l.fence
 }
 
-// Err says whether the lease can be trusted now: nil, or a *LostError, or ErrReleased. It looks at the clock,
-// so it is right at every instant, also when the process was paused just before.
+// Err returns nil while the lease can be trusted, then a *LostError or ErrReleased. It looks at
+// the clock, so it is right at every instant, also when the process was paused just before.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
@@ -158,10 +161,10 @@ func overBefore() context.Context {
 	return ctx
 }
 
-func (l *Lease) check(now reading) error {
+func (l *Lease) check(now clock.Reading) error {
 	t := l.t
 	t.mu.Lock()
-	over, held := l.over, t.term.left(now) > 0
+	over, held := l.over, t.term.Left(now) > 0
 	t.mu.Unlock()
 	if over == nil && !held {
 		t.expire()
@@ -172,8 +175,9 @@ func (l *Lease) check(now reading) error {
 	return over
 }
 
-// Context is cancelled when the lease is over: its cause is a *LostError, or ErrReleased. It has the values
-// of the context that the lock was acquired with, but does not end with it.
+// Context returns a context that is cancelled when the lease is over, with a *LostError or
+// ErrReleased as its cause. It has the values of the context that the lock was acquired with, but
+// does not end with it.
 func (l *Lease) Context() context.Context {
 	if l.none() {
 		return overBefore()
@@ -189,11 +193,11 @@ func (l *Lease) Context() context.Context {
 	return l.ctx
 }
 
-// Done is closed when the lease is over; then Err says why.
+// Done returns a channel that is closed when the lease is over; then Err says why.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
-// Deadline is when the lease will be lost, on this process's clock, unless it is renewed before. Each renewal
-// moves it.
+// Deadline returns when the lease will be lost, on this process's clock, unless it is renewed
+// before. Each renewal moves it.
 func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
@@ -201,7 +205,7 @@ func (l *Lease) Deadline() time.Time {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	now := l.t.c.now()
-	return now.mono.Add(l.t.term.left(now))
+	return now.Mono.Add(l.t.term.Left(now))
 }
 
 // finish ends the lease for the given reason, and returns nil; or returns why it was over before.
@@ -227,7 +231,7 @@ func (t *hold) expire() {
 	t.mu.Lock()
 	reason, err := ReasonExpired, t.trouble
 	switch {
-	case t.claim.maxHold > 0 && t.since.since(t.c.now()) >= t.claim.maxHold-t.claim.marginOf(t.claim.TTL):
+	case t.claim.maxHold > 0 && t.c.now().Since(t.since) >= t.claim.maxHold-t.claim.marginOf(t.claim.TTL):
 		reason, err = ReasonMaxHold, nil
 	case err != nil:
 		reason = ReasonUnreachable
@@ -249,7 +253,7 @@ func (t *hold) lose(why LostError) {
 	if why.Until.IsZero() {
 		// Nobody told the backend to end it: it keeps the lease for what is left of the TTL, and then closed
 		// for the lock-delay.
-		why.Until = now.mono.Add(t.term.leaseLeft(now) + t.claim.LockDelay)
+		why.Until = now.Mono.Add(t.term.LeaseLeft(now) + t.claim.LockDelay)
 	}
 	t.gone = &why
 	l := t.lease
@@ -266,7 +270,7 @@ func (t *hold) lose(why LostError) {
 	t.c.renewer.remove(t)
 	t.c.inboxes.of(t.claim.Token).remove(t.claim)
 	if t.spare(why.Fence) > 0 {
-		t.c.queues.Drop(t.claim.Name, t, now.mono)
+		t.c.queues.Drop(t.claim.Name, t, now.Mono)
 	}
 	if l != nil {
 		l.tellEnd(l.lossAside(&why))
@@ -275,10 +279,10 @@ func (t *hold) lose(why LostError) {
 
 // wire is how the backend is told which lease is meant, and how long it shall last: its TTL, or what is left
 // until its maximum hold.
-func (t *hold) wire(now reading) driver.LeaseRef {
+func (t *hold) wire(now clock.Reading) driver.LeaseRef {
 	ttl := t.claim.TTL
 	if t.claim.maxHold > 0 {
-		ttl = min(ttl, t.claim.maxHold-t.since.since(now))
+		ttl = min(ttl, t.claim.maxHold-now.Since(t.since))
 	}
 	return driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, TTL: ttl}
 }

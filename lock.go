@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // A lock is what Mutex, RWMutex and Semaphore have in common: a name, and how to claim it.
@@ -18,7 +19,9 @@ type lock struct {
 func (c *Client) lock(name string, options []Option) lock {
 	l := lock{c: c, name: name, o: lockOptions{ttl: c.settings.TTL}}
 	for _, set := range options {
-		set(&l.o)
+		if set != nil { // so that one may be left out by a condition
+			set(&l.o)
+		}
 	}
 	return l
 }
@@ -86,7 +89,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 // marginOf is the margin for a lease of this claim that lasts ttl, which may be less than the claim's own:
 // one passed on from the queue lasts its QueueTTL at first.
 func (c *claim) marginOf(ttl time.Duration) time.Duration {
-	return max(c.margin, defaultMargin(ttl))
+	return max(c.margin, trust.DefaultMargin(ttl))
 }
 
 // exclusive reports whether no other lease can stand beside one of this claim.

@@ -255,6 +255,20 @@ func TestLabelsAreShownAndNothingIsLeft(t *testing.T) {
 	})
 }
 
+func TestOptionThatIsNilChangesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		m := c.Mutex("x", nil, pawl.WithLabel("try", "1"), nil)
+		lease := must(t)(m.Lock(background))
+		e, err := c.Inspect(background, "x")
+		noError(t, err)
+		if got := e.Holders[0].Owner.Labels["try"]; got != "1" {
+			t.Errorf("label %q beside it", got)
+		}
+		noError(t, lease.Release(background))
+	})
+}
+
 // Tokens are secrets of the client: whatever prints a client, a lock or a lease must not show them.
 func TestNothingThatIsPrintedShowsAToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

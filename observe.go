@@ -8,74 +8,78 @@ import (
 	"time"
 )
 
-// Observer is told what happens to a client's locks, for logs, metrics and traces. Every field may be nil; New copies
-// them.
+// Observer is told what happens to a client's locks, for logs, metrics and traces. Every field may
+// be nil. New copies them.
 //
-// Every lease of which Acquired was told ends in exactly one of Released and Lost, which is told after Acquired has
-// returned: a gauge that goes up in the one and down in the others is right, at the latest when Close has returned nil.
-// Of a lease that its caller never got, as ctx ended in the same instant, nothing is told.
+// Every lease that was reported to Acquired ends in exactly one of Released and Lost, which is
+// called after Acquired has returned. So a gauge that goes up in the one and down in the others is
+// right, at the latest when Close has returned nil. A lease that its caller never got, because ctx
+// ended in the same instant, is not reported.
 //
-// The functions may be called by several goroutines at once. Queued, Refused, Acquired, Released, the Failed of a call,
-// and a Lost that only Release found out, are told by the goroutine that made the call, which goes on when they return:
-// they should be quick. What the client finds by itself is told by goroutines of its own.
+// Several goroutines may call the functions at once. The goroutine that made a call reports
+// Queued, Refused, Acquired and Released, the Failed of that call, and a Lost that only Release
+// found out. It goes on when they return, so they should be quick. What the client finds by itself
+// is reported by goroutines of its own.
 //
-// They may use the client and its leases, the one they are told of included, with these exceptions: Close and Shutdown wait
-// for them, so they must not wait for those; and to wait for the very name they are told of is to wait for oneself, as in
-// any lock that is not reentrant.
+// The functions may use the client and its leases, with two exceptions. Close and Shutdown wait
+// for them, so they must not wait for those. And waiting for the very name that they are told of
+// deadlocks, as with any lock that is not reentrant.
 //
-// One that panics, or ends its goroutine, leaves nothing behind: the call that it was told of panics on when all is in order, and
-// a lease that was just acquired is released. On a goroutine of the client's own a panic ends the program, as it does in any
-// other.
+// A function that panics, or ends its goroutine, leaves nothing behind: the call that it was told
+// of puts everything in order and panics on, and a lease that was just acquired is released. On a
+// goroutine of the client's own a panic ends the program, as it does in any other.
 type Observer struct {
-	// Queued: a claim waits, or was told by the backend that its place in the queue has changed. Of those that
-	// wait behind others of their own client, each is told of once when it comes, and again when it is their turn
-	// to ask and others are still ahead.
+	// Queued: a claim waits, or the backend has told it that its place in the queue has changed.
+	// A claim that waits behind others of its own client is reported when it comes, and again
+	// when it is its turn to ask while others are still ahead.
 	Queued func(QueuedEvent)
-	// Refused: a claim ended without a lease. For a try whose Err Is ErrHeld, that is a run that is skipped.
+	// Refused: a claim ended without a lease. A try whose Err matches ErrHeld is a run that was
+	// skipped.
 	Refused func(RefusedEvent)
 	// Acquired: a lease was granted.
 	Acquired func(AcquiredEvent)
 	// Released: a lease was released, as far as the backend could be told.
 	Released func(ReleasedEvent)
-	// Lost: a lease ended without a release, or only its release found out that it was no longer held.
+	// Lost: a lease ended without a release, or only its release found out that it was lost.
 	Lost func(LostEvent)
-	// Failed: a request to the backend failed, and will be repeated if there is still time.
+	// Failed: a request to the backend failed. The client repeats it if there is still time.
 	Failed func(FailedEvent)
 }
 
-// An Event is what all that an Observer is told has in common.
+// Event is what all events have in common.
 type Event struct {
-	// Ctx has the values of the ctx of the call that it is about, for traces: of Lock, TryLock and ForceLock, and for
-	// Released of Release. It is that ctx itself while such a claim is under way, and never ends otherwise.
+	// Ctx has the values of the ctx of the call that it is about, for traces: of Lock, TryLock
+	// and ForceLock, and of Release for Released. While such a claim is under way it is that ctx
+	// itself; otherwise it never ends.
 	Ctx context.Context
-	// Claim is one call of Lock, TryLock or ForceLock, and the lease that it got: the same number in all that is told of
-	// them, and another one for any other, whichever the client or process. It is no secret. 0 where the event is
-	// about several, or about a release that the client repeats by itself.
+	// Claim is a number for one call of Lock, TryLock or ForceLock and the lease that it got. It
+	// is the same in all their events, and different for any other claim of any client or
+	// process. It is no secret. 0 where the event is about several.
 	Claim uint64
-	Name  string // what is locked; one of them where it is about several
+	Name  string // what is locked; one of the names where it is about several
 }
 
 // QueuedEvent says that a claim waits.
 type QueuedEvent struct {
 	Event
-	// Held says who is in the way, as far as this client has heard, and the claim's own place in the queue: those
-	// ahead in the backend's, by the last answer, and those ahead in this client.
+	// Held says who is in the way, as far as this client has heard, and the claim's own place in
+	// the queue: behind those ahead in the backend, by the last answer, and in this client.
 	Held *HeldError
 }
 
 // RefusedEvent says that a claim ended without a lease.
 type RefusedEvent struct {
 	Event
-	Try    bool          // it was a TryLock, TryDo or the like, which does not wait
+	Try    bool          // a call that does not wait: TryLock, TryDo, ...
 	Waited time.Duration // how long it took
-	Err    error         // what the call answers
+	Err    error         // what the call returns
 }
 
 // AcquiredEvent says that a lease was granted.
 type AcquiredEvent struct {
 	Event
 	Lease  *Lease
-	Waited time.Duration // how long that took
+	Waited time.Duration // how long it took
 }
 
 // ReleasedEvent says that a lease was released.
@@ -83,8 +87,8 @@ type ReleasedEvent struct {
 	Event
 	Lease *Lease
 	Held  time.Duration // since it was granted
-	// Err is what Release answers: nil, or that the backend could not be told, and the client goes on trying until
-	// the lease would have expired.
+	// Err is what Release returns: nil, or that the backend could not be told. The client then
+	// goes on trying until the lease would have expired.
 	Err error
 }
 
@@ -201,7 +205,7 @@ func (o *Observer) failed(e Event, op string, count int, err error) {
 	}
 }
 
-// aboutMany is the event of a request for several claims, or for one of which only the name is known by now.
+// aboutMany is the event of a request for several claims.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
 
 // failedAside is failed on a goroutine of its own, for the client's own goroutines: others wait for those.

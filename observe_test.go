@@ -103,6 +103,40 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 	})
 }
 
+// Also when nobody waits for the answer any more: a lease that was passed on is its last user's.
+func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		heard := &listener{}
+		c, f := w.client(&pawl.Options{Observer: heard.observer()})
+		other := lockWithFencesToSpare(t, w, c)
+		last := make(chan *pawl.Lease)
+		go func() { last <- must(t)(c.Mutex("x").Lock(span("last"))) }()
+		synctest.Wait()
+		noError(t, other.Release(background))
+		lease := <-last
+		up := f.down()
+		isError(t, lease.Release(background), pawl.ErrUnavailable)
+		_, err := c.Mutex("y").TryLock(span("try"))
+		isError(t, err, pawl.ErrUnavailable)
+		time.Sleep(5 * time.Second)
+		up()
+		synctest.Wait()
+
+		ids, failed := map[string]uint64{}, map[uint64]int{}
+		for _, e := range heard.heard() {
+			switch by, _ := e.Ctx.Value(spanKey{}).(string); {
+			case e.what == "acquired" || e.what == "refused":
+				ids[by] = e.Claim
+			case e.what == "trouble":
+				failed[e.Claim]++
+			}
+		}
+		if failed[ids["last"]] < 3 || failed[ids["try"]] < 3 || len(failed) != 2 {
+			t.Errorf("claims %v; failures by claim: %v", ids, failed)
+		}
+	})
+}
+
 func TestSkippedRunsCanBeCounted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var refused []pawl.RefusedEvent

@@ -9,24 +9,25 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options for a client. The zero value, and nil, are fine: each field states its default.
+// Options configure a client. The zero value and nil work: each field states its default.
 type Options struct {
 	// ID names this client to people, as the owner of its leases. Default: random.
 	ID string
 
-	// TTL is how long a lease lasts without a renewal, and so how long a name stays held by a process that
-	// was killed. 10 ms to 30 days; default 30 s. A lock can have its own: see WithTTL.
+	// TTL is how long a lease lasts without a renewal, and so how long a name stays held by a
+	// process that was killed. 10 ms to 30 days; default 30 s. WithTTL sets that of one lock.
 	TTL time.Duration
 
-	// QueueTTL is how long a place in the queue lasts when its waiter is gone: what a waiter that was killed
-	// costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is less.
+	// QueueTTL is how long a place in the queue outlives its waiter: what a waiter that was
+	// killed costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration
 
-	// RequestTimeout bounds one request to the backend: 0 to 1 minute. Default: a sixth of the lock's TTL, 3 s at most.
+	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0, means a
+	// sixth of the lock's TTL, and 3 s at most.
 	RequestTimeout time.Duration
 
-	// RetryFor is how long a waiting claim retries a backend that fails before it returns ErrUnavailable. Default
-	// 10 s; negative means not at all. A try never does.
+	// RetryFor is how long a waiting claim retries a backend that fails before it returns
+	// ErrUnavailable. Default 10 s; a negative value means not at all. A try never retries.
 	RetryFor time.Duration
 
 	// LocalHandoff is how long this process may pass an exclusive lease among its own waiters
@@ -36,18 +37,18 @@ type Options struct {
 	// slow to tell. At most 1 s; default 10 ms; a negative value turns it off.
 	LocalHandoff time.Duration
 
-	// Labels are shown with every lease of this client. At most 16, with those of WithLabel; 256 bytes each
-	// at most in key and value. New copies them.
+	// Labels are shown with every lease of this client. At most 16, together with those of
+	// WithLabel; keys and values have 256 bytes at most. New copies them.
 	Labels map[string]string
 
-	// Observer is told what happens. Default: nobody.
+	// Observer is told what happens. Default: none.
 	Observer *Observer
 }
 
 // maxLocalHandoff is how long a process may keep others out at the most, whatever it asks for.
 const maxLocalHandoff = time.Second
 
-// settings are options that were completed and checked.
+// settings are options with their defaults filled in, checked.
 type settings struct {
 	Options
 	owner driver.Owner
@@ -101,7 +102,8 @@ func (o *Options) settle() (settings, error) {
 	return s, s.owner.Validate()
 }
 
-// An Option changes one lock, where it is named: locks.Mutex("report", pawl.WithTTL(5*time.Second)).
+// An Option changes one lock, where it is named: locks.Mutex("report",
+// pawl.WithTTL(5*time.Second)). A nil Option changes nothing.
 type Option func(*lockOptions)
 
 type lockOptions struct {
@@ -113,27 +115,29 @@ type lockOptions struct {
 	labels    map[string]string
 }
 
-// WithTTL sets how long a lease lasts without a renewal. 10 ms to 30 days; default Options.TTL.
+// WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days. Default: Options.TTL.
 func WithTTL(d time.Duration) Option { return func(o *lockOptions) { o.ttl = d } }
 
-// WithMinHold keeps the name held until that long after the grant, even if it is released before: for a job
-// that must not run twice within that time though it takes less. 0 to 30 days, and no more than WithMaxHold; default 0. It is no promise
-// beyond a crash: a process that dies holds the name for its TTL, whichever is longer or shorter.
+// WithMinHold keeps the name held until d after the grant, even if the lease is released before:
+// for a job that must not run twice within that time though it takes less. 0 to 30 days, and no
+// more than WithMaxHold; default 0. It is no promise beyond a crash: a process that dies holds
+// the name for its TTL, be that longer or shorter.
 func WithMinHold(d time.Duration) Option { return func(o *lockOptions) { o.minHold = d } }
 
-// WithLockDelay keeps the name closed for that long after a lease has expired (not after a release), so that
+// WithLockDelay keeps the name closed for d after a lease expires (not after a release), so that
 // a holder that was paused finds out before the next one starts. 0 to 30 days; default 0.
 func WithLockDelay(d time.Duration) Option { return func(o *lockOptions) { o.lockDelay = d } }
 
-// WithMaxHold ends a lease that is held for that long: it is renewed no more, and lost with ReasonMaxHold.
-// 10 ms to 30 days; default: no bound.
+// WithMaxHold ends a lease that has been held for d: it is not renewed any more, and is lost with
+// ReasonMaxHold. 10 ms to 30 days; default: no limit.
 func WithMaxHold(d time.Duration) Option { return func(o *lockOptions) { o.maxHold = d } }
 
-// WithMargin sets how long before the end of its lease in the backend a holder is told that it is lost: what
-// it needs to stop. At most half of the TTL, and of WithMaxHold; default a tenth of the TTL, 10 ms at least.
+// WithMargin sets how long before its lease ends in the backend a holder is told that it is lost:
+// the time it needs to stop. At most half of the TTL, and half of WithMaxHold. Default: a tenth of
+// the TTL, and at least 10 ms.
 func WithMargin(d time.Duration) Option { return func(o *lockOptions) { o.margin = d } }
 
-// WithLabel adds a label that people see with the lease. See Options.Labels for the limits.
+// WithLabel adds a label that people see with the lease. Options.Labels has the limits.
 func WithLabel(key, value string) Option {
 	return func(o *lockOptions) {
 		o.labels = maps.Clone(o.labels) // the clones of a lock share the map until one writes

@@ -103,6 +103,28 @@ func TestWaiterThatGivesUpIsToldItsOwnPlace(t *testing.T) {
 	})
 }
 
+func TestErrorsSayThatANameIsInUseByThisClient(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(&pawl.Options{LocalHandoff: time.Second})
+		held := lockWithFencesToSpare(t, w, c)
+		ctx, cancel := context.WithTimeout(background, time.Millisecond)
+		defer cancel()
+		go func() {
+			_, err := c.Mutex("x").TryLock(background)
+			if want := `pawl: "x" is in use by this client`; err == nil || err.Error() != want {
+				t.Errorf("%v; want %s", err, want)
+			}
+		}()
+		_, err := c.Mutex("x").Lock(ctx)
+		want := `pawl: gave up waiting for "x": context deadline exceeded: "x" is in use by this client; place 1 in the queue`
+		if err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+		noError(t, held.Release(background))
+		w.free("x")
+	})
+}
+
 // An Observer that panics, or ends the goroutine, when it is told of one that waits here
 // leaves nothing behind, whether or not a lease has been passed on to that one meanwhile.
 func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {

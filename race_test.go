@@ -66,7 +66,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- c.Close(context.Background()) }()
 		synctest.Wait()
-		if err := lease.t.giveBack(context.Background(), c.now().mono, lease); err != nil {
+		if err := lease.t.giveBack(context.Background(), c.now().Mono, lease); err != nil {
 			t.Errorf("the release says %v", err)
 		}
 		c.releases.leave()

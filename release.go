@@ -8,19 +8,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Release ends the lease, and lets the next one in. It may be called more than once, also at the same time:
-// every call answers the same.
+// Release ends the lease and lets the next claim in. It may be called more than once, also at the
+// same time: every call returns the same.
 //
-// It does not end with ctx, which is there for its values: a lock must not stay held because its user's time
-// was up. It takes no longer than one attempt. The answer is nil; or Is ErrLost when the lease was no longer
-// held, so that others may have worked beside its holder; or Is ErrUnavailable when the backend could not be
-// told: then the client goes on trying in the background, until the lease would have expired anyway.
+// Release does not end with ctx, which is there for its values: a lock must not stay held because
+// its user's time was up. It takes no longer than one request. It returns nil; an error that
+// matches ErrLost if the lease was no longer held, so others may have worked beside its holder; or
+// one that matches ErrUnavailable if the backend could not be told. Then the client goes on trying
+// in the background until the lease would have expired anyway.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.close(ctx, false)
 }
 
-// ReleaseNow is Release, but the name is not kept for its minimum hold ([WithMinHold]): for a holder that has not begun
-// what the lock was for.
+// ReleaseNow is Release without the minimum hold ([WithMinHold]): for a holder that has not begun
+// the work that the lock was for.
 func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, true) }
 
 func (l *Lease) close(ctx context.Context, unused bool) error {
@@ -35,7 +36,7 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 	if entered {
 		defer c.releases.leave() // Close waits for us
 	} else {
-		t.lose(LostError{Reason: ReasonClosed, Until: c.now().mono}) // Close releases it
+		t.lose(LostError{Reason: ReasonClosed, Until: c.now().Mono}) // Close releases it
 	}
 	if ok, answer := l.answered(); ok {
 		return answer
@@ -111,14 +112,14 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 		// The backend may still hold it for us, for the margin or longer. Nobody needs it any more. What Close found is
 		// given back by Close; a lease that was lost before is not among that.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
-			c.returner.giveBack(t, now.mono)
+			c.returner.giveBack(t, now.Mono)
 		}
 		return lost
 	}
-	if t.spare(l.fence) > 0 && c.queues.Pass(t.claim.Name, t, now.mono) {
+	if t.spare(l.fence) > 0 && c.queues.Pass(t.claim.Name, t, now.Mono) {
 		return nil
 	}
-	err := t.giveBack(ctx, now.mono, l)
+	err := t.giveBack(ctx, now.Mono, l)
 	c.nudge(l.Name())
 	return err
 }

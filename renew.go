@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/keepalive"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // renewer renews all leases of a client and ends those whose term is over. It is one
@@ -58,10 +60,10 @@ func newRenewer(c *Client) *renewer {
 }
 
 // add begins to renew t. It answers false when the renewer was stopped.
-func (r *renewer) add(t *hold, now reading) bool {
+func (r *renewer) add(t *hold, now clock.Reading) bool {
 	t.mu.Lock()
-	left := t.term.left(now)
-	in := renewIn(t.term.ttl, left)
+	left := t.term.Left(now)
+	in := keepalive.RenewIn(t.term.TTL(), left)
 	t.mu.Unlock()
 
 	r.mu.Lock()
@@ -69,7 +71,7 @@ func (r *renewer) add(t *hold, now reading) bool {
 	if r.stopped {
 		return false
 	}
-	r.schedule(t, now.mono.Add(in), in/16)
+	r.schedule(t, now.Mono.Add(in), in/16)
 	return true
 }
 
@@ -160,7 +162,7 @@ func (r *renewer) settle(ctx context.Context, t *hold) {
 func (r *renewer) check(some ...*hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.c.now().mono
+	now := r.c.now().Mono
 	if len(some) == 0 {
 		some = slices.Clone(r.heap) // scheduling moves them about
 	}
@@ -194,19 +196,19 @@ func (r *renewer) schedule(t *hold, at time.Time, slack time.Duration) {
 }
 
 // run is the goroutine. It ends when ctx does. last is a reading from before the first lease.
-func (r *renewer) run(ctx context.Context, last reading) {
+func (r *renewer) run(ctx context.Context, last clock.Reading) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	defer func() { r.drop(r.lanes.Rest()) }()
 	for {
 		now := r.c.now()
-		slept := now.slept > last.slept
+		slept := now.Slept > last.Slept
 		last = now
 		over, next := r.due(now, slept)
 		for _, t := range over {
 			t.expire()
 		}
-		if wait := r.dispatch(ctx, now.mono); wait >= 0 {
+		if wait := r.dispatch(ctx, now.Mono); wait >= 0 {
 			next = min(next, wait)
 		}
 		timer.Reset(next)
@@ -234,16 +236,15 @@ func (r *renewer) dispatch(ctx context.Context, now time.Time) (wait time.Durati
 // due puts in line what is to be renewed now, returns those whose term is over, and says
 // when to look again. After the machine slept, everything is looked at: the heap is in the
 // order of a clock that stood still.
-func (r *renewer) due(now reading, slept bool) (over []*hold, next time.Duration) {
+func (r *renewer) due(now clock.Reading, slept bool) (over []*hold, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if slept {
 		for _, t := range r.heap {
-			t.due.at = now.mono
+			t.due.at = now.Mono
 		}
 		heap.Init(&r.heap)
 	}
-	var well []*hold
 	next = time.Hour // nothing is held: schedule wakes us
 	if r.used {
 		next = heartbeat // mostly it is released before we look, and soon there is another: none of them has to wake us
@@ -251,15 +252,15 @@ func (r *renewer) due(now reading, slept bool) (over []*hold, next time.Duration
 	r.used = false
 	for len(r.heap) > 0 {
 		t := r.heap[0]
-		if wait := t.due.at.Add(-t.due.slack).Sub(now.mono); wait > 0 {
+		if wait := t.due.at.Add(-t.due.slack).Sub(now.Mono); wait > 0 {
 			// Wake at the latest time that serves the first, for others to be due along
 			// with it. While anything is held, look at the clocks now and then, to notice
 			// that the machine slept.
-			next = min(t.due.at.Sub(now.mono), heartbeat)
+			next = min(t.due.at.Sub(now.Mono), heartbeat)
 			break
 		}
 		t.mu.Lock()
-		left, longer, ttl := t.term.left(now), t.wire(now).TTL-t.term.leaseLeft(now), t.wire(now).TTL
+		left, longer, ttl := t.term.Left(now), t.wire(now).TTL-t.term.LeaseLeft(now), t.wire(now).TTL
 		t.mu.Unlock()
 		switch {
 		case left <= 0:
@@ -272,17 +273,12 @@ func (r *renewer) due(now reading, slept bool) (over []*hold, next time.Duration
 			// in time.
 		default:
 			t.due.asking, t.due.check = true, false
-			if t.due.health.OK() {
-				well = append(well, t)
-			} else {
-				r.lanes.AddAgain(t, t.due.health)
-			}
+			r.lanes.Add(t, t.claim.TTL, t.due.health)
 		}
-		t.due.at, t.due.slack = now.mono.Add(left), 0
+		t.due.at, t.due.slack = now.Mono.Add(left), 0
 		heap.Fix(&r.heap, 0)
 	}
-	r.lanes.Add(well...)
-	r.armed = now.mono.Add(next)
+	r.armed = now.Mono.Add(next)
 	return over, next
 }
 
@@ -333,7 +329,7 @@ func (r *renewer) renew(ctx context.Context, batch []*hold, flight *keepalive.Fl
 		leases[i] = t.wire(sent)
 		shortest = min(shortest, leases[i].TTL)
 	}
-	attempt := bound(ctx, sent.mono.Add(c.renewTimeout(shortest, flight.Again())))
+	attempt := bound(ctx, sent.Mono.Add(c.renewTimeout(shortest, flight.Again())))
 	answers, err := c.driver.Renew(attempt, leases)
 	attempt.cancel()
 	if err == nil && len(answers) != len(batch) {
@@ -353,7 +349,7 @@ func (r *renewer) renew(ctx context.Context, batch []*hold, flight *keepalive.Fl
 		}
 		r.answered(t, flight, unanswered, sent, now, leases[i].TTL, answer)
 	}
-	if r.lanes.Landed(flight, now.mono, err == nil) {
+	if r.lanes.Landed(flight, now.Mono, err == nil) {
 		r.look()
 	}
 }
@@ -372,7 +368,7 @@ func (r *renewer) look() {
 func (c *Client) renewTimeout(ttl time.Duration, again bool) time.Duration {
 	d := c.settings.RequestTimeout
 	if d == 0 {
-		d = requestTimeout(ttl)
+		d = trust.RequestTimeout(ttl)
 	}
 	if again {
 		return min(d, ttl/12)
@@ -390,26 +386,22 @@ func about(batch []*hold) Event {
 
 // answered deals with the answer to one renewal. If it failed, so did that many of its
 // batch in all.
-func (r *renewer) answered(t *hold, f *keepalive.Flight, failed int, sent, now reading, ttl time.Duration, err error) {
+func (r *renewer) answered(t *hold, f *keepalive.Flight, failed int, sent, now clock.Reading, ttl time.Duration, err error) {
 	t.mu.Lock()
 	if err == nil {
-		// A renewal never shortens: with a smaller TTL than before, the old end may be the
-		// later one.
-		if tm := newTerm(sent, ttl, t.claim.marginOf(ttl)); tm.left(now) > t.term.left(now) {
-			t.term = tm
-		}
+		t.term = t.term.Renewed(sent, ttl, t.claim.marginOf(ttl))
 	}
 	t.trouble = err
-	left := t.term.left(now)
+	left := t.term.Left(now)
 	t.mu.Unlock()
 
 	r.mu.Lock()
 	t.due.answered()
 	if t.due.index > 0 { // else it was released, or lost, while the answer was under way
-		in := renewIn(t.claim.TTL, left)
+		in := keepalive.RenewIn(t.claim.TTL, left)
 		t.due.fails = min(t.due.fails+1, 200)
 		if err != nil {
-			in = min(retryIn(int(t.due.fails), t.claim.TTL), left)
+			in = min(keepalive.RetryIn(int(t.due.fails), t.claim.TTL), left)
 			t.due.check = true // whatever it was sent for has not been done
 			r.feels(t, r.lanes.Failed(f, failed, r.split, t.due.health))
 		} else {
@@ -421,12 +413,12 @@ func (r *renewer) answered(t *hold, f *keepalive.Flight, failed int, sent, now r
 				t.due.doubt.Store(false) // what was asked was sent after the last signal
 			}
 		}
-		r.schedule(t, now.mono.Add(in), in/16)
+		r.schedule(t, now.Mono.Add(in), in/16)
 	}
 	r.mu.Unlock()
 
 	if errors.Is(err, driver.ErrNotHeld) {
-		t.lose(notHeld(sent.mono, err))
+		t.lose(notHeld(sent.Mono, err))
 	}
 }
 

@@ -39,11 +39,13 @@ func (w *world) hang(o *pawl.Options) (*pawl.Client, *hanging) {
 }
 
 func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
-	for _, many := range []int{1, 8, 200} {
-		for _, brief := range []time.Duration{200 * time.Millisecond, time.Second, 30 * time.Second} {
-			if many > 8 && brief < time.Second {
-				continue // there is not the time to find it out among so many
-			}
+	for many, ttls := range map[int][]time.Duration{
+		1:    {200 * time.Millisecond, 30 * time.Second},
+		8:    {200 * time.Millisecond, time.Second, 30 * time.Second},
+		200:  {50 * time.Millisecond, 200 * time.Millisecond, time.Second, 30 * time.Second},
+		1000: {50 * time.Millisecond, 200 * time.Millisecond, time.Second},
+	} {
+		for _, brief := range ttls {
 			t.Run(fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					c, _ := w.hang(nil)

@@ -16,7 +16,7 @@ import (
 // as requests are under way, keepalive.Out at most.
 type returner struct {
 	c       *Client
-	returns keepalive.Returns
+	returns keepalive.Returns[*claim]
 	ctx     context.Context // of its requests
 	stop    context.CancelFunc
 
@@ -40,8 +40,8 @@ func newReturner(c *Client) *returner {
 func (c *Client) undo(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	now := time.Now()
-	c.returner.add(&keepalive.Return{
-		Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
+	c.returner.add(&keepalive.Return[*claim]{
+		Claim: cl, Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
 		Again: c.again(cl), Until: c.ends(cl, now).Add(ttl),
 	}, now)
 }
@@ -81,14 +81,14 @@ func (r *returner) giveBackLater(t *hold, now time.Time, answered bool) {
 	}
 }
 
-func (t *hold) toReturn(now time.Time) *keepalive.Return {
-	return &keepalive.Return{
-		Lease: t.last(), TTL: t.claim.TTL,
+func (t *hold) toReturn(now time.Time) *keepalive.Return[*claim] {
+	return &keepalive.Return[*claim]{
+		Claim: t.whose(), Lease: t.last(), TTL: t.claim.TTL,
 		Again: t.c.again(t.claim), Until: t.c.ends(t.claim, now).Add(t.claim.TTL),
 	}
 }
 
-func (r *returner) add(x *keepalive.Return, now time.Time) {
+func (r *returner) add(x *keepalive.Return[*claim], now time.Time) {
 	r.returns.Add(x, now)
 	r.kick()
 }
@@ -118,7 +118,7 @@ func (r *returner) kick() {
 	}
 }
 
-func (r *returner) send(x *keepalive.Return) {
+func (r *returner) send(x *keepalive.Return[*claim]) {
 	defer r.kick()
 	c, sent, outcome := r.c, time.Now(), keepalive.Never
 	defer func() { r.returns.Answered(x, sent, time.Now(), outcome) }() // also if the driver panics
@@ -136,7 +136,7 @@ func (r *returner) send(x *keepalive.Return) {
 	r.mu.Lock()
 	r.failure = err
 	r.mu.Unlock()
-	c.failedAside(aboutMany(x.Lease.Name), "release", 1, err)
+	c.failedAside(x.Claim.later(), "release", 1, err)
 }
 
 // finish returns what is closed when nothing is left to give back. Nothing is added after that.

@@ -6,40 +6,43 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// RWMutex is a lock that one writer or any number of readers have at a time. It is fair: a reader that comes
-// after a waiting writer waits behind it, so writers do not starve, nor do readers.
+// RWMutex is a lock that one writer, or any number of readers, hold at a time. It is fair: a
+// reader that comes after a waiting writer waits behind it, so neither writers nor readers
+// starve.
 type RWMutex struct{ lock }
 
-// RWMutex names a read/write lock. See [Client.Mutex] for names.
+// RWMutex returns the read/write lock of a name. See [Client.Mutex] for names.
 func (c *Client) RWMutex(name string, options ...Option) *RWMutex {
 	return &RWMutex{c.lock(name, options)}
 }
 
-// Lock waits until it is granted for writing. See [Mutex.Lock] for ctx and errors.
+// Lock waits for the lock as a writer. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return m.writer().Lock(ctx) }
 
-// TryLock makes one attempt to get it for writing: ErrHeld if others hold it or wait for it.
+// TryLock makes one attempt as a writer. Its error matches ErrHeld if others hold the lock or
+// wait for it.
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.writer().TryLock(ctx) }
 
-// RLock waits until it is granted for reading, beside other readers.
+// RLock waits for the lock as a reader. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, 1, driver.Unlimited, waiting)
 }
 
-// TryRLock makes one attempt to get it for reading.
+// TryRLock makes one attempt as a reader. Its error matches ErrHeld if a writer holds the lock,
+// or others wait for it.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, 1, driver.Unlimited, trying)
 }
 
-// ForceLock takes it for writing from whoever holds it. See [Mutex.ForceLock].
+// ForceLock takes the lock as a writer from all its holders. See [Mutex.ForceLock].
 func (m *RWMutex) ForceLock(ctx context.Context) (*Lease, error) { return m.writer().ForceLock(ctx) }
 
-// Do runs f as the writer. See [Mutex.Do].
+// Do runs f as a writer. See [Mutex.Do].
 func (m *RWMutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	return m.writer().Do(ctx, f)
 }
 
-// TryDo runs f as the writer, without waiting, and says whether it ran. See [Mutex.TryDo].
+// TryDo runs f as a writer, without waiting, and says whether it ran. See [Mutex.TryDo].
 func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	return m.writer().TryDo(ctx, f)
 }
@@ -57,5 +60,5 @@ func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error)
 	return do(ctx, lease, err, f)
 }
 
-// writer is the writing side as a lock of its own.
+// writer is the writing side as a mutex.
 func (m *RWMutex) writer() *Mutex { return &Mutex{m.lock} }

@@ -7,27 +7,30 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Semaphore is a lock of n permits. A claim takes one or more at once, and gets them when they are free and
-// nobody waits ahead of it: a claim for many is not passed by claims for few.
+// Semaphore is a lock of n permits. A claim takes one or more at once. It gets them when they are
+// free and no claim waits ahead of it: claims for few permits do not pass a claim for many.
 //
-// n is what this caller allows: it is not stored. Each claim counts what all others hold against its own n,
-// so n can be changed by a rolling deployment.
+// n is this caller's own limit; it is not stored. Each claim counts what all others hold against
+// its own n, so a rolling deployment can change n.
 type Semaphore struct {
 	lock
 	n int
 }
 
-// Semaphore names a semaphore of n permits, n from 1 to 2147483646. See [Client.Mutex] for names.
+// Semaphore returns the semaphore of a name with n permits, 1 to 2147483646. See [Client.Mutex]
+// for names.
 func (c *Client) Semaphore(name string, n int, options ...Option) *Semaphore {
 	return &Semaphore{c.lock(name, options), n}
 }
 
-// Acquire waits until k permits are granted as one lease. k is 1 to n. See [Mutex.Lock] for ctx and errors.
+// Acquire waits until k permits, 1 to n, are granted as one lease. See [Mutex.Lock] for ctx and
+// errors.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Lease, error) {
 	return s.permits(ctx, k, waiting)
 }
 
-// TryAcquire makes one attempt to get k permits: ErrHeld if they are not free, or others wait.
+// TryAcquire makes one attempt to get k permits. Its error matches ErrHeld if they are not free,
+// or others wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
 	return s.permits(ctx, k, trying)
 }
@@ -52,8 +55,8 @@ func (s *Semaphore) permits(ctx context.Context, k int, m mode) (*Lease, error) 
 	return s.acquire(ctx, k, s.n, m)
 }
 
-// validatePermits refuses what the SPI would take for another kind of lock, or for a claim that can never be
-// granted.
+// validatePermits refuses what the SPI would take for another kind of lock, or for a claim that
+// can never be granted.
 func validatePermits(k, n int) error {
 	switch {
 	case n < 1 || n >= driver.Unlimited:

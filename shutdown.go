@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// Shutdown ends the client as Close does, but lets those who hold a lock finish first: new claims are refused; who waits
-// gets ErrClosed and leaves the queue; what is held is renewed until it is released or lost, and the functions of Do
-// and its like have returned; then the client is closed.
+// Shutdown closes the client as Close does, but lets holders finish first. New claims are
+// refused. Waiters leave the queue and get ErrClosed. Leases are renewed until they are released
+// or lost, and the functions of Do and its kin have returned. Then the client is closed.
 //
-// ctx bounds all of that. When it ends, the leases that are left are taken away as by Close, and the error Is ctx's. A
-// Close that is called meanwhile takes them at once, and a second Shutdown waits along with the first. Who holds a lease and
-// waits for Shutdown waits for itself.
+// ctx bounds all of that. When it ends, the remaining leases are taken away as by Close, and the
+// error matches ctx's. A Close that is called meanwhile takes them at once; a second Shutdown waits
+// along with the first. A holder that waits for Shutdown deadlocks.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ func main() {
 	rounds := flag.Int("rounds", 5, "how often each contender has its turn")
 	length := flag.Duration("length", 2*time.Second, "how long a turn is, where the scenario does not say")
 	svg := flag.String("svg", "", "draw a chart to this file")
+	profile := flag.String("profile", "", "write a profile of this process's processor time to this file")
 	list := flag.Bool("list", false, "list scenarios and contenders, and run none")
 	flag.Parse()
 	if *list {
@@ -40,6 +42,17 @@ func main() {
 			fmt.Println(c.name)
 		}
 		return
+	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		defer pprof.StopCPUProfile()
 	}
 	if err := run(*pick, *only, *rounds, *length, *svg); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -1,12 +1,18 @@
 // Package driver is the narrow waist of Pawl: what a backend must do, and nothing more.
 //
-// A backend stores one [Entry] per name and changes it in atomic steps. It never waits, never renews by
-// itself, and starts no goroutine that Close does not end. Waiting, renewal, terms and telling the holder
-// that it lost are done once, for all backends, by the root package.
+// A backend stores one [Entry] per name and changes it in atomic steps. It never waits,
+// never renews by itself, and starts no goroutine that Close does not end. The root
+// package waits, renews, and tells holders that they lost, once for all backends.
 //
-// Users do not need this package. Who writes a backend implements [Driver], runs
-// [github.com/pawl-go/pawl/drivertest] on it, and is done; a backend with transactions or
-// compare-and-swap gets the algorithm from [github.com/pawl-go/pawl/locktable].
+// Users do not need this package. To write a backend:
+//
+//  1. Implement [Driver]. A backend with transactions or compare-and-swap gets the
+//     algorithm
+//     from [github.com/pawl-go/pawl/locktable].
+//  2. Implement what else it can do: [Signaler], [Lister], [LeaseBreaker], [Diagnoser],
+//     [FenceRaiser].
+//  3. Run [github.com/pawl-go/pawl/drivertest] on it.
+//  4. Call [Register] with its URL scheme.
 package driver
 
 import (
@@ -15,151 +21,173 @@ import (
 	"time"
 )
 
-// Driver is one client of one backend. All methods may be called from many goroutines at once.
+// Driver is one client of one backend. Many goroutines may call its methods at once.
 //
 // The rules that every method keeps:
 //
-//   - The backend's clock decides what has expired, never the caller's. At the instant of its expiry a
-//     lease is over.
-//   - Each name is changed in one atomic step, and every step first removes what has expired, then grants
+//   - The backend's clock decides what has expired, never the caller's. A lease is over
+//     at the instant of its expiry.
+//   - A step changes one name, atomically. It first removes what has expired, then grants
 //     to the head of the queue while it fits.
-//   - fence = max(last fence of this name + 1, the backend's time in microseconds since 1970), in the same
-//     step as the grant. So fences rise even when the backend forgot the name.
+//   - fence = max(last fence of this name + 1, the backend's time in microseconds since
+//     1970), in the same step as the grant. So fences rise even when the backend forgot
+//     the name.
 //   - Names are compared byte for byte.
-//   - ctx bounds the call: it returns as soon as ctx is over, whether or not the backend has answered. What is
-//     then still under way is the driver's to see to.
-//   - Every Acquire has an end, see [End]: it takes effect before that, by the backend's clock, or never. So a
-//     request that was overtaken, by its caller's patience or by another request, changes nothing when it arrives.
-//   - On any error but those named here the outcome is unknown. The caller asks again with the same token; or it
-//     releases the token, and if any Acquire with it was not answered, releases it once more when the latest of
-//     their ends has passed. One release is not enough: the Acquire that it takes back may be behind it.
-//   - Input that [Claim.Validate] refuses is answered with its error before anything is sent; after Close
-//     everything is answered with [ErrClosed]; trouble with the backend is an [*Error].
+//   - ctx bounds the call: it returns as soon as ctx is over, whether or not the backend
+//     has answered. The driver sees to what is then still under way.
+//   - Every Acquire has an end, see [End]: it takes effect before that, by the backend's
+//     clock, or never. So a request that arrives too late, because its caller gave up or
+//     another request overtook it, changes nothing.
+//   - After an error that is not named here, the outcome is unknown. The caller asks
+//     again with the same token. Or it releases the token, and, if any Acquire with it
+//     was not answered, releases it once more when the latest of their ends has passed.
+//     One release is not enough, for the Acquire that it takes back may be behind it.
+//   - Input that [Claim.Validate] refuses is answered with its error before anything is
+//     sent. After Close every method returns [ErrClosed]. A failure of the backend is an
+//     [*Error].
 type Driver interface {
 	// Acquire makes one attempt and never waits.
 	//
-	// It is idempotent per token: repeated after a lost reply it answers with the grant that was made, and
-	// has made it last a full TTL from now. If the claim cannot be granted, the error is a [*HeldError]; if
-	// c.Queue is set the claim has then a place in the queue, and each repeat keeps that place for another
-	// QueueTTL. A place that was not kept is lost, and the repeat joins at the end.
+	// It is idempotent per token: repeated after a lost reply, it returns the grant that
+	// was made, and makes it last a full TTL from now. If the claim cannot be granted,
+	// the error is a [*HeldError]. If c.Queue is set, the claim then has a place in the
+	// queue, and each repeat keeps that place for another QueueTTL. A place that was not
+	// kept is lost, and a repeat joins at the end.
 	//
-	// Whoever passes a name on (by Release, or by finding an expired holder) grants it to the head of the
-	// queue on the spot. Such a grant lasts as long as the place would have; the next Acquire or Renew makes it
-	// a TTL.
+	// A step that passes a name on (a Release, or any step that finds an expired holder)
+	// grants it to the head of the queue on the spot. Such a grant lasts as long as the
+	// place would have; the next Acquire or Renew makes it a TTL.
 	//
-	// A claim that arrives after its end is not granted, does not queue, and breaks nobody.
+	// A claim that arrives after its end is not granted, does not queue, and breaks
+	// nobody.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
-	// Renew makes leases last their TTL from now: it compares the token, then extends; it never creates a
-	// lease and never shortens one. It answers per lease, in order: nil, or ErrNotHeld (a [*BrokenError] when
-	// the backend knows who took it), or that lease's own trouble. The second result is for trouble with the
-	// whole batch, and then nothing is known of any of them.
+	// Renew makes leases last their TTL from now. It compares the token, then extends: it
+	// never creates a lease and never shortens one. It answers per lease, in order: nil,
+	// ErrNotHeld (a [*BrokenError] if the backend knows who took it), or an error of that
+	// lease alone. The second result is an error of the whole batch: then nothing is
+	// known of any of them.
 	Renew(ctx context.Context, leases []LeaseRef) ([]error, error)
 
-	// Release ends a lease, or leaves the queue, and passes the name on. It answers ErrNotHeld if the token
-	// neither holds nor waits (never held, released before, expired, broken). With l.MinHold, the name stays
-	// held until that long after the grant, though no longer by this token. With l.OnTime the release has an end,
-	// as an Acquire has.
+	// Release ends a lease, or leaves the queue, and passes the name on. It returns
+	// ErrNotHeld if the token neither holds nor waits: it never held, was released
+	// before, expired, or was broken. With l.MinHold, the name stays held until that long
+	// after the grant, though no longer by this token. With l.OnTime the release has an
+	// end, as an Acquire has.
 	Release(ctx context.Context, l LeaseRef) error
 
-	// Inspect reads one name, for people. What has expired is not shown. A name that was never locked, or was
-	// forgotten, is an Inspect with nothing in it, not an error.
+	// Inspect reads one name, for people. It does not show what has expired. A name that
+	// was never locked, or was forgotten, is an empty Entry, not an error.
 	Inspect(ctx context.Context, name string) (Entry, error)
 
-	// Properties says what is true of this backend, as far as it is known by now. It never blocks.
+	// Properties returns what is true of this backend, as far as it is known by now. It
+	// never blocks.
 	Properties() Properties
 
-	// Close frees what the driver itself opened, and nothing that was handed to it. It does not release
-	// leases. A second Close does nothing.
+	// Close frees what the driver itself opened, and nothing that it was given. It does
+	// not release leases. A second Close does nothing.
 	Close() error
 }
 
 // Signaler is a driver whose backend can push.
 type Signaler interface {
-	// Listen calls f for each signal that concerns a token claimed through this driver, until stop is
-	// called. f does not block and may be called from several goroutines, also from inside a method of the
-	// driver. A signal may be late, repeated or missing: nothing may depend on it but speed.
+	// Listen calls f for each signal about a token that was claimed through this driver,
+	// until stop is called. f does not block. Several goroutines may call it, also from
+	// inside a method of the driver. A signal may be late, repeated or missing: nothing
+	// may depend on it but speed.
 	Listen(f func(Signal)) (stop func())
 }
 
 // Lister is a driver that can list its names.
 type Lister interface {
-	// List yields the entries whose name starts with prefix and that somebody holds or waits for, or that are
-	// closed, in byte order of their names. It is no snapshot: each entry is true at its own instant. A
-	// non-nil error is the last that is yielded.
+	// List yields the entries whose name starts with prefix and that are held, waited
+	// for, or closed, in byte order of their names. It is no snapshot: each entry is true
+	// at its own instant. A non-nil error is the last thing yielded.
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
 }
 
 // LeaseBreaker is a driver that can take a lease from its holder.
 type LeaseBreaker interface {
-	// Break ends the lease that has this fence (or whose range of fences contains it), and keeps the name
-	// closed for delay, so that the holder, who is told by whom and for how long, can stop before the next one
-	// starts. It answers ErrNotHeld if no holder has this fence: then it has changed nothing.
+	// Break ends the lease that has this fence, or whose range of fences contains it. It
+	// keeps the name closed for delay, so that the holder, who is told by whom and for
+	// how long, can stop before the next one starts. It returns ErrNotHeld if no holder
+	// has this fence: then it has changed nothing.
 	Break(ctx context.Context, name string, fence uint64, delay time.Duration, by Owner) error
 }
 
 // Diagnoser is a driver that can judge how its server is set up.
 type Diagnoser interface {
-	// Diagnose returns what a careful operator would change, most serious first. Empty means healthy.
+	// Diagnose returns what a careful operator would change, most serious first. Empty
+	// means healthy.
 	Diagnose(ctx context.Context) ([]Finding, error)
 }
 
-// FenceRaiser is a driver whose fences can be raised. It is for quorums: nodes that granted one claim with
-// different fences are brought to one that a majority of them agrees on, before anybody is shown it.
+// FenceRaiser is a driver whose fences can be raised. It is for quorums: nodes that
+// granted one claim with different fences are brought to one that a majority agrees on,
+// before anybody is shown it.
 type FenceRaiser interface {
-	// RaiseFence makes the fence of the token's lease at least fence, and answers with the fence that it has
-	// then. A range keeps its length. Never in the life of the name is one number the fence of two leases: when
-	// others were granted after this lease, and so hold beside it, the answer is greater than all of theirs,
-	// which may be greater than asked for; and whoever is granted next gets a greater one still. If the lease could
-	// not have been granted after them, for they leave no room within its limit, the answer is a [*HeldError].
-	// RaiseFence neither extends the lease nor creates one: it answers ErrNotHeld, as Renew does, if the token holds
-	// nothing. On an error nothing is changed.
+	// RaiseFence makes the fence of the token's lease at least fence, and returns the
+	// fence that it has then. A range keeps its length.
+	//
+	// Never in the life of a name is one number the fence of two leases. If others were
+	// granted after this lease, and so hold beside it, the result is greater than all of
+	// theirs, which may be greater than asked for; and the next grant gets a greater one
+	// still. If the lease could not have been granted after them, for they leave no room
+	// within its limit, the error is a [*HeldError].
+	//
+	// RaiseFence neither extends the lease nor creates one: it returns ErrNotHeld, as
+	// Renew does, if the token holds nothing. After an error nothing is changed.
 	RaiseFence(ctx context.Context, l LeaseRef, fence uint64) (uint64, error)
 }
 
 // Claim is one attempt to hold a name.
 type Claim struct {
 	Name  string // what is locked, see ValidateName
-	Token Token  // new for each claim; who knows it can release
+	Token Token  // new for each claim. It is secret: it can release the lease
 	Owner Owner  // for people; never proof of anything
 
-	// It is granted when nobody waits ahead of it, the name is not closed, and the weights that are held plus
-	// Weight are at most Limit. A mutex is Exclusive of Unlimited, a reader 1 of Unlimited, a semaphore k of n. Each claim is held
-	// to its own Limit only, so a semaphore can be resized while it is in use.
+	// A claim is granted when nobody waits ahead of it, the name is not closed, and the
+	// weights that are held plus Weight are at most Limit. A mutex is Exclusive of
+	// Unlimited, a reader 1 of Unlimited, a semaphore k of n. Each claim is held to its
+	// own Limit only, so a semaphore can be resized while it is in use.
 	Weight, Limit int
 
 	TTL      time.Duration // how long the lease lasts without a renewal, MinTTL to MaxTTL
 	QueueTTL time.Duration // how long a place in the queue lasts without a repeat; needed with Queue
 
-	Queue bool // when it cannot be granted: take, or keep, a place in the queue
-	Force bool // break whoever holds the name, open it, pass whoever waits, and be granted, in one step
+	Queue bool // if it cannot be granted: take, or keep, a place in the queue
+	Force bool // break all holders, open the name, pass all waiters, and be granted, in one step
 
 	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 is not at all
 	Fences    int           // how many fences to reserve in a row, for an exclusive claim; 0 means 1
 
-	// MinFence is a fence that the caller would like to get, or a greater one: so the nodes of a quorum, whose clocks
-	// never agree to the microsecond, grant the same. It is no more than a wish, which a backend may ignore. One that
-	// heeds it takes it for no more than MaxLead ahead of its own clock, so that no client can spoil the numbers for
-	// all. A claim that is granted later, from the queue, has no such wish.
+	// MinFence is a fence that the caller would like to get, or a greater one. With it
+	// the nodes of a quorum, whose clocks never agree to the microsecond, grant the same.
+	// It is only a wish, which a backend may ignore. A backend that heeds it goes no more
+	// than MaxLead ahead of its own clock, so that no client can spoil the numbers for
+	// all. It does not apply to a claim that is granted later, from the queue.
 	MinFence uint64
 
-	// Ticket says when the claim came, in microseconds since 1970, so that the queues of a quorum's nodes stand in one
-	// order: it is put into the queue as if it had come then, but no more than MaxLead before it did, and never
-	// later. 0 means now. A claim that stands in the queue keeps its place, whatever the ticket of a repeat. A driver
-	// that is a FenceRaiser heeds tickets; others, and a quorum itself, may ignore them.
+	// Ticket says when the claim came, in microseconds since 1970, so that the queues of
+	// a quorum's nodes stand in one order. The claim is queued as if it had come then,
+	// but no more than MaxLead before it did, and never later. 0 means now. A claim that
+	// stands in the queue keeps its place, whatever the ticket of a repeat. A FenceRaiser
+	// heeds tickets; other drivers, and a quorum itself, may ignore them.
 	Ticket uint64
 }
 
-// MaxLead is how far ahead of the backend's clock Claim.MinFence may bring a fence. A range of MaxFences reaches a
-// quarter as far. What it costs: a backend that lost its data, and is back sooner than that, could grant a fence
-// that is no greater. It is also how far Claim.Ticket counts, and how far the clocks of a backend's own nodes may
-// differ: a release that follows an Acquire's end is sent that much after it.
+// MaxLead is how far ahead of the backend's clock Claim.MinFence may bring a fence. A
+// range of MaxFences reaches a quarter as far. The price: a backend that lost its data,
+// and is back sooner than that, could grant a fence that is no greater.
+//
+// It is also how far Claim.Ticket counts, and how far the clocks of a backend's own nodes
+// may differ: a release that follows an Acquire's end is sent that much after it.
 const MaxLead = 250 * time.Millisecond
 
-// Two numbers with a meaning. They are the same one, so that an exclusive claim fits its limit only alone.
+// The two are one number, so an exclusive claim fits its limit only alone.
 const (
 	Exclusive = 1<<31 - 1 // the weight of a claim that tolerates no other
-	Unlimited = Exclusive // the limit of a claim that counts nobody but exclusive ones
+	Unlimited = Exclusive // the limit of a claim that only an exclusive one keeps out
 )
 
 // Grant is the answer to a claim that was granted.
@@ -174,10 +202,11 @@ type LeaseRef struct {
 	Name    string
 	Token   Token
 	TTL     time.Duration // for Renew: how long it shall last from now
-	MinHold time.Duration // for Release: how long after the grant the name stays held, all the same; 0 is not
+	MinHold time.Duration // for Release: how long after the grant the name stays held; 0 is not at all
 
-	// OnTime, for Release: it takes effect before the end of its ctx, see End, or never. It is for a caller that may
-	// claim again with the same token, and must not have an old release end the new claim.
+	// OnTime, for Release: it takes effect before the end of its ctx, see End, or never.
+	// It is for a caller that may claim again with the same token, and must not have an
+	// old release end the new claim.
 	OnTime bool
 }
 
@@ -218,12 +247,15 @@ type Owner struct {
 
 // Properties are facts about a backend.
 type Properties struct {
-	Backend          string        // its short name, as in messages: "memory", "sqlite"
-	Clock            string        // whose clock decides expiry: "process", "host", "server"
-	FenceSurvives    string        // what fences are known to rise across, in a sentence
-	MinTTL           time.Duration // the shortest TTL that the backend can keep
-	Push             bool          // signals arrive; if not, waiting means asking again
-	ReportsDeletions bool          // they also tell of leases that somebody deleted behind the backs of the drivers; if not, the next renewal does
+	Backend       string        // its short name, as in messages: "memory", "sqlite"
+	Clock         string        // whose clock decides expiry: "process", "host", "server"
+	FenceSurvives string        // what fences are known to rise across, in a sentence
+	MinTTL        time.Duration // the shortest TTL that the backend can keep
+	Push          bool          // signals arrive; if not, waiting means asking again
+
+	// ReportsDeletions means that signals also tell of leases that somebody deleted from
+	// the backend by hand. If not, the next renewal finds out.
+	ReportsDeletions bool
 }
 
 // Finding is one thing that a Diagnoser found.
@@ -237,7 +269,7 @@ type Finding struct {
 // Signal is a push from the backend: a hint that saves waiting.
 type Signal struct {
 	Kind   SignalKind
-	Token  Token  // whom it concerns; zero for SignalLook means everybody
+	Token  Token  // whom it concerns; zero, with SignalLook, means everybody
 	Fence  uint64 // with SignalGranted
 	Fences int    // with SignalGranted
 }
@@ -247,6 +279,6 @@ type SignalKind int
 
 const (
 	SignalLook    SignalKind = iota // something changed, or may have: ask again
-	SignalGranted                   // the waiting token was granted, for as long as its place would have lasted
+	SignalGranted                   // the waiting token was granted, for what its place would have lasted
 	SignalLost                      // the token no longer holds its lease: check
 )

@@ -5,16 +5,19 @@ import (
 	"time"
 )
 
-// MaxRequest is how long after its sending an Acquire can take effect, if its ctx does not end sooner.
+// MaxRequest is how long after its sending an Acquire can take effect, if its ctx does
+// not end sooner.
 const MaxRequest = time.Minute
 
-// End is when a request with this ctx, sent now, takes effect no more: at ctx's deadline, and no later than
-// MaxRequest from now. It is a moment on the caller's clock; a driver whose requests may arrive after they were given up
-// has to know it on the backend's, as a lower bound:
+// End returns when a request with this ctx, sent now, can no longer take effect: at ctx's
+// deadline, and no later than MaxRequest from now. It is a moment on the caller's clock.
+// A driver whose requests may arrive after they were given up has to know it on the
+// backend's clock, as a lower bound:
 //
-// A reply with the backend's time b, received at r, says that this moment is b + (End - r) on the backend's clock,
-// or a little later, for the reply took its time. Less a thousandth of what passed since r, for two clocks never run at
-// the same speed. It holds as long as the backend's clock is not set back.
+// A reply with the backend's time b, received at r, says that this moment is b + (End -
+// r) on the backend's clock, or a little later, for the reply took its time. Less a
+// thousandth of what passed since r, for two clocks never run at the same speed. The
+// bound holds as long as the backend's clock is not set back.
 func End(ctx context.Context) time.Time {
 	end := time.Now().Add(MaxRequest)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {

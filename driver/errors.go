@@ -16,22 +16,28 @@ var (
 	ErrUnavailable = errors.New("pawl: backend unavailable")
 )
 
-// HeldError answers a claim that was not granted. It Is ErrHeld.
+// HeldError answers a claim that was not granted. It matches ErrHeld.
 type HeldError struct {
 	Name      string
-	Holders   []Holder      // empty if the name is only closed, or others are waiting for it
+	Holders   []Holder      // empty if the name is only closed or has waiters ahead, and with Local
 	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
 
-	// Fence is the last fence granted by then. A SignalGranted with this fence or a lower one is an old one,
-	// of a grant that ended before the claim queued again; or one of a quorum, which this attempt did not make
-	// last any longer on each of its nodes.
+	// Local says that only claims of the same client are known to be in the way: the
+	// backend was not asked, because they were first. The root package sets it, no driver
+	// does.
+	Local bool
+
+	// Fence is the last fence granted by then. A SignalGranted with this fence or a lower
+	// one is an old one, of a grant that ended before the claim queued again; or one of a
+	// quorum, which this attempt did not make last any longer on each of its nodes.
 	Fence uint64
 
-	// RetryAfter is when things change by themselves; nobody who asks before that is granted, unless somebody acts.
-	// The name opens again; or, if it is not closed, the first holder expires, its lock-delay included; or, if the
-	// claim would fit beside the holders, the first in the queue does not keep its place. 0 means that this cannot
-	// be known.
+	// RetryAfter is when things change by themselves; nobody who asks before that is
+	// granted, unless somebody acts. The name opens again; or, if it is not closed, the
+	// first holder expires, its lock-delay included; or, if the claim would fit beside
+	// the holders, the first in the queue does not keep its place. 0 means that this
+	// cannot be known.
 	RetryAfter time.Duration
 }
 
@@ -40,7 +46,7 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 func (e *HeldError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "pawl: %q is ", e.Name)
+	fmt.Fprintf(&b, "pawl: %q ", e.Name)
 	switch {
 	case len(e.Holders) > 0:
 		h := e.Holders[0]
@@ -48,14 +54,16 @@ func (e *HeldError) Error() string {
 		if h.Released {
 			after = "has released it; " // so it is no use to look for that process
 		}
-		fmt.Fprintf(&b, "held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))
+		fmt.Fprintf(&b, "is held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))
 		if n := len(e.Holders) - 1; n > 0 {
 			fmt.Fprintf(&b, " and %d more", n)
 		}
 	case e.ClosedFor > 0:
-		fmt.Fprintf(&b, "closed for another %v, because its last holder did not release it", round(e.ClosedFor))
+		fmt.Fprintf(&b, "is closed for another %v, after its last holder was broken or expired", round(e.ClosedFor))
+	case e.Local:
+		b.WriteString("is in use by this client")
 	default:
-		b.WriteString("waited for by others")
+		b.WriteString("has waiters ahead")
 	}
 	if e.Position > 0 {
 		fmt.Fprintf(&b, "; place %d in the queue", e.Position)
@@ -63,8 +71,9 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// String is how an owner is named in messages: host:pid, or the client's id when there is none, and its
-// labels. What came from others is quoted where it could confuse a terminal.
+// String is how an owner is named in messages: host:pid, or the client's id when there is
+// none, and its labels. What came from others is quoted where it could confuse a
+// terminal.
 func (o Owner) String() string {
 	who := plain(o.Host)
 	if o.PID != 0 {
@@ -82,7 +91,8 @@ func (o Owner) String() string {
 	return who
 }
 
-// BrokenError answers the renewal of a lease that was taken from its holder. It Is ErrNotHeld.
+// BrokenError answers the renewal of a lease that was taken from its holder. It matches
+// ErrNotHeld.
 type BrokenError struct {
 	By        Owner
 	ClosedFor time.Duration // nobody can be granted the name for this long, from the sending of the renewal
@@ -93,7 +103,7 @@ func (e *BrokenError) Is(target error) bool { return target == ErrNotHeld }
 
 func (e *BrokenError) Error() string { return "pawl: broken by " + e.By.String() }
 
-// InvalidError refuses input before anything is sent. It Is ErrInvalid.
+// InvalidError refuses input before anything is sent. It matches ErrInvalid.
 type InvalidError struct {
 	What    string // "name", "TTL", ...
 	Problem string // what was wrong with it, to be read after What: "is 1ms"
@@ -107,7 +117,8 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("pawl: %s %s; allowed: %s", e.What, e.Problem, e.Allowed)
 }
 
-// Error is trouble with the backend. It Is ErrUnavailable, and the backend's own error is inside.
+// Error says that the backend failed. It matches ErrUnavailable, and has the backend's
+// own error inside.
 type Error struct {
 	Backend   string // as in Properties, and where: "sqlite /var/lib/pawl/locks.db". Never a password
 	Op        string // "acquire", "renew", ...

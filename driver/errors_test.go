@@ -30,10 +30,11 @@ func TestMessages(t *testing.T) {
 		`pawl: "j\x1b[2J" is held by somebody (fence 0, 0s left)`: &driver.HeldError{
 			Name: "j\x1b[2J", Holders: []driver.Holder{{}},
 		},
-		`pawl: "job" is closed for another 5s, because its last holder did not release it`: &driver.HeldError{
+		`pawl: "job" is closed for another 5s, after its last holder was broken or expired`: &driver.HeldError{
 			Name: "job", ClosedFor: 5 * time.Second,
 		},
-		`pawl: "job" is waited for by others; place 2 in the queue`:                                       &driver.HeldError{Name: "job", Position: 2},
+		`pawl: "job" has waiters ahead; place 2 in the queue`:                                             &driver.HeldError{Name: "job", Position: 2},
+		`pawl: "job" is in use by this client; place 2 in the queue`:                                      &driver.HeldError{Name: "job", Position: 2, Local: true},
 		`pawl: broken by web-3:4711 job=42`:                                                               &driver.BrokenError{By: anna},
 		`pawl: broken by somebody`:                                                                        &driver.BrokenError{},
 		`pawl: TTL is 1ms; allowed: 10ms to 720h (30 days)`:                                               driver.ValidateTTL("TTL", time.Millisecond),
@@ -50,7 +51,7 @@ func TestMessages(t *testing.T) {
 		`pawl: held by another`:                    driver.ErrHeld,
 		`pawl: not held by this token`:             driver.ErrNotHeld,
 		`pawl: invalid`:                            driver.ErrInvalid,
-		`pawl: client closed`:                             driver.ErrClosed,
+		`pawl: client closed`:                      driver.ErrClosed,
 		`pawl: backend unavailable`:                driver.ErrUnavailable,
 	} {
 		if err == nil || err.Error() != want {
@@ -71,7 +72,8 @@ func TestMessagesRoundWhatIsLeft(t *testing.T) {
 	}
 }
 
-// What can be branched on is told apart: each error Is the sentinels listed, wrapped or not, and no other.
+// What can be branched on is told apart: each error Is the sentinels listed, wrapped or
+// not, and no other.
 func TestEachErrorIsItsOwnSentinel(t *testing.T) {
 	all := []error{
 		driver.ErrHeld, driver.ErrNotHeld, driver.ErrInvalid, driver.ErrClosed, driver.ErrUnavailable,

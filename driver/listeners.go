@@ -11,7 +11,8 @@ type Listeners struct {
 	all []*func(Signal)
 }
 
-// Listen is what Signaler wants of it: f hears what is told from now on, until stop is called.
+// Listen is what Signaler wants of it: f hears what is told from now on, until stop is
+// called.
 func (l *Listeners) Listen(f func(Signal)) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Opener makes a driver from a URL whose scheme it was registered for. It owns what it opens: Close frees
-// it. Its errors never hold a password; u.Redacted() is safe to show.
+// Opener makes a driver from a URL whose scheme it was registered for. It owns what it
+// opens: Close frees it. Its errors never hold a password; u.Redacted() is safe to show.
 type Opener func(ctx context.Context, u *url.URL) (Driver, error)
 
 var (
@@ -19,8 +19,8 @@ var (
 	openers   = map[string]Opener{}
 )
 
-// Register makes a backend known to [Open] under a URL scheme, from its package's init. Registering a
-// scheme twice panics: two packages then claim the same URLs.
+// Register makes a backend known to [Open] under a URL scheme, from its package's init.
+// It panics if two packages claim the same scheme.
 func Register(scheme string, open Opener) {
 	openersMu.Lock()
 	defer openersMu.Unlock()
@@ -30,8 +30,8 @@ func Register(scheme string, open Opener) {
 	openers[scheme] = open
 }
 
-// Open makes a driver from a URL. A URL that cannot be read, or whose scheme nobody registered, is an
-// [*InvalidError].
+// Open makes a driver from a URL. A URL that cannot be read, or whose scheme nobody
+// registered, is an [*InvalidError].
 func Open(ctx context.Context, rawURL string) (Driver, error) {
 	u, err := ParseURL(rawURL)
 	if err != nil {

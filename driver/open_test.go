@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// newScheme is one that nobody registered: what a test registers stays registered in the process, also when
-// the test is run again.
+// newScheme is one that nobody registered: what a test registers stays registered in the
+// process, also when the test is run again.
 func newScheme() string { return fmt.Sprintf("test-%d", schemes.Add(1)) }
 
 var schemes atomic.Int64
@@ -60,7 +60,8 @@ func TestSchemesAreNotCaseSensitive(t *testing.T) {
 	}
 }
 
-// However wrong the URL is, and wherever the password ends up in it, no message repeats it.
+// However wrong the URL is, and wherever the password ends up in it, no message repeats
+// it.
 func TestOpenNeverShowsAPassword(t *testing.T) {
 	for _, raw := range []string{
 		"nosuch://user:hunter2@host/db",
@@ -102,7 +103,8 @@ func TestASchemeOfOursIsToldWhatToImport(t *testing.T) {
 	}
 }
 
-// Of hosts with a comma between them the parser takes what is behind the first colon for the port.
+// Of hosts with a comma between them the parser takes what is behind the first colon for
+// the port.
 func TestSeveralHostsAreToldWhichOneNeedsAPort(t *testing.T) {
 	for _, raw := range []string{"redis://one:1,two", "redlock://one:1,two:2,three"} {
 		if _, err := driver.Open(t.Context(), raw); err == nil || !strings.Contains(err.Error(), "the last one has a port") {

@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// Token is the secret of one claim: 128 random bits. Whoever knows it can release the lease, so it
-// prints as "[token]" whatever the verb, and marshals to nothing else.
+// Token is the secret of one claim: 128 random bits. Whoever knows it can release the
+// lease, so it prints as "[token]" whatever the verb, and marshals to nothing else.
 type Token [16]byte
 
-// NewToken draws a token from crypto/rand. A machine without randomness ends the program, as crypto/rand
-// says, which is better than a token that can be guessed.
+// NewToken draws a token from crypto/rand. A machine without randomness ends the program,
+// as crypto/rand says, which is better than a token that can be guessed.
 func NewToken() Token {
 	var t Token
 	_, _ = rand.Read(t[:])

@@ -46,7 +46,8 @@ func leaks(s string) bool {
 	return false
 }
 
-// public are the values of this package that have a token in them, and what a program may make of them.
+// public are the values of this package that have a token in them, and what a program may
+// make of them.
 func public() map[string]any {
 	claim := driver.Claim{Name: "job", Token: secret, Weight: 1, Limit: 1}
 	lease := driver.LeaseRef{Name: "job", Token: secret}
@@ -79,8 +80,9 @@ func TestNoVerbPrintsAToken(t *testing.T) {
 	}
 }
 
-// It cannot be otherwise, and this test is here so that everybody who embeds a claim knows it: fmt calls no
-// methods on unexported fields. A struct that keeps a token in one needs a Format or String of its own.
+// It cannot be otherwise, and this test is here so that everybody who embeds a claim
+// knows it: fmt calls no methods on unexported fields. A struct that keeps a token in one
+// needs a Format or String of its own.
 func TestUnexportedFieldsAreBeyondOurReach(t *testing.T) {
 	careless := struct{ token driver.Token }{secret}
 	if s := fmt.Sprintf("%v", careless); !leaks(s) {

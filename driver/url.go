@@ -12,12 +12,13 @@ import (
 // encoding says how what has a meaning in a URL is written where it shall have none.
 const encoding = "user, password and parameters percent-encoded: %40 for @, %3A for :, %2F for /, %3F for ?, %23 for #, %25 for %"
 
-// ParseURL is url.Parse for a URL that may have a password in it: its error, an [*InvalidError], shows no part of the
-// URL, and says how a password has to be written.
+// ParseURL is url.Parse for a URL that may have a password in it: its error, an
+// [*InvalidError], shows no part of the URL, and says how a password has to be written.
 func ParseURL(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		// A *url.Error repeats the whole URL, and with it the password: only its cause is shown.
+		// A *url.Error repeats the whole URL, and with it the password: only its cause is
+		// shown.
 		if ue, ok := errors.AsType[*url.Error](err); ok {
 			err = ue.Err
 		}
@@ -36,12 +37,14 @@ func ParseURL(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-// URLParameters reads the parameters of a URL for a backend that knows the names in known, of which only those
-// in repeatable may be there more than once. What begins the errors: "redis URL".
+// URLParameters reads the parameters of a URL for a backend that knows the names in
+// known, of which only those in repeatable may be there more than once. What begins the
+// errors: "redis URL".
 //
-// They are [*InvalidError], and quote no part of what stands before an @. A password that is not percent-encoded
-// may have a /, a ? or a # in it: what is then taken for the host, the path or a parameter is a part of the
-// password, and the @ comes after it. So a URL that has a host, and an @ behind it, is refused.
+// They are [*InvalidError], and quote no part of what stands before an @. A password that
+// is not percent-encoded may have a /, a ? or a # in it: what is then taken for the host,
+// the path or a parameter is a part of the password, and the @ comes after it. So a URL
+// that has a host, and an @ behind it, is refused.
 func URLParameters(u *url.URL, what string, known []string, repeatable ...string) (url.Values, error) {
 	if u.Host != "" && strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return nil, invalid(what, "has an @ after its host", encoding)
@@ -69,8 +72,8 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 
 func inOrder(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ", ") }
 
-// sayable reports whether the scheme of a URL can be shown. In user:password@host it is the user, or in
-// password@host:port no scheme at all.
+// sayable reports whether the scheme of a URL can be shown. In user:password@host it is
+// the user, or in password@host:port no scheme at all.
 func sayable(rawURL string) bool {
 	_, rest, _ := strings.Cut(rawURL, ":")
 	return strings.HasPrefix(rest, "//") || !strings.Contains(rawURL, "@")

@@ -50,8 +50,8 @@ func TestAnUnknownParameterIsToldThoseThatThereAre(t *testing.T) {
 	}
 }
 
-// A password with a /, ? or # in it ends where the host should: what stands before the @ is not quoted, and what
-// should have been done is said.
+// A password with a /, ? or # in it ends where the host should: what stands before the @
+// is not quoted, and what should have been done is said.
 func TestNothingBeforeAnAtIsQuoted(t *testing.T) {
 	for _, raw := range []string{
 		"x://user:12?s3cret@host",

@@ -162,7 +162,8 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// An owner that one backend stores and another cannot read would make a name unusable for everybody.
+// An owner that one backend stores and another cannot read would make a name unusable for
+// everybody.
 func TestOwners(t *testing.T) {
 	large := math.MaxInt32 // and one more is negative where an int has 32 bits: refused as well
 	long := func(n int) string { return strings.Repeat("x", n) }

@@ -3,6 +3,7 @@ package goredislock
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -168,6 +169,21 @@ func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subs
 			heard(m.Payload)
 		}
 	}
+}
+
+// Patience implements redisscript.Punctual. go-redis ends the waiting for a connection with ctx, and goes by its own
+// ReadTimeout from then on unless it was told to go by ctx.
+func (s *sender) Patience() time.Duration {
+	c, ok := s.client.(*redis.Client)
+	switch {
+	case !ok:
+		return math.MaxInt64
+	case c.Options().ContextTimeoutEnabled:
+		return 0
+	case c.Options().ReadTimeout <= 0: // no end
+		return math.MaxInt64
+	}
+	return c.Options().ReadTimeout
 }
 
 // Idle implements redisscript.Pooled. go-redis looks whether an idle connection is dead before it takes it, but not through TLS.

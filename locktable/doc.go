@@ -5,7 +5,7 @@
 //   - queue.go is the queue as the algorithm sees it: all of it, or the first and the claim's own place.
 //   - table.go is a [driver.Driver] over a [Table]: what can change one entry atomically.
 //   - codec.go is how an entry is stored, for tables of bytes.
-//   - rows.go is for tables that store each waiter by itself, so that no step costs the length of the queue.
+//   - rows.go is for tables that store the waiters of a long queue by themselves, so that no step costs its length.
 //
-// memlock is the smallest Table; sqlitelock is one over SQL, with waiters in rows of their own.
+// memlock is the smallest Table; sqlitelock is one over SQL, with long queues in rows of their own.
 package locktable

@@ -42,59 +42,95 @@ type Sight struct {
 
 // Moves are what a step did to a queue.
 type Moves struct {
-	Joined []Waiter // one at most
+	Joined []Waiter // one at most, unless a whole queue moves into the rows
 	Kept   []Waiter // one at most: it has another Expires, or another Run
-	Left   []Waiter // because they were granted, or did not want to wait any more
+	Left   []Waiter // granted, gone, or moved into the entry
 }
 
-// Apart runs f on the entry of a step whose waiters stand in rows. stored is the entry without them, empty if
-// there is none. Apart stores the moves. The entry that it returns is again without those who wait; the caller
-// stores it if it is Changed and its stored form is another one: whoever keeps a place changes only that.
+// A short queue stands in the entry, as in a table without rows: for a few waiters, one
+// value that is read and written whole costs half of what rows with their indexes do. At
+// 16 waiters both cost the same.
+var ordinary = bounds{long: 8, short: 2}
+
+// bounds say where a queue stands: one of more than long waiters moves into rows, and one
+// that has shrunk to short moves back into the entry.
+type bounds struct{ long, short int }
+
+// Apart runs f on the entry of a step whose waiters stand in rows if they are many.
+// stored is the entry without the waiters that stand in rows, empty if there is none.
+//
+// Apart stores what changes in the rows. The entry that it returns is again without the
+// waiters that stand there. The caller stores it if it is Changed and its stored form is
+// another one: a waiter that keeps its place in a row changes nothing else. The moves are
+// what the step did to the queue, wherever it stands, but for places that had lapsed.
 func Apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry)) (*Entry, Moves, error) {
+	return ordinary.apart(rows, s, stored, now, f)
+}
+
+func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry)) (*Entry, Moves, error) {
 	e, err := decode(stored)
+	switch {
+	case err != nil:
+		return nil, Moves{}, err
+	case e.Rest.Len == 0:
+		return b.together(rows, s, e, now, f)
+	}
+	line, lapsed, err := lapse(rows, s.Name, e.Rest, now)
 	if err != nil {
 		return nil, Moves{}, err
 	}
-	line, lapsed := e.Rest, false                                // all who wait
-	if line.Len > 0 && (line.Lapses <= now || now < line.Last) { // the clock ran back: now the last one counts
-		gone, next, last, err := rows.Lapse(s.Name, now)
-		if err != nil {
-			return nil, Moves{}, err
-		}
-		if gone > line.Len {
-			return nil, Moves{}, miscounted(line.Len, gone)
-		}
-		line, lapsed = Rest{Len: line.Len - gone, Last: last, Lapses: next}, true
-	}
-
-	var seen []Waiter
-	for first := e.first(now); ; first = max(1, 4*first) {
-		if e.Rest = line; line.Len > 0 {
-			if seen, err = e.see(rows, s, min(first, line.Len), now); err != nil {
-				return nil, Moves{}, err
-			}
-		}
-		if f(e); !e.Short {
-			break
-		}
-		if first >= line.Len {
-			return nil, Moves{}, miscounted(line.Len, line.Len+1)
-		}
-		if e, err = decode(stored); err != nil {
-			return nil, Moves{}, err
-		}
+	e, seen, err := run(rows, s, e, stored, line, now, f)
+	if err != nil {
+		return nil, Moves{}, err
 	}
 	m := moved(seen, e, s.Token)
-	if line.Len == 0 && len(m.Joined) > 0 { // what still stands there waited for an entry that somebody deleted
-		if _, _, _, err := rows.Lapse(s.Name, maxInstant); err != nil {
-			return nil, Moves{}, err
-		}
-	}
 	if len(m.Joined)+len(m.Kept)+len(m.Left) > 0 {
 		if err := rows.Move(s.Name, m); err != nil {
 			return nil, Moves{}, err
 		}
 	}
+	e.Queue, e.Rest, e.Changed = nil, line.after(m), e.Changed || lapsed
+	if lapsed || len(m.Left) > 0 {
+		err = b.comeBack(rows, s.Name, e)
+	}
+	return e, m, err
+}
+
+// run runs f on an entry that sees the first of its line and the step's own place, and
+// once more if that was too few. It returns the entry and all waiters that were seen.
+func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, now Instant, f func(e *Entry)) (_ *Entry, seen []Waiter, err error) {
+	for first := e.first(now); ; first = max(1, 4*first) {
+		if e.Rest = line; line.Len > 0 {
+			if seen, err = e.see(rows, s, min(first, line.Len), now); err != nil {
+				return nil, nil, err
+			}
+		}
+		if f(e); !e.Short {
+			return e, seen, nil
+		}
+		if first >= line.Len {
+			return nil, nil, miscounted(line.Len, line.Len+1)
+		}
+		if e, err = decode(stored); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// lapse takes those out of a line whose places are over.
+func lapse(rows Rows, name string, line Rest, now Instant) (rest Rest, lapsed bool, err error) {
+	if line.Lapses > now && now >= line.Last { // if the clock ran back, now the last one counts
+		return line, false, nil
+	}
+	gone, next, last, err := rows.Lapse(name, now)
+	if err == nil && gone > line.Len {
+		err = miscounted(line.Len, gone)
+	}
+	return Rest{Len: line.Len - gone, Last: last, Lapses: next}, true, err
+}
+
+// after is what the line is after some moves.
+func (line Rest) after(m Moves) Rest {
 	line.Len += len(m.Joined) - len(m.Left)
 	for _, w := range m.Joined {
 		if line.Len == 1 {
@@ -103,10 +139,50 @@ func Apart(rows Rows, s Step, stored []byte, now Instant, f func(e *Entry)) (*En
 		line.Last, line.Lapses = max(line.Last, w.Since), min(line.Lapses, w.Expires)
 	}
 	if line.Len == 0 {
-		line = Rest{}
+		return Rest{}
 	}
-	e.Queue, e.Rest, e.Changed = nil, line, e.Changed || lapsed
+	return line
+}
+
+// together runs f on an entry whose queue stands in it. A queue that has become long
+// moves into rows.
+func (b bounds) together(rows Rows, s Step, e *Entry, now Instant, f func(e *Entry)) (*Entry, Moves, error) {
+	was := slices.DeleteFunc(slices.Clone(e.Queue), func(w Waiter) bool { return w.Expires <= now })
+	f(e)
+	m := moved(was, e, s.Token)
+	if len(e.Queue) <= b.long {
+		return e, m, nil
+	}
+	// Waiters that stand there already waited for an entry that somebody deleted.
+	if _, _, _, err := rows.Lapse(s.Name, maxInstant); err != nil {
+		return nil, Moves{}, err
+	}
+	if err := rows.Move(s.Name, Moves{Joined: e.Queue}); err != nil {
+		return nil, Moves{}, err
+	}
+	e.Rest = Rest{Len: len(e.Queue), Last: e.Queue[len(e.Queue)-1].Since, Lapses: maxInstant}
+	for _, w := range e.Queue {
+		e.Rest.Lapses = min(e.Rest.Lapses, w.Expires)
+	}
+	e.Queue = nil
 	return e, m, nil
+}
+
+// comeBack moves a queue that has become short from its rows into the entry.
+func (b bounds) comeBack(rows Rows, name string, e *Entry) error {
+	n := e.Rest.Len
+	if n == 0 || n > b.short {
+		return nil
+	}
+	sight, err := rows.Look(name, Look{First: n})
+	if err != nil {
+		return err
+	}
+	if len(sight.First) != n {
+		return miscounted(n, len(sight.First))
+	}
+	e.Queue, e.Rest = sight.First, Rest{}
+	return rows.Move(name, Moves{Left: sight.First})
 }
 
 // first is how many of the queue to look at to begin with: nobody, if nobody can be granted the name.

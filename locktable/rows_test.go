@@ -20,6 +20,8 @@ type rack struct {
 	stored []byte
 	line   []locktable.Waiter
 
+	long, short int // how long a queue stands in the entry; 0 is not at all
+
 	looked, moved, lapses, tries int
 	err                          error
 }
@@ -84,7 +86,7 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 	}
 	var answer string
 	r.looked, r.moved, r.lapses, r.tries = 0, 0, 0, 0
-	e, _, err := locktable.Apart(r, s, r.stored, now, func(e *locktable.Entry) {
+	e, _, err := locktable.ApartWithin(r.long, r.short, r, s, r.stored, now, func(e *locktable.Entry) {
 		r.tries++
 		switch c := o.claim; o.what {
 		case "acquire":
@@ -127,7 +129,12 @@ func (r *rack) whole(t tb) []byte {
 			t.Fatalf("%s came at %d and lapses at %d: not within %+v", whose(w.Token), w.Since, w.Expires, e.Rest)
 		}
 	}
-	e.Queue, e.Rest = r.line, locktable.Rest{}
+	if n := len(r.line); n > 0 && n <= r.short || len(e.Queue) > r.long {
+		t.Fatalf("%d stand in the entry and %d in rows; a queue of %d is short, one of more than %d long", len(e.Queue), n, r.short, r.long)
+	}
+	if e.Rest.Len > 0 {
+		e.Queue, e.Rest = r.line, locktable.Rest{}
+	}
 	return e.Append(nil)
 }
 
@@ -150,6 +157,8 @@ func sameApart(t tb, l *lab, r *rack, o op) {
 func TestAQueueThatStandsApartIsServedAsTheOneInTheEntry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, r, choose := newLab(t), &rack{}, drawing(t)
+		r.long = choose("long", 4)
+		r.short = choose("short", r.long+1)
 		for range steps(t) {
 			if o := l.next(choose, true); o.what != "forget" {
 				sameApart(t, l, r, o)
@@ -198,6 +207,38 @@ func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
 			equal(t, "cost", cost{r.looked, r.moved, r.lapses, r.tries}, test.want)
 		})
 	}
+}
+
+// Rows and their indexes are for long queues. Many names have one or two who wait.
+func TestAShortQueueStandsInTheEntry(t *testing.T) {
+	r := &rack{long: locktable.LongQueue, short: locktable.ShortQueue}
+	now := start
+	step := func(o op) {
+		t.Helper()
+		now++
+		if _, err := r.do(now, o); err != nil {
+			t.Fatal(err)
+		}
+		r.whole(t)
+	}
+	step(op{what: "acquire", claim: *mutex("holder")})
+	for i := range locktable.LongQueue {
+		step(op{what: "acquire", claim: *mutex(fmt.Sprint("client", i))})
+		equal(t, "rows moved", r.moved, 0)
+	}
+	step(op{what: "acquire", claim: *mutex("one more")})
+	equal(t, "rows", len(r.line), locktable.LongQueue+1)
+	for i := range locktable.LongQueue {
+		equal(t, "rows", len(r.line), locktable.LongQueue+1-i)
+		if len(r.line) == locktable.ShortQueue+1 {
+			break
+		}
+		step(op{what: "release", claim: *mutex(fmt.Sprint("client", i))})
+	}
+	step(op{what: "release", claim: *mutex("holder")}) // and the first of the rest holds now
+	equal(t, "rows", len(r.line), 0)
+	step(op{what: "release", claim: *mutex("one more")})
+	equal(t, "rows moved", r.moved, 0)
 }
 
 // All readers that a writer kept waiting are let in at once, though the step has to look again and again.

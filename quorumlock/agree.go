@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // rounds is how often nodes are asked to raise a fence before we give up. One is enough unless others are granted
@@ -28,7 +29,7 @@ func (e *crowdedError) Error() string { return "others came between: " + e.held.
 
 // crowded is the answer to a claim that others came before while the nodes agreed.
 func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
-	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + jitter(20*time.Millisecond)}
+	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + backoff.Below(20*time.Millisecond)}
 	for _, h := range held.Holders {
 		t, owner := untag(h.Owner)
 		if h.Owner = owner; t.digest != a.place.tag.digest {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // conclude finds out what the votes of a majority amount to: the nodes have to agree on a fence,
@@ -80,7 +81,7 @@ func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, er
 	if err != nil {
 		if errors.Is(err, driver.ErrHeld) {
 			a.takeBack(ctx, votes)
-			_ = rest(ctx, jitter(20*time.Millisecond))
+			_ = rest(ctx, backoff.Below(20*time.Millisecond))
 		}
 		votes = nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // On one node a forced claim breaks whoever holds the name and is granted in one step. Two that come to several nodes in
@@ -37,7 +38,7 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 		case succeeded(entries) < d.majority:
 			return driver.Grant{}, trouble(ctx, d, "acquire", a.claim.Name, entries)
 		}
-		if err := rest(ctx, jitter(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
+		if err := rest(ctx, backoff.Below(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
 			return driver.Grant{}, err
 		}
 		copy(votes, a.canvass(ctx, d.everyone()))

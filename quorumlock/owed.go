@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // What is owed to a node is a release: of a claim that it may have granted, or may yet grant,
@@ -202,14 +203,15 @@ func (o *owed) plan(b *debt, err error) {
 		o.tidy(b)
 		return
 	default:
-		b.next = now.Add(backoff(b.tries))
+		b.next = now.Add(pauseAfter(b.tries))
 		b.tries++
 	}
 	o.enline(b)
 }
 
-func backoff(n int) time.Duration {
-	return 10*time.Millisecond<<min(n, 7) + jitter(10*time.Millisecond)
+// pauseAfter is how long to wait after n failures and one.
+func pauseAfter(n int) time.Duration {
+	return backoff.Doubled(10*time.Millisecond, n, 1280*time.Millisecond) + backoff.Below(10*time.Millisecond)
 }
 
 // enline has it told at its time. What is being told comes back by itself. The caller holds the
@@ -296,7 +298,7 @@ func (o *owed) tell(b *debt, l driver.LeaseRef, ttl time.Duration) {
 	if told(err) {
 		c.fails, c.rest = 0, time.Time{}
 	} else {
-		c.rest = time.Now().Add(backoff(c.fails))
+		c.rest = time.Now().Add(pauseAfter(c.fails))
 		c.fails++
 		b.bar = later(b.bar, end.Add(driver.MaxLead))
 	}

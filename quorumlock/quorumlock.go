@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // Options for a quorum. The zero value, and nil, are fine.
@@ -77,7 +77,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	if len(drivers) == 0 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
 	}
-	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ahead + jitter(time.Millisecond), lanes: map[driver.Token]*lane{}}
+	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ahead + backoff.Below(time.Millisecond), lanes: map[driver.Token]*lane{}}
 	for i, x := range drivers {
 		problem := ""
 		switch _, raises := x.(driver.FenceRaiser); {
@@ -193,6 +193,3 @@ func (d *Driver) everyone() []int {
 	}
 	return all
 }
-
-// jitter is a random time below x.
-func jitter(x time.Duration) time.Duration { return rand.N(max(x, 1)) }

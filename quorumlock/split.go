@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // Each node has a queue of its own, and claims that come at about the same time reach the nodes
@@ -65,11 +66,11 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration
 	case firm:
 		// We have a vote too many, because a node has missed that grant. Its holder asks for it
 		// when it renews its lease.
-		return 50*time.Millisecond<<min(nth, 3) + jitter(50*time.Millisecond)
+		return backoff.Doubled(50*time.Millisecond, nth, 400*time.Millisecond) + backoff.Below(50*time.Millisecond)
 	default:
 		// Others yield to us; or they were gone when we looked, and what they had may be ours by
 		// now. That is signalled, too.
-		return 2*time.Millisecond<<min(nth, 6) + jitter(8*time.Millisecond)
+		return backoff.Doubled(2*time.Millisecond, nth, 128*time.Millisecond) + backoff.Below(8*time.Millisecond)
 	}
 	a.givesBack(s.yield)
 	for i, v := range a.yield(ctx, s.yield) {
@@ -80,7 +81,7 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration
 	if granted(votes) == 0 {
 		return 0
 	}
-	return 2*time.Millisecond + jitter(8*time.Millisecond)
+	return 2*time.Millisecond + backoff.Below(8*time.Millisecond)
 }
 
 func (a *attempt) standoff(entries []vote[driver.Entry], votes ballots) standoff {

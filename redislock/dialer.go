@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
@@ -14,6 +16,9 @@ import (
 type dialer struct {
 	life   context.Context // until the clients are closed
 	driver atomic.Pointer[redisscript.Driver]
+
+	mu   sync.Mutex // protects open
+	open map[*greeted]bool
 }
 
 type dialing func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
@@ -41,7 +46,45 @@ func (o *dialer) over(dial dialing, telling bool) dialing {
 			d.Reconnected()
 		}
 		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-		return &greeted{Conn: c, stop: func() { stop(); forget(); cancel() }}, nil
+		g := &greeted{Conn: c, stop: func() { stop(); forget(); cancel() }}
+		if telling {
+			g.over = o
+			o.note(g, true)
+		}
+		return g, nil
+	}
+}
+
+// note keeps the list of connections for commands.
+func (o *dialer) note(g *greeted, open bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case !open:
+		delete(o.open, g)
+	case o.open == nil:
+		o.open = map[*greeted]bool{g: true}
+	default:
+		o.open[g] = true
+	}
+}
+
+// waiting is Waiting of redisscript.Interruptible.
+func (o *dialer) waiting() (interrupt func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := make(map[*greeted]uint64, len(o.open))
+	for g := range o.open {
+		if n := g.reads.Load(); n%2 == 1 {
+			all[g] = n
+		}
+	}
+	return func() {
+		for g, n := range all {
+			if g.reads.Load() == n {
+				_ = g.SetReadDeadline(time.Unix(1, 0)) // the next request would set another one
+			}
+		}
 	}
 }
 
@@ -51,10 +94,22 @@ type greeted struct {
 	net.Conn
 	stop func()
 	done atomic.Bool
+
+	over  *dialer       // nil if it is not for commands
+	reads atomic.Uint64 // that have begun and ended: odd while it waits
+}
+
+func (g *greeted) Close() error {
+	if g.over != nil {
+		g.over.note(g, false)
+	}
+	return g.Conn.Close()
 }
 
 func (g *greeted) Read(b []byte) (int, error) {
+	g.reads.Add(1)
 	n, err := g.Conn.Read(b)
+	g.reads.Add(1)
 	if n > 0 && !g.done.Load() {
 		g.done.Store(true)
 		g.stop()

@@ -55,7 +55,11 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	if c.untracked != "" {
 		track = nil
 	}
-	d, err := build(&sender{client: c.client, push: c.push, where: p.where, close: c.close, sentinels: newSentinels(&p.client)}, &p.own, track, c.untracked)
+	s := &sender{client: c.client, push: c.push, where: p.where, close: c.close, sentinels: newSentinels(&p.client)}
+	if s.sentinels == nil && !s.Cluster() {
+		s.dialed = dialed
+	}
+	d, err := build(s, &p.own, track, c.untracked)
 	if err != nil {
 		c.close()
 		return nil, err

@@ -18,6 +18,7 @@ type sender struct {
 	where  string
 	close  func()
 
+	dialed    *dialer    // nil unless all connections for commands are to one server, and we made them
 	sentinels *sentinels // nil if there are none, or the client is the caller's
 }
 
@@ -184,9 +185,15 @@ func unsubscribe(on rueidis.CommandClient, channel string, sharded bool) {
 	}
 }
 
-// Punctual implements redisscript.Punctual. A request that is alone on its connection, which rueidis then reads in the
+// Patience implements redisscript.Punctual. A request that is alone on its connection, which rueidis then reads in the
 // caller's goroutine, sets the connection's deadline.
-func (*sender) Punctual() {}
+func (*sender) Patience() time.Duration { return 0 }
+
+// Interruptible implements redisscript.Interruptible.
+func (s *sender) Interruptible() bool { return s.dialed != nil }
+
+// Waiting implements redisscript.Interruptible.
+func (s *sender) Waiting() (interrupt func()) { return s.dialed.waiting() }
 
 // Cluster implements redisscript.Sender.
 func (s *sender) Cluster() bool { return s.client.Mode() == rueidis.ClientModeCluster }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // A gate is a mutex in whose queue nobody has to stay: a ctx, a deadline and Close end the wait. It is fair,
@@ -149,8 +149,7 @@ func (t *table) pause(ctx context.Context, n int) error {
 		runtime.Gosched()
 		return ctx.Err()
 	}
-	d := min(firstPause<<min(n-atOnce, 10), lastPause)
-	timer := time.NewTimer(d/2 + rand.N(d))
+	timer := time.NewTimer(backoff.Around(backoff.Doubled(firstPause, n-atOnce, lastPause)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

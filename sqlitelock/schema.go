@@ -15,8 +15,9 @@ const (
 
 // One row per name, in the order of its bytes; without a rowid there is one tree to search instead of two.
 //
-// A waiter has a row of its own, so that a step costs what it changes, however many wait; see locktable.Rows. Its
-// indexes are for its place, its token, and the end of its place.
+// A waiter of a long queue has a row of its own, so that a step costs what it changes,
+// however many wait; see locktable.Rows. Its indexes are for its place, its token, and
+// the end of its place.
 //
 // A signal is for the driver that listens at inbox. AUTOINCREMENT, because readers remember the last id that
 // they saw, and ids must not start again when the table was emptied.

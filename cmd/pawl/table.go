@@ -100,7 +100,7 @@ func holderWords(h pawl.Holder) string {
 // nobody says why a name without holders is listed all the same.
 func nobody(e pawl.Entry) string {
 	if e.ClosedFor > 0 {
-		return fmt.Sprintf("closed for another %v, because its last holder did not release it", brief(e.ClosedFor))
+		return fmt.Sprintf("closed for another %v, after its last holder was broken or expired", brief(e.ClosedFor))
 	}
 	return "-"
 }

@@ -12,9 +12,12 @@ import (
 //
 // A batch that is under way for a while counts no more among those that may be under way at
 // once: there is little to fear for a backend that does not answer.
+//
+// Leases of a short TTL have lanes of their own. They have no time to find out which one
+// hangs among hundreds that have it, nor to wait until requests for those have ended.
 type Lanes[T any] struct {
 	mu      sync.Mutex          // protects all below
-	well    []T                 // those in the first lane
+	well    [spans][]T          // those in the lanes of what has been answered
 	lines   [lanes][]renewal[T] // those in the others
 	flights map[*Flight]struct{}
 	good    time.Time // when the backend answered last, as far as that was told
@@ -43,10 +46,13 @@ type Flight struct {
 const (
 	// Batch is how many leases go in one request: a backend holds its lock for a few ms at most.
 	Batch = 256
-	// Flights is how many requests are under way at most, all lanes together.
+	// Flights is how many requests are under way at most for the leases of one span.
 	Flights = 96 + 128 + 16
 
-	lanes  = 3
+	healths = 3 // lanes of a span: answered so far, not answered, not answered alone
+	spans   = 3 // of TTLs
+	lanes   = spans * healths
+
 	lately = 20 * time.Millisecond
 	paced  = 20 * time.Millisecond // between two that fail, in the lane of those that failed
 	while  = 5 * time.Second
@@ -54,12 +60,25 @@ const (
 )
 
 var (
-	most   = [lanes]int{96, 128, 16} // under way in each lane
-	atOnce = [lanes]int{4, 16, 4}    // of those, sent lately
+	most   = [healths]int{96, 128, 16} // under way in each lane
+	atOnce = [healths]int{4, 16, 4}    // of those, sent lately
 )
 
+// span is which TTLs are treated alike: below a second, below ten, and longer ones.
+func span(ttl time.Duration) int {
+	switch {
+	case ttl < time.Second:
+		return 0
+	case ttl < 10*time.Second:
+		return 1
+	}
+	return 2
+}
+
+func isWell(lane int) bool { return lane%healths == 0 }
+
 // Again reports whether those in it were asked for before, and not answered.
-func (f *Flight) Again() bool { return f.lane > 0 }
+func (f *Flight) Again() bool { return !isWell(f.lane) }
 
 // OK reports whether it was answered.
 func (h Health) OK() bool { return h.group == 0 }
@@ -77,25 +96,23 @@ func (h Health) lane() int {
 	return 2
 }
 
-// Add puts some in line of which all were answered: most are.
-func (l *Lanes[T]) Add(some ...T) {
+// Add puts a lease in line that is to last that long.
+func (l *Lanes[T]) Add(x T, ttl time.Duration, h Health) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.well = append(l.well, some...)
-}
-
-// AddAgain puts one in line that was not.
-func (l *Lanes[T]) AddAgain(x T, h Health) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lane := h.lane()
+	s := span(ttl)
+	if h.OK() { // as most are
+		l.well[s] = append(l.well[s], x)
+		return
+	}
+	lane := s*healths + h.lane()
 	l.lines[lane] = append(l.lines[lane], renewal[T]{x, int(h.group)})
 }
 
 // standing is how many stand in a lane. The caller holds the mutex.
 func (l *Lanes[T]) standing(lane int) int {
-	if lane == 0 {
-		return len(l.well)
+	if isWell(lane) {
+		return len(l.well[lane/healths])
 	}
 	return len(l.lines[lane])
 }
@@ -137,11 +154,11 @@ func (l *Lanes[T]) room(lane int, now time.Time) time.Duration {
 		}
 	}
 	switch rest := l.rest.Sub(now); {
-	case all >= most[lane]:
+	case all >= most[lane%healths]:
 		return -1
-	case young >= atOnce[lane]:
+	case young >= atOnce[lane%healths]:
 		return first
-	case lane > 0 && rest > 0:
+	case !isWell(lane) && rest > 0:
 		return rest
 	}
 	return 0
@@ -150,7 +167,7 @@ func (l *Lanes[T]) room(lane int, now time.Time) time.Duration {
 // take takes a batch from the head of a line. The caller holds the mutex.
 func (l *Lanes[T]) take(lane int, now time.Time) ([]T, *Flight, time.Duration) {
 	batch := l.batch(lane)
-	if lane > 0 && l.bad {
+	if !isWell(lane) && l.bad {
 		l.rest = now.Add(paced)
 	}
 	f := &Flight{lane: lane, n: len(batch), sent: now}
@@ -163,11 +180,12 @@ func (l *Lanes[T]) take(lane int, now time.Time) ([]T, *Flight, time.Duration) {
 
 // batch takes those off the head of a line that go together. The caller holds the mutex.
 func (l *Lanes[T]) batch(lane int) (batch []T) {
-	if lane == 0 {
-		n := min(len(l.well), Batch)
-		batch = l.well[:n:n]
-		if l.well = l.well[n:]; len(l.well) == 0 {
-			l.well = nil // its array would keep those that were sent
+	if isWell(lane) {
+		well := &l.well[lane/healths]
+		n := min(len(*well), Batch)
+		batch = (*well)[:n:n]
+		if *well = (*well)[n:]; len(*well) == 0 {
+			*well = nil // its array would keep those that were sent
 		}
 		return batch
 	}
@@ -195,7 +213,7 @@ func (l *Lanes[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
 	case answered:
 		l.bad, l.rest = false, time.Time{}
 		l.good = later(l.good, now)
-	case f.lane > 0 && now.Sub(f.sent) < lately: // what hangs takes its time anyway
+	case f.Again() && now.Sub(f.sent) < lately: // what hangs takes its time anyway
 		l.bad, l.rest = true, now.Add(paced)
 	}
 	for lane := range lanes {
@@ -240,7 +258,10 @@ func (l *Lanes[T]) Failed(f *Flight, n, split int, h Health) Health {
 func (l *Lanes[T]) Rest() (all []T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all, l.well = l.well, nil
+	for i, well := range l.well {
+		all = append(all, well...)
+		l.well[i] = nil
+	}
 	for i, line := range l.lines {
 		for _, r := range line {
 			all = append(all, r.x)

@@ -21,17 +21,11 @@ func flights(l *keepalive.Lanes[int], now time.Time) (batches [][]int, under []*
 
 func fill(l *keepalive.Lanes[int], from, to int) {
 	for i := from; i < to; i++ {
-		l.Add(i)
+		put(l, i, keepalive.Health{})
 	}
 }
 
-func put(l *keepalive.Lanes[int], x int, h keepalive.Health) {
-	if h.OK() {
-		l.Add(x)
-	} else {
-		l.AddAgain(x, h)
-	}
-}
+func put(l *keepalive.Lanes[int], x int, h keepalive.Health) { l.Add(x, time.Minute, h) }
 
 func TestFourLargeBatchesGoAtOnce(t *testing.T) {
 	l := &keepalive.Lanes[int]{}
@@ -45,6 +39,30 @@ func TestFourLargeBatchesGoAtOnce(t *testing.T) {
 	}
 	if more, _, _ := flights(l, start.Add(wait)); len(more) != 4 { // the first do not count any more
 		t.Errorf("%d more, when those had no answer for %v", len(more), wait)
+	}
+}
+
+// However many of a long TTL hang, and stand in line to be asked again.
+func TestShortLeasesNeitherShareABatchNorARoomWithLongOnes(t *testing.T) {
+	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
+		l := &keepalive.Lanes[int]{}
+		fill(l, 0, 2000)
+		l.Add(-1, ttl, keepalive.Health{})
+		batches, under, _ := flights(l, start)
+		if i := slices.IndexFunc(batches, func(b []int) bool { return b[0] == -1 }); i < 0 || len(batches[i]) != 1 {
+			t.Fatalf("it does not go alone: %v", i)
+		}
+		failed := l.Failed(under[1], len(batches[1]), 0, keepalive.Health{})
+		for range 2000 {
+			put(l, 0, failed)
+		}
+		for i := range 500 { // until there is no room for more
+			_, _, _ = flights(l, start.Add(time.Duration(i)*20*time.Millisecond))
+		}
+		l.Add(-1, ttl, failed)
+		if batch, _, _ := l.Take(at(10 * time.Second)); len(batch) != 1 || batch[0] != -1 {
+			t.Errorf("one of %v stands in line behind those that hang", ttl)
+		}
 	}
 }
 
@@ -127,7 +145,7 @@ func TestWhatIsRefusedAgainIsPaced(t *testing.T) {
 	sent, now := 0, start
 	for now.Before(at(10 * time.Second)) {
 		for range 100 {
-			l.AddAgain(0, failed)
+			put(l, 0, failed)
 		}
 		_, under, wait := flights(l, now)
 		for _, f := range under {

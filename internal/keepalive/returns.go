@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // A Return is a lease, or a claim of which nobody knows what became of it, that has to be
-// given back to the backend.
-type Return struct {
+// given back to the backend. C is what the caller keeps with it.
+type Return[C any] struct {
+	Claim C
 	Lease driver.LeaseRef
 	TTL   time.Duration // of the claim
 
@@ -29,17 +31,17 @@ type Return struct {
 }
 
 // Failed notes that a release of it was sent already, and not answered.
-func (r *Return) Failed() { r.fails = 1 }
+func (r *Return[C]) Failed() { r.fails = 1 }
 
 // Returns are those of one client. What was not tried yet goes out at once, as far as there
 // is room. What failed is tried again by only a few at a time, one while nothing succeeds,
 // with pauses between: a backend that refuses everything is asked once a second, however
 // much there is to return, and once it answers all goes out as fast as it can take it.
-type Returns struct {
+type Returns[C any] struct {
 	mu     sync.Mutex // protects all below
-	later  byTime     // not due yet
-	fresh  queue      // due, and not failed
-	failed queue      // due again after a failure
+	later  byTime[C]  // not due yet
+	fresh  queue[C]   // due, and not failed
+	failed queue[C]   // due again after a failure
 	out    int        // under way
 	again  int        // of these, those that had failed before
 	room   int        // how many of those that failed may be under way
@@ -58,7 +60,7 @@ const (
 )
 
 // Add puts one in that is due now.
-func (r *Returns) Add(x *Return, now time.Time) {
+func (r *Returns[C]) Add(x *Return[C], now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x.fails > 0 && !r.last {
@@ -70,7 +72,7 @@ func (r *Returns) Add(x *Return, now time.Time) {
 }
 
 // AddLater puts one in that was released, and is only due when it has to be released again.
-func (r *Returns) AddLater(x *Return) {
+func (r *Returns[C]) AddLater(x *Return[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.postpone(x, x.Again)
@@ -79,11 +81,11 @@ func (r *Returns) AddLater(x *Return) {
 // Take returns the next that is to be sent now: its outcome is told to Answered. If there
 // is none it says how long it is until there may be one; negative means not before
 // something is added or answered.
-func (r *Returns) Take(now time.Time) (x *Return, wait time.Duration) {
+func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.later) > 0 && !r.later[0].at.After(now) {
-		if x := heap.Pop(&r.later).(*Return); x.fails > 0 { //nolint:forcetypeassert // container/heap's signature
+		if x := heap.Pop(&r.later).(*Return[C]); x.fails > 0 { //nolint:forcetypeassert // container/heap's signature
 			r.failed.push(x)
 		} else {
 			r.fresh.push(x)
@@ -108,7 +110,7 @@ func (r *Returns) Take(now time.Time) (x *Return, wait time.Duration) {
 
 // retry takes one of those that failed, if fewer than room are under way. The caller holds
 // the mutex.
-func (r *Returns) retry(now time.Time, room int) *Return {
+func (r *Returns[C]) retry(now time.Time, room int) *Return[C] {
 	if r.again >= room || r.out >= Out || now.Before(r.rest) {
 		return nil
 	}
@@ -121,7 +123,7 @@ func (r *Returns) retry(now time.Time, room int) *Return {
 }
 
 // next is how long it is until something may be due. The caller holds the mutex.
-func (r *Returns) next(now time.Time) time.Duration {
+func (r *Returns[C]) next(now time.Time) time.Duration {
 	wait := time.Duration(-1)
 	if len(r.later) > 0 {
 		wait = r.later[0].at.Sub(now)
@@ -144,7 +146,7 @@ const (
 )
 
 // Answered notes the outcome of one that was taken, and sent then.
-func (r *Returns) Answered(x *Return, sent, now time.Time, o Outcome) {
+func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.out--
@@ -171,18 +173,18 @@ func (r *Returns) Answered(x *Return, sent, now time.Time, o Outcome) {
 
 // failure has x tried again, and all that failed wait a little: longer each time that
 // nothing succeeded between. The caller holds the mutex.
-func (r *Returns) failure(x *Return, now time.Time) {
+func (r *Returns[C]) failure(x *Return[C], now time.Time) {
 	r.room = 1
 	if x.fails > 0 || r.pause == 0 { // else what is new would keep the others waiting
 		r.pause = min(max(2*r.pause, firstPause), longest)
 		r.rest = now.Add(r.pause)
 	}
 	x.fails++
-	r.postpone(x, now.Add(min(firstPause<<min(x.fails, 10), max(x.TTL/20, 2*time.Millisecond), longest)))
+	r.postpone(x, now.Add(backoff.Doubled(firstPause, x.fails, min(max(x.TTL/20, 2*time.Millisecond), longest))))
 }
 
 // postpone has x due later. The caller holds the mutex.
-func (r *Returns) postpone(x *Return, at time.Time) {
+func (r *Returns[C]) postpone(x *Return[C], at time.Time) {
 	x.at = at
 	if r.last {
 		x.fails = 0
@@ -193,14 +195,14 @@ func (r *Returns) postpone(x *Return, at time.Time) {
 }
 
 // Closing begins to count what is given up.
-func (r *Returns) Closing() {
+func (r *Returns[C]) Closing() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.left = 0
 }
 
 // LastRound has everything sent once more, at once, and nothing again after that.
-func (r *Returns) LastRound() {
+func (r *Returns[C]) LastRound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = true
@@ -217,7 +219,7 @@ func (r *Returns) LastRound() {
 }
 
 // Len is how many there are, those under way included.
-func (r *Returns) Len() int {
+func (r *Returns[C]) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.later) + r.fresh.len() + r.failed.len() + r.out
@@ -225,7 +227,7 @@ func (r *Returns) Len() int {
 
 // Left is how many of them are not known to be released: there still, or given up since
 // Closing.
-func (r *Returns) Left() int {
+func (r *Returns[C]) Left() int {
 	n := r.Len()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,14 +235,14 @@ func (r *Returns) Left() int {
 }
 
 // byTime is a heap: container/heap's five methods.
-type byTime []*Return
+type byTime[C any] []*Return[C]
 
-func (h byTime) Len() int           { return len(h) }
-func (h byTime) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h byTime) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *byTime) Push(x any)        { *h = append(*h, x.(*Return)) } //nolint:forcetypeassert // container/heap's signature
+func (h byTime[C]) Len() int           { return len(h) }
+func (h byTime[C]) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h byTime[C]) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byTime[C]) Push(x any)        { *h = append(*h, x.(*Return[C])) } //nolint:forcetypeassert // container/heap's signature
 
-func (h *byTime) Pop() any {
+func (h *byTime[C]) Pop() any {
 	last := len(*h) - 1
 	x := (*h)[last]
 	(*h)[last] = nil
@@ -249,14 +251,14 @@ func (h *byTime) Pop() any {
 }
 
 // queue is first in, first out.
-type queue struct {
-	items []*Return
+type queue[C any] struct {
+	items []*Return[C]
 	head  int
 }
 
-func (q *queue) len() int { return len(q.items) - q.head }
+func (q *queue[C]) len() int { return len(q.items) - q.head }
 
-func (q *queue) push(x *Return) {
+func (q *queue[C]) push(x *Return[C]) {
 	if q.head > 1024 && q.head > len(q.items)/2 { // else one that is never empty would grow for ever
 		q.items = append(q.items[:0], q.items[q.head:]...)
 		q.head = 0
@@ -265,7 +267,7 @@ func (q *queue) push(x *Return) {
 }
 
 // pop takes the first that has not ended by itself, if there is one.
-func (q *queue) pop(now time.Time) *Return {
+func (q *queue[C]) pop(now time.Time) *Return[C] {
 	for q.head < len(q.items) {
 		x := q.items[q.head]
 		q.items[q.head] = nil

@@ -9,19 +9,25 @@ import (
 
 var start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// Nothing is kept with what is returned here.
+type (
+	returns  = keepalive.Returns[struct{}]
+	returned = keepalive.Return[struct{}]
+)
+
 func at(d time.Duration) time.Time { return start.Add(d) }
 
-func some(r *keepalive.Returns, n int) []*keepalive.Return {
-	out := make([]*keepalive.Return, n)
+func some(r *returns, n int) []*returned {
+	out := make([]*returned, n)
 	for i := range out {
-		out[i] = &keepalive.Return{TTL: time.Minute, Until: at(time.Hour)}
+		out[i] = &returned{TTL: time.Minute, Until: at(time.Hour)}
 		r.Add(out[i], start)
 	}
 	return out
 }
 
 // take takes all that may go now.
-func take(r *keepalive.Returns, now time.Time) (out []*keepalive.Return, wait time.Duration) {
+func take(r *returns, now time.Time) (out []*returned, wait time.Duration) {
 	for {
 		x, wait := r.Take(now)
 		if x == nil {
@@ -32,7 +38,7 @@ func take(r *keepalive.Returns, now time.Time) (out []*keepalive.Return, wait ti
 }
 
 func TestNoMoreThanOutAreUnderWay(t *testing.T) {
-	r := &keepalive.Returns{}
+	r := &returns{}
 	all := some(r, 1000)
 	under, _ := take(r, start)
 	if len(under) != keepalive.Out {
@@ -49,8 +55,8 @@ func TestNoMoreThanOutAreUnderWay(t *testing.T) {
 }
 
 func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
-	r := &keepalive.Returns{}
-	x := &keepalive.Return{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
+	r := &returns{}
+	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
 	x.Lease.MinHold = time.Minute
 	r.Add(x, start)
 	if got, _ := r.Take(start); got != x {
@@ -72,8 +78,8 @@ func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 
 // A release that was sent before the end is not the last word, though it was answered after it.
 func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
-	r := &keepalive.Returns{}
-	x := &keepalive.Return{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
+	r := &returns{}
+	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}
 	r.Add(x, start)
 	_, _ = r.Take(start)
 	r.Answered(x, at(2*time.Second), at(4*time.Second), keepalive.Done)
@@ -83,7 +89,7 @@ func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
 }
 
 func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
-	r := &keepalive.Returns{}
+	r := &returns{}
 	some(r, 500)
 	asked, now := 0, start
 	for now.Before(at(100 * time.Second)) {
@@ -117,7 +123,7 @@ func TestWhileAllFailsOneIsAskedForASecond(t *testing.T) {
 }
 
 func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
-	r := &keepalive.Returns{}
+	r := &returns{}
 	for _, x := range some(r, 5) {
 		_, _ = r.Take(start)
 		r.Answered(x, start, start, keepalive.Failed)
@@ -127,7 +133,7 @@ func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
 	if len(hung) != 1 {
 		t.Fatalf("%d of those that failed are under way", len(hung))
 	}
-	x := &keepalive.Return{Until: at(time.Hour)}
+	x := &returned{Until: at(time.Hour)}
 	r.Add(x, now)
 	if got, _ := r.Take(now); got != x {
 		t.Error("it waits")
@@ -135,7 +141,7 @@ func TestWhatIsNewDoesNotWaitForWhatFails(t *testing.T) {
 }
 
 func TestWhatHasEndedByItselfIsForgotten(t *testing.T) {
-	r := &keepalive.Returns{}
+	r := &returns{}
 	some(r, 10)
 	if under, _ := take(r, at(time.Hour)); len(under) != 0 || r.Len() != 0 {
 		t.Errorf("%d are sent, %d are left", len(under), r.Len())
@@ -143,7 +149,7 @@ func TestWhatHasEndedByItselfIsForgotten(t *testing.T) {
 }
 
 func TestTheLastRoundSendsEverythingOnce(t *testing.T) {
-	r := &keepalive.Returns{}
+	r := &returns{}
 	all := some(r, 20)
 	under, _ := take(r, start)
 	for _, x := range under[:10] {

@@ -46,6 +46,27 @@ func TestEachHearsItsOwnPlace(t *testing.T) {
 	}
 }
 
+func TestWhatWasNotHeardFromTheBackendIsSaidToBeOfThisClient(t *testing.T) {
+	p := newPlace()
+	held := func(err error) *driver.HeldError { return err.(*driver.HeldError) }
+	first, second := p.enter(exclusive("x")), p.enter(exclusive("x"))
+	if !held(second.Heard()).Local || !held(p.Tried(exclusive("x"))).Local {
+		t.Error("nobody but the first here is known to be in the way")
+	}
+	first.Told(&driver.HeldError{Name: "x", Position: 1, Holders: make([]driver.Holder, 1)})
+	if held(second.Heard()).Local || held(p.Tried(exclusive("x"))).Local {
+		t.Error("the backend has said who holds it")
+	}
+	first.Told(&driver.HeldError{Name: "x", Position: 2})
+	if held(second.Heard()).Local {
+		t.Error("the backend has said that somebody of another process is ahead")
+	}
+	p.grant("x", first, 1)
+	if !held(second.Heard()).Local {
+		t.Error("it is held here")
+	}
+}
+
 // Places are counted in a tree once there are many: it has to say what counting says.
 func TestPlacesAreThoseThatCountingSays(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

@@ -128,6 +128,7 @@ func (q *Queues[W]) Tried(c *driver.Claim) error {
 	if x.last != nil {
 		held.Holders = x.last.Holders
 	}
+	held.Local = len(held.Holders) == 0
 	return held
 }
 

@@ -122,7 +122,7 @@ func (w *Waiter[W]) Heard() error {
 	if q.failure != nil {
 		return q.failure
 	}
-	held := &driver.HeldError{Name: q.name}
+	held := &driver.HeldError{Name: q.name, Local: true}
 	if q.last != nil {
 		*held = *q.last
 	}

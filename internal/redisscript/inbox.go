@@ -2,12 +2,12 @@ package redisscript
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // An inbox is where the signals of one driver come in: a channel of its own, whose name is stored with its claims.
@@ -187,7 +187,7 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 			pause = 10 * time.Millisecond
 		}
 		s.settle()
-		timer := time.NewTimer(pause + rand.N(pause))
+		timer := time.NewTimer(backoff.Late(pause))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -12,15 +12,14 @@ import (
 // prompt is a Sender whose requests end with their ctx, whatever the client under it waits for: an answer, a connection, a
 // free place among those that there are. Neither rueidis nor go-redis does that in all cases.
 //
-// Each request is made by a goroutine that waits for the next one afterwards. Whoever gives up leaves it alone with the
+// A request is made by its caller, where that can be ended (see direct), or by a goroutine that waits for the next one
+// afterwards. Whoever gives up leaves it alone with the
 // request: a straggler. It changes nothing after its end, and what it answers is for nobody. There are no more than
 // mostStragglers (and as many as had begun by then): further requests wait for them, and end with their own ctx.
 type prompt struct {
 	Sender
 	life       context.Context
-	punctual   bool
-	began      time.Time
-	answered   atomic.Int64 // since began: the last time that Run was
+	direct     *direct // nil if the client is not Punctual
 	stragglers atomic.Int32
 	fewer      chan struct{} // holds one: a straggler has ended
 
@@ -52,16 +51,28 @@ type errand struct {
 const answered = 1 // or givenUp
 
 func newPrompt(s Sender, life context.Context) *prompt {
-	_, punctual := s.(Punctual)
-	return &prompt{Sender: s, life: life, punctual: punctual, began: time.Now(), fewer: make(chan struct{}, 1)}
+	p := &prompt{Sender: s, life: life, fewer: make(chan struct{}, 1)}
+	if c, ok := s.(Punctual); ok {
+		p.direct = newDirect(s, c.Patience(), life)
+	}
+	return p
 }
 
 // Run implements Sender.
 func (p *prompt) Run(ctx context.Context, s *Script, c Call) Reply {
-	if alone(ctx) || p.inTime(ctx) {
-		reply := p.Sender.Run(ctx, s, c)
-		p.note(reply)
-		return reply
+	if alone(ctx) {
+		return p.Sender.Run(ctx, s, c)
+	}
+	now := time.Now()
+	if p.direct != nil {
+		if l, ok := p.direct.begin(ctx, now); ok {
+			reply := p.Sender.Run(l, s, c)
+			p.direct.note(reply, now)
+			if err := p.direct.end(l); err != nil && reply.Err != nil {
+				reply.Err = err
+			}
+			return reply
+		}
 	}
 	e, err := p.take(ctx)
 	if err != nil {
@@ -73,38 +84,16 @@ func (p *prompt) Run(ctx context.Context, s *Script, c Call) Reply {
 	}
 	reply := e.reply
 	p.give(e)
-	p.note(reply)
+	if p.direct != nil {
+		p.direct.note(reply, now)
+	}
 	return reply
 }
 
-// fresh is how lately something was answered, for a connection to be there still, and how far off a deadline is at which it may as
-// well be closed.
-const fresh = time.Second
-
-// inTime reports whether the client may be trusted to end a request with its ctx: nobody gives up on it before the deadline, and
-// no connection has to be made. That saves a goroutine, which costs as much as half of a request that is alone.
-func (p *prompt) inTime(ctx context.Context) bool {
-	if !p.punctual || driver.CallerDone(ctx) != nil {
-		return false
-	}
-	deadline, ok := ctx.Deadline()
-	now := time.Now()
-	last := p.answered.Load()
-	return ok && last != 0 && now.Sub(p.began)-time.Duration(last) < fresh && deadline.Sub(now) >= fresh
-}
-
-func (p *prompt) note(r Reply) {
-	if p.punctual && r.Err == nil {
-		p.answered.Store(int64(time.Since(p.began)))
-	} else if p.punctual {
-		p.answered.Store(0)
-	}
-}
-
-// left is the ctx of a request that is left alone when its caller gives up. A client that would close the connection at its
-// deadline does not hear of that: all that is on its way there would be lost with it.
+// left is the ctx of a request that is left alone when its caller gives up. A client that has one connection for all, and
+// would close it at the deadline, does not hear of that: all that is on its way there would be lost with it.
 func (p *prompt) left(ctx context.Context) context.Context {
-	if p.punctual {
+	if _, pooled := p.Sender.(Pooled); !pooled && p.direct != nil {
 		return context.WithoutCancel(ctx)
 	}
 	return ctx

@@ -1,6 +1,9 @@
 package redisscript
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A Sender is a client of Redis. Its methods may be called from many goroutines at once.
 type Sender interface {
@@ -38,10 +41,20 @@ type Sender interface {
 	Close() error
 }
 
-// A Punctual Sender ends Run and RunAll at the deadline of their ctx by itself, by closing the connection, though not
-// always when ctx is cancelled.
+// A Punctual Sender ends Run by itself, by closing the connection, though not always when its ctx is cancelled: at the
+// deadline of that, or when the server has said nothing for its patience, whichever is later.
 type Punctual interface {
-	Punctual()
+	Patience() time.Duration
+}
+
+// An Interruptible Sender can end a request that waits for its answer alone on a connection, by closing that.
+type Interruptible interface {
+	// Interruptible reports whether it can: not all clients are opened by us.
+	Interruptible() bool
+
+	// Waiting notes which connections wait for an answer. What it returns ends the waiting of those that by then still
+	// wait for the same one.
+	Waiting() (interrupt func())
 }
 
 // A Pooled Sender keeps connections idle, and may find out only when it sends something that they are dead.

@@ -3,13 +3,13 @@ package redisscript
 import (
 	"context"
 	"encoding/binary"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
 )
 
 // A Watcher is a Sender whose server tells when somebody else changes a key: client tracking. It calls
@@ -247,7 +247,7 @@ func (w *watch) run(ctx context.Context, lost func([]driver.Token)) {
 		case len(failed) == 0:
 			pause = watchAgain
 		case !waits:
-			again.Reset(pause + rand.N(pause))
+			again.Reset(backoff.Late(pause))
 			pause, waits = min(2*pause, watchAgainMax), true
 		}
 	}

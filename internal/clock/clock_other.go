@@ -1,6 +1,6 @@
 //go:build !linux && !windows
 
-package pawl
+package clock
 
 import "time"
 

@@ -1,4 +1,4 @@
-package pawl
+package clock
 
 import (
 	"time"

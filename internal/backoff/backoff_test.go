@@ -1,0 +1,77 @@
+package backoff
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestPausesGrowAndStayBelowTheirBound(t *testing.T) {
+	const first, most = 10 * time.Millisecond, time.Second
+	for name, grown := range map[string]func(time.Duration, int, time.Duration) time.Duration{"Doubled": Doubled, "Halfway": Halfway} {
+		last := time.Duration(0)
+		for n := range 200 {
+			d := grown(first, n, most)
+			if d > most || d < last || d == last && d != most {
+				t.Fatalf("%s: pause %d is %v after %v", name, n, d, last)
+			}
+			last = d
+		}
+		if last != most {
+			t.Errorf("%s: the longest pause is %v", name, last)
+		}
+		if d := grown(first, 100, math.MaxInt64); d < math.MaxInt64/4 {
+			t.Errorf("%s: without a bound it overflows to %v", name, d)
+		}
+		if d := grown(first, 0, time.Millisecond); d != time.Millisecond {
+			t.Errorf("%s: the first pause is %v, over its bound", name, d)
+		}
+	}
+	if d := Doubled(first, 3, most); d != 80*time.Millisecond {
+		t.Errorf("doubled three times it is %v", d)
+	}
+	if d := Halfway(first, 2, most); d != 22500*time.Microsecond {
+		t.Errorf("half as much again twice is %v", d)
+	}
+}
+
+func TestChanceStaysInItsRange(t *testing.T) {
+	for _, d := range []time.Duration{-1, 0, 1, 2, time.Second} {
+		for range 1000 {
+			if x := Below(d); x < 0 || x > 0 && x >= d {
+				t.Fatalf("Below(%v) is %v", d, x)
+			}
+			if x := Early(d); d > 0 && (x > d || x < d/2) {
+				t.Fatalf("Early(%v) is %v", d, x)
+			}
+			if x := Around(d); d > 0 && (x < d/2 || x > d/2+d) {
+				t.Fatalf("Around(%v) is %v", d, x)
+			}
+			if x := Late(d); d > 0 && (x < d || x >= 2*d) {
+				t.Fatalf("Late(%v) is %v", d, x)
+			}
+		}
+	}
+}
+
+func TestSeedRepeats(t *testing.T) {
+	some := func(seed uint64) (all []time.Duration) {
+		defer Seed(seed)()
+		for range 10 {
+			all = append(all, Below(time.Hour))
+		}
+		return all
+	}
+	if !slices.Equal(some(1), some(1)) || slices.Equal(some(1), some(2)) {
+		t.Error("a seed does not say what comes")
+	}
+	if slices.Equal(some(1), func() (all []time.Duration) {
+		for range 10 {
+			all = append(all, Below(time.Hour))
+		}
+		return all
+	}()) {
+		t.Error("the seed is there after it was stopped")
+	}
+}

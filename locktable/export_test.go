@@ -1,0 +1,10 @@
+package locktable
+
+// What Apart uses.
+var LongQueue, ShortQueue = ordinary.long, ordinary.short
+
+// ApartWithin is Apart with other bounds: a queue of more than long waiters moves into
+// rows, and one that has shrunk to short moves back.
+func ApartWithin(long, short int, rows Rows, s Step, stored []byte, now Instant, f func(e *Entry)) (*Entry, Moves, error) {
+	return bounds{long, short}.apart(rows, s, stored, now, f)
+}
