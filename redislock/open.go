@@ -189,7 +189,7 @@ func settings() rueidis.ClientOption {
 		CacheSizeEachConn:   1 << 10,
 		ConnWriteTimeout:    5 * time.Second,
 		PipelineMultiplex:   -1, // one connection: what is tracked on one is not known to the others
-		BlockingPoolSize:    2,
+		BlockingPoolSize:    4, // for steps that share a script, and WAIT
 		DisableRetry:        true,
 		DisableCache:        true,
 	}

@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,17 @@ type sender struct {
 func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
 	cmd := s.client.B().Evalsha().Sha1(script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 	r := s.client.Do(ctx, cmd)
+	if unknown(r) {
+		r = s.client.Do(ctx, s.eval(script, c))
+	}
+	return reply(r)
+}
+
+// RunAside implements redisscript.Aside. rueidis takes a connection from its pool for a command that may block, and reads
+// the answer in this goroutine.
+func (s *sender) RunAside(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
+	n := strconv.Itoa(len(c.Keys))
+	r := s.client.Do(ctx, s.client.B().Arbitrary("EVALSHA", script.SHA, n).Keys(c.Keys...).Args(c.Args...).Blocking())
 	if unknown(r) {
 		r = s.client.Do(ctx, s.eval(script, c))
 	}

@@ -59,6 +59,7 @@ type Driver struct {
 	strays  strays
 	busy    *busy
 	signed  atomic.Pointer[signature]
+	agreed  atomic.Pointer[terms]
 	closed  atomic.Bool
 }
 
@@ -71,7 +72,7 @@ func New(s Sender, o Options) *Driver {
 	d.pool, _ = s.(Pooled)
 	d.clock, d.busy = newClock(d.sender, d.inbox.life, &d.inbox.loops), newBusy()
 	d.inbox.again = d.clock.forget
-	d.others = newTogether(s, d.inbox.life, d.clock)
+	d.others = newTogether(s, o.Prefix, d.inbox.life, d.clock)
 	if server, ok := s.(Watcher); ok && o.Watch {
 		d.watch = newWatch(server, o.Prefix)
 		d.inbox.granted = func(t driver.Token) { d.watch.held(t, 0) }
@@ -100,16 +101,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
 	}
 	d.watch.claim(&c)
-	p := d.timely(ctx, c.Name, &c, func(end int64) Reply {
-		arg := claimArg(&c, d.Retention, end, signed)
-		return d.quickly(ctx, c.Name, arg, func() Reply {
-			step, args := Acquire, []string{arg, waitArg(&c)}
-			if c.Force {
-				step, args = Force, append(args, string(appendOwner(nil, &c.Owner)))
-			}
-			return d.run(ctx, step, Call{Keys: keys(d.Prefix, c.Name), Args: args})
-		})
-	})
+	p := d.timely(ctx, c.Name, &c, func(end int64) Reply { return d.claim(ctx, &c, end, signed) })
 	if p.Err == nil && p.Text != "" && p.Text[0] == 'h' {
 		if !c.Queue {
 			d.watch.over(c.Token)
@@ -134,6 +126,24 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	}
 	d.watch.held(c.Token, c.TTL)
 	return g, nil
+}
+
+// claim sends a claim: together with others if that can be, else by itself.
+func (d *Driver) claim(ctx context.Context, c *driver.Claim, end int64, signed string) Reply {
+	if quick(c) && d.shares(c.Name) {
+		p, done := d.quickly(ctx, c.Name, quickStep{
+			kind: quickAcquire, token: c.Token, end: end, terms: d.termsOf(c, signed), fences: run(c), wish: c.MinFence,
+		})
+		defer d.others.leave()
+		if done {
+			return p
+		}
+	}
+	step, args := Acquire, []string{claimArg(c, d.Retention, end, signed), waitArg(c)}
+	if c.Force {
+		step, args = Force, append(args, string(appendOwner(nil, &c.Owner)))
+	}
+	return d.run(ctx, step, Call{Keys: keys(d.Prefix, c.Name), Args: args})
 }
 
 // begin listens before anything is claimed, for the signal may come before the answer that says "queued"; meanwhile it asks for
@@ -211,22 +221,28 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	}
 	d.watch.over(l.Token)
 	d.strays.releasing(l.Token)
-	release := func(end int64) Reply {
-		arg := releaseArg(&l, d.Retention, end)
-		return d.quickly(ctx, l.Name, arg, func() Reply {
-			return d.run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{arg}})
-		})
-	}
 	var p Reply
 	if l.OnTime {
-		p = d.timely(ctx, l.Name, nil, release)
+		p = d.timely(ctx, l.Name, nil, func(end int64) Reply { return d.release(ctx, &l, end) })
 	} else {
-		p = d.atMostOnce(ctx, func() Reply { return release(0) })
+		p = d.atMostOnce(ctx, func() Reply { return d.release(ctx, &l, 0) })
 	}
 	if p.Err != nil {
 		return d.trouble(ctx, "release", l.Name, p.Err)
 	}
 	return readEnd(p)
+}
+
+// release sends a release: together with others if that can be, else by itself.
+func (d *Driver) release(ctx context.Context, l *driver.LeaseRef, end int64) Reply {
+	if !l.OnTime && l.MinHold == 0 && d.shares(l.Name) {
+		p, done := d.quickly(ctx, l.Name, quickStep{kind: quickRelease, token: l.Token})
+		defer d.others.leave()
+		if done {
+			return p
+		}
+	}
+	return d.run(ctx, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(l, d.Retention, end)}})
 }
 
 // Break implements driver.LeaseBreaker.

@@ -19,6 +19,14 @@ func key(prefix, name string) string {
 	return prefix + "{" + name + "}s"
 }
 
+// appendKey appends it.
+func appendKey(b []byte, prefix, name string) []byte {
+	if strings.ContainsAny(name, "%{}") {
+		name = escaper.Replace(name)
+	}
+	return append(append(append(append(b, prefix...), '{'), name...), "}s"...)
+}
+
 // keys are all keys of a name, as the scripts want them: S, D, L, E.
 func keys(prefix, name string) []string {
 	if strings.ContainsAny(name, "%{}") {

@@ -48,7 +48,10 @@ type errand struct {
 	reply  Reply
 }
 
-const answered = 1 // or givenUp
+const (
+	answered = 1 + iota
+	givenUp
+)
 
 func newPrompt(s Sender, life context.Context) *prompt {
 	p := &prompt{Sender: s, life: life, fewer: make(chan struct{}, 1)}

@@ -84,10 +84,9 @@ func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 		if len(p.idle) != 0 {
 			t.Error("it is taken for one that is done")
 		}
-		to := newTogether(server, t.Context(), &clock{})
+		to := newTogether(server, "", t.Context(), &clock{})
 		to.under.Add(1)
-		to.flying, to.full, to.led = mostFlying, true, true
-		if answer, _, err := to.do(ctx, "key", "a"); err == nil {
+		if answer, _, err := to.do(ctx, "key", aStep); err == nil {
 			t.Errorf("%v, want an error", answer)
 		}
 		close(server.may)
@@ -184,8 +183,8 @@ func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &deaf{may: make(chan struct{})}
-		to := newTogether(server, t.Context(), &clock{})
-		if _, alone, _ := to.do(t.Context(), "first", "a"); !alone {
+		to := newTogether(server, "", t.Context(), &clock{})
+		if _, alone, _ := to.do(t.Context(), "first", aStep); !alone {
 			t.Fatal("the first was not alone")
 		}
 		var all sync.WaitGroup
@@ -193,25 +192,25 @@ func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 			all.Go(func() {
 				for range 500 {
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
-					_, _, _ = to.do(ctx, "free", "a")
+					_, _, _ = to.do(ctx, "free", aStep)
 					to.leave()
 					cancel()
 				}
 			})
 		}
 		all.Wait()
-		if n := server.begun.Load(); n > mostFlying {
+		if n := server.begun.Load(); n > mostLanes {
 			t.Errorf("%d scripts are under way", n)
 		}
 		to.mu.Lock()
-		if n := len(to.next); n > 2*most*mostFlying {
+		if n := len(to.next); n > 0 {
 			t.Errorf("%d steps that were given up are kept", n)
 		}
 		to.mu.Unlock()
 		close(server.may)
 		synctest.Wait()
-		if to.flying != 0 || to.full || len(to.next) != 0 {
-			t.Errorf("%d under way, full %v, %d wait", to.flying, to.full, len(to.next))
+		if len(to.lanes) != 0 || len(to.next) != 0 {
+			t.Errorf("%d under way, %d wait", len(to.lanes), len(to.next))
 		}
 	})
 }

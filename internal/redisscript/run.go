@@ -9,21 +9,8 @@ import (
 
 // How steps are sent: together with those of others if that can be, by a script of their own otherwise.
 
-// quickly takes a step that may be the quick case.
-func (d *Driver) quickly(ctx context.Context, name, arg string, alone func() Reply) Reply {
-	if arg[0] < 'a' || d.sender.Cluster() || d.busy.is(name) {
-		return alone()
-	}
-	answer, first, err := d.others.do(ctx, key(d.Prefix, name), arg)
-	defer d.others.leave()
-	if err != nil || answer != 0 {
-		return Reply{Int: answer, Err: err}
-	}
-	if !first {
-		d.busy.note(name)
-	}
-	return alone()
-}
+// shares reports whether a step on this name may share a script with others.
+func (d *Driver) shares(name string) bool { return !d.sender.Cluster() && !d.busy.is(name) }
 
 // runAllQuickly takes many of them at once, of a script that has one argument.
 func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
@@ -32,7 +19,7 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 	}
 	var scripts []Call
 	for some := range slices.Chunk(calls, most) {
-		var c Call
+		c := Call{Args: []string{""}}
 		for _, one := range some {
 			c.Keys, c.Args = append(c.Keys, one.Keys[0]), append(c.Args, one.Args[0])
 		}

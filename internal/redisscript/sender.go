@@ -57,6 +57,11 @@ type Interruptible interface {
 	Waiting() (interrupt func())
 }
 
+// An Aside Sender can run a script on a connection that has no requests of others meanwhile.
+type Aside interface {
+	RunAside(ctx context.Context, s *Script, c Call) Reply
+}
+
 // A Pooled Sender keeps connections idle, and may find out only when it sends something that they are dead.
 type Pooled interface {
 	Idle() int // how many of them there are

@@ -12,160 +12,269 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// together makes one script of the steps that several goroutines of this process take at the same time, each on a name of its
-// own: half of what a step costs the server, and most of what it costs us, is the sending. It takes the quick cases only,
-// and in no cluster, where a script has one slot.
+// together makes one script of the steps that several goroutines of this process take at
+// the same time, each on a name of its own: most of what a step costs, here and on the
+// server, is the sending. It takes the quick cases only, and in no cluster, where a script
+// has one slot.
 //
-// Nothing is waited for. Who comes alone sends alone. Who comes while others are under way lets the scheduler run those that
-// are ready, once: the answers of one script wake many at a time, and they come back together.
+// Whoever comes while nothing is under way sends by itself. Whoever comes later leaves the
+// step with what has gathered, for two lanes: goroutines that each take all of it, send it,
+// and come back for more. Two, for one of them gathers while the other is answered; with
+// more, scripts would be smaller. Only where the server is slow to answer, or far away,
+// there are more of them, so that nobody waits for a lane.
 type together struct {
 	sender Sender
 	life   context.Context
 	clock  *clock       // learns from each answer
+	prefix string       // of the keys
 	under  atomic.Int32 // steps that are under way
 	free   sync.Pool    // of *step
 
-	mu     sync.Mutex // protects all below
-	next   []*step
-	led    bool // somebody is about to take them
-	flying int  // scripts that are under way
-	full   bool // they are as many as may be: the first that is back takes what is next
+	mu      sync.Mutex // protects all below, and the fields of each step
+	next    []*step    // what has gathered
+	lanes   []*lane
+	timer   *time.Timer
+	looking bool // the timer is set
 }
 
 const (
 	// most is how many steps one script has at most: no other client waits for much longer than 0.1 ms.
 	most = 64
 
-	// mostFlying is how many scripts are under way at once, of which a server that does not answer may leave each behind.
-	mostFlying = 64
+	// fewLanes is how many there are while the server answers within slowLane.
+	fewLanes = 2
+	slowLane = time.Millisecond
+
+	// mostLanes is how many scripts are under way at once, of which a server that does not answer may leave each behind.
+	mostLanes = 64
 )
+
+// A lane has one script under way.
+type lane struct {
+	aside bool // on a connection of its own
+	since time.Time
+	batch []*step // nil while it gathers
+}
 
 // A step of one goroutine.
 type step struct {
-	key, arg string
-	answer   int64
-	err      error
-	done     chan struct{} // holds one
-	late     *time.Timer   // stopped while nobody waits
-	fate     atomic.Int32  // sent or given up, whichever came first
+	quickStep
+	name     string
+	deadline time.Time
+	canceled <-chan struct{} // nil if its caller never gives up
+	ctx      context.Context
+
+	over   bool // it was answered, or given up
+	answer int64
+	err    error
+	left   bool          // it was given up, and a lane may know it still
+	done   chan struct{} // holds one
 }
 
-const (
-	sent = 1 + iota
-	givenUp
-)
-
-func newTogether(s Sender, life context.Context, c *clock) *together {
-	return &together{sender: s, life: life, clock: c, free: sync.Pool{New: func() any {
-		late := time.NewTimer(time.Hour)
-		late.Stop()
-		return &step{done: make(chan struct{}, 1), late: late}
+func newTogether(s Sender, prefix string, life context.Context, c *clock) *together {
+	return &together{sender: s, prefix: prefix, life: life, clock: c, free: sync.Pool{New: func() any {
+		return &step{done: make(chan struct{}, 1)}
 	}}}
 }
 
 // do takes a step together with others. alone says that there were none, and it has not been taken. An answer of 0
 // says that it is not the quick case.
-func (t *together) do(ctx context.Context, key, arg string) (answer int64, alone bool, err error) {
+//
+// Whoever gives up leaves the step to its lane. If that has not sent it yet, it does not. If it is just doing so, the
+// release may overtake the claim: that is what the claim's end is for.
+func (t *together) do(ctx context.Context, name string, q quickStep) (answer int64, alone bool, err error) {
 	if t.under.Add(1) == 1 {
 		// The caller goes on by itself, and counts as under way until leave.
 		return 0, true, nil
 	}
 	s, _ := t.free.Get().(*step)
-	s.key, s.arg = key, arg
-	s.fate.Store(0)
+	s.quickStep, s.name, s.ctx, s.canceled = q, name, ctx, driver.CallerDone(ctx)
+	s.deadline, _ = ctx.Deadline()
 	t.mu.Lock()
 	t.next = append(t.next, s)
-	lead := !t.led
-	t.led = true
+	if len(t.lanes) < fewLanes || len(t.lanes) < mostLanes && t.slow(time.Now()) {
+		t.open()
+	}
+	if !t.looking {
+		t.look(glance)
+	}
 	t.mu.Unlock()
-	if lead {
-		runtime.Gosched()
-		t.mu.Lock()
-		if len(t.next) == 1 && !t.full {
-			t.next, t.led = nil, false
-			t.mu.Unlock()
-			t.free.Put(s)
-			return 0, true, nil
-		}
-		t.launch()
-		t.mu.Unlock()
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		s.late.Reset(time.Until(deadline))
-	}
-	// Whoever gives up leaves s to the goroutine that sends it. If it has not yet, it does not. If it is just doing so, the
-	// release may overtake the claim: that is what the claim's end is for.
-	select {
-	case <-s.done:
-		answer, err = s.answer, s.err
-		s.late.Stop()
+	<-s.done
+	answer, err = s.answer, s.err
+	if !s.left {
+		*s = step{done: s.done}
 		t.free.Put(s)
-		return answer, false, err
-	case <-s.late.C:
-		s.fate.CompareAndSwap(0, givenUp)
-		return 0, false, context.DeadlineExceeded
-	case <-driver.CallerDone(ctx):
-		s.fate.CompareAndSwap(0, givenUp)
-		s.late.Stop()
-		return 0, false, gaveUp(ctx)
 	}
-}
-
-// launch sends what has gathered, in goroutines of its own, for the ctx of one is not that of the others. The caller holds
-// the mutex.
-func (t *together) launch() {
-	for ; len(t.next) > 0 && t.flying < mostFlying; t.flying++ {
-		n := min(len(t.next), most)
-		all := t.next[:n:n]
-		t.next = t.next[n:]
-		go func() {
-			t.send(all)
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.flying--
-			if t.full {
-				t.launch()
-			}
-		}()
-	}
-	t.full = len(t.next) > 0
-	if t.led = t.full; !t.full {
-		t.next = nil
-	} else if len(t.next) > most*mostFlying {
-		t.next = slices.DeleteFunc(t.next, func(s *step) bool { return s.fate.Load() == givenUp })
-	}
+	return answer, false, err
 }
 
 // leave ends what do began.
 func (t *together) leave() { t.under.Add(-1) }
 
-func (t *together) send(all []*step) {
-	all = slices.DeleteFunc(all, func(s *step) bool { return !s.fate.CompareAndSwap(0, sent) })
-	if len(all) == 0 {
-		return
+// slow reports whether all lanes wait for an answer that takes long. The caller holds the mutex.
+func (t *together) slow(now time.Time) bool {
+	for _, l := range t.lanes {
+		if l.batch == nil || now.Sub(l.since) < slowLane {
+			return false
+		}
 	}
-	c := Call{Keys: make([]string, len(all)), Args: make([]string, len(all))}
-	for i, s := range all {
-		c.Keys[i], c.Args[i] = s.key, s.arg
+	return true
+}
+
+// open begins another lane. The caller holds the mutex.
+func (t *together) open() {
+	l := &lane{aside: true}
+	aside := 0
+	for _, other := range t.lanes {
+		if other.aside {
+			aside++
+		}
 	}
-	began := time.Now()
-	p := t.sender.Run(t.life, Many, c)
-	if p.Err == nil && len(p.List) != len(all)+1 {
+	l.aside = aside < fewLanes
+	t.lanes = append(t.lanes, l)
+	go t.fly(l)
+}
+
+// fly is a lane's goroutine. It ends when nothing has gathered.
+func (t *together) fly(l *lane) {
+	for {
+		// The answers of one script wake many at a time, and they come back together.
+		runtime.Gosched()
+		batch := t.take(l)
+		if batch == nil {
+			return
+		}
+		p := t.send(l, batch)
+		for _, s := range t.answer(l, batch, p) {
+			s.done <- struct{}{}
+		}
+	}
+}
+
+// take takes what has gathered, as much as goes into one script. If that is nothing the lane is closed.
+func (t *together) take(l *lane) (batch []*step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for n := 0; len(batch) == 0 && len(t.next) > 0; {
+		n = min(len(t.next), most)
+		batch = slices.DeleteFunc(t.next[:n:n], func(s *step) bool { return s.over })
+		t.next = t.next[n:]
+	}
+	if len(batch) == 0 {
+		t.next = nil
+		t.lanes = slices.DeleteFunc(t.lanes, func(o *lane) bool { return o == l })
+		return nil
+	}
+	l.batch, l.since = batch, time.Now()
+	return batch
+}
+
+// send runs the script of a batch.
+func (t *together) send(l *lane, batch []*step) Reply {
+	c := pack(t.prefix, batch)
+	began := l.since // only this goroutine writes it
+	ctx, p := unwaited{t.life, began.Add(patience)}, Reply{}
+	if aside, ok := t.sender.(Aside); ok && l.aside {
+		p = aside.RunAside(ctx, Many, c)
+	} else {
+		p = t.sender.Run(ctx, Many, c)
+	}
+	if p.Err == nil && len(p.List) != len(batch)+1 {
 		p.Err = &damage{"fewer answers than steps"}
 	}
 	if p.Err == nil {
-		t.clock.learn(p.List[len(all)], began)
+		t.clock.learn(p.List[len(batch)], began)
 	}
-	for i, s := range all {
-		s.answer, s.err = 0, nil
+	return p
+}
+
+// unwaited is a ctx whose request is not given up: its goroutine waits for nothing else, and the client ends it. One that
+// has no Done costs rueidis less.
+type unwaited struct {
+	context.Context
+	deadline time.Time
+}
+
+func (u unwaited) Deadline() (time.Time, bool) { return u.deadline, true }
+func (unwaited) Done() <-chan struct{}         { return nil }
+
+// answer notes the answer of each step of a batch, and returns those that wait for it.
+func (t *together) answer(l *lane, batch []*step, p Reply) []*step {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l.batch = nil
+	waiting := batch[:0]
+	for i, s := range batch {
+		if s.over {
+			continue
+		}
+		s.over, s.answer, s.err = true, 0, nil
 		switch {
 		case p.Err == nil:
 			s.answer = p.List[i]
 		case !refused(p.Err):
 			s.err = p.Err
 		}
-		s.done <- struct{}{}
+		waiting = append(waiting, s)
 	}
+	return waiting
+}
+
+// look has the timer look whether somebody has given up. The caller holds the mutex.
+func (t *together) look(in time.Duration) {
+	t.looking = true
+	if t.timer == nil {
+		t.timer = time.AfterFunc(in, t.sweep)
+	} else {
+		t.timer.Reset(in)
+	}
+}
+
+// sweep ends the steps whose caller has given up, wherever they are: to have each of them wait for its deadline and its
+// ctx would cost more than the rest of it.
+func (t *together) sweep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, over := time.Now(), t.life.Err() != nil
+	n := len(t.next)
+	t.next = slices.DeleteFunc(t.next, func(s *step) bool { return t.givenUp(s, now, over) })
+	if len(t.next) == 0 && n > 0 {
+		t.next = nil
+	}
+	for _, l := range t.lanes {
+		for _, s := range l.batch {
+			t.givenUp(s, now, over)
+		}
+	}
+	if len(t.next) > 0 && len(t.lanes) < mostLanes && t.slow(now) {
+		t.open()
+	}
+	if t.looking = len(t.lanes) > 0; t.looking {
+		t.look(glance)
+	}
+}
+
+// givenUp ends a step whose caller has given up, and reports whether it is over. The caller holds the mutex.
+func (t *together) givenUp(s *step, now time.Time, closed bool) bool {
+	if s.over {
+		return true
+	}
+	select {
+	case <-s.canceled:
+		s.err = gaveUp(s.ctx)
+	default:
+		switch {
+		case closed:
+			s.err = driver.ErrClosed
+		case !s.deadline.IsZero() && !now.Before(s.deadline):
+			s.err = context.DeadlineExceeded
+		default:
+			return false
+		}
+	}
+	s.over, s.left, s.answer = true, true, 0
+	s.done <- struct{}{}
+	return true
 }
 
 // refused reports whether the server has run nothing, because of what may be the name of one of them: each asks for itself

@@ -3,11 +3,12 @@ package redisscript
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // heldUp is a server that answers nothing until it may; then it says yes to every step, but for those whose key is "busy".
@@ -30,13 +31,26 @@ func (h *heldUp) Run(ctx context.Context, s *Script, c Call) Reply {
 	p := Reply{Err: err}
 	for _, k := range c.Keys {
 		answer := int64(1)
-		if k == "busy" {
+		if k == key("", "busy") {
 			answer = 0
 		}
 		p.List = append(p.List, answer)
 	}
 	p.List = append(p.List, 1)
 	return p
+}
+
+// say answers each script with an error, until ctx ends.
+func (h *heldUp) say(ctx context.Context, err error) {
+	go func() {
+		for {
+			select {
+			case h.may <- err:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 }
 
 // told is what a step was told.
@@ -46,21 +60,29 @@ type told struct {
 	err    error
 }
 
+var aStep = quickStep{kind: quickRelease}
+
 // crowd takes a step with each of these keys at the same time, while one more is under way.
 func crowd(ctx context.Context, t *together, keys []string) (answers []told, wait func()) {
-	if _, alone, _ := t.do(ctx, "first", "a"); !alone {
+	if _, alone, _ := t.do(ctx, "first", aStep); !alone {
 		panic("the first was not alone")
 	}
+	answers, rest := crowd2(ctx, t, keys)
+	return answers, func() { rest(); t.leave() }
+}
+
+// crowd2 is another crowd while the first is under way.
+func crowd2(ctx context.Context, t *together, keys []string) (answers []told, wait func()) {
 	answers = make([]told, len(keys))
 	var all sync.WaitGroup
 	for i, key := range keys {
 		all.Go(func() {
-			answers[i].answer, answers[i].alone, answers[i].err = t.do(ctx, key, "a")
+			answers[i].answer, answers[i].alone, answers[i].err = t.do(ctx, key, aStep)
 			t.leave()
 		})
 	}
 	synctest.Wait()
-	return answers, func() { all.Wait(); t.leave() }
+	return answers, all.Wait
 }
 
 func names(n int) []string {
@@ -74,7 +96,7 @@ func names(n int) []string {
 func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, t.Context(), &clock{})
+		to := newTogether(server, "", t.Context(), &clock{})
 		keys := names(200)
 		keys[7], keys[100] = "busy", "busy"
 		answers, wait := crowd(t.Context(), to, keys)
@@ -95,7 +117,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 				t.Errorf("step %d: %+v", i, a)
 			}
 		}
-		if steps != len(keys) || scripts > len(keys)/4 {
+		if steps != len(keys) || scripts > len(keys)/most+fewLanes {
 			t.Errorf("%d steps in %d scripts; want %d in a few", steps, scripts, len(keys))
 		}
 		if n := to.under.Load(); n != 0 {
@@ -107,7 +129,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, t.Context(), &clock{})
+		to := newTogether(server, "", t.Context(), &clock{})
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -140,34 +162,59 @@ func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 }
 
 func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
-	server := newHeldUp()
-	close(server.may)
-	to := newTogether(server, t.Context(), &clock{})
-	all := make([]*step, 3)
-	for i := range all {
-		all[i], _ = to.free.Get().(*step)
-	}
-	all[1].fate.Store(givenUp)
-	to.send(slices.Clone(all))
-	if n := <-server.sizes; n != 2 || len(all[0].done) != 1 || len(all[1].done) != 0 || len(all[2].done) != 1 {
-		t.Errorf("%d were sent, want all but the second", n)
-	}
-	all[0].fate.Store(givenUp)
-	to.send(all[:1])
-	if len(server.sizes) > 0 {
-		t.Error("nothing was sent, and a script was run")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		server := newHeldUp()
+		to := newTogether(server, "", t.Context(), &clock{})
+		to.lanes = make([]*lane, mostLanes) // all of them gather, as far as it knows
+		for i := range to.lanes {
+			to.lanes[i] = &lane{}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		_, wait := crowd(t.Context(), to, names(2))
+		answers, left := crowd2(ctx, to, names(3))
+		cancel()
+		left()
+		for _, a := range answers {
+			if !errors.Is(a.err, context.Canceled) {
+				t.Errorf("%+v", a)
+			}
+		}
+		close(server.may)
+		to.fly(to.lanes[0])
+		wait()
+		if n := <-server.sizes; n != 2 || len(server.sizes) != 0 {
+			t.Errorf("%d were sent, want the two that were not given up", n)
+		}
+		to.lanes = nil
+	})
+}
+
+// Where the server is far away nobody waits for a lane.
+func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newHeldUp()
+		to := newTogether(server, "", t.Context(), &clock{})
+		_, wait := crowd(t.Context(), to, names(4))
+		for range 10 {
+			time.Sleep(2 * slowLane)
+			_, more := crowd2(t.Context(), to, names(4))
+			defer more()
+		}
+		if n := len(server.sizes); n < 10 || n > 2*10+fewLanes {
+			t.Errorf("%d scripts are under way, want one for each crowd or two", n)
+		}
+		close(server.may)
+		wait()
+	})
 }
 
 func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, t.Context(), &clock{})
+		to := newTogether(server, "", t.Context(), &clock{})
 		broken := errors.New("connection lost")
 		answers, wait := crowd(t.Context(), to, names(20))
-		for range len(server.sizes) {
-			server.may <- broken
-		}
+		server.say(t.Context(), broken)
 		wait()
 		for _, a := range answers {
 			if a.alone == errors.Is(a.err, broken) {
@@ -181,11 +228,9 @@ func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, t.Context(), &clock{})
+		to := newTogether(server, "", t.Context(), &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
-		for range len(server.sizes) {
-			server.may <- errors.New("NOPERM No permissions to access a key")
-		}
+		server.say(t.Context(), errors.New("NOPERM No permissions to access a key"))
 		wait()
 		for _, a := range answers {
 			if a.err != nil || a.answer != 0 {
@@ -198,12 +243,14 @@ func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 func TestClosingEndsWhatIsSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
-		to := newTogether(newHeldUp(), life, &clock{})
+		server := newHeldUp()
+		to := newTogether(server, "", life, &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
 		end()
 		wait()
+		close(server.may)
 		for _, a := range answers {
-			if a.alone == errors.Is(a.err, context.Canceled) {
+			if a.alone == errors.Is(a.err, driver.ErrClosed) {
 				t.Errorf("%+v", a)
 			}
 		}

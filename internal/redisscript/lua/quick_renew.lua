@@ -10,6 +10,6 @@ local function quick_renew(S, s, now, arg)
   if expires < later then expires = later end
   if not (expires + delay <= till) then return 0 end
   -- Not KEEPTTL: somebody may have set another time on the key.
-  local r = redis.pcall('SET', S, s:sub(1, 26) .. pack('>d', expires) .. s:sub(35), 'PX', math.ceil((till - now) / 1000))
+  local r = pcall('SET', S, s:sub(1, 26) .. pack('>d', expires) .. s:sub(35), 'PX', math.ceil((till - now) / 1000))
   return r.err and 0 or 1
 end

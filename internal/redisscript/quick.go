@@ -1,0 +1,114 @@
+package redisscript
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What the steps of one script have in common is sent once, as its first argument; then a
+// step is no more than a token, and for a claim its end. many.lua has the other side.
+
+// A quickStep is a step that many.lua may take, as far as it is its own.
+type quickStep struct {
+	kind   byte // as in the first argument of a script of one name
+	token  driver.Token
+	end    int64  // on the server's clock, of a claim
+	terms  *terms // of a claim
+	fences int    // of a claim
+	wish   uint64 // of a claim
+}
+
+// terms is what the claims of a process mostly have in common, and how it is sent.
+type terms struct {
+	ttl, keep, delay time.Duration
+	who              string
+	times, rest      string // what is sent before the end and after it
+}
+
+// termsOf makes the terms of a claim, or takes those of the last one.
+func (d *Driver) termsOf(c *driver.Claim, who string) *terms {
+	keep := max(d.Retention, c.TTL+c.LockDelay)
+	if last := d.agreed.Load(); last != nil && last.ttl == c.TTL && last.keep == keep && last.delay == c.LockDelay && last.who == who {
+		return last
+	}
+	t := &terms{ttl: c.TTL, keep: keep, delay: c.LockDelay, who: who}
+	t.times = string(number(number(nil, micros(c.TTL)), micros(keep)))
+	t.rest = string(append(number(nil, micros(c.LockDelay)), who...))
+	d.agreed.Store(t)
+	return t
+}
+
+// arg is the whole argument, as a script of one name takes it: all that there is for a
+// claim whose terms are not those of the script.
+func (q *quickStep) arg(b []byte) []byte {
+	if q.kind != quickAcquire {
+		return append(number(number(append(b, q.kind), 0), 0), q.token[:]...)
+	}
+	b = append(append(b, q.kind), q.terms.times...)
+	b = number(number(b, fenceArg(q.wish)), q.end)
+	b = append(binary.BigEndian.AppendUint32(b, uint32(q.fences)), q.token[:]...)
+	return append(b, q.terms.rest...)
+}
+
+// pack makes the script of a batch: all that is sent is one string, in pieces.
+func pack(prefix string, batch []*step) Call {
+	var common *terms
+	var latest int64
+	size := 128
+	for _, s := range batch {
+		if s.kind == quickAcquire {
+			if common == nil {
+				common = s.terms
+				size += len(common.rest)
+			}
+			if latest = max(latest, s.end); s.terms != common || s.fences != 1 || s.wish != 0 {
+				size += 64 + len(s.terms.rest)
+			}
+		}
+		size += len(prefix) + len(s.name) + 32
+	}
+	all, ends := make([]byte, 0, size), make([]int, 0, 1+2*len(batch))
+	if common != nil {
+		all = append(number(append(all, common.times...), latest), common.rest...)
+	}
+	ends = append(ends, len(all))
+	for _, s := range batch {
+		all = appendKey(all, prefix, s.name)
+		ends = append(ends, len(all))
+		switch before := latest - s.end; {
+		case s.kind == quickRelease:
+			all = append(all, s.token[:]...)
+		case s.terms == common && s.fences == 1 && s.wish == 0 && before < 1<<32:
+			all = binary.BigEndian.AppendUint32(append(all, s.token[:]...), uint32(before))
+		default:
+			all = s.arg(all)
+		}
+		ends = append(ends, len(all))
+	}
+	text, from := string(all), ends[0]
+	pieces := make([]string, 1+2*len(batch))
+	c := Call{Keys: pieces[:len(batch):len(batch)], Args: pieces[len(batch):]}
+	c.Args[0] = text[:from]
+	for i := range batch {
+		key, arg := ends[1+2*i], ends[2+2*i]
+		c.Keys[i], c.Args[1+i] = text[from:key], text[key:arg]
+		from = arg
+	}
+	return c
+}
+
+// quickly takes a step together with others, if there are any. If it is not done there it
+// is for its caller to send by itself, who says others.leave afterwards.
+func (d *Driver) quickly(ctx context.Context, name string, q quickStep) (p Reply, done bool) {
+	answer, first, err := d.others.do(ctx, name, q)
+	if err != nil || answer != 0 {
+		return Reply{Int: answer, Err: err}, true
+	}
+	if !first {
+		d.busy.note(name)
+	}
+	return Reply{}, false
+}
