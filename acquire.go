@@ -94,7 +94,7 @@ func (c *Client) begin(w *waiter, t *hold, now clock.Reading) *Lease {
 	lease := t.grant(now)
 	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.Mono)
 	if look {
-		c.renewer.check(t)
+		c.renewer.Check(now.Mono, &t.renewal)
 	}
 	return lease
 }
@@ -243,7 +243,7 @@ func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	a.asking = false
 	if answered(err) {
 		cl.stray = before
-		a.c.renewer.alive(sent.Mono)
+		a.c.renewer.Alive(sent.Mono)
 	}
 	return grant, err
 }

@@ -75,10 +75,9 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopRun = cancel
-	began := c.now()
 	go func() {
 		defer close(c.ran)
-		c.renewer.run(ctx, began)
+		c.renewer.run(ctx)
 	}()
 	return c
 }
@@ -87,11 +86,11 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 func (c *Client) signal(s driver.Signal) {
 	if s.Token.IsZero() {
 		c.inboxes.lookAll(s)
-		c.renewer.check()
+		c.renewer.Check(c.now().Mono)
 		return
 	}
 	if t := c.inboxes.of(s.Token).put(s); t != nil && s.Kind != driver.SignalGranted {
-		c.renewer.check(t)
+		c.renewer.Check(c.now().Mono, &t.renewal)
 	}
 }
 
@@ -148,7 +147,7 @@ func (c *Client) Close(ctx context.Context) error {
 		}
 	}
 	claimed := c.refuse()
-	held := c.renewer.stop() // before releases are shut: one that is refused leaves its lease to us
+	held := c.renewer.Stop() // before releases are shut: one that is refused leaves its lease to us
 	released := c.releases.shut()
 	c.returner.returns.Closing()
 	for _, t := range held {

@@ -21,7 +21,7 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 func (c *Client) Gates() int { return c.queues.Names() }
 
 // Leases is how many holds are being renewed.
-func (c *Client) Leases() int { return c.renewer.count() }
+func (c *Client) Leases() int { return c.renewer.Len() }
 
 // Inboxes is how many claims listen for signals.
 func (c *Client) Inboxes() int {

@@ -23,7 +23,7 @@ func (t *hold) Alike(cl *claim) bool { return t.claim.alike(cl) }
 // not answered yet. Whoever took it may have come back from that, and who locks after
 // that has to get a greater fence.
 func (t *hold) Pass(cl *claim) bool {
-	if t.due.doubt.Load() {
+	if t.renewal.InDoubt() {
 		return false
 	}
 	cl.passed = t.pass(cl, t.c.now())

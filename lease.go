@@ -57,7 +57,7 @@ type hold struct {
 	// What the last renewal failed with, nil since one succeeded: says later why the term ended.
 	trouble error
 
-	due renewal // protected by the renewer's mutex
+	renewal renewal // the renewer's
 
 	first Lease // mostly the only one
 }
@@ -267,7 +267,7 @@ func (t *hold) lose(why LostError) {
 	if cancel != nil {
 		cancel(&why)
 	}
-	t.c.renewer.remove(t)
+	t.c.renewer.Remove(&t.renewal)
 	t.c.inboxes.of(t.claim.Token).remove(t.claim)
 	if t.spare(why.Fence) > 0 {
 		t.c.queues.Drop(t.claim.Name, t, now.Mono)

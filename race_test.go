@@ -165,9 +165,7 @@ func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 					close(ready)
 				}
 			}
-			c.renewer.mu.Lock()
-			defer c.renewer.mu.Unlock()
-			if !c.renewer.stopped {
+			if !c.renewer.Stopped() {
 				t.Errorf("round %d: it is refused, and Close has not looked yet", round)
 			}
 		})

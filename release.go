@@ -135,7 +135,7 @@ func (c *Client) nudge(name string) {
 // giveBack ends the hold in the backend.
 func (t *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	c := t.c
-	c.renewer.remove(t)
+	c.renewer.Remove(&t.renewal)
 	c.inboxes.of(t.claim.Token).remove(t.claim)
 	attempt := c.attempt(context.WithoutCancel(ctx), t.claim.TTL, sent)
 	defer attempt.cancel()

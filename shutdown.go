@@ -27,9 +27,9 @@ func (c *Client) finish(ctx context.Context) error {
 	if !over(ctx, c.refuse()) {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
 	}
-	if !over(ctx, c.renewer.empty()) {
+	if !over(ctx, c.renewer.Empty()) {
 		what := "1 lease was"
-		if n := c.renewer.count(); n != 1 {
+		if n := c.renewer.Len(); n != 1 {
 			what = fmt.Sprintf("%d leases were", n)
 		}
 		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), what)

@@ -16,16 +16,16 @@ import (
 // Leases of a short TTL have lanes of their own. They have no time to find out which one
 // hangs among hundreds that have it, nor to wait until requests for those have ended.
 type Lanes[T any] struct {
-	mu      sync.Mutex          // protects all below
-	well    [spans][]T          // those in the lanes of what has been answered
-	lines   [lanes][]renewal[T] // those in the others
+	mu      sync.Mutex         // protects all below
+	well    [spans][]T         // those in the lanes of what has been answered
+	lines   [lanes][]inLine[T] // those in the others
 	flights map[*Flight]struct{}
 	good    time.Time // when the backend answered last, as far as that was told
 	bad     bool      // the last that was asked for again failed once more
 	rest    time.Time // when the next of those may go
 }
 
-type renewal[T any] struct {
+type inLine[T any] struct {
 	x     T
 	group int
 }
@@ -106,7 +106,7 @@ func (l *Lanes[T]) Add(x T, ttl time.Duration, h Health) {
 		return
 	}
 	lane := s*healths + h.lane()
-	l.lines[lane] = append(l.lines[lane], renewal[T]{x, int(h.group)})
+	l.lines[lane] = append(l.lines[lane], inLine[T]{x, int(h.group)})
 }
 
 // standing is how many stand in a lane. The caller holds the mutex.

@@ -1,6 +1,3 @@
-// Package keepalive decides when the leases of a client are given back: what is due next,
-// and how much may be under way at once. It sends nothing and reads no clock; the root
-// package does.
 package keepalive
 
 import (

@@ -1,0 +1,54 @@
+package keepalive
+
+import (
+	"container/heap"
+	"time"
+)
+
+// byDue has the renewal first that is due first. Each of them knows its place.
+type byDue[L Lease] []*Renewal[L]
+
+// put adds x, or moves it to where it belongs by now.
+func (h *byDue[L]) put(x *Renewal[L]) {
+	if x.index == 0 {
+		heap.Push(h, x)
+	} else {
+		heap.Fix(h, int(x.index)-1)
+	}
+}
+
+func (h *byDue[L]) remove(x *Renewal[L]) { heap.Remove(h, int(x.index)-1) }
+
+// all makes all of them due.
+func (h *byDue[L]) all(at time.Time) {
+	for _, x := range *h {
+		x.at = at
+	}
+	heap.Init(h)
+}
+
+// The five methods of container/heap.
+
+func (h byDue[L]) Len() int           { return len(h) }
+func (h byDue[L]) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h byDue[L]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = int32(i+1), int32(j+1)
+}
+
+// Push adds one at the end.
+func (h *byDue[L]) Push(x any) {
+	r := x.(*Renewal[L]) //nolint:forcetypeassert // container/heap's signature; only put calls it
+	*h = append(*h, r)
+	r.index = int32(len(*h))
+}
+
+// Pop takes the last one.
+func (h *byDue[L]) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	x.index = 0
+	return x
+}
