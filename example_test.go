@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	_ "github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/sqlitelock" // for URLs that begin with sqlite:
 )
 
@@ -55,6 +55,114 @@ func ExampleMutex_Lock() {
 		fmt.Println("working on", lease.Name())
 	}
 	// Output: working on invoice:1042
+}
+
+// Opening by URL: the package of the backend is imported for its scheme.
+func ExampleOpen() {
+	ctx := context.Background()
+	locks, err := pawl.Open(ctx, "mem:", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+	fmt.Println(locks.Properties().Backend)
+
+	_, err = pawl.Open(ctx, "memcached://localhost", nil)
+	fmt.Println(errors.Is(err, pawl.ErrInvalid))
+	// Output:
+	// memory
+	// true
+}
+
+// Two clients of one backend exclude each other, as two processes do.
+func ExampleNew() {
+	ctx := context.Background()
+	memory := memlock.NewMemory(nil)
+	ours, _ := pawl.New(memory.Driver(), nil)
+	defer ours.Close(ctx)
+	theirs, _ := pawl.New(memory.Driver(), &pawl.Options{TTL: 10 * time.Second})
+	defer theirs.Close(ctx)
+
+	lease, _ := ours.Mutex("job").Lock(ctx)
+	defer lease.Release(ctx)
+	_, err := theirs.Mutex("job").TryLock(ctx)
+	fmt.Println(errors.Is(err, pawl.ErrHeld))
+	// Output: true
+}
+
+// The simplest way: the function runs under the lock, and its ctx ends if the lock is lost.
+func ExampleMutex_Do() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	err := locks.Mutex("report").Do(ctx, func(ctx context.Context) error {
+		fmt.Println("alone")
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// alone
+	// <nil>
+}
+
+// A run of a scheduled job on one of many machines: the others skip it.
+func ExampleMutex_TryDo() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+	// The name stays held for a minute, so that a machine whose clock is late skips it, too.
+	nightly := locks.Mutex("nightly", pawl.WithMinHold(time.Minute))
+
+	for range 2 {
+		ran, err := nightly.TryDo(ctx, func(context.Context) error { return nil })
+		fmt.Println(ran, errors.Is(err, pawl.ErrHeld))
+	}
+	// Output:
+	// true false
+	// false true
+}
+
+// Taking the lock from whoever has it. The former holder is told.
+func ExampleMutex_ForceLock() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+	first, _ := locks.Mutex("leader").Lock(ctx)
+
+	second, err := locks.Mutex("leader").ForceLock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Release(ctx)
+	<-first.Done()
+	lost, _ := errors.AsType[*pawl.LostError](first.Err())
+	fmt.Println(lost.Reason, second.Fence() > first.Fence())
+	// Output: broken true
+}
+
+// The guard is where the data is: it refuses what is older than what it has seen.
+func ExampleLease_Fence() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+	var seen uint64
+	write := func(fence uint64) bool { // in SQL: UPDATE ... SET fence = $1 WHERE fence <= $1
+		if fence < seen {
+			return false
+		}
+		seen = fence
+		return true
+	}
+
+	paused, _ := locks.Mutex("invoice:1042").Lock(ctx)
+	next, _ := locks.Mutex("invoice:1042").ForceLock(ctx) // as if paused had lasted too long
+	defer next.Release(ctx)
+	fmt.Println("the next one writes:", write(next.Fence()))
+	fmt.Println("the one that was paused writes:", write(paused.Fence()))
+	// Output:
+	// the next one writes: true
+	// the one that was paused writes: false
 }
 
 // A try does not wait: the error says who is in the way.
@@ -106,6 +214,96 @@ func ExampleRWMutex() {
 		})
 	})
 	// Output: the writer was skipped: true true
+}
+
+// One of at most three, without counting.
+func ExampleSemaphore_TryDo() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	ran, err := locks.Semaphore("downloads", 3).TryDo(ctx, func(context.Context) error { return nil })
+	fmt.Println(ran, err)
+	// Output: true <nil>
+}
+
+// Readers hold the name side by side, and a writer waits for them.
+func ExampleRWMutex_RLock() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+	catalog := locks.RWMutex("catalog")
+
+	one, _ := catalog.RLock(ctx)
+	two, _ := catalog.RLock(ctx)
+	_, err := catalog.TryLock(ctx)
+	fmt.Println(errors.Is(err, pawl.ErrHeld))
+	_, _ = one.Release(ctx), two.Release(ctx)
+	writer, err := catalog.Lock(ctx)
+	fmt.Println(err)
+	defer writer.Release(ctx)
+	// Output:
+	// true
+	// <nil>
+}
+
+// Who holds a name, and who waits for it.
+func ExampleClient_Inspect() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+	lease, _ := locks.Mutex("nightly", pawl.WithLabel("run", "7")).Lock(ctx)
+	defer lease.Release(ctx)
+
+	e, _ := locks.Inspect(ctx, "nightly")
+	fmt.Println(len(e.Holders), len(e.Waiters), e.Holders[0].Owner.Labels["run"])
+	// Output: 1 0 7
+}
+
+// All names in use that begin with a prefix.
+func ExampleClient_List() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+	for _, name := range []string{"job:b", "job:a", "other"} {
+		lease, _ := locks.Mutex(name).Lock(ctx)
+		defer lease.Release(ctx)
+	}
+
+	for e, err := range locks.List(ctx, "job:") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.Name)
+	}
+	// Output:
+	// job:a
+	// job:b
+}
+
+// A service that stops: those at work finish, for 20 seconds at most, and nobody new begins.
+func ExampleClient_Shutdown() {
+	locks, _ := pawl.Open(context.Background(), "mem:", nil)
+	started, done := make(chan struct{}), make(chan error)
+	go func() {
+		done <- locks.Mutex("import").Do(context.Background(), func(ctx context.Context) error {
+			close(started)
+			time.Sleep(10 * time.Millisecond)
+			return ctx.Err() // nil: the lock was not taken away
+		})
+	}()
+	<-started
+
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	fmt.Println("shutdown:", locks.Shutdown(ctx))
+	fmt.Println("the import:", <-done)
+	_, err := locks.Mutex("import").Lock(ctx)
+	fmt.Println("another:", errors.Is(err, pawl.ErrClosed))
+	// Output:
+	// shutdown: <nil>
+	// the import: <nil>
+	// another: true
 }
 
 // Breaking a lease whose holder hangs: by its fence, so that nobody else is hit.

@@ -2,6 +2,7 @@ package quorumlock_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,4 +174,47 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 			t.Errorf("held on the nodes: %d", holders)
 		}
 	})
+}
+
+// A node has missed a claim, and its repair stands behind a stray vote there: in the place of
+// the claim, before those that were asked for later, whether the grant was an answer or a signal.
+func TestARepairStandsWhereItsClaimWould(t *testing.T) {
+	for name, answered := range map[string]bool{"OfAnAnswer": true, "OfASignal": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				one, _ := c.client(t, time.Millisecond)
+				two, twos := c.client(t, time.Millisecond)
+				three, _ := c.client(t, time.Millisecond)
+				first, claim, stray, later := mutex("jobs"), queued(mutex("jobs")), queued(mutex("jobs")), queued(mutex("jobs"))
+				claim.Owner.Client, later.Owner.Client = "claim", "later"
+				gets(t, one, first)
+				twos[2].down.Store(true)
+				refused(t, two, claim)
+				time.Sleep(10 * time.Millisecond)
+				releases(t, one, first)
+				time.Sleep(10 * time.Millisecond)
+				if answered {
+					gets(t, two, claim)
+				}
+				refused(t, three, stray) // it has the node that was missed
+				refused(t, three, later)
+				twos[2].down.Store(false)
+				renews(t, two, claim)
+
+				e, err := c[2].memory.Driver().Inspect(t.Context(), "jobs")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var waiters []string
+				for _, w := range e.Waiters {
+					_, who, _ := strings.Cut(w.Owner.Client, ":")
+					waiters = append(waiters, who)
+				}
+				if !slices.Equal(waiters, []string{"claim", "later"}) {
+					t.Errorf("on the node that was missed these wait: %v", waiters)
+				}
+			})
+		})
+	}
 }

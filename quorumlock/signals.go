@@ -157,7 +157,7 @@ func (d *Driver) passed(p *place, votes ballots, fence uint64) bool {
 	if votes != nil && !p.gone {
 		p.said = max(p.said, fence)
 		c := p.claim
-		c.Owner = p.tag.on(c.Owner)
+		c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
 		d.held.granted(c, fence, p.queued.Add(surely(min(c.TTL, c.QueueTTL))))
 	}
 	for i := range p.nodes {

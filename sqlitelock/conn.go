@@ -22,6 +22,7 @@ type conn struct {
 	}
 	stmts []*stmt
 	args  []sqldriver.NamedValue // of the statement that runs
+	look  *stmt                  // at the log
 }
 
 // connect opens the file, which exists. busy_timeout stays 0: SQLite's own handler sleeps without regard for
@@ -94,6 +95,18 @@ func (c *conn) value(sql string) (v any, err error) {
 	}
 	err = s.each(func(row []sqldriver.Value) { v = row[0] })
 	return v, errors.Join(err, c.finish(s))
+}
+
+// logFrames is how many pages stand in the log, as the index in shared memory has it. The
+// checkpoint that tells is one that does nothing.
+func (c *conn) logFrames() (n int64, err error) {
+	if c.look == nil {
+		if c.look, err = c.prepare("PRAGMA wal_checkpoint(NOOP)"); err != nil {
+			return 0, err
+		}
+	}
+	err = c.look.each(func(row []sqldriver.Value) { n, _ = row[1].(int64) })
+	return n, err
 }
 
 func (c *conn) close() error {

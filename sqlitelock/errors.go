@@ -86,7 +86,7 @@ func advice(err error) (hint string, permanent bool) {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return "the file, its -wal, its -shm and their folder have to be writable: look at owner, mode and mount", true
 	case sqlite3.SQLITE_NOTADB:
-		return "it is no SQLite file: give another path", true
+		return "it is no SQLite file, or its -wal is damaged: give another path, or start afresh", true
 	case sqlite3.SQLITE_CORRUPT:
 		return "the file is damaged: stop all that use it, move it away with its -wal and -shm, and start again; fences will rise all the same", true
 	case sqlite3.SQLITE_CANTOPEN:

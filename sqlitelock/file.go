@@ -127,13 +127,15 @@ type identity struct {
 	opened  [3]os.FileInfo
 	checked time.Time
 	log     int64 // the size of the log, when checked
+	page    int64 // the size of the database's pages
 }
 
 // identityEvery is how often the files are looked at, which costs some microseconds.
 const identityEvery = 100 * time.Millisecond
 
-func identify(path string) (*identity, error) {
-	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, checked: time.Now()}
+// identify remembers the files of a database with pages of this size. The first check looks at them again.
+func identify(path string, page int64) (*identity, error) {
+	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, page: page}
 	for i, p := range id.paths {
 		var err error
 		if id.opened[i], err = os.Stat(p); err != nil {
@@ -143,8 +145,9 @@ func identify(path string) (*identity, error) {
 	return id, nil
 }
 
-// check says whether the paths still lead to what was opened. What cannot be looked at is taken to be there.
-func (id *identity) check() error {
+// check says whether the paths still lead to what was opened, and whether all is there. What
+// cannot be looked at is taken to be there. c is a connection that the caller may use.
+func (id *identity) check(c *conn) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	now := time.Now()
@@ -163,9 +166,37 @@ func (id *identity) check() error {
 			id.log = info.Size()
 		}
 	}
+	if id.cutShort(c) {
+		return &replacedError{path: id.paths[1], how: truncated}
+	}
 	id.checked = now // only now: while it is not as it was, each call looks again
 	return nil
 }
+
+// cutShort reports whether the log is shorter than SQLite knows it to be: somebody truncated
+// it. It can be seen until the next write, which goes behind the hole. A restart of the log
+// (restartLog, or a shell) makes it short, too, first in the file and then in the index that
+// is asked here; so it is asked again.
+func (id *identity) cutShort(c *conn) bool {
+	for range 3 {
+		frames, err := c.logFrames()
+		if err != nil || frames == 0 {
+			return false
+		}
+		info, err := os.Stat(id.paths[1])
+		if err != nil || info.Size() >= logHeader+frames*(frameHeader+id.page) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
+}
+
+// What stands in the log besides pages.
+const (
+	logHeader   = 32
+	frameHeader = 24
+)
 
 // logSize is how long the log is, once for each time it was looked at; then 0.
 func (id *identity) logSize() int64 {

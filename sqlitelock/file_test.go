@@ -264,6 +264,7 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 		"moved":           func(path string) error { return os.Rename(path, path+".old") },
 		"its log deleted": func(path string) error { return os.Remove(path + "-wal") },
 		"truncated":       func(path string) error { return os.Truncate(path, 0) },
+		"its log cut":     func(path string) error { return os.Truncate(path+"-wal", 0) },
 		"replaced": func(path string) error {
 			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
 		},
@@ -309,6 +310,59 @@ func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 		if e := (*driver.Error)(nil); !errors.As(err, &e) || !e.Permanent || !strings.Contains(e.Hint, "-shm") || !strings.Contains(err.Error(), "truncated") {
 			t.Errorf("opening with %+v: %v", o, err)
 		}
+	}
+}
+
+func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	mustAcquire(t, d, mutex("job"))
+	if err := os.Truncate(path+"-wal", 0); err != nil {
+		t.Skip(err)
+	}
+	other, err := Open(ctx, path, nil)
+	if err == nil {
+		_ = other.Close()
+	}
+	if e := (*driver.Error)(nil); !errors.As(err, &e) || !e.Permanent || !strings.Contains(err.Error(), "-wal was truncated") {
+		t.Fatal(err)
+	}
+}
+
+// When somebody writes before anybody looks, the log is long again, with a hole in it. What
+// stood there is an error, and never a free name.
+func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
+	path := file(t)
+	d, other := open(t, path, nil), open(t, path, nil)
+	var held []driver.Claim
+	for i := range 50 {
+		held = append(held, mutex(fmt.Sprint("job", i)))
+		mustAcquire(t, d, held[i])
+	}
+	unnoticed := time.Now().Add(time.Hour)
+	for _, d := range []*Driver{d, other} {
+		d.table.files.mu.Lock()
+		d.table.files.checked = unnoticed
+		d.table.files.mu.Unlock()
+	}
+	if err := os.Truncate(path+"-wal", 0); err != nil {
+		t.Skip(err)
+	}
+	if _, err := d.Renew(ctx, []driver.LeaseRef{lease(held[0])}); err != nil {
+		t.Fatalf("the pages that it wrote last are in its memory: %v", err)
+	}
+	refused := 0
+	for _, c := range held {
+		grant, err := other.Acquire(ctx, mutex(c.Name))
+		if err == nil {
+			t.Fatalf("%s is held, and was granted again: %+v", c.Name, grant)
+		}
+		if !errors.Is(err, driver.ErrHeld) {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("nobody noticed")
 	}
 }
 

@@ -70,7 +70,7 @@ func (t *table) read(ctx context.Context, f func() error) error {
 		return t.failed("read", err)
 	}
 	defer t.reading.free()
-	if err := t.files.check(); err != nil {
+	if err := t.files.check(t.reader.conn); err != nil {
 		return t.failed("read", err)
 	}
 	return t.failed("read", t.retry(ctx, f))

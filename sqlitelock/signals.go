@@ -89,7 +89,7 @@ func (t *table) look(rung bool) (whole bool) {
 		return true
 	}
 	signals, _ := t.reader.receive(t.inbox)
-	whole = t.files.check() == nil
+	whole = t.files.check(t.reader.conn) == nil
 	t.reading.free()
 	t.watch.heard(signals, rung)
 	for _, s := range signals {

@@ -32,12 +32,17 @@
 // lose its power: the file stays whole, and the last grants before it may be forgotten, which harms nobody,
 // because their holders ended with the machine and fences follow the clock.
 //
-// # What if the file is deleted?
+// # What if the file is deleted or truncated?
 //
-// While it is in use, don't: those who have it open go on with the deleted file, and the next process makes
-// a new one, so both could hold a lock at once. It is noticed within about 100 ms of the next use, and from
-// then on every call answers with a permanent error; fences of the new file are greater all the same. To start
-// afresh, stop all that use it, then delete FILE, FILE-wal and FILE-shm together.
+// Do not do it while the file is in use: those who have it open go on with the deleted
+// file, and the next process makes a new one, so both could hold a lock at once. It is
+// noticed within about 100 ms of the next use, and from then on every call answers with a
+// permanent error; fences of the new file are greater all the same. To start afresh, stop
+// all that use it, then delete FILE, FILE-wal and FILE-shm together.
+//
+// A file that is truncated is noticed in the same way. A FILE-wal that is truncated is,
+// too, unless somebody writes before anybody looks. Then what stood in it reads as damage.
+// In either case nothing is granted twice: a name that cannot be read is not free.
 //
 // # How fast is it?
 //

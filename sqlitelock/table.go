@@ -104,8 +104,15 @@ func (t *table) connectOnce() (err error) {
 	if t.reader, err = openReader(t.path); err != nil {
 		return err
 	}
-	t.files, err = identify(t.path)
-	return err
+	page, err := t.reader.value("PRAGMA page_size")
+	if err != nil {
+		return err
+	}
+	size, _ := page.(int64)
+	if t.files, err = identify(t.path, size); err != nil {
+		return err
+	}
+	return t.files.check(t.reader.conn)
 }
 
 // start begins to look for signals, and hands them to deliver.

@@ -53,7 +53,7 @@ func (t *table) locked(ctx context.Context, steps []locktable.Step, f func(i int
 		return did, err
 	}
 	defer t.writing.free()
-	if err := t.files.check(); err != nil {
+	if err := t.files.check(t.writer.conn); err != nil {
 		return did, err
 	}
 	try := func() error {

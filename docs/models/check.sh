@@ -49,6 +49,9 @@ run repair holds "the same, and renewals that come when the term is over extend 
 run repair fails "without repair: an acquire misses a node, and a clock jumps" -DTICKS=3 -DMISSED=1 -DFAULTS=1 -DANYTIME
 run repair fails "without repair: two clocks jump, with a renewal between" -DTICKS=3 -DFAULTS=2 -DRENEWED
 run repair fails "with repair: two clocks jump, and the repair has not come" -DTICKS=3 -DFAULTS=2 -DANYTIME -DREPAIR -DSTANDOFF
+run repair holds "a signal may be read after later attempts" -DTICKS=2 -DEARLIER -DSIGNALS
+run repair fails "what was said before an attempt counts after its answer" -DTICKS=2 -DEARLIER -DSIGNALS -DSTALE
+run repair fails "a signal of a node counts that has not answered the last attempt" -DTICKS=2 -DEARLIER -DSIGNALS -DUNHEARD
 run permits holds "two permits, three claims"
 run permits holds "the same, and a node forgets a claim" -DFAULTS=1
 run permits fails "a majority is enough" -DNO_COUNT

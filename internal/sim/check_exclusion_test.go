@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -15,7 +14,7 @@ func (h *history) meets(c *call) {
 	h.holds = append(h.holds, c)
 	h.mu.Unlock()
 
-	holders, names := []*call{c}, []string{c.String()}
+	believe, untold := []*call{c}, []*call(nil)
 	for _, o := range others {
 		told := isClosed(o.done)
 		believes := o.believes() // it may call back into the history
@@ -25,16 +24,26 @@ func (h *history) meets(c *call) {
 		switch {
 		case o.left != never || excused:
 		case believes:
-			holders = append(holders, o)
-			names = append(names, o.String())
-		case !told && c.excludes(o) && o.excludes(c):
-			h.violated(c.name, "%v was granted before %v was told that it had lost it", c, o)
+			believe = append(believe, o)
+		case !told:
+			untold = append(untold, o)
 		}
 		h.mu.Unlock()
 	}
-	if !together(holders) {
-		h.w.violated(c.name, "they hold it at once: %s", strings.Join(names, " and "))
+	switch {
+	case !together(believe):
+		h.w.violated(c.name, "they hold it at once: %s", list(believe))
+	case !together(append(untold, believe...)):
+		h.w.violated(c.name, "%v was granted beside %s before all of these were told that they had lost it: %s", c, list(believe[1:]), list(untold))
 	}
+}
+
+func list(calls []*call) string {
+	var all []string
+	for _, c := range calls {
+		all = append(all, c.String())
+	}
+	return strings.Join(all, " and ")
 }
 
 // forget takes a call out of those that believe. The caller holds the mutex.
@@ -57,19 +66,28 @@ func isClosed(c <-chan struct{}) bool {
 func (c *call) excludes(o *call) bool { return int64(c.weight)+int64(o.weight) > int64(c.limit) }
 
 // together reports whether these can hold a name at once: there has to be an order in which
-// each found room within its own limit. Those with the smallest limits come first; but the
-// one that was shown last is the last, if it was asked for when all others were shown.
+// each found room within its own limit, beside all before it. One that was shown before
+// another was asked for comes before it, and so does one with a smaller fence.
+//
+// The order is made from its end. Whoever can be the last may be: it needs the most room
+// there, and leaves the most to the others.
 func together(holders []*call) bool {
-	last := holders[0]
-	slices.SortStableFunc(holders, func(a, b *call) int { return cmp.Compare(a.limit, b.limit) })
-	if !slices.ContainsFunc(holders, func(o *call) bool { return o != last && o.believed >= last.began }) {
-		holders = append(slices.DeleteFunc(holders, func(o *call) bool { return o == last }), last)
+	rest, sum := slices.Clone(holders), int64(0)
+	for _, o := range rest {
+		sum += int64(o.weight)
 	}
-	sum := int64(0)
-	for _, o := range holders {
-		if sum += int64(o.weight); sum > int64(o.limit) {
+	for len(rest) > 0 {
+		last := slices.IndexFunc(rest, func(c *call) bool {
+			return sum <= int64(c.limit) && !slices.ContainsFunc(rest, c.precedes)
+		})
+		if last < 0 {
 			return false
 		}
+		sum -= int64(rest[last].weight)
+		rest = slices.Delete(rest, last, last+1)
 	}
 	return true
 }
+
+// precedes reports whether a call was granted before another. Both hold the name.
+func (c *call) precedes(o *call) bool { return c.believed < o.began || c.fence < o.fence }

@@ -9,12 +9,13 @@ import (
 // queue holds what is known of those who wait in the backend, for the rule that whoever
 // surely stood in the queue before another came, and never lost the place, is served first.
 //
-// It is not for a quorum, whose nodes may see claims in different orders; nor for leases
-// that are passed on inside a process for a bounded time; nor for forced claims; nor where a
-// shock may have taken the place away.
+// It is not for leases that are passed on inside a process for a bounded time; nor for
+// forced claims; nor where a shock may have taken the place away. In a quorum the place has to
+// be one on a majority of the nodes, and the order is that of tickets.
 type queue struct {
-	mu     sync.Mutex // protects all
-	places []*place
+	mu      sync.Mutex // protects all
+	places  []*place
+	tickets tickets // over a quorum
 }
 
 func (q *queue) of(token driver.Token) *place {
@@ -29,9 +30,11 @@ func (q *queue) of(token driver.Token) *place {
 func (q *queue) asks(p *process, c driver.Claim, sent moment) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.of(c.Token) == nil {
+	if known := q.of(c.Token); known != nil {
+		known.tried = sent
+	} else {
 		q.places = append(q.places, &place{
-			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, asked: sent, queued: never,
+			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, queues: c.Queue, asked: sent, tried: sent, queued: never,
 		})
 	}
 }
@@ -64,7 +67,7 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 		return
 	}
 	b.over = true
-	if force || w.plan.backend == "quorum" {
+	if force {
 		return
 	}
 	now := w.now()
@@ -74,7 +77,7 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 		}
 		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // else a may have been granted, and not know it
 		keeps := now < a.kept+a.queueTTL-a.queueTTL/500
-		if !conflict || !keeps {
+		if !conflict || !keeps || w.plan.backend == "quorum" && !q.passes(w, b, a) {
 			continue
 		}
 		w.history.mu.Lock()

@@ -105,6 +105,7 @@ func draw(d *dice, kind string, nodes int) *plan {
 	}
 	p.drawNames(d)
 	p.drawProcesses(d)
+	p.drawResize()
 	if d.chance(60) {
 		p.drawFaults(d)
 	}
@@ -139,6 +140,25 @@ func (p *plan) drawProcesses(d *dice) {
 			w.sessions = append(w.sessions, steps)
 		}
 		p.processes = append(p.processes, w)
+	}
+}
+
+// drawResize makes one process see a semaphore that is larger or smaller than the others
+// do, as in a rolling deployment, in one plan of three. It has dice of its own, so that all
+// else in the plan stays what it is.
+func (p *plan) drawResize() {
+	d := seeded(p.fates ^ 0x5eed)
+	by := one(d, -1, 1, 2)
+	if !d.chance(33) {
+		return
+	}
+	for _, steps := range p.processes[0].sessions {
+		for i := range steps {
+			if s := &steps[i]; s.sort == "permits" {
+				s.limit = max(1, s.limit+by)
+				s.weight = min(s.weight, s.limit)
+			}
+		}
 	}
 }
 

@@ -143,6 +143,9 @@ func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f fu
 				a.err = errLate
 			} else {
 				a.value, a.err = f(r.n.session(r))
+				if r.w.plan.backend == "quorum" {
+					r.w.queue.looks(r.w, r.n, name)
+				}
 			}
 			r.w.note(name, r.p, "a node handles "+op, said{r.n.number, a.err})
 			answer(a)
@@ -188,6 +191,7 @@ func (r *road) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
+	r.w.queue.known(r.w, c)
 	return over(ctx, r, "acquire", c.Name, true, func(s server) (driver.Grant, error) {
 		return s.Acquire(context.Background(), c)
 	})
@@ -200,6 +204,7 @@ func (r *road) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, er
 }
 
 func (r *road) Release(ctx context.Context, l driver.LeaseRef) error {
+	r.w.queue.gives(r.w, r.n.number, l)
 	_, err := over(ctx, r, "release", l.Name, l.OnTime, func(s server) (struct{}, error) {
 		return struct{}{}, s.Release(context.Background(), l)
 	})

@@ -35,10 +35,13 @@ type place struct {
 	process       int
 	weight, limit int
 	queueTTL      time.Duration
-	asked         moment // first
-	queued        moment // since when it is sure that it stands in the queue; never while it is not
-	kept          moment // the sending of the last request that was answered "queued"
-	over          bool   // granted or given up
+	queues        bool      // and does not only try
+	asked         moment    // first
+	tried         moment    // last
+	queued        moment    // since when it is sure that it stands in the queue; never while it is not
+	kept          moment    // the sending of the last request that was answered "queued"
+	over          bool      // granted or given up
+	footings      []footing // over a quorum: by node
 }
 
 func (t *tap) count(n *int, by int) {

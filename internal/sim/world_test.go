@@ -90,6 +90,7 @@ func live(t *testing.T, p *plan, bug planted) (h *history) {
 	t.Helper()
 	w := &world{plan: p, planted: bug}
 	w.history.w = w
+	w.queue.tickets = tickets{map[string]*place{}, map[string][]*frame{}}
 	defer func() {
 		if r := recover(); r != nil {
 			w.history.found = append(w.history.found, violation{text: fmt.Sprint(r), to: 1 << 62})

@@ -1,0 +1,48 @@
+package driver
+
+import "log/slog"
+
+// LogValue implements slog.LogValuer: who an owner is, in a line.
+func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
+// LogValue implements slog.LogValuer: what is held, by whom, and for how much longer.
+func (h Holder) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.Uint64("fence", h.Fence), slog.Any("owner", h.Owner)}
+	if h.Weight != Exclusive {
+		attrs = append(attrs, slog.Int("weight", h.Weight))
+	}
+	attrs = append(attrs, slog.Duration("left", round(h.ExpiresIn)))
+	if h.Released {
+		attrs = append(attrs, slog.Bool("released", true))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// LogValue implements slog.LogValuer: who waits, and how much longer the place lasts.
+func (w Waiter) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.Any("owner", w.Owner)}
+	if w.Weight != Exclusive {
+		attrs = append(attrs, slog.Int("weight", w.Weight))
+	}
+	return slog.GroupValue(append(attrs, slog.Duration("left", round(w.ExpiresIn)))...)
+}
+
+// LogValue implements slog.LogValuer: the name, its last fence, how many hold it and wait
+// for it, and of both the first.
+func (e Entry) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("name", e.Name)}
+	if e.Fence > 0 {
+		attrs = append(attrs, slog.Uint64("fence", e.Fence))
+	}
+	attrs = append(attrs, slog.Int("holders", len(e.Holders)), slog.Int("waiters", len(e.Waiters)))
+	if len(e.Holders) > 0 {
+		attrs = append(attrs, slog.Any("holder", e.Holders[0]))
+	}
+	if len(e.Waiters) > 0 {
+		attrs = append(attrs, slog.Any("next", e.Waiters[0]))
+	}
+	if e.ClosedFor > 0 {
+		attrs = append(attrs, slog.Duration("closed", round(e.ClosedFor)))
+	}
+	return slog.GroupValue(attrs...)
+}

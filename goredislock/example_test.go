@@ -1,0 +1,27 @@
+package goredislock_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/goredislock"
+)
+
+// A driver over the go-redis client that the program has already.
+func ExampleNew() {
+	ctx := context.Background()
+	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	defer client.Close()
+	d, err := goredislock.New(client, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := pawl.New(d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+}

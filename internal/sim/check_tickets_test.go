@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// tickets holds how claims stand on the nodes of a quorum, and looks at three rules of
+// their order, which goes by when a claim was asked for, on the clock of its process:
+//
+//   - Each node's queue is in that order, as far as clocks agree.
+//   - A claim that stands on a majority of the nodes is not passed by one that came later
+//     and was asked for later.
+//   - A claim gives a vote back only to one that was asked for before it, or when somebody
+//     else has a majority.
+//
+// It reads the nodes themselves, past the network. On the nodes a claim is known by its
+// owner, which the quorum makes different for each. All of it is protected by queue.mu.
+type tickets struct {
+	places map[string]*place   // by owner
+	frames map[string][]*frame // by name
+}
+
+// A frame is how a name stood on one node, until the next frame of that node.
+type frame struct {
+	node             int
+	from, to         moment // to is never for the last
+	holders, waiters []string
+}
+
+// A footing is how one claim stands on one node.
+type footing struct {
+	since    time.Time // of the place or the lease, as the node says
+	waits    bool
+	from     moment // since when it has stood there without a break; never if it does not
+	earliest time.Time
+	latest   time.Time // as what its ticket may count there, on the node's clock
+	again    bool      // it has stood there before
+	known    bool      // it has ever stood there
+}
+
+// dated is when a claim was asked for, on the clock of its process.
+func (w *world) dated(p *place) time.Time {
+	return w.start.Add(p.asked + w.plan.processes[p.process-1].ahead)
+}
+
+// known notes by which owner a claim is known on the nodes.
+func (q *queue) known(w *world, c driver.Claim) {
+	if w.plan.backend != "quorum" {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.of(c.Token)
+	if p == nil || p.footings != nil {
+		return
+	}
+	p.footings = make([]footing, len(w.nodes))
+	for i := range p.footings {
+		p.footings[i].from = never
+	}
+	q.tickets.places[c.Owner.Client] = p
+}
+
+// looks at a node that has just handled a request.
+func (q *queue) looks(w *world, n *node, name string) {
+	e := n.entry(name)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := &frame{node: n.number, from: w.now(), to: never}
+	stands := map[*place]bool{}
+	for _, h := range e.Holders {
+		now.holders = append(now.holders, h.Owner.Client)
+		if p := q.tickets.places[h.Owner.Client]; p != nil {
+			stands[p] = true
+			p.stands(w, n, h.Since, false)
+		}
+	}
+	for _, x := range e.Waiters {
+		now.waiters = append(now.waiters, x.Owner.Client)
+		if p := q.tickets.places[x.Owner.Client]; p != nil {
+			stands[p] = true
+			p.stands(w, n, x.Since, true)
+		}
+	}
+	for _, p := range q.tickets.places {
+		if p.name == name && !stands[p] {
+			p.footings[n.number].from = never
+		}
+	}
+	q.films(now, name)
+	q.inOrder(w, now, name)
+}
+
+// stands notes that a claim is on a node. One that was away meanwhile, or was granted the
+// name and gave it back, begins anew.
+func (p *place) stands(w *world, n *node, since time.Time, waits bool) {
+	f := &p.footings[n.number]
+	begins := f.from == never || waits && !f.since.Equal(since)
+	f.since, f.waits = since, waits
+	if !begins {
+		return
+	}
+	now := n.clock.now()
+	dated := w.dated(p).Add(-driver.MaxLead / 2) // by as much every ticket is early
+	f.from, f.latest = w.now(), now
+	f.earliest = latest(now.Add(-driver.MaxLead), earliest(dated, now))
+	f.again, f.known = f.known, true
+	if !f.again { // a place that was lost is taken at the end
+		f.latest = f.earliest
+	}
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// films adds a frame, if anything has changed.
+func (q *queue) films(now *frame, name string) {
+	all := q.tickets.frames[name]
+	for _, s := range slices.Backward(all) {
+		if s.node != now.node {
+			continue
+		}
+		if slices.Equal(s.holders, now.holders) && slices.Equal(s.waiters, now.waiters) {
+			return
+		}
+		s.to = now.from
+		break
+	}
+	q.tickets.frames[name] = append(all, now)
+}
+
+// inOrder is the rule of one node's queue. Microseconds are what a node counts in.
+func (q *queue) inOrder(w *world, s *frame, name string) {
+	if w.plan.setsBack() {
+		return
+	}
+	for i := 1; i < len(s.waiters); i++ {
+		a, b := q.tickets.places[s.waiters[i-1]], q.tickets.places[s.waiters[i]]
+		if a == nil || b == nil {
+			continue
+		}
+		early, late := a.footings[s.node], b.footings[s.node]
+		if d := early.earliest.Sub(late.latest); d > 2*time.Microsecond {
+			w.violated(name, "tickets: on node %d a claim of process %d, asked for at %v, stands before one of process %d, asked for at %v, which comes %v before it",
+				s.node, a.process, a.asked, b.process, b.asked, d)
+		}
+	}
+}
+
+// passes reports whether a claim of a quorum that is granted now passes one that surely
+// stood before it: on a majority of the nodes, since before this one was asked for. A place
+// that was lost counts from when it was taken again.
+func (q *queue) passes(w *world, b, a *place) bool {
+	if a.footings == nil || w.plan.setsBack() {
+		return false
+	}
+	firm := 0
+	for _, f := range a.footings {
+		dated := w.dated(a)
+		if f.again {
+			dated = dated.Add(f.from - a.asked)
+		}
+		if f.from != never && f.from < b.asked && dated.Before(w.dated(b)) {
+			firm++
+		}
+	}
+	return firm > len(w.nodes)/2
+}
+
+// gives looks at a claim for the whole name that still waits and gives back what a node
+// granted it. That it does for one that was asked for before it and waits there, or for one
+// that has a majority; it has seen that since it asked last.
+func (q *queue) gives(w *world, n int, l driver.LeaseRef) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.of(l.Token)
+	if a == nil || a.over || !a.queues || a.weight != driver.Exclusive || a.footings == nil || a.footings[n].from == never || a.footings[n].waits {
+		return
+	}
+	holds := map[string]map[int]bool{}
+	for _, s := range q.tickets.frames[l.Name] {
+		if s.to != never && s.to < a.tried {
+			continue
+		}
+		for _, o := range s.waiters {
+			if p := q.tickets.places[o]; s.node == n && p != nil && !w.dated(a).Before(w.dated(p)) && p != a {
+				return
+			}
+		}
+		for _, o := range s.holders {
+			if holds[o] == nil {
+				holds[o] = map[int]bool{}
+			}
+			if holds[o][s.node] = true; len(holds[o]) > len(w.nodes)/2 && q.tickets.places[o] != a {
+				return
+			}
+		}
+	}
+	w.violated(l.Name, "tickets: a claim of process %d, asked for at %v, gives back what it has on node %d, and nobody stands there before it: %s",
+		a.process, a.asked, n, fmt.Sprint(q.standing(n, l.Name)))
+}
+
+// standing is who waits on a node, for people to read.
+func (q *queue) standing(n int, name string) (out []string) {
+	for _, s := range q.tickets.frames[name] {
+		if s.node != n || s.to != never {
+			continue
+		}
+		for _, o := range s.waiters {
+			if p := q.tickets.places[o]; p != nil {
+				out = append(out, fmt.Sprintf("process %d, at %v", p.process, p.asked))
+			}
+		}
+	}
+	return out
+}
+
+// setsBack reports whether a clock jumps, or data is lost: then places are, too.
+func (p *plan) setsBack() bool {
+	return slices.ContainsFunc(p.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
+}

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// ofQuorums are bugs that a quorum could have: in what its client asks of the nodes, or in
+// what it makes of the answers.
+var ofQuorums = []bug{
+	{"permits that are not counted again", "they hold it at once", 95, "quorum", inVotes(func(p *process, b *bent) {
+		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
+			e, err := b.server.Inspect(ctx, name)
+			e.Holders = slices.DeleteFunc(e.Holders, func(h driver.Holder) bool { return !p.owns(h.Owner) })
+			return e, err
+		}
+	}), mostlyPermits},
+	{"claims that have no tickets", "tickets: on node", 10, "quorum", inVotes(func(_ *process, b *bent) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			c.Ticket = 0
+			return b.server.Acquire(ctx, c)
+		}
+	}), nil},
+	{"a claim gives way to a younger one", "gives back what it has", 67, "quorum", inVotes(func(p *process, b *bent) {
+		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
+			e, err := b.server.Inspect(ctx, name)
+			for i := range e.Waiters {
+				if w := &e.Waiters[i]; !p.owns(w.Owner) {
+					w.Owner.Client = aged(w.Owner.Client)
+				}
+			}
+			for i := range e.Holders {
+				if h := &e.Holders[i]; !p.owns(h.Owner) {
+					h.Owner.Client = aged(h.Owner.Client)
+				}
+			}
+			return e, err
+		}
+	}), nil},
+	{"two in the queues of a quorum change places", "FIFO", 3, "quorum", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
+}
+
+// inVotes plants a bug between a process' quorum and its nodes.
+func inVotes(bend func(p *process, b *bent)) func() planted {
+	return func() planted {
+		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver {
+			for i, n := range nodes {
+				b := &bent{server: n.(*road)} //nolint:forcetypeassert // nothing else is given
+				bend(p, b)
+				nodes[i] = b
+			}
+			return nodes
+		}}
+	}
+}
+
+func (p *process) owns(o driver.Owner) bool { return strings.HasSuffix(o.Client, p.id()) }
+
+// aged makes a claim look as if it had come first of all: its tag is a letter, and in base64
+// its ticket in eight bytes, and ten more.
+func aged(client string) string {
+	const size = 24
+	tag, err := base64.RawURLEncoding.DecodeString(client[1 : 1+size])
+	if err != nil {
+		return client
+	}
+	clear(tag[:8])
+	return client[:1] + base64.RawURLEncoding.EncodeToString(tag) + client[1+size:]
+}
+
+// mostlyPermits: single permits of two are held for long, by as many as come.
+func mostlyPermits(p *plan) {
+	for i := range p.processes {
+		for _, steps := range p.processes[i].sessions {
+			for k := range steps {
+				s := &steps[k]
+				if s.verb == "lock" || s.verb == "try" {
+					s.sort, s.weight, s.limit, s.name = "permits", 1, 2, p.names[0].name
+				}
+			}
+		}
+	}
+}

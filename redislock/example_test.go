@@ -1,0 +1,61 @@
+package redislock_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// A driver with connections of its own.
+func ExampleOpen() {
+	ctx := context.Background()
+	d, err := redislock.Open(ctx, "redis://localhost:6379")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Close()
+	locks, err := pawl.New(d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+}
+
+// A driver over a client that the program has already.
+func ExampleNew() {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	d, err := redislock.New(client, &redislock.Options{Prefix: "app:locks:"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Close()
+	locks, err := pawl.New(d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(context.Background())
+}
+
+// With tracking, a holder hears at once when somebody deletes the key that it holds.
+func ExampleTrack() {
+	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
+	tracking := redislock.Track(&o)
+	client, err := rueidis.NewClient(o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer d.Close()
+}
