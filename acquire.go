@@ -232,7 +232,7 @@ var errTooLate = errors.New("the answer took longer than the lease lasts")
 // A forced claim has the same end however often it is asked for: it is reported as failed when that has passed.
 func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
-	ctx := a.c.attempt(a.ctx, cl.TTL, sent.Mono)
+	ctx := a.c.attempt(a.ctx, cl.request.next(), cl.TTL, sent.Mono)
 	if cl.Force && cl.stray > 0 {
 		ctx.deadline = a.c.born.Add(cl.stray)
 	}

@@ -20,11 +20,38 @@ type bounded struct {
 }
 
 func bound(parent context.Context, deadline time.Time) *bounded {
-	b := &bounded{Context: parent, deadline: deadline}
+	return new(bounded).bind(parent, deadline)
+}
+
+func (b *bounded) bind(parent context.Context, deadline time.Time) *bounded {
+	b.Context, b.deadline = parent, deadline
 	if earlier, ok := parent.Deadline(); ok && earlier.Before(b.deadline) {
 		b.deadline = earlier
 	}
 	return b
+}
+
+// lasting is ctx for a request that does not end with it.
+func lasting(ctx context.Context) context.Context {
+	if _, bounded := ctx.Deadline(); !bounded && ctx.Done() == nil {
+		return ctx // as most are that leases are released with
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// A request has room for the context of its first attempt, and mostly there is only one.
+// Each further one is made anew, for a driver may keep what it was given.
+type request struct {
+	first bounded
+	used  bool
+}
+
+func (r *request) next() *bounded {
+	if r.used {
+		return new(bounded)
+	}
+	r.used = true
+	return &r.first
 }
 
 func (b *bounded) cancel() {

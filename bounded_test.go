@@ -134,3 +134,26 @@ func TestBoundedContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 		b.cancel()
 	}
 }
+
+// A driver may keep the ctx of a request that it has given up, and look at it later.
+func TestEachAttemptHasAContextOfItsOwn(t *testing.T) {
+	var r request
+	first := r.next().bind(context.Background(), time.Now().Add(time.Hour))
+	first.cancel()
+	second := r.next().bind(context.Background(), time.Now().Add(time.Hour))
+	if first == second || first.Err() == nil || second.Err() != nil {
+		t.Errorf("the first says %v, the second %v", first.Err(), second.Err())
+	}
+}
+
+func TestALeaseIsReleasedWhateverBecomesOfTheCtx(t *testing.T) {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, stop := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	defer stop()
+	for _, ctx := range []context.Context{context.Background(), over, late} {
+		if lasts := lasting(ctx); lasts.Err() != nil || lasts.Done() != nil {
+			t.Errorf("%v ends", lasts)
+		}
+	}
+}

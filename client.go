@@ -94,13 +94,13 @@ func (c *Client) signal(s driver.Signal) {
 	}
 }
 
-// attempt bounds one request to the backend. The caller cancels it.
-func (c *Client) attempt(ctx context.Context, ttl time.Duration, now time.Time) *bounded {
+// attempt bounds one request to the backend, by the context in b. The caller cancels it.
+func (c *Client) attempt(ctx context.Context, b *bounded, ttl time.Duration, now time.Time) *bounded {
 	d := c.settings.RequestTimeout
 	if d == 0 {
 		d = trust.RequestTimeout(ttl)
 	}
-	return bound(ctx, now.Add(d))
+	return b.bind(ctx, now.Add(d))
 }
 
 // spawn runs f in a goroutine for which Close waits. It answers false, and f does not run, once Close is past

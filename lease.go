@@ -60,6 +60,8 @@ type hold struct {
 	renewal renewal // the renewer's
 
 	first Lease // mostly the only one
+
+	request request // of whoever gives it back
 }
 
 func newHold(c *Client, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {

@@ -40,6 +40,8 @@ type claim struct {
 
 	mail   mail   // protected by the inbox
 	passed *Lease // the lease that was passed to it in the local queue
+
+	request request // of whoever asks the backend
 }
 
 // claim makes a new claim on the lock, checked, with a token of its own.

@@ -137,7 +137,7 @@ func (t *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	c := t.c
 	c.renewer.Remove(&t.renewal)
 	c.inboxes.of(t.claim.Token).remove(t.claim)
-	attempt := c.attempt(context.WithoutCancel(ctx), t.claim.TTL, sent)
+	attempt := c.attempt(lasting(ctx), t.request.next(), t.claim.TTL, sent)
 	defer attempt.cancel()
 	c.renewer.settle(attempt, t) // so that no renewal reaches the backend after the release
 

@@ -122,7 +122,7 @@ func (r *returner) send(x *keepalive.Return[*claim]) {
 	defer r.kick()
 	c, sent, outcome := r.c, time.Now(), keepalive.Never
 	defer func() { r.returns.Answered(x, sent, time.Now(), outcome) }() // also if the driver panics
-	ctx := c.attempt(r.ctx, x.TTL, sent)
+	ctx := c.attempt(r.ctx, new(bounded), x.TTL, sent)
 	err := c.driver.Release(ctx, x.Lease)
 	ctx.cancel()
 	switch {
