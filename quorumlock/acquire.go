@@ -36,7 +36,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		p.outdate(held)
 	}
 	if !a.left {
-		defer d.done(p)
+		defer p.done()
 	}
 	if err == nil && ctx.Err() != nil {
 		return driver.Grant{}, ctx.Err() // it is too late: the caller has gone, and settles it
@@ -139,7 +139,7 @@ func (a *attempt) note(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
 	a.place.told(i, a.claim, a.nth, v, held)
 	if held != nil && a.claim.Queue {
-		a.d.weigh(a.place)
+		a.place.weigh()
 	}
 }
 

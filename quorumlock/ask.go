@@ -57,11 +57,11 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	if b.lasts == 0 {
 		giveUp = context.AfterFunc(ctx, cancel)
 	}
-	u := &urn{d: d, missing: len(b.nodes), state: make([]int, len(d.nodes)), last: func() { closing(); giveUp(); cancel() }}
+	u := &outstanding{d: d, missing: len(b.nodes), state: make([]int, len(d.nodes)), last: func() { closing(); giveUp(); cancel() }}
 
 	var order *slot
 	if !b.token.IsZero() {
-		order = d.enter(b.token, b.nodes)
+		order = d.lanes.enter(b.token, b.nodes, len(d.nodes))
 	}
 	type answer struct {
 		i int
@@ -88,7 +88,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 			}
 			answers <- answer{i, v}
 			if order != nil {
-				order.insist(i)
+				order.waitAnyway(i)
 			}
 			if !sent && b.unsent != nil {
 				b.unsent(i)
@@ -119,7 +119,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 			in = len(b.nodes)
 		}
 		if settled && timer == nil {
-			if u.hopeless(b.nodes) {
+			if u.allBehind(b.nodes) {
 				u.leave(b.nodes)
 				break
 			}
@@ -151,8 +151,8 @@ func (d *Driver) patience(took time.Duration) time.Duration {
 	return max(took*2/5, time.Millisecond)
 }
 
-// An urn knows which of the requests of a ballot are still under way.
-type urn struct {
+// An outstanding knows which of the requests of a ballot are still under way.
+type outstanding struct {
 	d    *Driver
 	last func() // when none is
 
@@ -166,7 +166,7 @@ const (
 	behind   = 2 // under way, and not waited for
 )
 
-func (u *urn) finish(i int) {
+func (u *outstanding) finish(i int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.state[i] == behind {
@@ -179,7 +179,7 @@ func (u *urn) finish(i int) {
 }
 
 // leave stops waiting.
-func (u *urn) leave(nodes []int) {
+func (u *outstanding) leave(nodes []int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, i := range nodes {
@@ -190,9 +190,9 @@ func (u *urn) leave(nodes []int) {
 	}
 }
 
-// hopeless reports whether all who are under way had something to do already that nobody waits
+// allBehind reports whether all who are under way had something to do already that nobody waits
 // for any more: a node that hangs costs its moment once, and not with every operation.
-func (u *urn) hopeless(nodes []int) bool {
+func (u *outstanding) allBehind(nodes []int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, i := range nodes {

@@ -85,8 +85,8 @@ func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, er
 		}
 		votes = nil
 	}
-	if d.passed(a.place, votes, grant.Fence) {
+	if a.place.passed(votes, grant.Fence) {
 		d.heard.Notify(said)
 	}
-	d.done(a.place)
+	a.place.done()
 }

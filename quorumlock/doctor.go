@@ -47,10 +47,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		}
 	})
 
-	d.mu.Lock()
-	closed := d.closed
-	d.mu.Unlock()
-	if closed {
+	if d.isClosed() {
 		return nil, driver.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {

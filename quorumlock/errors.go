@@ -11,10 +11,7 @@ import (
 
 // trouble is the answer when no majority could be asked: who failed, and how.
 func trouble[T any](ctx context.Context, d *Driver, op, name string, votes []vote[T]) error {
-	d.mu.Lock()
-	closed := d.closed
-	d.mu.Unlock()
-	if closed {
+	if d.isClosed() {
 		return driver.ErrClosed
 	}
 	if err := ctx.Err(); err != nil {

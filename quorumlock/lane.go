@@ -2,6 +2,7 @@ package quorumlock
 
 import (
 	"context"
+	"sync"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -13,6 +14,13 @@ import (
 //
 // So a request waits until the one before it, of its token and its node, has ended. That is
 // when it was answered or given up, not when it can no longer arrive: for that, see owed.
+//
+// lanes are those of all tokens that have a request under way.
+type lanes struct {
+	mu  sync.Mutex // protects all, and each lane
+	all map[driver.Token]*lane
+}
+
 type lane struct {
 	tails []chan struct{} // per node: closed when the last request there ends
 	users int
@@ -20,24 +28,24 @@ type lane struct {
 
 // A slot is the place of one operation in the lane of its token.
 type slot struct {
-	d      *Driver
+	lanes  *lanes
 	token  driver.Token
 	lane   *lane
 	before []chan struct{} // per node: what to wait for, nil for nothing
 	own    []chan struct{}
 }
 
-// enter takes the next place in the lane of a token for a request to each of the nodes. It is
-// called before anything is sent, so places are in the order of the calls.
-func (d *Driver) enter(token driver.Token, nodes []int) *slot {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l := d.lanes[token]
+// enter takes the next place in the lane of a token for a request to some of so many nodes. It
+// is called before anything is sent, so places are in the order of the calls.
+func (ls *lanes) enter(token driver.Token, nodes []int, of int) *slot {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.all[token]
 	if l == nil {
-		l = &lane{tails: make([]chan struct{}, len(d.nodes))}
-		d.lanes[token] = l
+		l = &lane{tails: make([]chan struct{}, of)}
+		ls.all[token] = l
 	}
-	s := &slot{d: d, token: token, lane: l, before: make([]chan struct{}, len(d.nodes)), own: make([]chan struct{}, len(d.nodes))}
+	s := &slot{lanes: ls, token: token, lane: l, before: make([]chan struct{}, of), own: make([]chan struct{}, of)}
 	for _, i := range nodes {
 		l.users++
 		s.before[i], s.own[i] = l.tails[i], make(chan struct{})
@@ -59,23 +67,25 @@ func (s *slot) wait(ctx context.Context, i int) error {
 	}
 }
 
-// insist waits for our turn whatever it takes, after wait gave up: each request ends with its
+// waitAnyway waits for our turn whatever it takes, after wait gave up: each request ends with its
 // own ctx, or with Close.
-func (s *slot) insist(i int) {
+func (s *slot) waitAnyway(i int) {
 	if s.before[i] != nil {
 		<-s.before[i]
 	}
 }
 
 // leave lets the next one have its turn at a node. It comes after our own turn.
-func (s *slot) leave(i int) {
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
+func (s *slot) leave(i int) { s.lanes.leave(s, i) }
+
+func (ls *lanes) leave(s *slot, i int) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
 	close(s.own[i])
 	if s.lane.tails[i] == s.own[i] {
 		s.lane.tails[i] = nil
 	}
 	if s.lane.users--; s.lane.users == 0 {
-		delete(s.d.lanes, s.token)
+		delete(ls.all, s.token)
 	}
 }

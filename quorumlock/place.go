@@ -11,6 +11,7 @@ import (
 // A place is what we know of a claim that waits: its tag, which stays the same however often it
 // asks, and how it stands on each node, so that signals from the nodes can be counted.
 type place struct {
+	d    *Driver
 	tag  tag
 	name string
 
@@ -58,11 +59,11 @@ func (s *standing) granted() (driver.Grant, bool) {
 	return driver.Grant{}, false
 }
 
-// places are the claims that wait, by token.
-type places struct {
-	mu    sync.Mutex // protects what follows
-	all   map[driver.Token]*place
-	purge int // how many there may be before those that are stale are looked for
+func newPlace(d *Driver, c driver.Claim) *place {
+	return &place{
+		d: d, tag: newTag(c.Token, d.ticket()), name: c.Name, claim: c, touched: time.Now(),
+		nodes: make([]standing, len(d.nodes)), known: make([]bool, len(d.nodes)),
+	}
 }
 
 // turn finds the place of a claim, or makes one, and takes its turn there: the nodes are made
@@ -73,20 +74,14 @@ type places struct {
 // It returns which attempt at the place this is.
 func (d *Driver) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
 	for {
-		p = d.placed.join(c, d.ticket(), len(d.nodes))
-		p.mu.Lock()
-		busy := p.busy
+		p = d.placed.join(d, c)
+		nth, busy := p.begin(c)
 		switch {
-		case p.gone: // since we found it
-			p.mu.Unlock()
-			continue
-		case busy == nil:
-			p.busy = make(chan struct{})
-			nth := p.asks(c)
-			p.mu.Unlock()
+		case nth > 0:
 			return p, nth, nil
+		case busy == nil: // it was given up since we found it
+			continue
 		}
-		p.mu.Unlock()
 		select {
 		case <-busy:
 		case <-ctx.Done():
@@ -95,103 +90,68 @@ func (d *Driver) turn(ctx context.Context, c driver.Claim) (p *place, nth int, e
 	}
 }
 
+// begin takes a turn, and says which attempt at the place this is; or what to wait for.
+func (p *place) begin(c driver.Claim) (nth int, busy <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone || p.busy != nil {
+		return 0, p.busy
+	}
+	p.busy = make(chan struct{})
+	return p.askLocked(c), nil
+}
+
 // done lets others have their turn, and looks at what came in meanwhile.
-func (d *Driver) done(p *place) {
+func (p *place) done() {
 	p.mu.Lock()
 	close(p.busy)
 	p.busy = nil
 	p.mu.Unlock()
-	d.weigh(p)
+	p.weigh()
 }
 
-// asks makes the place ready for another attempt. What was heard of a node before counts no
-// more: it may have lost its data since, and what it says now is of a time after that. And our
-// client counts its trust from the sending of this attempt, which the node may never hear of.
+// askLocked makes the place ready for another attempt. What was heard of a node before counts
+// no more: it may have lost its data since, and what it says now is of a time after that. And
+// our client counts its trust from the sending of this attempt, which the node may never hear
+// of.
 //
 // A waiter may try, too. A try keeps no place, so it leaves what was heard as it is.
-//
-// The caller holds p.mu.
-func (p *place) asks(c driver.Claim) (nth int) {
+func (p *place) askLocked(c driver.Claim) (nth int) {
 	p.touched = time.Now()
 	if c.Queue {
 		p.claim, p.queued = c, p.touched
 		clear(p.nodes)
 	}
-	p.quiet()
+	p.quietLocked()
 	p.nth++
 	return p.nth
 }
 
-// join finds the place of a claim, or makes one. One that does not queue is not kept.
-func (ps *places) join(c driver.Claim, ticket uint64, nodes int) *place {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	p := ps.all[c.Token]
-	if p == nil || p.name != c.Name { // a token may claim several names: only one of them is woken by signals
-		p = &place{
-			tag: newTag(c.Token, ticket), name: c.Name,
-			claim: c, touched: time.Now(), nodes: make([]standing, nodes), known: make([]bool, nodes),
-		}
-		if c.Queue && ps.all[c.Token] == nil {
-			ps.tidy()
-			ps.all[c.Token] = p
-		}
-	}
-	return p
+// close makes sure that nobody finds the place any more.
+func (p *place) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closeLocked()
 }
 
-// tidy forgets the places of those who have not asked for so long that no node knows them any
-// more. The caller holds the mutex.
-func (ps *places) tidy() {
-	if len(ps.all) < ps.purge {
-		return
-	}
-	for token, p := range ps.all {
-		p.mu.Lock()
-		if p.busy == nil && time.Since(p.touched) > 2*max(p.claim.QueueTTL, p.claim.TTL) {
-			p.gone = true
-			p.quiet()
-			delete(ps.all, token)
-		}
-		p.mu.Unlock()
-	}
-	ps.purge = 2*len(ps.all) + 64
+func (p *place) closeLocked() {
+	p.gone = true
+	p.quietLocked()
 }
 
-// leave forgets a place: it was granted, or given up.
-func (ps *places) leave(token driver.Token, name string) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	if p := ps.all[token]; p != nil && p.name == name {
-		delete(ps.all, token)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.gone = true
-		p.quiet()
+// closeIfStale closes it if no node can know the claim any more.
+func (p *place) closeIfStale() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.busy != nil || time.Since(p.touched) <= 2*max(p.claim.QueueTTL, p.claim.TTL) {
+		return false
 	}
+	p.closeLocked()
+	return true
 }
 
-func (ps *places) find(token driver.Token) *place {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	return ps.all[token]
-}
-
-// stop ends all timers.
-func (ps *places) stop() {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	for _, p := range ps.all {
-		p.mu.Lock()
-		p.gone = true
-		p.quiet()
-		p.mu.Unlock()
-	}
-	clear(ps.all)
-}
-
-// quiet stops the timer. The caller holds p.mu.
-func (p *place) quiet() {
+// quietLocked stops the timer.
+func (p *place) quietLocked() {
 	if p.timer != nil {
 		p.timer.Stop()
 	}

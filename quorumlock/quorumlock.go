@@ -41,9 +41,9 @@ type Driver struct {
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	mu     sync.Mutex // protects closed, lanes, and each lane
+	mu     sync.Mutex // protects closed
 	closed bool
-	lanes  map[driver.Token]*lane
+	lanes  lanes
 	placed places
 	held   holdings
 	owed   *owed
@@ -77,7 +77,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	if len(drivers) == 0 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
 	}
-	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ahead + backoff.Below(time.Millisecond), lanes: map[driver.Token]*lane{}}
+	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ahead + backoff.Below(time.Millisecond)}
 	for i, x := range drivers {
 		problem := ""
 		switch _, raises := x.(driver.FenceRaiser); {
@@ -103,7 +103,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	}
 	d.lead.Store(guess.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
-	d.placed.all, d.held.all = map[driver.Token]*place{}, map[driver.Token]holding{}
+	d.lanes.all, d.placed.all, d.held.all = map[driver.Token]*lane{}, map[driver.Token]*place{}, map[driver.Token]holding{}
 	d.owed = newOwed(d)
 	for i, n := range d.nodes {
 		if s, ok := n.Driver.(driver.Signaler); ok {
@@ -183,6 +183,12 @@ func (d *Driver) begin(ctx context.Context) error {
 	}
 	d.work.Add(1)
 	return nil
+}
+
+func (d *Driver) isClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
 }
 
 // everyone is the list of all nodes.

@@ -11,7 +11,7 @@ import (
 // Release implements driver.Driver. It tells all nodes, and counts a majority of all of them,
 // not of those that granted: nil if the token held or waited on a majority, ErrNotHeld if it
 // did not on so many that there is no majority. A node that could not be told is told again in
-// the background, for as long as insisting makes sense.
+// the background, for as long as that makes sense.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
@@ -25,12 +25,12 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: d.everyone(), token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			return struct{}{}, d.giveBack(ctx, i, l, insisting, l.OnTime)
+			return struct{}{}, d.giveBack(ctx, i, l, releaseFor, l.OnTime)
 		},
 		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacks(votes) },
 		unsent: func(i int) {
 			if !l.OnTime {
-				d.owed.owes(at(i, l), l, insisting)
+				d.owed.owes(at(i, l), l, releaseFor)
 			}
 		},
 	})
@@ -43,9 +43,9 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	return trouble(ctx, d, "release", l.Name, votes)
 }
 
-// insisting is how long a node that cannot be reached is told of a release again and again: the
+// releaseFor is how long a node that cannot be reached is told of a release again and again: the
 // default TTL, after which most leases have ended there by themselves.
-const insisting = 30 * time.Second
+const releaseFor = 30 * time.Second
 
 // giveBack releases on one node. What the node could not be told, or has to be told once more
 // because an Acquire may yet arrive there, goes on in the background; but the caller of a

@@ -44,7 +44,7 @@ func (r *renewal) answered(i int, v vote[[]error]) {
 		r.early[i] = v.value
 		return
 	}
-	r.mend(i, v.value)
+	r.mendLocked(i, v.value)
 }
 
 // decide notes which of the leases go on.
@@ -56,13 +56,13 @@ func (r *renewal) decide(answers []error) {
 		r.goesOn[k] = err == nil
 	}
 	for i, said := range r.early {
-		r.mend(i, said)
+		r.mendLocked(i, said)
 	}
 	r.early = nil
 }
 
-// mend asks a node for those that it has not got. The caller holds the mutex.
-func (r *renewal) mend(i int, said []error) {
+// mendLocked asks a node for those that it has not got.
+func (r *renewal) mendLocked(i int, said []error) {
 	var missing []driver.LeaseRef
 	for k, err := range said {
 		_, broken := errors.AsType[*driver.BrokenError](err)

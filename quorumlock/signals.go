@@ -19,41 +19,42 @@ func (d *Driver) signaled(i int, s driver.Signal) {
 	if s.Kind != driver.SignalGranted {
 		if s.Kind == driver.SignalLost {
 			if p := d.placed.find(s.Token); p != nil {
-				p.mu.Lock()
-				p.nodes[i] = standing{}
-				p.mu.Unlock()
+				p.givesBack([]int{i})
 			}
 		}
 		d.heard.Notify(s)
 		return
 	}
-	p := d.placed.find(s.Token)
-	if p == nil {
-		return // it waits no longer: a majority has granted it already
+	if p := d.placed.find(s.Token); p != nil { // else a majority has granted it already
+		p.hear(i, s)
+		p.weigh()
 	}
+}
+
+// hear notes that a node says it has granted the claim.
+func (p *place) hear(i int, s driver.Signal) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if s.Fence >= p.nodes[i].heard.Fence {
 		p.nodes[i].heard = driver.Grant{Fence: s.Fence, Fences: s.Fences}
 	}
-	p.mu.Unlock()
-	d.weigh(p)
 }
 
 // weigh looks at what the signals and answers so far amount to, and says it. While somebody has his turn at the place
 // it does nothing: done comes back to it.
-func (d *Driver) weigh(p *place) {
+func (p *place) weigh() {
 	p.mu.Lock()
 	c := p.claim
-	s, votes := d.outcome(p)
+	s, votes := p.outcomeLocked()
 	if s == outcomeGranted {
 		p.busy = make(chan struct{})
 	}
 	p.mu.Unlock()
 	switch s {
 	case outcomeLook:
-		d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: c.Token})
+		p.d.heard.Notify(driver.Signal{Kind: driver.SignalLook, Token: c.Token})
 	case outcomeGranted:
-		d.pass(p, c, votes)
+		p.pass(c, votes)
 	}
 }
 
@@ -63,13 +64,14 @@ const (
 	outcomeGranted
 )
 
-// outcome is what weigh does. The caller holds p.mu.
+// outcomeLocked is what weigh does.
 //
 // Nodes pass a name on when they hear of its release, each with its own time for a fence. As soon as a majority has,
 // they could be made to agree; but one that comes a moment later with a higher fence than theirs would be left
 // with it, and would have a claim that is asked for again disagree with itself. So all who have given the claim a place are waited for, a
 // moment long.
-func (d *Driver) outcome(p *place) (int, ballots) {
+func (p *place) outcomeLocked() (int, ballots) {
+	d := p.d
 	if p.gone || p.busy != nil {
 		return outcomeOpen, nil
 	}
@@ -92,25 +94,25 @@ func (d *Driver) outcome(p *place) (int, ballots) {
 		return outcomeOpen, nil
 	case n < d.majority && p.waited, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
 		// With a TTL that is shorter than the place, a grant that was an answer may be over before the listener thinks so.
-		p.quiet()
+		p.quietLocked()
 		return outcomeLook, nil
 	case n < d.majority:
-		d.await(p, false, moment)
+		p.awaitLocked(false, moment)
 	case agreed, n == asked, p.waited && p.patient:
-		p.quiet()
+		p.quietLocked()
 		return outcomeGranted, votes
 	default:
-		d.await(p, true, max(moment, d.grace))
+		p.awaitLocked(true, max(moment, d.grace))
 	}
 	return outcomeOpen, nil
 }
 
-// await comes back to the place when no more signals were heard for some time. The caller holds p.mu.
-func (d *Driver) await(p *place, patient bool, wait time.Duration) {
+// awaitLocked comes back to the place when no more signals were heard for some time.
+func (p *place) awaitLocked(patient bool, wait time.Duration) {
 	if p.timer != nil && p.patient == patient {
 		return
 	}
-	p.quiet()
+	p.quietLocked()
 	var t *time.Timer
 	t = time.AfterFunc(wait, func() {
 		p.mu.Lock()
@@ -118,7 +120,7 @@ func (d *Driver) await(p *place, patient bool, wait time.Duration) {
 		p.waited = p.waited || mine
 		p.mu.Unlock()
 		if mine {
-			d.weigh(p)
+			p.weigh()
 		}
 	})
 	p.timer, p.patient = t, patient
@@ -126,17 +128,18 @@ func (d *Driver) await(p *place, patient bool, wait time.Duration) {
 
 // pass says that a majority has granted, when it has agreed on one fence. Permits are counted again then, as they are
 // when they ask. It ends the turn at the place that weigh has taken.
-func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
+func (p *place) pass(c driver.Claim, votes ballots) {
+	d := p.d
 	grant, agreed := d.agreed(votes)
 	if agreed && !counts(c) {
-		d.passed(p, votes, grant.Fence)
+		p.passed(votes, grant.Fence)
 		d.heard.Notify(driver.Signal{Kind: driver.SignalGranted, Token: c.Token, Fence: grant.Fence, Fences: grant.Fences})
-		d.done(p)
+		p.done()
 		return
 	}
 	if d.begin(d.life) != nil {
-		d.passed(p, nil, 0) // or done would come back here, until Close has ended all places
-		d.done(p)
+		p.passed(nil, 0) // or done would come back here, until Close has ended all places
+		p.done()
 		return
 	}
 	d.work.Go(func() {
@@ -151,14 +154,14 @@ func (d *Driver) pass(p *place, c driver.Claim, votes ballots) {
 
 // passed notes what the nodes have agreed on; nil is that they have not, and then signals count again when the claim was
 // asked for again. It reports whether anybody still waits.
-func (d *Driver) passed(p *place, votes ballots, fence uint64) bool {
+func (p *place) passed(votes ballots, fence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if votes != nil && !p.gone {
 		p.said = max(p.said, fence)
 		c := p.claim
 		c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
-		d.held.granted(c, fence, p.queued.Add(surely(min(c.TTL, c.QueueTTL))))
+		p.d.held.granted(c, fence, p.queued.Add(surely(min(c.TTL, c.QueueTTL))))
 	}
 	for i := range p.nodes {
 		switch s := &p.nodes[i]; {
