@@ -1,0 +1,50 @@
+package redisoptions
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"strings"
+	"testing"
+)
+
+// A field is one of a struct: its type and its comment, without line ends.
+type field struct{ is, comment string }
+
+// options are the fields of the type Options in a file.
+func options(t *testing.T, path string) map[string]field {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]field{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != "Options" {
+			return true
+		}
+		for _, x := range spec.Type.(*ast.StructType).Fields.List { //nolint:forcetypeassert // a panic says as much
+			fields[x.Names[0].Name] = field{types.ExprString(x.Type), strings.Join(strings.Fields(x.Doc.Text()), " ")}
+		}
+		return false
+	})
+	return fields
+}
+
+func TestBothPackagesSayTheSameOfTheSameOptions(t *testing.T) {
+	common := options(t, "options.go")
+	if len(common) != 5 {
+		t.Fatalf("these are common: %v", common)
+	}
+	for _, path := range []string{"../../redislock/redislock.go", "../../goredislock/goredislock.go"} {
+		own := options(t, path)
+		for name, want := range common {
+			got, ok := own[name]
+			if !ok || got.is != want.is || !strings.HasPrefix(got.comment, want.comment) {
+				t.Errorf("%s: %s is %+v, want it to begin as %+v", path, name, got, want)
+			}
+		}
+	}
+}
