@@ -1,10 +1,14 @@
 // Package quorumlock makes one driver out of several that have nothing in common: Redlock with
 // fencing tokens, over any mix of backends. A lease is held by a majority of all nodes, so it
-// outlives the loss of any minority of them.
+// outlives the loss of any minority of them. Most programs need only package redlock, which
+// opens a quorum of Redis servers by URL; with other nodes, [New] is all that is needed:
 //
 //	nodes := []driver.Driver{redisA, redisB, redisC}
 //	quorum, err := quorumlock.New(nodes, nil)
 //	locks, err := pawl.New(quorum, nil)
+//
+// [Options] are for tests and for slow networks: a clock, and how long the slowest node is
+// waited for. What follows "What it promises" is the argument, for those who want to check it.
 //
 // # When to use it
 //

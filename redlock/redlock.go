@@ -1,26 +1,46 @@
-// Package redlock keeps locks in several independent Redis or Valkey servers, a majority of which decides. It is
-// quorumlock over redislock, by URL:
+// Package redlock keeps locks in several independent Redis or Valkey servers, a majority of
+// which decides. It is quorumlock over redislock. Most programs need only its URL:
 //
 //	import _ "github.com/pawl-go/pawl/redlock"
 //
 //	locks, err := pawl.Open(ctx, "redlock://host1,host2,host3", nil)
 //
-// What it promises, and when a server that lost its data may come back, is in the documentation of quorumlock; what
-// it asks of each server, in that of redislock.
+// What it promises, and when a server that lost its data may come back, is in the
+// documentation of quorumlock; what it asks of each server, in that of redislock.
 //
 // # Which URLs are there?
 //
 //	redlock://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],HOST[:PORT][/DB]
 //	redlocks://...                                                      the same with TLS
 //
-// There are 3 hosts or more, and an odd number is best. User, password, database and parameters are the same for all of them, and are those of
-// redislock, but for what is about clusters, Sentinels and tracking. A URL that gives any host a port has to give the last one a port, too.
-// &addr=HOST:PORT names a further host, and is the way to write an IPv6 address.
+// There are 3 hosts or more, and an odd number is best. User, password, database and
+// parameters are the same for all of them. A URL that gives any host a port has to give the
+// last one a port, too.
 //
-// Servers have to be independent: no two of them a master and its replica, or on one machine.
+// # Which parameters do URLs have?
 //
-// All clients have to name the same servers. A server that is down when the URL is opened, or later, is tried again with each
-// step, as long as a majority of them answers.
+// Most URLs have none. These mean what they mean for redislock, for each server:
+//
+//	addr=HOST:PORT       a further host, and the way to write an IPv6 address
+//	db=N                 the database, as /N after the hosts
+//	client_name=NAME
+//	dial_timeout=5s
+//	write_timeout=10s
+//	protocol=2
+//	ca_cert=FILE         with redlocks:
+//	server_name=NAME     with redlocks:
+//	skip_verify=true     with redlocks:
+//	prefix=app:
+//	retention=24h
+//	push=false
+//	wait_replicas=1      of each server, if each has replicas of its own
+//	wait_timeout=500ms
+//
+// # Which servers will do?
+//
+// They have to be independent: no two of them a master and its replica, or on one machine.
+// All clients have to name the same servers. A server that is down when the URL is opened, or
+// later, is tried again with each step, as long as a majority of them answers.
 package redlock
 
 import (
@@ -53,9 +73,9 @@ func init() {
 	}
 }
 
-// Open opens the servers that a URL names; the package comment has the forms. Closing the driver closes what was opened. The error is a
-// [*driver.InvalidError] or, if no majority answers, a [*driver.Error], without the password; ctx bounds only the
-// opening.
+// Open opens the servers that a URL names; the package comment has the forms. Closing the
+// driver closes what was opened. The error is a [*driver.InvalidError] or, if no majority
+// answers, a [*driver.Error], without the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*quorumlock.Driver, error) {
 	u, err := driver.ParseURL(rawURL)
 	if err != nil {

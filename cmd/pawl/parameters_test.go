@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What a URL may have is what the package's page says. The code says it in the error for a
+// parameter that it does not know.
+func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
+	for folder, url := range map[string]string{
+		"memlock":   "mem:",
+		"redislock": "redis://localhost",
+		"redlock":   "redlock://a,b,c",
+	} {
+		_, err := driver.Open(context.Background(), url+"?nonsense=1")
+		invalid, ok := errors.AsType[*driver.InvalidError](err)
+		if !ok {
+			t.Fatalf("%s: %v", url, err)
+		}
+		var accepted []string
+		if invalid.Allowed != "none" {
+			accepted = strings.Split(invalid.Allowed, ", ")
+		}
+		if listed := listedParameters(t, "../../"+folder); !slices.Equal(listed, accepted) {
+			t.Errorf("the package comment of %s has the parameters\n%v, and URLs may have\n%v", folder, listed, accepted)
+		}
+	}
+}
+
+// listedParameters are all NAME= of a package comment.
+func listedParameters(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`(?m)(?:^|[\s?&;,(])([a-z][a-z_]*)=`)
+	for _, path := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range name.FindAllStringSubmatch(f.Doc.Text(), -1) {
+			names = append(names, m[1])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
