@@ -34,7 +34,8 @@ func testAcquire(s *suite) {
 	})
 
 	s.test("ARefusalSaysWhichFenceWasGrantedLast", func(k *kit) {
-		// So a waiter can tell a grant that it hears of late from the one that it waits for.
+		// So a waiter can tell a grant that it hears of late from the one that it waits
+		// for.
 		c := k.permits(1, 2)
 		first := k.a.gets(c)
 		if held := k.b.refused(k.mutex()); held.Fence != first.Fence {

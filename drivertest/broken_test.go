@@ -23,8 +23,8 @@ const faultEnv = "PAWL_DRIVERTEST_FAULT"
 var faults = slices.Concat(acquireFaults, renewFaults, releaseFaults, expiryFaults, queueFaults, fenceFaults,
 	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults, ticketFaults)
 
-// A broken driver mostly keeps its process waiting for what never comes, so there may be more of them at once
-// than processors.
+// A broken driver mostly keeps its process waiting for what never comes, so there may be
+// more of them at once than processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSuite runs the suite on the healthy driver that the broken ones are made of; and, in a process that
-// TestEveryFaultIsFound starts, on one of them.
+// TestSuite runs the suite on the healthy driver that the broken ones are made of; and,
+// in a process that TestEveryFaultIsFound starts, on one of them.
 func TestSuite(t *testing.T) {
 	h := newServer(&fault{}).harness()
 	if name := os.Getenv(faultEnv); name != "" {
@@ -48,13 +48,14 @@ func TestSuite(t *testing.T) {
 	drivertest.Run(t, h)
 }
 
-// TestSuiteInRealTime runs it as on a server: most of what the suite does differently there is in the topic End.
+// TestSuiteInRealTime runs it as on a server: most of what the suite does differently
+// there is in the topic End.
 func TestSuiteInRealTime(t *testing.T) {
 	drivertest.Run(t, newServer(&fault{ticks: true}).harness())
 }
 
-// TestEveryFaultIsFound proves that the suite can fail: on each broken driver, at the subtests that name what
-// is wrong with it.
+// TestEveryFaultIsFound proves that the suite can fail: on each broken driver, at the
+// subtests that name what is wrong with it.
 func TestEveryFaultIsFound(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -91,8 +92,8 @@ var runLine = regexp.MustCompile(`(?m)^(=== .*| *--- PASS.*)\n`)
 
 var failLine = regexp.MustCompile(`(?m)^ *--- FAIL: TestSuite/(\S+)`)
 
-// runSuite runs this test binary again, with one fault, and returns the subtests that failed, of the topics in which they
-// are wanted.
+// runSuite runs this test binary again, with one fault, and returns the subtests that
+// failed, of the topics in which they are wanted.
 func runSuite(t *testing.T, exe string, f *fault) (failed []string, out string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -8,9 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testClient: what users get, a pawl.Client, over the backend. The root package has its own tests; these are
-// for what needs both, the client's waiting and the backend's queue. Nothing here waits for time to pass,
-// except where the backend's is real.
+// testClient: what users get, a pawl.Client, over the backend. The root package has its
+// own tests; these are for what needs both, the client's waiting and the backend's queue.
+// Nothing here waits for time to pass, except where the backend's is real.
 func testClient(s *suite) {
 	s.test("AMutexIsHeldByOneGoroutineOfAllClients", func(k *kit) {
 		section := section{limit: driver.Unlimited}

@@ -19,7 +19,8 @@ func (k *kit) locks(o *pawl.Options) *pawl.Client {
 		k.Fatalf("pawl.New: %v", err)
 	}
 	k.Cleanup(func() {
-		// k.ctx is over by now, and this must not take for ever on a backend that is broken.
+		// k.ctx is over by now, and this must not take for ever on a backend that is
+		// broken.
 		ctx, cancel := context.WithTimeout(context.Background(), 5*k.s.Patience)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {

@@ -83,8 +83,8 @@ func (w *waiter) settles() {
 	w.k.ends(w.c)
 }
 
-// endable is a ctx that ends when it is told to, with any error: so a deadline passes exactly when a test has
-// everything in place.
+// endable is a ctx that ends when it is told to, with any error: so a deadline passes
+// exactly when a test has everything in place.
 type endable struct {
 	context.Context
 	done chan struct{}

@@ -71,7 +71,8 @@ func testClose(s *suite) {
 	})
 
 	s.test("AWaitersTurnStillComesToOthers", func(k *kit) {
-		// A promoted waiter whose client is closed cannot be told, and that must not stop the one who passes on.
+		// A promoted waiter whose client is closed cannot be told, and that must not stop
+		// the one who passes on.
 		holder, gone := k.mutex(), k.mutex(queue(long))
 		k.b.gets(holder)
 		k.a.waits(gone, 1)
@@ -94,7 +95,8 @@ func testClose(s *suite) {
 		k.closes(d)
 		all.Wait()
 		for i, c := range claims {
-			// An attempt that was on its way has an unknown outcome, as when a connection breaks.
+			// An attempt that was on its way has an unknown outcome, as when a connection
+			// breaks.
 			if err := answers[i]; err != nil && !errors.Is(err, driver.ErrClosed) && !errors.Is(err, driver.ErrUnavailable) {
 				k.Fatalf("Acquire: %v; want it granted, or ErrClosed", err)
 			}

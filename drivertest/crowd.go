@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// section is what a lock protects: it knows how much is inside, and which fence was in last.
+// section is what a lock protects: it knows how much is inside, and which fence was in
+// last.
 type section struct {
 	limit   int64
 	inside  atomic.Int64
@@ -91,8 +92,9 @@ type worker struct {
 	bells *sync.Map
 }
 
-// enter asks until the claim is granted, visits the section, and releases. It asks again when it hears of its
-// grant, and after a moment that grows, as waiters do; how long it takes decides nothing.
+// enter asks until the claim is granted, visits the section, and releases. It asks again
+// when it hears of its grant, and after a moment that grows, as waiters do; how long it
+// takes decides nothing.
 func (w *worker) enter(s *section, c driver.Claim) error {
 	bell := make(chan struct{}, 1)
 	w.bells.Store(c.Token, bell)

@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testCtx: the ctx of a call bounds the call, and neither before it nor after it anything else.
+// testCtx: the ctx of a call bounds the call, and neither before it nor after it anything
+// else.
 func testCtx(s *suite) {
 	s.test("ThatIsOverReturnsItsErrorAndChangesNothing", func(k *kit) {
 		cancelled, cancel := context.WithCancel(k.ctx)

@@ -1,7 +1,8 @@
 // Package drivertest is what every backend of Pawl must pass. The comments in
-// [github.com/pawl-go/pawl/driver] are the contract, and the subtests here are its sentences.
+// [github.com/pawl-go/pawl/driver] are the contract, and the subtests here are its
+// sentences.
 //
-// Who writes a backend writes a harness and one line:
+// A backend needs a harness and one line:
 //
 //	func TestConformance(t *testing.T) {
 //		drivertest.Run(t, drivertest.Harness{
@@ -15,17 +16,20 @@
 //		})
 //	}
 //
-// That is all for a backend with a server and a clock of its own: the suite lets real time pass, in short
-// pieces and in parallel (go test -parallel 16 helps). A backend whose clock can be injected says so with
-// [Harness.Clock]; then no time is waited for, the instants of expiry themselves are looked at, and time
-// passes in the random comparison with memlock, too.
+// That is all for a backend with a server and a clock of its own: the suite lets real
+// time pass, in short pieces and in parallel (go test -parallel 16 helps). A backend
+// whose clock can be injected says so with [Harness.Clock]; then no time is waited for,
+// the instants of expiry themselves are looked at, and time passes in the random
+// comparison with memlock, too.
 //
-// A backend whose requests can arrive after their call returned, as over any network, gives [Harness.Hold] as well: a
-// client whose requests the suite holds up until their end has passed.
+// A backend whose requests can arrive after their call returned, as over any network,
+// gives [Harness.Hold] as well: a client whose requests the suite holds up until their
+// end has passed.
 //
-// The suite needs no empty backend: it uses names of its own in each run. Abilities are found as the root
-// package finds them, by type assertion; what a driver cannot do is not tested, and the log says so.
+// The suite needs no empty backend: it uses names of its own in each run. Abilities are
+// found as the root package finds them, by type assertion; what a driver cannot do is not
+// tested, and the log says so.
 //
-// A suite that cannot fail proves nothing: broken_test.go runs it on drivers with one fault each, and wants
-// the subtest that names the fault to fail.
+// A suite that cannot fail proves nothing: broken_test.go runs it on drivers with one
+// fault each, and wants the subtest that names the fault to fail.
 package drivertest

@@ -107,8 +107,8 @@ type way struct {
 
 func (k *kit) ways() []way { return []way{{"deadline", false}, {"cancelled", true}} }
 
-// givesUp makes calls with a ctx that ends while they are held up, and wants them to return
-// soon after it. It is at its deadline then, or before it.
+// givesUp makes calls with a ctx that ends while they are held up, and wants them to
+// return soon after it. It is at its deadline then, or before it.
 func (k *kit) givesUp(w way, calls ...*call) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.ctx, k.brief())

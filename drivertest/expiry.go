@@ -91,7 +91,8 @@ func testExpiry(s *suite) {
 	})
 
 	s.test("AShorterLeaseOrPlaceDoesNotEndALongerOne", func(k *kit) {
-		// What is stored of a name lasts as long as the longest that is in it, whoever wrote last.
+		// What is stored of a name lasts as long as the longest that is in it, whoever
+		// wrote last.
 		c := k.permits(1, 3)
 		g := k.a.gets(c)
 		short := k.permits(1, 3, ttl(k.u))
@@ -148,7 +149,8 @@ func testExpiry(s *suite) {
 	})
 }
 
-// retries wants the claim to be refused until about d from now, and to be granted then, and to be told so.
+// retries wants the claim to be refused until about d from now, and to be granted then,
+// and to be told so.
 func (k *kit) retries(c driver.Claim, d time.Duration) {
 	k.Helper()
 	held := k.b.refused(c)

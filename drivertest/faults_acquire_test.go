@@ -189,7 +189,8 @@ var acquireFaults = []fault{{
 	}),
 }}
 
-// refusals makes a fault of a function that changes what a claim is told that is not granted.
+// refusals makes a fault of a function that changes what a claim is told that is not
+// granted.
 func refusals(change func(*driver.HeldError)) func(*faulty) driver.Driver {
 	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		g, err := d.Acquire(ctx, c)

@@ -140,7 +140,8 @@ var expiryFaults = []fault{{
 	},
 }}
 
-// promotions makes a fault of a function that changes a lease that was just passed on to a waiter.
+// promotions makes a fault of a function that changes a lease that was just passed on to
+// a waiter.
 func promotions(change func(h *locktable.Holder, now locktable.Instant)) func(*server, *locktable.Entry, locktable.Instant, apply) {
 	return func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
 		f(now)

@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// breaks makes a fault of a function that does something before a break, and may change its fence.
+// breaks makes a fault of a function that does something before a break, and may change
+// its fence.
 func breaks(change func(d *faulty, name string, fence *uint64)) func(*faulty) driver.Driver {
 	return func(d *faulty) driver.Driver {
 		return breaker{d, func(ctx context.Context, d *faulty, name string, fence uint64, delay time.Duration, by driver.Owner) error {

@@ -73,7 +73,8 @@ var releaseFaults = []fault{{
 	name:  "a cancelled waiter loses the turn of the next",
 	wants: []string{"Release/GivesBackAGrantThatItsWaiterNeverHeardOf"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		// A grant that its waiter has not asked for yet is taken for a place in the queue.
+		// A grant that its waiter has not asked for yet is taken for a place in the
+		// queue.
 		if h := d.held(l.Name, l.Token); h != nil && h.Inbox == d.Inbox() && len(d.look(l.Name).Queue) > 0 {
 			return ctx.Err()
 		}

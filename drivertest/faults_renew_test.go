@@ -12,7 +12,8 @@ func renews(renew func(ctx context.Context, d *faulty, leases []driver.LeaseRef)
 	return func(d *faulty) driver.Driver { return renewer{d, renew} }
 }
 
-// before makes a fault of a function that does something with each lease of a batch that is fine.
+// before makes a fault of a function that does something with each lease of a batch that
+// is fine.
 func before(do func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
 	return renews(func(ctx context.Context, d *faulty, leases []driver.LeaseRef) ([]error, error) {
 		changed := append([]driver.LeaseRef(nil), leases...)

@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// server is a backend that can be broken: memlock's entries, with signals of its own in between.
+// server is a backend that can be broken: memlock's entries, with signals of its own in
+// between.
 type server struct {
 	fault *fault
 	clock *memlock.Clock
@@ -25,7 +26,8 @@ type server struct {
 	last    int
 }
 
-// A fault is what is wrong with a driver. All of its functions may be nil, for a healthy one.
+// A fault is what is wrong with a driver. All of its functions may be nil, for a healthy
+// one.
 type fault struct {
 	name  string
 	wants []string // the subtests that name it, and must fail
@@ -117,8 +119,8 @@ type table struct {
 	inbox  string
 }
 
-// Update runs each step inside the fault, and takes the signals out of the entry, for those of memlock's own
-// clients would go nowhere.
+// Update runs each step inside the fault, and takes the signals out of the entry, for
+// those of memlock's own clients would go nowhere.
 func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	var signals []locktable.Signal
 	s := t.server

@@ -7,7 +7,8 @@ import (
 )
 
 func testFence(s *suite) {
-	// rises wants g to come after all that was granted before; last is the last fence of that range.
+	// rises wants g to come after all that was granted before; last is the last fence of
+	// that range.
 	rises := func(k *kit, last *uint64, g driver.Grant) {
 		k.Helper()
 		if g.Fence <= *last {
@@ -71,7 +72,8 @@ func testFence(s *suite) {
 	})
 
 	s.test("RisesAfterTheNameWasIdle", func(k *kit) {
-		// Whatever the backend forgets of a name that nobody uses, the next fence is greater.
+		// Whatever the backend forgets of a name that nobody uses, the next fence is
+		// greater.
 		c := k.mutex(fences(100))
 		var last uint64
 		rises(k, &last, k.a.gets(c))
@@ -110,7 +112,8 @@ func testFence(s *suite) {
 	})
 
 	s.exact("RisesAcrossAnExpiryThatComesBeforeTheEndOfTheRun", func(k *kit) {
-		// A range may reach into the future: 65 536 fences are 66 ms, and a lease may be shorter.
+		// A range may reach into the future: 65 536 fences are 66 ms, and a lease may be
+		// shorter.
 		var last uint64
 		short := max(k.a.Properties().MinTTL, driver.MinTTL)
 		for range 3 {

@@ -9,41 +9,47 @@ import (
 
 // Harness tells the suite how to use one backend. Only Open is needed.
 type Harness struct {
-	// Open opens one more client of the backend under test. Clients share nothing but the backend, as if each
-	// were in a process of its own. It fails t itself if it cannot. The suite closes what it opened.
+	// Open opens one more client of the backend under test. Clients share nothing but the
+	// backend, as if each were in a process of its own. It fails t itself if it cannot.
+	// The suite closes what it opened.
 	Open func(t testing.TB) driver.Driver
 
-	// Clock is the backend's clock, if it can be moved: a *memlock.Clock does. It stands still by itself. nil
-	// means that the backend has a clock of its own: then the suite waits, in real time.
+	// Clock is the backend's clock, if it can be moved: a *memlock.Clock does. It stands
+	// still by itself. nil means that the backend has a clock of its own: then the suite
+	// waits, in real time.
 	Clock Clock
 
-	// Unit is a short time: most leases that have to expire last one or two of it, and what happens within a
-	// quarter of it counts as at once. Default: 10 s with a Clock, 500 ms without. It is raised to twice
-	// Properties().MinTTL.
+	// Unit is a short time: most leases that have to expire last one or two of it, and
+	// what happens within a quarter of it counts as at once. Default: 10 s with a Clock,
+	// 500 ms without. It is raised to twice Properties().MinTTL.
 	Unit time.Duration
 
-	// Patience is how long a signal may take before it counts as missing, and a twelfth of what a subtest may
-	// take beside the time that it lets pass. Default 5 s.
+	// Patience is how long a signal may take before it counts as missing, and a twelfth
+	// of what a subtest may take beside the time that it lets pass. Default 5 s.
 	Patience time.Duration
 
-	// Wipe loses all that the backend stored, as a server does that is killed without persistence. Clients
-	// opened before are not used after it. nil means that this cannot be tested here. It must not disturb
-	// other subtests: without a Clock they run at the same time, and Wipe has to empty a backend of its own,
-	// which the Opens of the same t see.
+	// Wipe loses all that the backend stored, as a server does that is killed without
+	// persistence. Clients opened before are not used after it. nil means that this
+	// cannot be tested here. It must not disturb other subtests: without a Clock they run
+	// at the same time, and Wipe has to empty a backend of its own, which the Opens of
+	// the same t see.
 	Wipe func(t testing.TB)
 
-	// Hold opens one more client, whose requests stay under way from a call of hold on: they were sent, and do not
-	// arrive until letGo is called, which lets them arrive and returns at about the same time. What is sent after
-	// that arrives at once. Only requests of this client are held up. So the suite looks at what a request does that
-	// was overtaken, see [driver.End]. nil says that no request of this backend outlives its call; the suite looks at
-	// that instead.
+	// Hold opens one more client, whose requests stay under way from a call of hold on:
+	// they were sent, and do not arrive until letGo is called, which lets them arrive and
+	// returns at about the same time. What is sent after that arrives at once. Only
+	// requests of this client are held up. So the suite looks at what a request does that
+	// was overtaken, see [driver.End]. nil says that no request of this backend outlives
+	// its call; the suite looks at that instead.
 	Hold func(t testing.TB) (d driver.Driver, hold func() (letGo func()))
 
-	// AgreesLate allows what a quorum does whose nodes have clocks of their own. When it passes a name on, each node
-	// gives a fence of its own, and they agree on one when the claimant is told. If others are granted beside it before
-	// that, their fences are lower although they came later; what Entry showed of it until then was no more than a
-	// guess; and where they leave no room within its limit, which must be smaller than theirs, it is refused. Exclusive
-	// claims have nobody beside them, so nothing is allowed for those but the guess.
+	// AgreesLate allows what a quorum does whose nodes have clocks of their own. When it
+	// passes a name on, each node gives a fence of its own, and they agree on one when
+	// the claimant is told. If others are granted beside it before that, their fences are
+	// lower although they came later; what Entry showed of it until then was no more than
+	// a guess; and where they leave no room within its limit, which must be smaller than
+	// theirs, it is refused. Exclusive claims have nobody beside them, so nothing is
+	// allowed for those but the guess.
 	AgreesLate bool
 }
 

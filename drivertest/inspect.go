@@ -47,7 +47,8 @@ func testInspect(s *suite) {
 		if k.s.Clock != nil {
 			now = k.s.Clock.Now()
 		}
-		// A server's clock may be wrong, and is shown as it is; a year is another century's mistake of units.
+		// A server's clock may be wrong, and is shown as it is; a year is another
+		// century's mistake of units.
 		for _, since := range []time.Time{e.Holders[0].Since, e.Holders[1].Since, e.Waiters[0].Since, e.Waiters[1].Since} {
 			if d := since.Sub(now).Abs(); d > 365*24*time.Hour || k.s.Clock != nil && d >= time.Microsecond {
 				k.Errorf("since %v, want %v", since, now)
@@ -126,7 +127,8 @@ func (k *kit) sameWaiter(got, want driver.Waiter) {
 	}
 }
 
-// about compares times left: exactly where the clock stands still, roughly where it ran meanwhile.
+// about compares times left: exactly where the clock stands still, roughly where it ran
+// meanwhile.
 func (k *kit) about(got, want time.Duration) bool {
 	if k.s.Clock != nil {
 		return got == want

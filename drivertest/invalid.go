@@ -71,7 +71,8 @@ func labels(n int, value string) option {
 	}
 }
 
-// testInvalid: what cannot be kept is refused alike by every backend, before anything is sent.
+// testInvalid: what cannot be kept is refused alike by every backend, before anything is
+// sent.
 func testInvalid(s *suite) {
 	s.timeless = true
 	s.test("NamesAreRefused", func(k *kit) {
@@ -161,7 +162,8 @@ func testInvalid(s *suite) {
 	})
 }
 
-// refusedAsInvalid wants err to say what was wrong with the input. It lets the test go on to the next input.
+// refusedAsInvalid wants err to say what was wrong with the input. It lets the test go on
+// to the next input.
 func (k *kit) refusedAsInvalid(what string, err error) {
 	k.Helper()
 	var invalid *driver.InvalidError

@@ -23,7 +23,8 @@ func queue(d time.Duration) option {
 	return func(c *driver.Claim) { c.Queue, c.QueueTTL = true, d }
 }
 
-// permits claims weight out of limit on the kit's name, with a token of its own, for long.
+// permits claims weight out of limit on the kit's name, with a token of its own, for
+// long.
 func (k *kit) permits(weight, limit int, options ...option) driver.Claim {
 	c := driver.Claim{
 		Name: k.name, Token: driver.NewToken(), Owner: driver.Owner{Client: "drivertest", Host: "here", PID: 1},
@@ -50,8 +51,8 @@ func lease(c driver.Claim) driver.LeaseRef {
 	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }
 
-// client is a driver with the sentences that tests are made of. They end the test when they are not true,
-// so they are for the test's own goroutine.
+// client is a driver with the sentences that tests are made of. They end the test when
+// they are not true, so they are for the test's own goroutine.
 type client struct {
 	driver.Driver
 	k *kit
@@ -106,7 +107,8 @@ func (d *client) releases(c driver.Claim) {
 	}
 }
 
-// releasesEarly releases the claim and keeps its name held until that long after the grant.
+// releasesEarly releases the claim and keeps its name held until that long after the
+// grant.
 func (d *client) releasesEarly(c driver.Claim, minHold time.Duration) {
 	d.k.Helper()
 	if err := d.Release(d.k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: minHold}); err != nil {
@@ -187,7 +189,8 @@ func (k *kit) one(holders []driver.Holder) driver.Holder {
 	return holders[0]
 }
 
-// heldBy wants the kit's name to be held with exactly these fences, in the order of the grants.
+// heldBy wants the kit's name to be held with exactly these fences, in the order of the
+// grants.
 func (d *client) heldBy(want ...uint64) {
 	d.k.Helper()
 	var got []uint64

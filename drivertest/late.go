@@ -10,9 +10,11 @@ import (
 	"time"
 )
 
-// Where time is real, a subtest that was kept from running says nothing about the backend: what it wanted to see
-// before an expiry it saw after it. If such a one fails, it is run again with a longer unit. One that fails and was on time
-// has failed; and so has one of a topic that is timeless, for who may be in at the same time is no matter of being late.
+// Where time is real, a subtest that was kept from running says nothing about the
+// backend: what it wanted to see before an expiry it saw after it. If such a one fails,
+// it is run again with a longer unit. One that fails and was on time has failed; and so
+// has one of a topic that is timeless, for who may be in at the same time is no matter of
+// being late.
 
 // tries is how often a subtest is run at the most, each time with a unit twice as long.
 const tries = 4

@@ -8,8 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// lookalikes are names that somebody's collation, pattern, path, hash tag, escaping or normalisation takes
-// for another of them. X stands for what makes them this run's own.
+// lookalikes are names that somebody's collation, pattern, path, hash tag, escaping or
+// normalisation takes for another of them. X stands for what makes them this run's own.
 var lookalikes = []string{
 	"X", "x", "X ", " X", "X\u00a0", "X.", "X/", "X//", "/X", "X/.", "X/..", "X:", "X-", "X\\", "X\\\\",
 	"Xjob", "XJob", "XJOB", "Xjob ", // case, and trailing space

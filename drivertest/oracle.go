@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compare wants both to show the same of every name. It runs before the first operation and after each.
+// compare wants both to show the same of every name. It runs before the first operation
+// and after each.
 func (r *random) compare(t *rapid.T) {
 	for _, name := range r.names {
 		got, err := r.client(t).Inspect(r.k.ctx, name)
@@ -30,7 +31,8 @@ func (r *random) compare(t *rapid.T) {
 	}
 }
 
-// describe is what both must agree on. The last fence of a name that nobody holds may be forgotten.
+// describe is what both must agree on. The last fence of a name that nobody holds may be
+// forgotten.
 func (r *random) describe(e driver.Entry) string {
 	s := fmt.Sprintf("  closed for %s", r.time(e.ClosedFor))
 	if r.k.s.AgreesLate {
@@ -45,8 +47,8 @@ func (r *random) describe(e driver.Entry) string {
 	return s
 }
 
-// time is exact where the clock stands still, and else only says whether there is any, and in which range:
-// everything there is a multiple of an hour.
+// time is exact where the clock stands still, and else only says whether there is any,
+// and in which range: everything there is a multiple of an hour.
 func (r *random) time(d time.Duration) string {
 	if r.k.s.Clock == nil {
 		d = d.Round(r.unit)
@@ -94,7 +96,8 @@ func (r *random) kind(err error) string {
 	}
 }
 
-// ordered wants the fences of a name to be equal, or at least to have the same order on both sides.
+// ordered wants the fences of a name to be equal, or at least to have the same order on
+// both sides.
 func (r *random) ordered(t *rapid.T, name string, p pair) {
 	t.Helper()
 	if r.exact && p.got != p.want {
@@ -121,7 +124,8 @@ func (r *random) ordered(t *rapid.T, name string, p pair) {
 	r.fences[name] = slices.Insert(known, at, p)
 }
 
-// find looks for the pair with the oracle's fence among those that were seen, and where it belongs.
+// find looks for the pair with the oracle's fence among those that were seen, and where
+// it belongs.
 func (r *random) find(name string, want uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(r.fences[name], want, func(k pair, want uint64) int { return cmp.Compare(k.want, want) })
 }

@@ -70,14 +70,15 @@ func testPlace(s *suite) {
 		k.a.gets(holder)
 		k.a.waits(dead, 1)
 		k.b.waits(alive, 2)
-		k.a.releases(holder) // to the dead one, who never asks again
+		k.a.releases(holder) // to the dead one, which never asks again
 		k.b.waits(alive, 1)
 		k.past(k.u)
 		k.b.gets(alive)
 	})
 
 	s.test("ARepeatWithATryDoesNotLoseIt", func(k *kit) {
-		// A wait that ends asks once more without queueing, then releases: that must not lose what it has.
+		// A wait that ends asks once more without queueing, then releases: that must not
+		// lose what it has.
 		k.a.gets(k.mutex())
 		waiter, second := k.mutex(queue(long)), k.mutex(queue(long))
 		k.b.waits(waiter, 1)

@@ -34,8 +34,9 @@ func testPromotion(s *suite) {
 		k.b.lost(waiter)
 	})
 
-	// So a waiter that died costs the others its QueueTTL, whenever its turn came. One that lives trusts the grant
-	// for its QueueTTL from the sending of its last ask, which is no longer.
+	// So a waiter that died costs the others its QueueTTL, whenever its turn came. One
+	// that lives trusts the grant for its QueueTTL from the sending of its last ask,
+	// which is no longer.
 	s.test("LastsNoLongerThanThePlaceWouldHave", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(2*k.u))
 		k.a.gets(holder)
@@ -95,7 +96,7 @@ func testPromotion(s *suite) {
 		k.b.waits(alive, 2)
 		k.a.releases(holder)
 		k.past(k.u)
-		k.a.refused(k.mutex()) // whoever comes next passes it on
+		k.a.refused(k.mutex()) // the next one to come passes it on
 		g := k.b.gets(alive)
 		k.a.heldBy(g.Fence)
 		k.a.lost(dead)

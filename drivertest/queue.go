@@ -12,7 +12,7 @@ func testQueue(s *suite) {
 		for i, c := range waiters {
 			k.a.releases(holder)
 			later := waiters[i+1:]
-			k.a.sees(1, len(later)) // who asks again has a place in any case
+			k.a.sees(1, len(later)) // a claim that is asked for again has a place in any case
 			for j := range later {
 				j = len(later) - 1 - j // the last first, for the same reason
 				k.b.waits(later[j], j+1)

@@ -9,9 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// testRandom feeds the same random operations to the backend under test and to memlock, and wants the same
-// answers. Where the clock is injected both have the same one, time passes, and fences are equal; where it is
-// not, everything lasts long, and fences have the same order.
+// testRandom feeds the same random operations to the backend under test and to memlock,
+// and wants the same answers. Where the clock is injected both have the same one, time
+// passes, and fences are equal; where it is not, everything lasts long, and fences have
+// the same order.
 func testRandom(s *suite) {
 	s.test("OperationsAreAnsweredAsByMemlock", func(k *kit) {
 		rapid.Check(k.T, func(t *rapid.T) {
@@ -67,7 +68,8 @@ func testRandom(s *suite) {
 	})
 }
 
-// either draws one of the clients. What is drawn is printed, and a client may have a password inside.
+// either draws one of the clients. What is drawn is printed, and a client may have a
+// password inside.
 func (k *kit) either(t *rapid.T) *client {
 	if rapid.Bool().Draw(t, "by the second client") {
 		return k.b
@@ -194,8 +196,9 @@ func (r *random) release(t *rapid.T) {
 	r.floor[i] = 0
 }
 
-// breakOne breaks the last grant of a claim, or a fence beside it. Far from it the two may differ: with a
-// fence of its own order, the backend under test may have granted it to somebody.
+// breakOne breaks the last grant of a claim, or a fence beside it. Far from it the two
+// may differ: with a fence of its own order, the backend under test may have granted it
+// to somebody.
 func (r *random) breakOne(t *rapid.T) {
 	breaker, ok := r.client(t).Driver.(driver.LeaseBreaker)
 	i := r.claim(t)

@@ -124,7 +124,8 @@ func testRelease(s *suite) {
 	})
 
 	s.test("GivesBackAGrantThatItsWaiterNeverHeardOf", func(k *kit) {
-		// A waiter that is cancelled while it is promoted releases its token, and that must not lose the turn.
+		// A waiter that is cancelled while it is promoted releases its token, and that
+		// must not lose the turn.
 		holder, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		k.a.gets(holder)
 		k.a.waits(first, 1)

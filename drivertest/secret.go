@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testSecret: whoever knows a token can release its lease, so no output has one.
+// testSecret: a process that knows a token can release its lease, so no output has one.
 func testSecret(s *suite) {
 	s.test("NoTokenStandsInAnyAnswer", func(k *kit) {
 		holder, waiter, other := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))

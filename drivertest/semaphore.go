@@ -28,7 +28,8 @@ func testSemaphore(s *suite) {
 	})
 
 	s.test("EachCallerIsHeldToItsOwnLimit", func(k *kit) {
-		// A semaphore is resized while old and new instances of a program run side by side.
+		// A semaphore is resized while old and new instances of a program run side by
+		// side.
 		for range 3 {
 			k.a.gets(k.permits(1, 3))
 		}

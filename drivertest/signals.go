@@ -6,8 +6,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testSignals runs where Properties().Push says that signals arrive. Nothing may depend on one, and yet a
-// backend whose signals never come is slower than it says.
+// testSignals runs where Properties().Push says that signals arrive. Nothing may depend
+// on one, and yet a backend whose signals never come is slower than it says.
 func testSignals(s *suite) {
 	s.test("APromotedWaiterHearsThatItWasGrantedAndItsFence", func(k *kit) {
 		holder, waiter := k.mutex(), k.mutex(queue(long), fences(5))
@@ -155,7 +155,8 @@ func (d *client) listen() *listener {
 	return l
 }
 
-// next waits for the signal of this kind for this claim. Others may come before it: SignalLook, and repeats.
+// next waits for the signal of this kind for this claim. Others may come before it:
+// SignalLook, and repeats.
 func (l *listener) next(kind driver.SignalKind, c driver.Claim) driver.Signal {
 	l.k.Helper()
 	missing := time.After(l.k.s.Patience)

@@ -23,8 +23,8 @@ type suite struct {
 	timeless bool // being late is no excuse, see late.go
 }
 
-// parallel lets t run beside the others where time is real and waited for. An injected clock is moved for
-// all at once, so there one goes after the other.
+// parallel lets t run beside the others where time is real and waited for. An injected
+// clock is moved for all at once, so there one goes after the other.
 func (s *suite) parallel(t *testing.T) {
 	if s.Clock == nil {
 		t.Parallel()
@@ -43,7 +43,8 @@ func (s *suite) test(name string, f func(k *kit)) {
 	})
 }
 
-// exact is test for what happens at an instant, which can only be looked at where the clock stands still.
+// exact is test for what happens at an instant, which can only be looked at where the
+// clock stands still.
 func (s *suite) exact(name string, f func(k *kit)) {
 	if s.Clock != nil {
 		s.test(name, f)
@@ -67,14 +68,16 @@ type kit struct {
 	asked atomic.Int64 // how much time the subtest let pass, in ns
 }
 
-// run and serial make names that no other subtest, and no earlier run on the same server, has used.
+// run and serial make names that no other subtest, and no earlier run on the same server,
+// has used.
 var (
 	run    = rand.Text()[:8]
 	serial atomic.Int64
 )
 
 func newKit(t *testing.T, s *suite, u time.Duration) *kit {
-	// A driver never waits; one that does, or that loses a waiter, must not hang the suite.
+	// A driver never waits; one that does, or that loses a waiter, must not hang the
+	// suite.
 	limit := 12 * s.Patience
 	if s.Clock == nil {
 		limit += 20 * u
@@ -90,8 +93,9 @@ func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	return k
 }
 
-// remember notes a claim, so that a server that is shared with others is left as it was found. Where the clock
-// is injected the backend is ours alone, and what is left in it does not matter.
+// remember notes a claim, so that a server that is shared with others is left as it was
+// found. Where the clock is injected the backend is ours alone, and what is left in it
+// does not matter.
 func (k *kit) remember(c driver.Claim) {
 	if k.s.Clock == nil {
 		k.mu.Lock()

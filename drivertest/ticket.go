@@ -9,8 +9,8 @@ import (
 // ticket dates a claim.
 func ticket(at time.Time) option { return func(c *driver.Claim) { c.Ticket = uint64(at.UnixMicro()) } }
 
-// testTicket is for drivers that can be nodes of a quorum: a waiter stands in the queue as if it had come at its ticket,
-// at most MaxLead before it came.
+// testTicket is for drivers that can be nodes of a quorum: a waiter stands in the queue
+// as if it had come at its ticket, at most MaxLead before it came.
 func testTicket(s *suite) {
 	s.test("AWaiterStandsAsIfItHadComeThen", func(k *kit) {
 		holder := k.mutex()
@@ -78,7 +78,8 @@ func testTicket(s *suite) {
 	})
 }
 
-// pair puts two claims into the queue, one a moment after the other, and says when it was between them.
+// pair puts two claims into the queue, one a moment after the other, and says when it was
+// between them.
 func (k *kit) pair() (first, second driver.Claim, between time.Time) {
 	k.Helper()
 	first, second = k.mutex(queue(long)), k.mutex(queue(long))

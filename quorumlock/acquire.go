@@ -12,10 +12,13 @@ import (
 
 // Acquire implements driver.Driver. It asks all nodes at once.
 //
-//   - A majority grants it: then they agree on its fence, see agree.go, and it is granted.
-//   - A majority answers, and too many of them refuse it: it is held. A try is taken back where it was granted. A
-//     claim that queues keeps what it has, its places and its grants, unless the vote is split, see split.go.
-//   - No majority answers: the outcome is unknown, and the caller asks again or releases. A try is taken back.
+//   - A majority grants it: then they agree on its fence, see agree.go, and it is
+//     granted.
+//   - A majority answers, and too many of them refuse it: it is held. A try is taken back
+//     where it was granted. A claim that queues keeps what it has, its places and its
+//     grants, unless the vote is split, see split.go.
+//   - No majority answers: the outcome is unknown, and the caller asks again or releases.
+//     A try is taken back.
 func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
@@ -95,7 +98,8 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	return driver.Grant{}, a.d.refusal(a.claim, votes, soon)
 }
 
-// canvass sends the claim to these nodes, with the fence that we would like all of them to grant.
+// canvass sends the claim to these nodes, with the fence that we would like all of them
+// to grant.
 func (a *attempt) canvass(ctx context.Context, nodes []int) ballots {
 	d := a.d
 	sent := d.now()
@@ -133,8 +137,8 @@ func (d *Driver) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 	return grant, err
 }
 
-// note remembers how a node answered, and whether a signal came before it that is now worth
-// something.
+// note remembers how a node answered, and whether a signal came before it that is now
+// worth something.
 func (a *attempt) note(i int, v vote[driver.Grant]) {
 	held, _ := errors.AsType[*driver.HeldError](v.err)
 	a.place.told(i, a.claim, a.nth, v, held)
@@ -143,9 +147,9 @@ func (a *attempt) note(i int, v vote[driver.Grant]) {
 	}
 }
 
-// learn adjusts how far ahead of our clock we propose fences: as far as the furthest of the
-// nodes' clocks was, when it was asked, so that the next proposal is the highest number there
-// is; and slowly less, while that is enough.
+// learn adjusts how far ahead of our clock we propose fences: as far as the furthest of
+// the nodes' clocks was, when it was asked, so that the next proposal is the highest
+// number there is; and slowly less, while that is enough.
 func (d *Driver) learn(sent time.Time, votes ballots) {
 	var low, high uint64
 	for _, v := range votes {
@@ -184,8 +188,8 @@ func (a *attempt) tooLate(i int, v vote[driver.Grant]) {
 	}
 }
 
-// end notes that the caller goes to wait with these votes. It reports whether a grant has come
-// in since they were counted; those that come later are said to the listeners.
+// end notes that the caller goes to wait with these votes. It reports whether a grant has
+// come in since they were counted; those that come later are said to the listeners.
 func (a *attempt) end(votes ballots) (stray bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -196,11 +200,12 @@ func (a *attempt) end(votes ballots) (stray bool) {
 	return stray
 }
 
-// takeBack releases what the nodes granted, or may have granted. It waits for those that answer
-// quickly. One whose answer is still under way sees for itself that it came too late.
+// takeBack releases what the nodes granted, or may have granted. It waits for those that
+// answer quickly. One whose answer is still under way sees for itself that it came too
+// late.
 //
-// A node that refused has at most a place of the same token in its queue, which stays: a waiter
-// may try, too.
+// A node that refused has at most a place of the same token in its queue, which stays: a
+// waiter may try, too.
 func (a *attempt) takeBack(ctx context.Context, votes ballots) {
 	var nodes []int
 	a.mu.Lock()

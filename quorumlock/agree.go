@@ -10,9 +10,10 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// rounds is how often nodes are asked to raise a fence before we give up. One is enough unless others are granted
-// beside us in the meantime. Of those who chase each other, the one with the highest number gets through in each
-// round, so there are no more rounds than there are of them; most often a few get through at once.
+// rounds is how often nodes are asked to raise a fence before we give up. One is enough
+// unless others are granted beside us in the meantime. Of the claims that chase each
+// other, the one with the highest number gets through in each round, so there are no more
+// rounds than there are of them; most often a few get through at once.
 const rounds = 100
 
 var errSilent = errors.New("has not answered")
@@ -21,8 +22,8 @@ var errDisagree = errors.New("others were granted beside it, each time before th
 
 var errGone = errors.New("the lease was gone before the nodes had agreed on its fence")
 
-// A crowdedError says that a node has granted the claim, and others after it, with whom it would not fit any more.
-// It is no refusal: there is a lease to take back.
+// A crowdedError says that a node has granted the claim, and others after it, with whom
+// it would not fit any more. It is no refusal: there is a lease to take back.
 type crowdedError struct{ held *driver.HeldError }
 
 func (e *crowdedError) Error() string { return "others came between: " + e.held.Error() }
@@ -42,12 +43,14 @@ func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
 	return out
 }
 
-// agree brings the fence of a claim that a majority granted to one number on a majority, and returns the grant. If
-// they granted the same one, which is the rule, nothing is sent.
+// agree brings the fence of a claim that a majority granted to one number on a majority,
+// and returns the grant. If they granted the same one, which is the rule, nothing is
+// sent.
 //
-// Nodes with a lower fence are asked to raise it. A node on which others were granted meanwhile, beside us,
-// answers with a higher one than asked for, because it gives no number twice; then the rest have to follow. Two
-// claims that chase each other in that way get different strides.
+// Nodes with a lower fence are asked to raise it. A node on which others were granted
+// meanwhile, beside us, answers with a higher one than asked for, because it gives no
+// number twice; then the rest have to follow. Two claims that chase each other in that
+// way get different strides.
 func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
@@ -87,8 +90,8 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 	return driver.Grant{}, trouble(ctx, d, "raise", a.claim.Name, votes)
 }
 
-// agreed looks for a fence that a majority has. The range is as long as a majority reserved, and the lease lasts as
-// long as a majority keeps it.
+// agreed looks for a fence that a majority has. The range is as long as a majority
+// reserved, and the lease lasts as long as a majority keeps it.
 func (d *Driver) agreed(votes ballots) (driver.Grant, bool) {
 	for _, v := range votes {
 		if !v.in || v.err != nil {
@@ -111,7 +114,8 @@ func (d *Driver) agreed(votes ballots) (driver.Grant, bool) {
 	return driver.Grant{}, false
 }
 
-// raise asks the nodes with a lower fence to raise it, and notes in votes what came of it.
+// raise asks the nodes with a lower fence to raise it, and notes in votes what came of
+// it.
 func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	d := a.d
 	var nodes []int

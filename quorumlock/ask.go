@@ -25,20 +25,22 @@ type ballot[T any] struct {
 	// How long a request lasts, whatever becomes of ctx; 0 is as long as ctx.
 	lasts time.Duration
 
-	// All run in order with the token's other requests to that node, waited for or not, and do
-	// not block. The first when it has answered, before the answer is counted; the second after
-	// that; unsent when it was given up before its turn came.
+	// All run in order with the token's other requests to that node, waited for or not,
+	// and do not block. The first when it has answered, before the answer is counted; the
+	// second after that; unsent when it was given up before its turn came.
 	first, after func(i int, v vote[T])
 	unsent       func(i int)
 }
 
-// straggle bounds a request that nobody waits for any more, if the caller's ctx had no deadline.
+// straggle bounds a request that nobody waits for any more, if the caller's ctx had no
+// deadline.
 const straggle = 10 * time.Second
 
-// poll asks the nodes in parallel, and returns what they answered, by index of the node. It
-// returns when the outcome is decided, or a little later: it gives the others a moment to
-// answer too. Whoever has not by then goes on in the background, until the deadline of ctx or
-// Close. When ctx ends poll returns at once, and if nothing was decided, all of it ends.
+// poll asks the nodes in parallel, and returns what they answered, by index of the node.
+// It returns when the outcome is decided, or a little later: it gives the others a moment
+// to answer too. A request that has not been answered by then goes on in the background,
+// until the deadline of ctx or Close. When ctx ends poll returns at once, and if nothing
+// was decided, all of it ends.
 func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	votes := make([]vote[T], len(d.nodes))
 	if len(b.nodes) == 0 {
@@ -143,7 +145,8 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	return votes
 }
 
-// patience is how long to wait for the others once an operation is decided that took so long.
+// patience is how long to wait for the others once an operation is decided that took so
+// long.
 func (d *Driver) patience(took time.Duration) time.Duration {
 	if d.grace > 0 {
 		return d.grace
@@ -190,8 +193,9 @@ func (u *outstanding) leave(nodes []int) {
 	}
 }
 
-// allBehind reports whether all who are under way had something to do already that nobody waits
-// for any more: a node that hangs costs its moment once, and not with every operation.
+// allBehind reports whether all nodes that have not answered had something to do already
+// that nobody waits for any more: a node that hangs costs its moment once, and not with
+// every operation.
 func (u *outstanding) allBehind(nodes []int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

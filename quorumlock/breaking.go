@@ -9,11 +9,13 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Break implements driver.LeaseBreaker, if every node can break. A majority knows the lease by the fence that its holder
-// was shown; a node beside it may have granted the same claim with another one. So the nodes are read first, to find
-// whose the fence is, and then each is told the fence that this holder has there.
+// Break implements driver.LeaseBreaker, if every node can break. A majority knows the
+// lease by the fence that its holder was shown; a node beside it may have granted the
+// same claim with another one. So the nodes are read first, to find whose the fence is,
+// and then each is told the fence that this holder has there.
 //
-// The name is closed on those nodes, which are a majority: the others may grant it, and that is not enough.
+// The name is closed on those nodes, which are a majority: the others may grant it, and
+// that is not enough.
 func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateDelay("delay", delay), by.Validate()); err != nil {
 		return err
@@ -39,8 +41,8 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	for i, v := range entries {
 		switch {
 		case nobody:
-			// They are told to break what nobody ever holds, for each step on a name also removes what has expired,
-			// and passes the name on.
+			// They are told to break what nobody ever holds, for each step on a name also
+			// removes what has expired, and passes the name on.
 			fences[i] = 0
 		case !v.in || v.err != nil:
 			fences[i] = fence // its entry could not be read: most likely it has the same
@@ -77,7 +79,8 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	return trouble(ctx, d, "break", name, votes)
 }
 
-// whose finds the claim whose fence this is, and the fence that it has on each node; nil if no majority can have it.
+// whose finds the claim whose fence this is, and the fence that it has on each node; nil
+// if no majority can have it.
 func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) map[int]uint64 {
 	type claim struct {
 		fences map[int]uint64
@@ -100,7 +103,8 @@ func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) map[int]uint6
 				claims[k] = c
 			}
 			c.fences[i] = h.Fence
-			// A range is no part of an entry. Only who holds alone has one, and then nobody was granted since.
+			// A range is no part of an entry. Only who holds alone has one, and then
+			// nobody was granted since.
 			if h.Fence == fence || h.Weight == driver.Exclusive && h.Fence < fence && fence <= v.value.Fence {
 				c.named++
 			}

@@ -9,10 +9,11 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// conclude finds out what the votes of a majority amount to: the nodes have to agree on a fence,
-// and permits are counted. That takes up to two round trips more, and the time that a caller gives
-// one attempt may be too short for them, each time anew. So for a claim that queues it goes on
-// when ctx has ended, and what comes of it is signalled; whoever asks again finds it done.
+// conclude finds out what the votes of a majority amount to: the nodes have to agree on a
+// fence, and permits are counted. That takes up to two round trips more, and the time
+// that a caller gives one attempt may be too short for them, each time anew. So for a
+// claim that queues it goes on when ctx has ended, and what comes of it is signalled; the
+// next attempt finds it done.
 func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	if a.claim.Force || !a.claim.Queue {
@@ -67,11 +68,12 @@ func (a *attempt) amount(ctx context.Context, votes ballots) (driver.Grant, erro
 	return grant, err
 }
 
-// say tells the listeners what votes amount to for which nobody waits in a call, and ends the
-// turn at the place. A claim that is refused gives back what it has, and asks again a little later.
+// say tells the listeners what votes amount to for which nobody waits in a call, and ends
+// the turn at the place. A claim that is refused gives back what it has, and asks again a
+// little later.
 //
-// Who hears "granted" trusts it for the QueueTTL. Votes that were answers last for a TTL; if that is
-// less, it has to ask, and finds that they have agreed.
+// A client that hears "granted" trusts it for the QueueTTL. Votes that were answers last
+// for a TTL; if that is less, it has to ask, and finds that they have agreed.
 func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, err error) {
 	d := a.d
 	said := driver.Signal{Kind: driver.SignalGranted, Token: a.claim.Token, Fence: grant.Fence, Fences: grant.Fences}

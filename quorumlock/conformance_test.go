@@ -13,11 +13,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The clients of a quorum in the conformance suite have patience with its nodes: the suite does one thing after the
-// other, from two clients, and looks at the exact result of each. None of its facts is excused.
+// The clients of a quorum in the conformance suite have patience with its nodes: the
+// suite does one thing after the other, from two clients, and looks at the exact result
+// of each. None of its facts is excused.
 const patience = time.Minute
 
-// conforms runs the suite on nodes that have the same clock, but for what they are ahead of it.
+// conforms runs the suite on nodes that have the same clock, but for what they are ahead
+// of it.
 func conforms(t *testing.T, ahead ...time.Duration) {
 	clock := memlock.NewClock(time.Now())
 	differ := len(slices.Compact(slices.Clone(ahead))) > 1
@@ -82,8 +84,8 @@ func TestConformanceOnClocksThatAreWrong(t *testing.T) {
 	conforms(t, 0, time.Hour, -time.Hour)
 }
 
-// The same in real time: each node expires what it has at an instant of its own, and passes a name on at one, with a
-// fence that nobody can know before.
+// The same in real time: each node expires what it has at an instant of its own, and
+// passes a name on at one, with a fence that nobody can know before.
 func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	var servers []*memlock.Memory
 	for range 3 {
@@ -100,8 +102,9 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A subtest that lets time pass holds its place among the parallel ones while it sleeps: with as many places
-// as processors, the real time of the whole suite would be the sum of theirs.
+// A subtest that lets time pass holds its place among the parallel ones while it sleeps:
+// with as many places as processors, the real time of the whole suite would be the sum of
+// theirs.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("rapid.nofailfile", "true"); err != nil { // a failure is said with its seed

@@ -13,9 +13,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Diagnose implements driver.Diagnoser. It asks each node's own doctor, and looks at what is between them: how many can be
-// reached, how far their clocks are apart, and whether two are the same server. For that it holds a name of its own on
-// each node for a moment, as one of any number of readers. That no majority can be reached is a finding, and no error.
+// Diagnose implements driver.Diagnoser. It asks each node's own doctor, and looks at what
+// is between them: how many can be reached, how far their clocks are apart, and whether
+// two are the same server. For that it holds a name of its own on each node for a moment,
+// as one of any number of readers. That no majority can be reached is a finding, and no
+// error.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
@@ -59,8 +61,8 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	return found, nil
 }
 
-// forNodes is how long the nodes have for their answers: a part of what ctx leaves, so that there is time to say who
-// has not answered.
+// forNodes is how long the nodes have for their answers: a part of what ctx leaves, so
+// that there is time to say who has not answered.
 func forNodes(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(time.Until(deadline)*4/5, straggle)
@@ -122,7 +124,8 @@ func (d *Driver) leave(v *visit) {
 	_ = d.giveBack(ctx, v.number-1, driver.LeaseRef{Name: probed, Token: v.token}, straggle, false)
 }
 
-// reach finds the nodes that do not vote: those that can be reached, and refuse, and those that cannot.
+// reach finds the nodes that do not vote: those that can be reached, and refuse, and
+// those that cannot.
 func (d *Driver) reach(all []*visit) (found []driver.Finding) {
 	var silent []string
 	without := 0
@@ -161,8 +164,8 @@ func (d *Driver) reach(all []*visit) (found []driver.Finding) {
 	return append(found, f)
 }
 
-// ofNodes are the findings of the nodes' own doctors. What several of them say word for word
-// is one finding, which names the nodes.
+// ofNodes are the findings of the nodes' own doctors. What several of them say word for
+// word is one finding, which names the nodes.
 func ofNodes(all []*visit) (found []driver.Finding) {
 	var by []string // the nodes of each finding
 	for _, v := range all {

@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// diagnosed wants exactly these findings, each as "severity subject: a part of the detail".
+// diagnosed wants exactly these findings, each as "severity subject: a part of the
+// detail".
 func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

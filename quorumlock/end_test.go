@@ -12,8 +12,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// An Acquire that was not answered arrives after everything that took it back. It is released
-// once more after its end, whoever took it back: the caller, or the quorum itself.
+// An Acquire that was not answered arrives after everything that took it back. It is
+// released once more after its end, whoever took it back: the caller, or the quorum
+// itself.
 func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 	const bound = time.Second
 	for name, late := range map[string]int{"OnAMinority": 1, "OnAMajority": 2, "Everywhere": 3} {
@@ -53,7 +54,8 @@ func TestAnAcquireThatArrivesAfterItsReleaseLeavesNothing(t *testing.T) {
 	}
 }
 
-// The same after a grant, which a second attempt got: the end of the first one still counts.
+// The same after a grant, which a second attempt got: the end of the first one still
+// counts.
 func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -76,8 +78,8 @@ func TestAnAttemptThatWasNotAnsweredIsRememberedBesideTheGrant(t *testing.T) {
 	})
 }
 
-// A release that was not answered arrives when its token was claimed again: it must not take
-// the new vote. So the claim waits until it has no effect any more.
+// A release that was not answered arrives when its token was claimed again: it must not
+// take the new vote. So the claim waits until it has no effect any more.
 func TestAReleaseThatArrivesLateDoesNotEndALaterClaim(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 990 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,8 @@ func sum(ns []int) (n int) {
 	return n
 }
 
-// A minority that is down, hangs, is slow, or has a clock of its own is no obstacle, and costs little time.
+// A minority that is down, hangs, is slow, or has a clock of its own is no obstacle, and
+// costs little time.
 func TestAMinorityIsNoObstacle(t *testing.T) {
 	const rtt = 10 * time.Millisecond
 	for name, spoil := range map[string]func(s *server, l *line){
@@ -61,8 +62,8 @@ func TestAMinorityIsNoObstacle(t *testing.T) {
 	}
 }
 
-// When all agree there is one request to each node for an acquire, and one for a release, and they take as long as
-// the slowest node, or less.
+// When all agree there is one request to each node for an acquire, and one for a release,
+// and they take as long as the slowest node, or less.
 func TestOneRoundTripWhenAllAgree(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -95,7 +96,8 @@ func TestOneRoundTripWhenAllAgree(t *testing.T) {
 	}
 }
 
-// Without a majority nothing is granted, the error says which nodes failed, and nothing is left once they are back.
+// Without a majority nothing is granted, the error says which nodes failed, and nothing
+// is left once they are back.
 func TestAMajorityThatIsDown(t *testing.T) {
 	for name, spoil := range map[string]func(l *line, on bool){
 		"Down":   func(l *line, on bool) { l.down.Store(on) },
@@ -134,8 +136,8 @@ func TestAMajorityThatIsDown(t *testing.T) {
 	}
 }
 
-// The same of nodes that stand still with the requests in their sockets, and go on with those that nobody wants any more;
-// and of claims that would have waited.
+// The same of nodes that stand still with the requests in their sockets, and go on with
+// those that nobody wants any more; and of claims that would have waited.
 func TestAMajorityThatStandsStill(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -222,7 +224,8 @@ func TestAReleaseComesAfterItsAcquireOnEveryNode(t *testing.T) {
 	})
 }
 
-// Majorities that share one node only, whose members have very different clocks: the fence still rises.
+// Majorities that share one node only, whose members have very different clocks: the
+// fence still rises.
 func TestFencesRiseAcrossMajorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -248,7 +251,8 @@ func TestFencesRiseAcrossMajorities(t *testing.T) {
 	})
 }
 
-// A node that loses all its data, and comes back when its leases are over, does not make a fence fall, nor two hold.
+// A node that loses all its data, and comes back when its leases are over, does not make
+// a fence fall, nor two hold.
 func TestANodeLosesItsData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -331,7 +335,8 @@ func TestRenewCountsAMajorityOfAll(t *testing.T) {
 	})
 }
 
-// Of four nodes two are enough to know that there can be no majority of three, however slow the others are.
+// Of four nodes two are enough to know that there can be no majority of three, however
+// slow the others are.
 func TestALostLeaseIsKnownToBeLostByHalfOfTheNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, lines := newCluster(4).client(t, time.Millisecond)
@@ -373,7 +378,8 @@ func TestBreakByTheFenceThatIsShown(t *testing.T) {
 	})
 }
 
-// Four permits of a semaphore of three fit on two nodes each. No more than three are granted.
+// Four permits of a semaphore of three fit on two nodes each. No more than three are
+// granted.
 func TestASemaphoreIsCountedAcrossNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

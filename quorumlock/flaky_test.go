@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// A server is one node's backend: memory with a clock that may be skewed, that can lose its data.
+// A server is one node's backend: memory with a clock that may be skewed, that can lose
+// its data.
 type server struct {
 	mu     sync.Mutex
 	memory *memlock.Memory
@@ -75,8 +76,8 @@ func (l *line) goOn() {
 
 var errReset = errors.New("connection reset by peer")
 
-// strays makes the next request of one sort, "acquire" or "release", arrive later than those
-// that follow it, and returns what lets it go.
+// strays makes the next request of one sort, "acquire" or "release", arrive later than
+// those that follow it, and returns what lets it go.
 func (l *line) strays(sort string) (arrive func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +96,8 @@ func (l *line) stray(sort string, handle func()) bool {
 	return true
 }
 
-// onTime is what every node does with a request that has an end: after that it changes nothing.
+// onTime is what every node does with a request that has an end: after that it changes
+// nothing.
 func onTime[T any](ctx context.Context, f func() (T, error)) func() (T, error) {
 	end := driver.End(ctx)
 	return func() (v T, err error) {

@@ -9,20 +9,24 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// On one node a forced claim breaks whoever holds the name and is granted in one step. Two that come to several nodes in
-// different orders are granted by all of them, one after the other, and then one may have had a majority of the
-// answers and at no time a majority of the nodes. Others never break anybody, so nothing else needs this.
+// On one node a forced claim breaks the holders of the name and is granted in one step.
+// Two that come to several nodes in different orders are granted by all of them, one
+// after the other, and then one may have had a majority of the answers and at no time a
+// majority of the nodes. Others never break anybody, so nothing else needs this.
 //
-// So who takes a name by force looks a second time, when it has all its answers. If a majority still has it with the
-// fence it got, then they had it in the instant between the two looks, all at once: it was granted then, as if there were
-// one node only. If not, somebody else took it from us, and we take it again, after a random while, or they
-// would do the same. Each of several has its instant in the end, and who has the last one keeps the name.
+// So a forced claim looks a second time, when it has all its answers. If a majority still
+// has it with the fence it got, then they had it in the instant between the two looks,
+// all at once: it was granted then, as if there were one node only. If not, somebody else
+// took it from us, and we take it again, after a random while, or they would do the same.
+// Each of several has its instant in the end, and the one that has the last keeps the
+// name.
 //
-// Fences rise along those instants: on a node that two of them have in common, the first was the holder at the first
-// instant, so the second was granted, and given its fence, after it.
+// Fences rise along those instants: on a node that two of them have in common, the first
+// was the holder at the first instant, so the second was granted, and given its fence,
+// after it.
 
-// hold makes sure that a majority which has granted a forced claim had it all at once, and returns the grant. The votes
-// are brought up to date with every round.
+// hold makes sure that a majority which has granted a forced claim had it all at once,
+// and returns the grant. The votes are brought up to date with every round.
 func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	for round := range rounds {
@@ -62,7 +66,8 @@ func rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// look reads all nodes, until so many have this fence of ours that they are a majority, or cannot be.
+// look reads all nodes, until so many have this fence of ours that they are a majority,
+// or cannot be.
 func (a *attempt) look(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	d := a.d
 	return poll(ctx, d, ballot[driver.Entry]{
@@ -75,7 +80,8 @@ func (a *attempt) look(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	})
 }
 
-// holds counts the nodes that have the claim with this fence. (An earlier lease of the same token may be kept beside it.)
+// holds counts the nodes that have the claim with this fence. (An earlier lease of the
+// same token may be kept beside it.)
 func (a *attempt) holds(entries []vote[driver.Entry], fence uint64) (n int) {
 	for _, e := range values(entries) {
 		for _, h := range e.Holders {

@@ -12,9 +12,10 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// Several take a name by force at once, and their requests come to the nodes in different orders, so each of them may
-// be granted on every node, one after the other. Whoever is told that it was granted has held a majority at one
-// instant, and the last of them, with the highest fence, has the name in the end.
+// Several take a name by force at once, and their requests come to the nodes in different
+// orders, so each of them may be granted on every node, one after the other. Whoever is
+// told that it was granted has held a majority at one instant, and the last of them, with
+// the highest fence, has the name in the end.
 func TestForcedClaimsAtOnce(t *testing.T) {
 	const clients, jitter = 3, 10 * time.Millisecond
 	for _, nodes := range []int{3, 4, 5} {
@@ -48,7 +49,8 @@ func TestForcedClaimsAtOnce(t *testing.T) {
 				drivers := make([]driver.Driver, clients)
 				var all sync.WaitGroup
 				for i := range clients {
-					// With patience, or requests that are still under way when their claim was granted may come after all others.
+					// With patience, or requests that are still under way when their
+					// claim was granted may come after all others.
 					d, lines := c.clientWith(t, &quorumlock.Options{Grace: time.Second}, 0)
 					for _, l := range lines {
 						l.jitter.Store(int64(jitter))

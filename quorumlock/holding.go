@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A holding is what we know of a lease that was granted through us: its claim, as the nodes
-// know it, and the fence that was shown.
+// A holding is what we know of a lease that was granted through us: its claim, as the
+// nodes know it, and the fence that was shown.
 type holding struct {
 	claim driver.Claim
 	fence uint64
@@ -16,7 +16,8 @@ type holding struct {
 	sure  time.Time // so long those nodes keep it that were counted
 }
 
-// surely is for how long votes are counted on that last so long: two clocks never run at the same speed.
+// surely is for how long votes are counted on that last so long: two clocks never run at
+// the same speed.
 func surely(ttl time.Duration) time.Duration { return ttl - ttl/10 }
 
 // holdings are the leases that were granted through us, by token.
@@ -26,7 +27,8 @@ type holdings struct {
 	purge int // how many there may be before those that are over are looked for
 }
 
-// granted notes a lease that is about to be shown, and until when a majority keeps it for sure.
+// granted notes a lease that is about to be shown, and until when a majority keeps it for
+// sure.
 func (hs *holdings) granted(c driver.Claim, fence uint64, sure time.Time) {
 	now := time.Now()
 	hs.mu.Lock()
@@ -50,7 +52,8 @@ func (hs *holdings) find(token driver.Token, name string) (holding, bool) {
 	return h, ok && h.claim.Name == name
 }
 
-// counted reports whether a lease with this fence was shown, and a majority has kept it since.
+// counted reports whether a lease with this fence was shown, and a majority has kept it
+// since.
 func (hs *holdings) counted(token driver.Token, name string, fence uint64) bool {
 	h, ok := hs.find(token, name)
 	return ok && h.fence == fence && time.Now().Before(h.sure)

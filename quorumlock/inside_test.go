@@ -53,7 +53,8 @@ func TestAnOldSignalDoesNotCount(t *testing.T) {
 	}
 }
 
-// Whatever minority has not answered, the last fence is no lower than one that a majority knows.
+// Whatever minority has not answered, the last fence is no lower than one that a majority
+// knows.
 func TestTheLastFence(t *testing.T) {
 	for _, x := range []struct {
 		nodes  int
@@ -135,7 +136,8 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 	return s.Driver.Release(ctx, l)
 }
 
-// What is owed anew while it is told may be behind what is told: a late answer brought it up.
+// What is owed anew while it is told may be behind what is told: a late answer brought it
+// up.
 func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := &slow{Driver: memlock.New(nil)}

@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Inspect implements driver.Driver. A holder is shown if a majority of the nodes may have it: those that did
-// not answer may. Everybody who waits anywhere is shown, in the order of the places on the nodes.
+// Inspect implements driver.Driver. A holder is shown if a majority of the nodes may have
+// it: those that did not answer may. Everybody who waits anywhere is shown, in the order
+// of the places on the nodes.
 func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 	if err := driver.ValidateName(name); err != nil {
 		return driver.Entry{}, err
@@ -90,8 +91,8 @@ func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 	return out
 }
 
-// List implements driver.Lister, if every node can list. The nodes are read completely, side by side, before
-// the first entry is yielded.
+// List implements driver.Lister, if every node can list. The nodes are read completely,
+// side by side, before the first entry is yielded.
 func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		all, err := d.list(ctx, prefix)

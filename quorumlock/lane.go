@@ -7,13 +7,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lane keeps the requests of one token to one node in order. An operation answers when a
-// majority has, so the next one for the same token can come while the last is still on its way
-// to a slow node: a release that overtook its acquire there would find nothing, and the acquire
-// would then leave a lease that nobody knows of.
+// A lane keeps the requests of one token to one node in order. An operation answers when
+// a majority has, so the next one for the same token can come while the last is still on
+// its way to a slow node: a release that overtook its acquire there would find nothing,
+// and the acquire would then leave a lease that nobody knows of.
 //
-// So a request waits until the one before it, of its token and its node, has ended. That is
-// when it was answered or given up, not when it can no longer arrive: for that, see owed.
+// So a request waits until the one before it, of its token and its node, has ended. That
+// is when it was answered or given up, not when it can no longer arrive: for that, see
+// owed.
 //
 // lanes are those of all tokens that have a request under way.
 type lanes struct {
@@ -35,8 +36,8 @@ type slot struct {
 	own    []chan struct{}
 }
 
-// enter takes the next place in the lane of a token for a request to some of so many nodes. It
-// is called before anything is sent, so places are in the order of the calls.
+// enter takes the next place in the lane of a token for a request to some of so many
+// nodes. It is called before anything is sent, so places are in the order of the calls.
 func (ls *lanes) enter(token driver.Token, nodes []int, of int) *slot {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -67,8 +68,8 @@ func (s *slot) wait(ctx context.Context, i int) error {
 	}
 }
 
-// waitAnyway waits for our turn whatever it takes, after wait gave up: each request ends with its
-// own ctx, or with Close.
+// waitAnyway waits for our turn whatever it takes, after wait gave up: each request ends
+// with its own ctx, or with Close.
 func (s *slot) waitAnyway(i int) {
 	if s.before[i] != nil {
 		<-s.before[i]

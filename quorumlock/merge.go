@@ -11,9 +11,11 @@ import (
 
 func duration(ns int64) time.Duration { return time.Duration(ns) }
 
-// last is the last fence that was granted, of which the nodes know some. Every grant that was shown is known to a majority:
-// a number on which a majority agrees is no lower than that, and neither is the highest of so many answers that they
-// meet every majority. The highest may be one that nobody was shown; whoever takes it for granted asks once too often.
+// last is the last fence that was granted, of which the nodes know some. Every grant that
+// was shown is known to a majority: a number on which a majority agrees is no lower than
+// that, and neither is the highest of so many answers that they meet every majority. The
+// highest may be one that nobody was shown; a client that takes it for granted asks once
+// too often.
 func (d *Driver) last(fences []uint64) uint64 {
 	if len(fences) == 0 {
 		return 0
@@ -59,9 +61,10 @@ func sight(entries []driver.Entry) map[key]*sighting {
 	return all
 }
 
-// holder is the one that a majority shows: with the fence they agree on, and for as long as a majority keeps it. Where
-// they do not agree yet, for it was passed on and nobody has asked, the fence is the highest: to that they will be
-// brought, if all can be reached then.
+// holder is the one that a majority shows: with the fence they agree on, and for as long
+// as a majority keeps it. Where they do not agree yet, for it was passed on and nobody
+// has asked, the fence is the highest: to that they will be brought, if all can be
+// reached then.
 func (d *Driver) holder(s *sighting, answers int) driver.Holder {
 	need := min(len(s.holders), max(1, d.majority-(len(d.nodes)-answers)))
 	h := s.holders[0]
@@ -82,7 +85,8 @@ func (d *Driver) holder(s *sighting, answers int) driver.Holder {
 	return h
 }
 
-// middle is the time in the middle, which no minority of clocks can move beyond what the others show.
+// middle is the time in the middle, which no minority of clocks can move beyond what the
+// others show.
 func middle(times []time.Time) time.Time {
 	slices.SortFunc(times, time.Time.Compare)
 	return times[len(times)/2]
@@ -103,7 +107,8 @@ func sortHolders(hs []driver.Holder) {
 	slices.SortFunc(hs, func(a, b driver.Holder) int { return cmp.Compare(a.Fence, b.Fence) })
 }
 
-// refusal is the answer to a claim that no majority granted. With soon, it makes sense to ask again by then.
+// refusal is the answer to a claim that no majority granted. With soon, it makes sense to
+// ask again by then.
 func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *driver.HeldError {
 	out := &driver.HeldError{Name: c.Name}
 	var entries []driver.Entry

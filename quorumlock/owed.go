@@ -9,16 +9,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What is owed to a node is a release: of a claim that it may have granted, or may yet grant,
-// and that nobody wants. It is told until it has heard, and if an Acquire there was not
-// answered, once more after the end of that.
+// What is owed to a node is a release: of a claim that it may have granted, or may yet
+// grant, and that nobody wants. It is told until it has heard, and if an Acquire there
+// was not answered, once more after the end of that.
 //
-// A token may be claimed again while a release is owed, or under way: a place is given back and
-// taken again. So all these releases have an end, too, and the claim waits for it: lanes keep
-// the order in which requests are answered, not that in which they arrive.
+// A token may be claimed again while a release is owed, or under way: a place is given
+// back and taken again. So all these releases have an end, too, and the claim waits for
+// it: lanes keep the order in which requests are answered, not that in which they arrive.
 //
-// There is one list for the driver, not a goroutine for each release. A node that fails is
-// asked by one release at a time, less and less often.
+// There is one list for the driver, not a goroutine for each release. A node that fails
+// is asked by one release at a time, less and less often.
 type owed struct {
 	d     *Driver
 	known atomic.Int64 // how many are in all, to be looked at without the mutex
@@ -92,8 +92,8 @@ func (o *owed) tidyLocked(b *debt) {
 	}
 }
 
-// claim waits until a token may be claimed on a node: it is owed no release any more, and none
-// that was sent can arrive.
+// claim waits until a token may be claimed on a node: it is owed no release any more, and
+// none that was sent can arrive.
 func (o *owed) claim(ctx context.Context, k dueAt) error {
 	for o.known.Load() > 0 {
 		o.mu.Lock()
@@ -123,7 +123,8 @@ func (o *owed) claim(ctx context.Context, k dueAt) error {
 	return nil
 }
 
-// unanswered notes that an Acquire may arrive until end. No release before that is the last.
+// unanswered notes that an Acquire may arrive until end. No release before that is the
+// last.
 func (o *owed) unanswered(k dueAt, end time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

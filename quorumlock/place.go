@@ -8,8 +8,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A place is what we know of a claim that waits: its tag, which stays the same however often it
-// asks, and how it stands on each node, so that signals from the nodes can be counted.
+// A place is what we know of a claim that waits: its tag, which stays the same however
+// often it asks, and how it stands on each node, so that signals from the nodes can be
+// counted.
 type place struct {
 	d    *Driver
 	tag  tag
@@ -33,8 +34,8 @@ type place struct {
 	looks   int         // since then
 }
 
-// A standing is what one node said of a claim since it was sent last, and the last signal of a
-// grant.
+// A standing is what one node said of a claim since it was sent last, and the last signal
+// of a grant.
 type standing struct {
 	answered bool         // the last attempt, and with this
 	grant    driver.Grant // if it was granted
@@ -44,9 +45,10 @@ type standing struct {
 
 // granted is the grant that the claim has on the node, as far as we know.
 //
-// A signal counts only beside the answer of the last attempt: that attempt made the place last
-// its QueueTTL, and so the grant that took its place does too. And only if its fence is above
-// all that the node had granted by then, or it is an old one, of a grant that we gave back.
+// A signal counts only beside the answer of the last attempt: that attempt made the place
+// last its QueueTTL, and so the grant that took its place does too. And only if its fence
+// is above all that the node had granted by then, or it is an old one, of a grant that we
+// gave back.
 func (s *standing) granted() (driver.Grant, bool) {
 	switch {
 	case !s.answered:
@@ -66,10 +68,10 @@ func newPlace(d *Driver, c driver.Claim) *place {
 	}
 }
 
-// turn finds the place of a claim, or makes one, and takes its turn there: the nodes are made
-// to agree on a fence by one at a time, for two who had heard different nodes could agree on
-// two. So it may have to wait for another attempt of the same token, or for what signals have
-// begun. It is over with done.
+// turn finds the place of a claim, or makes one, and takes its turn there: the nodes are
+// made to agree on a fence by one at a time, for two who had heard different nodes could
+// agree on two. So it may have to wait for another attempt of the same token, or for what
+// signals have begun. It is over with done.
 //
 // It returns which attempt at the place this is.
 func (d *Driver) turn(ctx context.Context, c driver.Claim) (p *place, nth int, err error) {
@@ -110,10 +112,10 @@ func (p *place) done() {
 	p.weigh()
 }
 
-// askLocked makes the place ready for another attempt. What was heard of a node before counts
-// no more: it may have lost its data since, and what it says now is of a time after that. And
-// our client counts its trust from the sending of this attempt, which the node may never hear
-// of.
+// askLocked makes the place ready for another attempt. What was heard of a node before
+// counts no more: it may have lost its data since, and what it says now is of a time
+// after that. And our client counts its trust from the sending of this attempt, which the
+// node may never hear of.
 //
 // A waiter may try, too. A try keeps no place, so it leaves what was heard as it is.
 func (p *place) askLocked(c driver.Claim) (nth int) {
@@ -167,18 +169,18 @@ func (p *place) givesBack(nodes []int) {
 	}
 }
 
-// outdate makes an answer "held" say that whatever was said to be granted before it is old. Our
-// client may have that signal still, and would trust it from the sending of this attempt; but
-// of the majority that it was said of, some nodes may not have heard of this attempt, and keep
-// what they granted for less, or have been given back since.
+// outdate makes an answer "held" say that whatever was said to be granted before it is
+// old. Our client may have that signal still, and would trust it from the sending of this
+// attempt; but of the majority that it was said of, some nodes may not have heard of this
+// attempt, and keep what they granted for less, or have been given back since.
 func (p *place) outdate(held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	held.Fence = max(held.Fence, p.said)
 }
 
-// ticket is the one to ask a node with. Where the claim has stood before it is as if it came now,
-// for a place that was lost is taken at the end of the queue.
+// ticket is the one to ask a node with. Where the claim has stood before it is as if it
+// came now, for a place that was lost is taken at the end of the queue.
 func (p *place) ticket(i int, now uint64) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,8 +190,8 @@ func (p *place) ticket(i int, now uint64) uint64 {
 	return p.tag.ticket
 }
 
-// looked notes who else has a majority, and returns for how long, and how often, that has been
-// seen.
+// looked notes which other claim has a majority, and returns for how long, and how often,
+// that has been seen.
 func (p *place) looked(firm [10]byte) (since time.Duration, is bool, nth int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,9 +202,9 @@ func (p *place) looked(firm [10]byte) (since time.Duration, is bool, nth int) {
 	return time.Since(p.since), firm != [10]byte{}, p.looks - 1
 }
 
-// told notes what a node answered to an attempt. Answers of one token from one node come in
-// order. One to an earlier attempt says nothing of the last, which may not come to the node; and
-// "held" to a try is said of no place.
+// told notes what a node answered to an attempt. Answers of one token from one node come
+// in order. One to an earlier attempt says nothing of the last, which may not come to the
+// node; and "held" to a try is said of no place.
 func (p *place) told(i int, c driver.Claim, nth int, v vote[driver.Grant], held *driver.HeldError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

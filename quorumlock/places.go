@@ -28,8 +28,8 @@ func (ps *places) join(d *Driver, c driver.Claim) *place {
 	return p
 }
 
-// tidyLocked forgets the places of those who have not asked for so long that no node knows
-// them any more.
+// tidyLocked forgets the places of claims that were not asked for so long that no node
+// knows them any more.
 func (ps *places) tidyLocked() {
 	if len(ps.all) < ps.purge {
 		return

@@ -16,15 +16,16 @@ import (
 
 // Options for a quorum. The zero value, and nil, are fine.
 type Options struct {
-	// Now is this client's clock. It decides nothing: it proposes fences, so that the nodes
-	// grant the same one, and dates the tickets by which claims stand in one order on all
-	// nodes. Default: time.Now, and tickets that are up to a millisecond early, by a time of
-	// this client's own, so that two clients seldom have the same.
+	// Now is this client's clock. It decides nothing: it proposes fences, so that the
+	// nodes grant the same one, and dates the tickets by which claims stand in one order
+	// on all nodes. Default: time.Now, and tickets that are up to a millisecond early, by
+	// a time of this client's own, so that two clients seldom have the same.
 	Now func() time.Time
 
-	// Grace is how long an operation that is decided waits for the nodes that have not answered
-	// yet, so that they do not fall behind the others. A node that is behind already is not
-	// waited for. Default: 0.4 of the time that the decision took, and 1 ms at the least.
+	// Grace is how long an operation that is decided waits for the nodes that have not
+	// answered yet, so that they do not fall behind the others. A node that is behind
+	// already is not waited for. Default: 0.4 of the time that the decision took, and 1
+	// ms at the least.
 	Grace time.Duration
 }
 
@@ -58,21 +59,21 @@ type node struct {
 	late   atomic.Int64 // requests that nobody waits for any more, and that are still under way
 }
 
-// guess is the lead with which fences are proposed before the nodes' clocks were measured.
-// Where these differ from ours by less than that, and what a request takes, it makes the wish
-// the highest number there is, and no more than any node heeds. So the first grant needs one
-// round trip, too, and many a process makes only one.
+// guess is the lead with which fences are proposed before the nodes' clocks were
+// measured. Where these differ from ours by less than that, and what a request takes, it
+// makes the wish the highest number there is, and no more than any node heeds. So the
+// first grant needs one round trip, too, and many a process makes only one.
 const guess = driver.MaxLead / 2
 
-// New makes one driver of several. Each of them has a backend of its own, which shares nothing
-// with the others: no machine, no disk, no replication. A majority of them, len(drivers)/2+1,
-// decides everything. An even number is allowed and is no better than one less: 4 nodes survive
-// the loss of 1, as 3 do.
+// New makes one driver of several. Each of them has a backend of its own, which shares
+// nothing with the others: no machine, no disk, no replication. A majority of them,
+// len(drivers)/2+1, decides everything. An even number is allowed and is no better than
+// one less: 4 nodes survive the loss of 1, as 3 do.
 //
 // The quorum takes the drivers over: Close closes them, and nobody else may use them.
 //
-// Where there is more than one, each has to be a [driver.FenceRaiser], or no fence could be
-// agreed on.
+// Where there is more than one, each has to be a [driver.FenceRaiser], or no fence could
+// be agreed on.
 func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	if len(drivers) == 0 {
 		return nil, &driver.InvalidError{What: "quorum", Problem: "has no nodes", Allowed: "1 or more, 3 or 5 in most cases"}
@@ -113,8 +114,8 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	return d, nil
 }
 
-// shortest is the shortest TTL that leaves time for the three round trips that a grant can
-// take: one for the votes, one to agree on the fence, and one to count permits.
+// shortest is the shortest TTL that leaves time for the three round trips that a grant
+// can take: one for the votes, one to agree on the fence, and one to count permits.
 const shortest = 200 * time.Millisecond
 
 // Properties implements driver.Driver.
@@ -171,7 +172,8 @@ func (d *Driver) Close() error {
 	return errors.Join(errs...)
 }
 
-// begin says why nothing may be sent, or makes Close wait until the operation calls d.work.Done.
+// begin says why nothing may be sent, or makes Close wait until the operation calls
+// d.work.Done.
 func (d *Driver) begin(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Release implements driver.Driver. It tells all nodes, and counts a majority of all of them,
-// not of those that granted: nil if the token held or waited on a majority, ErrNotHeld if it
-// did not on so many that there is no majority. A node that could not be told is told again in
-// the background, for as long as that makes sense.
+// Release implements driver.Driver. It tells all nodes, and counts a majority of all of
+// them, not of those that granted: nil if the token held or waited on a majority,
+// ErrNotHeld if it did not on so many that there is no majority. A node that could not be
+// told is told again in the background, for as long as that makes sense.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
@@ -43,13 +43,13 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	return trouble(ctx, d, "release", l.Name, votes)
 }
 
-// releaseFor is how long a node that cannot be reached is told of a release again and again: the
-// default TTL, after which most leases have ended there by themselves.
+// releaseFor is how long a node that cannot be reached is told of a release again and
+// again: the default TTL, after which most leases have ended there by themselves.
 const releaseFor = 30 * time.Second
 
-// giveBack releases on one node. What the node could not be told, or has to be told once more
-// because an Acquire may yet arrive there, goes on in the background; but the caller of a
-// release that goesOn may claim again, and asks by itself.
+// giveBack releases on one node. What the node could not be told, or has to be told once
+// more because an Acquire may yet arrive there, goes on in the background; but the caller
+// of a release that goesOn may claim again, and asks by itself.
 func (d *Driver) giveBack(ctx context.Context, i int, l driver.LeaseRef, ttl time.Duration, goesOn bool) error {
 	end := driver.End(ctx)
 	err := d.nodes[i].Release(ctx, l)
@@ -65,8 +65,8 @@ func told(err error) bool {
 	return err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
-// free releases on some nodes what nobody was told of, and waits only for those that answer
-// quickly, and no longer than ctx. The token may be claimed again.
+// free releases on some nodes what nobody was told of, and waits only for those that
+// answer quickly, and no longer than ctx. The token may be claimed again.
 func (d *Driver) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl time.Duration) {
 	l.OnTime = true
 	poll(ctx, d, ballot[struct{}]{
@@ -79,8 +79,8 @@ func (d *Driver) free(ctx context.Context, l driver.LeaseRef, nodes []int, ttl t
 	})
 }
 
-// lacks reports whether so many nodes say that the token holds nothing that there can be no
-// majority on which it does.
+// lacks reports whether so many nodes say that the token holds nothing that there can be
+// no majority on which it does.
 func (d *Driver) lacks(votes []vote[struct{}]) bool {
 	n := 0
 	for _, v := range votes {
@@ -91,9 +91,9 @@ func (d *Driver) lacks(votes []vote[struct{}]) bool {
 	return n > len(d.nodes)-d.majority
 }
 
-// notHeld is the answer then. Who broke the lease is known if any node knows it. The name stays
-// closed until so many nodes are open that they are a majority; one that has not answered may
-// be open.
+// notHeld is the answer then. The breaker is known if any node knows it. The name
+// stays closed until so many nodes are open that they are a majority; one that has not
+// answered may be open.
 func (d *Driver) notHeld(votes []vote[struct{}]) error {
 	var by *driver.Owner
 	closed := make([]time.Duration, len(votes))

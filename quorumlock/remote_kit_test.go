@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-go/pawl/quorumlock"
 )
 
-// remote is a connection to a node in which requests can be held up: the call returns when its
-// ctx ends, and the request still arrives. So the node looks whether its end has passed.
+// remote is a connection to a node in which requests can be held up: the call returns
+// when its ctx ends, and the request still arrives. So the node looks whether its end has
+// passed.
 type remote struct {
 	*locktable.Driver
 	now  func() time.Time // the node's clock

@@ -9,10 +9,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver. Each node gets the whole batch, and each lease is counted by
-// itself: nil if a majority of all nodes has renewed it, ErrNotHeld if so many do not have it
-// that no majority can, and otherwise the trouble with those that decide. Nodes that have not
-// got a lease which goes on are asked for it, see repair.go.
+// Renew implements driver.Driver. Each node gets the whole batch, and each lease is
+// counted by itself: nil if a majority of all nodes has renewed it, ErrNotHeld if so many
+// do not have it that no majority can, and otherwise the trouble with those that decide.
+// Nodes that have not got a lease which goes on are asked for it, see repair.go.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
 		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {

@@ -9,18 +9,20 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A lease that exactly a majority of the nodes has is safe from nodes that fall silent, and from
-// nothing else: one of them forgets it, for its clock jumps or its data is gone, and the next
-// claim has a majority, too. So when a majority has renewed a lease, the nodes that answered that
-// they have not got it are asked for it again, as for a claim that queues.
+// A lease that exactly a majority of the nodes has is safe from nodes that fall silent,
+// and from nothing else: one of them forgets it, for its clock jumps or its data is gone,
+// and the next claim has a majority, too. So when a majority has renewed a lease, the
+// nodes that answered that they have not got it are asked for it again, as for a claim
+// that queues.
 //
-// It is no vote for that renewal, and what was shown stays. The node grants it only where nobody
-// holds the name and nobody waits ahead, so the vote is taken from nobody; its number there is as
-// high as the shown fence, or higher, so fences go on rising. Where somebody holds it who has no
-// majority, that one sees us waiting behind it, and gives the node back (split.go).
+// It is no vote for that renewal, and what was shown stays. The node grants it only where
+// nobody holds the name and nobody waits ahead, so the vote is taken from nobody; its
+// number there is as high as the shown fence, or higher, so fences go on rising. Where a
+// claim without a majority holds it, that one sees us waiting behind it, and gives the
+// node back (split.go).
 //
-// Nothing is sent for leases that all nodes have. A lease that was broken on a node stays broken
-// there.
+// Nothing is sent for leases that all nodes have. A lease that was broken on a node stays
+// broken there.
 
 // A renewal is a batch under way, and what the nodes have said so far.
 type renewal struct {
@@ -94,8 +96,8 @@ func (r *renewal) mendLocked(i int, said []error) {
 
 var errOver = errors.New("the lease is over")
 
-// repair asks one node for a lease that it has not got. It waits for its turn among the requests
-// of the token there; if the lease was released meanwhile, it is not sent.
+// repair asks one node for a lease that it has not got. It waits for its turn among the
+// requests of the token there; if the lease was released meanwhile, it is not sent.
 func (d *Driver) repair(i int, l driver.LeaseRef) {
 	ctx, cancel := context.WithTimeout(d.life, min(3*time.Second, max(l.TTL/6, 10*time.Millisecond)))
 	defer cancel()

@@ -21,8 +21,8 @@ func renews(t *testing.T, d driver.Driver, c driver.Claim) {
 	synctest.Wait()
 }
 
-// The acquire has missed a node. Later another one's clock jumps, or it is replaced by one
-// without data; a renewal came between. Nobody else gets the name.
+// The acquire has missed a node. Later another one's clock jumps, or it is replaced by
+// one without data; a renewal came between. Nobody else gets the name.
 func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 	for name, fault := range map[string]func(s *server, lines ...*line){
 		"ItsClockJumps": func(s *server, _ ...*line) { s.skew += time.Hour },
@@ -68,8 +68,8 @@ func TestALeaseOfAMajorityIsRepairedByItsRenewal(t *testing.T) {
 	}
 }
 
-// All nodes are restarted without their data, one after the other, with a renewal between. The
-// lease goes on, though others wait for it.
+// All nodes are restarted without their data, one after the other, with a renewal
+// between. The lease goes on, though others wait for it.
 func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,8 @@ func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
 	}
 }
 
-// Nothing more is sent for a lease that all nodes have, nor for one that a node says was broken.
+// Nothing more is sent for a lease that all nodes have, nor for one that a node says was
+// broken.
 func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -126,7 +127,8 @@ func TestNothingIsRepairedThatIsWholeOrBroken(t *testing.T) {
 	})
 }
 
-// A repair that is under way when the lease is released leaves nothing, whenever it arrives.
+// A repair that is under way when the lease is released leaves nothing, whenever it
+// arrives.
 func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 	for late := range 40 {
 		synctest.Test(t, func(t *testing.T) {
@@ -154,7 +156,8 @@ func TestARepairThatMeetsTheReleaseLeavesNothing(t *testing.T) {
 	}
 }
 
-// The fence that was shown names the lease, also when most nodes were repaired and know it by another.
+// The fence that was shown names the lease, also when most nodes were repaired and know
+// it by another.
 func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -176,8 +179,9 @@ func TestBreakOfALeaseThatWasRepaired(t *testing.T) {
 	})
 }
 
-// A node has missed a claim, and its repair stands behind a stray vote there: in the place of
-// the claim, before those that were asked for later, whether the grant was an answer or a signal.
+// A node has missed a claim, and its repair stands behind a stray vote there: in the
+// place of the claim, before those that were asked for later, whether the grant was an
+// answer or a signal.
 func TestARepairStandsWhereItsClaimWould(t *testing.T) {
 	for name, answered := range map[string]bool{"OfAnAnswer": true, "OfASignal": false} {
 		t.Run(name, func(t *testing.T) {

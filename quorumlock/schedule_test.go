@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// crowd is several clients of one cluster that all want one name, over lines whose delays are different for each
-// request, so that their claims come to the nodes in different orders and split the vote.
+// crowd is several clients of one cluster that all want one name, over lines whose delays
+// are different for each request, so that their claims come to the nodes in different
+// orders and split the vote.
 type crowd struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -74,8 +75,9 @@ func (w *crowd) close(clients []*pawl.Client) {
 	}
 }
 
-// Whatever order claims come in, all make progress, nobody starves, and one at a time is inside: nobody waits for more
-// than four turns of everybody, where a queue that all see alike would make it one.
+// Whatever order claims come in, all make progress, nobody starves, and one at a time is
+// inside: nobody waits for more than four turns of everybody, where a queue that all see
+// alike would make it one.
 func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 	const clients, rounds, work = 5, 8, 5 * time.Millisecond
 	for _, jitter := range []time.Duration{100 * time.Microsecond, 2 * time.Millisecond, 20 * time.Millisecond} {
@@ -125,7 +127,8 @@ func TestEverybodyGetsItInRandomSchedules(t *testing.T) {
 	}
 }
 
-// The same with nodes that come and go, a minority at a time, and with tries among those who wait.
+// The same with nodes that come and go, a minority at a time, and with tries among those
+// who wait.
 func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
 	const clients, rounds = 5, 10
 	synctest.Test(t, func(t *testing.T) {

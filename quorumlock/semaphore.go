@@ -7,33 +7,36 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// counts reports whether a majority of the nodes is not enough for a claim. Two mutexes, or a
-// reader and a writer, exclude each other in pairs, and any two majorities have a node in
-// common that sees both. Permits do not: with three nodes and a limit of 3, four claims fit on
-// two nodes each, and no node ever has more than three.
+// counts reports whether a majority of the nodes is not enough for a claim. Two mutexes,
+// or a reader and a writer, exclude each other in pairs, and any two majorities have a
+// node in common that sees both. Permits do not: with three nodes and a limit of 3, four
+// claims fit on two nodes each, and no node ever has more than three.
 func counts(c driver.Claim) bool { return c.Weight < c.Limit && c.Limit < driver.Unlimited }
 
-// looks is how often the permits are counted before a claim is refused because of others that
-// came after it: they count it as well, and give back what they have.
+// looks is how often the permits are counted before a claim is refused because of others
+// that came after it: they count it as well, and give back what they have.
 const looks = 5
 
-// recount is the second look that such a claim needs: all nodes are read, and all others that stand
-// there are added up, whatever their fences. If they and we are more than the limit, we look
-// again, and then those do not count that have no majority of the nodes in all looks together:
-// they have a vote too many, and wait. If it is still too much, we are not granted.
+// recount is the second look that such a claim needs: all nodes are read, and all others
+// that stand there are added up, whatever their fences. If they and we are more than the
+// limit, we look again, and then those do not count that have no majority of the nodes in
+// all looks together: they have a vote too many, and wait. If it is still too much, we
+// are not granted.
 //
-// It is enough. Take all who hold at one moment, and of them the one whose first look began last,
-// X. Each of the others had a majority before it looked, so before X looked, and still has one: X
-// found it on so many nodes in its first look, or, if it got one late and lost another in the
-// middle of that, in both together. Their numbers say nothing: who got a vote late has a higher one
-// there than those who came after it elsewhere, and lives on with it when it has lost another node.
+// It is enough. Take all who hold at one moment, and of them the one whose first look
+// began last, X. Each of the others had a majority before it looked, so before X looked,
+// and still has one: X found it on so many nodes in its first look, or, if it got one
+// late and lost another in the middle of that, in both together. Their numbers say
+// nothing: a claim that got a vote late has a higher one there than those that came after
+// it elsewhere, and lives on with it when it has lost another node.
 //
-// Who asks again is not counted again, as long as a majority has kept what was counted: those with
-// larger limits, whom it need not leave room for, may have come since. The fence does not tell: it
-// may have lost its majority, and have found another node for the same fence.
+// A claim that is asked for again is not counted again, as long as a majority has kept
+// what was counted: claims with larger limits, to which it need not leave room, may have
+// come since. The fence does not tell: it may have lost its majority, and have found
+// another node for the same fence.
 //
-// Of two that come for the last permit at once, both count each other. The one that asked first
-// looks again, for the other will have given up by then.
+// Of two that come for the last permit at once, both count each other. The one that asked
+// first looks again, for the other will have given up by then.
 func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	d := a.d
 	if d.held.counted(a.claim.Token, a.claim.Name, grant.Fence) {
@@ -78,8 +81,8 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 	}
 }
 
-// readOurs reads all nodes, and does not wait for those beyond a majority that has this fence
-// of ours.
+// readOurs reads all nodes, and does not wait for those beyond a majority that has this
+// fence of ours.
 func (a *attempt) readOurs(ctx context.Context, fence uint64) []vote[driver.Entry] {
 	d := a.d
 	return poll(ctx, d, ballot[driver.Entry]{
@@ -98,11 +101,12 @@ type other struct {
 	look   int          // at which it was seen last
 }
 
-// beside notes who stands on the nodes beside a claim with this fence, and counts the nodes that
-// have the claim itself.
+// beside notes which claims stand on the nodes beside one with this fence, and counts the
+// nodes that have the claim itself.
 //
-// Those with a larger limit that came after it on each node do not count: they come beside whoever
-// holds, and a claim that is asked for again must not be refused because of them.
+// Those with a larger limit that came after it on each node do not count: they come
+// beside whoever holds, and a claim that is asked for again must not be refused because
+// of them.
 func (a *attempt) beside(entries []vote[driver.Entry], fence uint64, all map[key]*other, look int) (seen int) {
 	for i, e := range entries {
 		if !e.in || e.err != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // The shortest leases over lines on which three round trips take longer than one attempt:
-// permits, which need a second count, are granted all the same, and nobody waits for long.
+// permits, which need a second count, are granted all the same, and nobody waits for
+// long.
 func TestPermitsOfAShortTTLAreGrantedOverASlowLine(t *testing.T) {
 	const clients, rounds, away = 12, 10, 20 * time.Millisecond // each way takes up to so long
 	for _, ttl := range []time.Duration{300 * time.Millisecond, 500 * time.Millisecond, time.Second} {

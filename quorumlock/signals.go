@@ -13,8 +13,9 @@ func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.heard.Li
 // moment is how long "granted" from one node waits for those of the others.
 const moment = 3 * time.Millisecond
 
-// signaled hears a node. "Look" and "lost" are passed on: the client asks, or checks, and then a majority
-// answers. "Granted" is passed on as such when a majority has said so, and has agreed on one fence.
+// signaled hears a node. "Look" and "lost" are passed on: the client asks, or checks, and
+// then a majority answers. "Granted" is passed on as such when a majority has said so,
+// and has agreed on one fence.
 func (d *Driver) signaled(i int, s driver.Signal) {
 	if s.Kind != driver.SignalGranted {
 		if s.Kind == driver.SignalLost {
@@ -40,8 +41,8 @@ func (p *place) hear(i int, s driver.Signal) {
 	}
 }
 
-// weigh looks at what the signals and answers so far amount to, and says it. While somebody has his turn at the place
-// it does nothing: done comes back to it.
+// weigh looks at what the signals and answers so far amount to, and says it. While
+// somebody has the turn at the place it does nothing: done comes back to it.
 func (p *place) weigh() {
 	p.mu.Lock()
 	c := p.claim
@@ -66,10 +67,11 @@ const (
 
 // outcomeLocked is what weigh does.
 //
-// Nodes pass a name on when they hear of its release, each with its own time for a fence. As soon as a majority has,
-// they could be made to agree; but one that comes a moment later with a higher fence than theirs would be left
-// with it, and would have a claim that is asked for again disagree with itself. So all who have given the claim a place are waited for, a
-// moment long.
+// Nodes pass a name on when they hear of its release, each with its own time for a fence.
+// As soon as a majority has, they could be made to agree; but one that comes a moment
+// later with a higher fence than theirs would be left with it, and would have a claim
+// that is asked for again disagree with itself. So all nodes that have given the claim a
+// place are waited for, a moment long.
 func (p *place) outcomeLocked() (int, ballots) {
 	d := p.d
 	if p.gone || p.busy != nil {
@@ -93,7 +95,8 @@ func (p *place) outcomeLocked() (int, ballots) {
 	case !news, agreed && p.said >= grant.Fence: // that the caller knows
 		return outcomeOpen, nil
 	case n < d.majority && p.waited, n >= d.majority && p.claim.TTL < p.claim.QueueTTL:
-		// With a TTL that is shorter than the place, a grant that was an answer may be over before the listener thinks so.
+		// With a TTL that is shorter than the place, a grant that was an answer may be
+		// over before the listener thinks so.
 		p.quietLocked()
 		return outcomeLook, nil
 	case n < d.majority:
@@ -126,8 +129,9 @@ func (p *place) awaitLocked(patient bool, wait time.Duration) {
 	p.timer, p.patient = t, patient
 }
 
-// pass says that a majority has granted, when it has agreed on one fence. Permits are counted again then, as they are
-// when they ask. It ends the turn at the place that weigh has taken.
+// pass says that a majority has granted, when it has agreed on one fence. Permits are
+// counted again then, as they are when they ask. It ends the turn at the place that weigh
+// has taken.
 func (p *place) pass(c driver.Claim, votes ballots) {
 	d := p.d
 	grant, agreed := d.agreed(votes)
@@ -152,8 +156,8 @@ func (p *place) pass(c driver.Claim, votes ballots) {
 	})
 }
 
-// passed notes what the nodes have agreed on; nil is that they have not, and then signals count again when the claim was
-// asked for again. It reports whether anybody still waits.
+// passed notes what the nodes have agreed on; nil is that they have not, and then signals
+// count again when the claim was asked for again. It reports whether anybody still waits.
 func (p *place) passed(votes ballots, fence uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

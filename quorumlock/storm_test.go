@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Many clients ask for one name at once, and their requests come to the nodes in different
-// orders. A claim stands in each node's queue where its ticket puts it, so the vote is split
-// for a few turns at most, and what a turn costs does not grow with the number of those who
-// wait.
+// Many clients ask for one name at once, and their requests come to the nodes in
+// different orders. A claim stands in each node's queue where its ticket puts it, so the
+// vote is split for a few turns at most, and what a turn costs does not grow with the
+// number of those who wait.
 func TestACrowdCostsNoMoreThanItsTurns(t *testing.T) {
 	const away, work = 5 * time.Millisecond, 5 * time.Millisecond // each way takes up to so long
 	for _, x := range []struct {

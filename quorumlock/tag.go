@@ -10,9 +10,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A tag goes along with a claim to every node, in front of its owner's client id, and is taken off before anybody
-// is shown the owner. It makes a claim known by the same name on all nodes, where fences are not the same yet and
-// tokens are secret; and it has the claim's ticket, which orders those who split a vote.
+// A tag goes along with a claim to every node, in front of its owner's client id, and is
+// taken off before anybody is shown the owner. It makes a claim known by the same name on
+// all nodes, where fences are not the same yet and tokens are secret; and it has the
+// claim's ticket, which orders the claims that split a vote.
 type tag struct {
 	ticket uint64   // when the claim was first made, in microseconds on its client's clock
 	digest [10]byte // of the token; it says nothing about it
@@ -35,7 +36,8 @@ func (t tag) before(u tag) bool {
 	return string(t.digest[:]) < string(u.digest[:])
 }
 
-// on puts the tag on an owner. A client id of more than 230 bytes loses its end, which only people read.
+// on puts the tag on an owner. A client id of more than 230 bytes loses its end, which
+// only people read.
 func (t tag) on(o driver.Owner) driver.Owner {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, 18), t.ticket)
 	s := "q" + base64.RawURLEncoding.EncodeToString(append(b, t.digest[:]...)) + ":" + o.Client
@@ -47,7 +49,8 @@ func (t tag) on(o driver.Owner) driver.Owner {
 	return o
 }
 
-// untag takes the tag off. An owner without one was not claimed through a quorum; it has itself for a name.
+// untag takes the tag off. An owner without one was not claimed through a quorum; it has
+// itself for a name.
 func untag(o driver.Owner) (tag, driver.Owner) {
 	var t tag
 	if len(o.Client) >= tagSize && o.Client[0] == 'q' && o.Client[tagSize-1] == ':' {
@@ -63,7 +66,8 @@ func untag(o driver.Owner) (tag, driver.Owner) {
 	return t, o
 }
 
-// A key tells the holders of one entry apart: a token whose last lease is kept may hold another one already.
+// A key tells the holders of one entry apart: a token whose last lease is kept may hold
+// another one already.
 type key struct {
 	digest [10]byte
 	nth    int

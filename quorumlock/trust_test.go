@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A waiter trusts "granted" for its QueueTTL from the sending of its last attempt that was answered "queued". These tests
-// have nodes that heard nothing of that attempt, and so keep what they granted for less.
+// A waiter trusts "granted" for its QueueTTL from the sending of its last attempt that
+// was answered "queued". These tests have nodes that heard nothing of that attempt, and
+// so keep what they granted for less.
 
 // grants notes what a client is told.
 type grants struct {
@@ -43,8 +44,9 @@ func (g *grants) told() (granted []driver.Signal, looks int) {
 	return granted, looks
 }
 
-// "Granted" is said, and not taken yet, when the claim is asked for once more and is answered "held", for one of its
-// nodes is not reached. It was said of places that the last attempt did not keep.
+// "Granted" is said, and not taken yet, when the claim is asked for once more and is
+// answered "held", for one of its nodes is not reached. It was said of places that the
+// last attempt did not keep.
 func TestWhatWasSaidBeforeAnAttemptIsOldAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -75,7 +77,8 @@ func TestWhatWasSaidBeforeAnAttemptIsOldAfterIt(t *testing.T) {
 	})
 }
 
-// A node's answer to an earlier attempt comes when the next one has begun, and the node never hears of that.
+// A node's answer to an earlier attempt comes when the next one has begun, and the node
+// never hears of that.
 func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -110,7 +113,8 @@ func TestALateAnswerSaysNothingOfTheNextAttempt(t *testing.T) {
 	})
 }
 
-// A try keeps no place. What is said after it rests on the attempts that queued, on each node.
+// A try keeps no place. What is said after it rests on the attempts that queued, on each
+// node.
 func TestATryProlongsNoTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -159,8 +163,8 @@ func TestATryLeavesThePlacesAlone(t *testing.T) {
 	})
 }
 
-// The caller has gone when the nodes have agreed on a fence. They keep the lease for a TTL, which is less than the client
-// would trust a signal for.
+// The caller has gone when the nodes have agreed on a fence. They keep the lease for a
+// TTL, which is less than the client would trust a signal for.
 func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -196,8 +200,9 @@ func TestAGrantThatIsShorterThanThePlaceIsAskedFor(t *testing.T) {
 	})
 }
 
-// A permit was counted, and shown. Its client does not get to know, and asks again: by then the permit has lost its majority, and
-// somebody else was granted beside what was left of it. It finds another node, and the fence is the same again.
+// A permit was counted, and shown. Its client does not get to know, and asks again: by
+// then the permit has lost its majority, and somebody else was granted beside what was
+// left of it. It finds another node, and the fence is the same again.
 func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

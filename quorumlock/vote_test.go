@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// replace puts a new server without data in a node's place, and connects these lines to it.
+// replace puts a new server without data in a node's place, and connects these lines to
+// it.
 func (s *server) replace(lines ...*line) {
 	s.wipe()
 	for _, l := range lines {
@@ -26,8 +27,8 @@ func (s *server) drops(t testing.TB, c driver.Claim) {
 	}
 }
 
-// A node says that it has granted a claim, and is replaced by one without data, whose clock is
-// behind: what was heard of the old one is no vote of the new one.
+// A node says that it has granted a claim, and is replaced by one without data, whose
+// clock is behind: what was heard of the old one is no vote of the new one.
 func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -69,8 +70,8 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 	})
 }
 
-// Y gets a late vote on a node after Z, and so has a higher number there; it lives on with that
-// when another node has lost it. Z has to count it all the same.
+// Y gets a late vote on a node after Z, and so has a higher number there; it lives on
+// with that when another node has lost it. Z has to count it all the same.
 func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -108,8 +109,8 @@ func TestAPermitThatGotAVoteLaterIsCounted(t *testing.T) {
 	})
 }
 
-// Two who come for the last permit at once count each other. They do not both get it, and do
-// not both give up.
+// Two who come for the last permit at once count each other. They do not both get it, and
+// do not both give up.
 func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 	nobody := 0
 	for range 100 {
@@ -151,7 +152,8 @@ func TestOneOfTwoGetsTheLastPermit(t *testing.T) {
 	}
 }
 
-// A holder that asks again is told its fence, whoever came beside it since with a larger limit.
+// A holder that asks again is told its fence, whoever came beside it since with a larger
+// limit.
 func TestAPermitAskedForAgainIsNotCountedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _ := newCluster(3).client(t, time.Millisecond)

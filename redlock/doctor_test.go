@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/redlock"
 )
 
-// finds wants a finding that begins so, and none of a severity above info beside those that are wanted.
+// finds wants a finding that begins so, and none of a severity above info beside those
+// that are wanted.
 func finds(t *testing.T, url string, want ...string) {
 	t.Helper()
 	soon, cancel := context.WithTimeout(ctx, 10*time.Second)

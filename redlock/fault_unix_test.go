@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// Two of three servers stop, with the requests in their sockets, and go on later: what they grant then is wanted by
-// nobody any more.
+// Two of three servers stop, with the requests in their sockets, and go on later: what
+// they grant then is wanted by nobody any more.
 func TestAMajorityThatStandsStillGrantsNothingAndKeepsNothing(t *testing.T) {
 	t.Parallel()
 	const ttl = 10 * time.Second

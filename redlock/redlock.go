@@ -1,5 +1,5 @@
-// Package redlock keeps locks in several independent Redis or Valkey servers, a majority of
-// which decides. It is quorumlock over redislock. Most programs need only its URL:
+// Package redlock keeps locks in several independent Redis or Valkey servers, a majority
+// of which decides. It is quorumlock over redislock. Most programs need only its URL:
 //
 //	import _ "github.com/pawl-go/pawl/redlock"
 //
@@ -14,8 +14,8 @@
 //	redlocks://...                                                      the same with TLS
 //
 // There are 3 hosts or more, and an odd number is best. User, password, database and
-// parameters are the same for all of them. A URL that gives any host a port has to give the
-// last one a port, too.
+// parameters are the same for all of them. A URL that gives any host a port has to give
+// the last one a port, too.
 //
 // # Which parameters do URLs have?
 //
@@ -38,9 +38,10 @@
 //
 // # Which servers will do?
 //
-// They have to be independent: no two of them a master and its replica, or on one machine.
-// All clients have to name the same servers. A server that is down when the URL is opened, or
-// later, is tried again with each step, as long as a majority of them answers.
+// They have to be independent: no two of them a master and its replica, or on one
+// machine. All clients have to name the same servers. A server that is down when the URL
+// is opened, or later, is tried again with each step, as long as a majority of them
+// answers.
 package redlock
 
 import (

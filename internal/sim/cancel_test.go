@@ -106,8 +106,8 @@ func TestEveryOperationIsCancelledAtEveryMoment(t *testing.T) {
 	}
 }
 
-// moments are those at which something happened while the call was under way, the instants
-// after them, and the middle of each two; counted from its beginning.
+// moments are those at which something happened while the call was under way, the
+// instants after them, and the middle of each two; counted from its beginning.
 func (s scene) moments(h *history) []time.Duration {
 	var c *call
 	for _, x := range h.calls {

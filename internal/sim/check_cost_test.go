@@ -2,13 +2,13 @@ package sim
 
 import "time"
 
-// costs is the rule that nothing is asked more often than bounded, for each process over a
-// whole schedule.
+// costs is the rule that nothing is asked more often than bounded, for each process over
+// a whole schedule.
 //
 //   - a claim asks once, and again: after a third of its QueueTTL (at the most: less an
 //     eighth), for each signal, when a holder would expire, and after a failure
-//   - a lease is renewed after a third of its TTL, checked for each signal, and asked again
-//     after a failure
+//   - a lease is renewed after a third of its TTL, checked for each signal, and asked
+//     again after a failure
 //   - a claim is released once, or once more after the end of what was not answered, and
 //     again after a failure
 func (h *history) costs() {

@@ -7,7 +7,8 @@ import (
 
 // meets is the rule of exclusion, looked at in the instant of each grant: only then can
 // anybody come to believe in a lease. Those who hold the name and have not been told
-// otherwise may weigh no more than the limit, and who has lost it was told before.
+// otherwise may weigh no more than the limit, and a holder that has lost it was told
+// before.
 func (h *history) meets(c *call) {
 	h.mu.Lock()
 	others := slices.DeleteFunc(slices.Clone(h.holds), func(o *call) bool { return o.name != c.name })
@@ -61,16 +62,16 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // excludes reports whether a call cannot be granted while the other holds the name. It is
-// no symmetry: each is held to its own limit only, so a reader may come beside permits that
-// would not have come beside a reader.
+// no symmetry: each is held to its own limit only, so a reader may come beside permits
+// that would not have come beside a reader.
 func (c *call) excludes(o *call) bool { return int64(c.weight)+int64(o.weight) > int64(c.limit) }
 
-// together reports whether these can hold a name at once: there has to be an order in which
-// each found room within its own limit, beside all before it. One that was shown before
-// another was asked for comes before it, and so does one with a smaller fence.
+// together reports whether these can hold a name at once: there has to be an order in
+// which each found room within its own limit, beside all before it. One that was shown
+// before another was asked for comes before it, and so does one with a smaller fence.
 //
-// The order is made from its end. Whoever can be the last may be: it needs the most room
-// there, and leaves the most to the others.
+// The order is made from its end. Any call that can be the last may be: it needs the most
+// room there, and leaves the most to the others.
 func together(holders []*call) bool {
 	rest, sum := slices.Clone(holders), int64(0)
 	for _, o := range rest {

@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// fences is the rule of fences, for each two leases of a name: they differ; and the one is
-// greater that came later. It came later if it was asked for after the other was shown; or
-// if it was shown later, and the other could not have been granted after it.
+// fences is the rule of fences, for each two leases of a name: they differ; and the one
+// is greater that came later. It came later if it was asked for after the other was
+// shown; or if it was shown later, and the other could not have been granted after it.
 func (h *history) fences() {
 	for i, a := range h.calls {
 		for _, b := range h.calls[i+1:] {
@@ -22,10 +22,10 @@ func (h *history) fences() {
 
 // rises looks at two leases of which a was shown first.
 //
-// If they exclude each other, the later one has the greater fence, but for a while in which
-// b may be of an older grant: its answer was on the way when a shock ended it; or it was
-// taken from its process, and passed on there until that heard of it. That is over with a
-// message where nothing goes wrong, and with a term where anything may.
+// If they exclude each other, the later one has the greater fence, but for a while in
+// which b may be of an older grant: its answer was on the way when a shock ended it; or
+// it was taken from its process, and passed on there until that heard of it. That is over
+// with a message where nothing goes wrong, and with a term where anything may.
 func (h *history) rises(a, b *call) {
 	if a.fence <= b.fence || a.believed >= b.believed {
 		return

@@ -6,8 +6,8 @@ import (
 )
 
 // idles is the rule that nobody waits for a name that nobody holds: for no longer than a
-// hand-over takes, where nothing goes wrong; otherwise for no longer than it takes the dead
-// to expire, or a lost signal to be made up for.
+// hand-over takes, where nothing goes wrong; otherwise for no longer than it takes the
+// dead to expire, or a lost signal to be made up for.
 func (h *history) idles() {
 	for _, n := range h.w.plan.names {
 		for _, c := range h.calls {

@@ -29,12 +29,12 @@ func (w *world) settle() {
 }
 
 // leftovers looks into the backend when everything is over, and no TTL has passed since;
-// and again when all clients are closed: names that were released are free at once, and who
-// gave up stands in no queue.
+// and again when all clients are closed: names that were released are free at once, and
+// a claim that was given up stands in no queue.
 //
-// Not where the documents say that something stays: of a process that was killed, or whose
-// Close said that it could not release all; behind a clock that was set back; and the
-// minimum hold.
+// Not where the documents say that something stays: of a process that was killed, or
+// whose Close said that it could not release all; behind a clock that was set back; and
+// the minimum hold.
 func (w *world) leftovers(when string) {
 	for _, f := range w.plan.faults {
 		if f.kind == "jump" && f.lasts < 0 {
@@ -73,8 +73,9 @@ func (w *world) owner(o driver.Owner) *process {
 	panic("an owner that is nobody: " + o.Client)
 }
 
-// lostAndClosed reports whether a lease was lost, and not released by its user when its client was closed: its user has
-// until LostError.Until to stop, so nobody gives it back then, and a renewal that was under way may have prolonged it.
+// lostAndClosed reports whether a lease was lost, and not released by its user when its
+// client was closed: its user has until LostError.Until to stop, so nobody gives it back
+// then, and a renewal that was under way may have prolonged it.
 func (w *world) lostAndClosed(p *process, fence uint64) bool {
 	p.mu.Lock()
 	since := p.endedAt

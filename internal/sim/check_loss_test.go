@@ -25,7 +25,8 @@ func (h *history) losses() {
 	}
 }
 
-// lostForAReason: where nothing goes wrong nothing is lost, and nobody is broken by nobody.
+// lostForAReason: where nothing goes wrong nothing is lost, and nobody is broken by
+// nobody.
 func (h *history) lostForAReason(c *call) {
 	why := c.lost
 	if why == nil {
@@ -93,7 +94,7 @@ func (h *history) hears(c, next *call) {
 }
 
 // saysSo: a lease that others were granted before it was released was not released, and
-// whoever held it is told so. Not if it may have been passed on in its process without
+// its holder is told so. Not if it may have been passed on in its process without
 // asking; nor by Do, if the backend may not have answered.
 func (h *history) saysSo(c, next *call) {
 	if c.left == never || c.ended == never || next.believed >= c.left || c.released != nil || h.passed(c) {

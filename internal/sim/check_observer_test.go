@@ -37,9 +37,9 @@ func (t *tap) tells(e pawl.Event, note func(*told)) {
 	note(of)
 }
 
-// pairs is the rule of the Observer, when the clients are closed: every claim is told once
-// that it was acquired or refused, and every lease that was acquired ends in exactly one of
-// released and lost.
+// pairs is the rule of the Observer, when the clients are closed: every claim is told
+// once that it was acquired or refused, and every lease that was acquired ends in exactly
+// one of released and lost.
 func (h *history) pairs() {
 	for _, p := range h.w.processes {
 		t := p.tap

@@ -7,11 +7,12 @@ import (
 )
 
 // queue holds what is known of those who wait in the backend, for the rule that whoever
-// surely stood in the queue before another came, and never lost the place, is served first.
+// surely stood in the queue before another came, and never lost the place, is served
+// first.
 //
 // It is not for leases that are passed on inside a process for a bounded time; nor for
-// forced claims; nor where a shock may have taken the place away. In a quorum the place has to
-// be one on a majority of the nodes, and the order is that of tickets.
+// forced claims; nor where a shock may have taken the place away. In a quorum the place
+// has to be one on a majority of the nodes, and the order is that of tickets.
 type queue struct {
 	mu      sync.Mutex // protects all
 	places  []*place

@@ -39,9 +39,10 @@ func (w *world) longest() time.Duration {
 	return d
 }
 
-// forced notes how a forced claim or a break was answered. One that failed may still happen if
-// its ctx was cancelled, until the end of its request; otherwise it is reported as failed
-// only after that. A break hits nobody but the holder that it names, whenever it arrives.
+// forced notes how a forced claim or a break was answered. One that failed may still
+// happen if its ctx was cancelled, until the end of its request; otherwise it is reported
+// as failed only after that. A break hits nobody but the holder that it names, whenever
+// it arrives.
 func (h *history) forced(c *call, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 //   - Each node's queue is in that order, as far as clocks agree.
 //   - A claim that stands on a majority of the nodes is not passed by one that came later
 //     and was asked for later.
-//   - A claim gives a vote back only to one that was asked for before it, or when somebody
-//     else has a majority.
+//   - A claim gives a vote back only to one that was asked for before it, or when
+//     somebody else has a majority.
 //
 // It reads the nodes themselves, past the network. On the nodes a claim is known by its
 // owner, which the quorum makes different for each. All of it is protected by queue.mu.
@@ -163,8 +163,8 @@ func (q *queue) inOrder(w *world, s *frame, name string) {
 }
 
 // passes reports whether a claim of a quorum that is granted now passes one that surely
-// stood before it: on a majority of the nodes, since before this one was asked for. A place
-// that was lost counts from when it was taken again.
+// stood before it: on a majority of the nodes, since before this one was asked for. A
+// place that was lost counts from when it was taken again.
 func (q *queue) passes(w *world, b, a *place) bool {
 	if a.footings == nil || w.plan.setsBack() {
 		return false
@@ -183,8 +183,8 @@ func (q *queue) passes(w *world, b, a *place) bool {
 }
 
 // gives looks at a claim for the whole name that still waits and gives back what a node
-// granted it. That it does for one that was asked for before it and waits there, or for one
-// that has a majority; it has seen that since it asked last.
+// granted it. That it does for one that was asked for before it and waits there, or for
+// one that has a majority; it has seen that since it asked last.
 func (q *queue) gives(w *world, n int, l driver.LeaseRef) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -32,21 +32,21 @@ func (c *clock) jump(by time.Duration) {
 	c.ahead += by
 }
 
-// A moment is when something happened, in true time from the beginning of a schedule. never
-// is none.
+// A moment is when something happened, in true time from the beginning of a schedule.
+// never is none.
 type moment = time.Duration
 
 const never moment = -1
 
-// sample is what a process knows of a node's clock: where it stood when an answer was made,
-// and when that came in.
+// sample is what a process knows of a node's clock: where it stood when an answer was
+// made, and when that came in.
 type sample struct {
 	node     time.Time
 	received time.Time
 }
 
-// bound says when, on the node's clock, this moment has certainly not come before: the rule
-// in driver.End.
+// bound says when, on the node's clock, this moment has certainly not come before: the
+// rule in driver.End.
 func (s sample) bound(moment time.Time) time.Time {
 	ahead := moment.Sub(s.received)
 	return s.node.Add(ahead - max(ahead, 0)/1000)

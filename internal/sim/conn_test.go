@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A conn is a connection of a process to Redis. Two pumps carry what is written, each way,
-// with the delays of the weather, in order. What was sent before an end was closed still
-// arrives at the other.
+// A conn is a connection of a process to Redis. Two pumps carry what is written, each
+// way, with the delays of the weather, in order. What was sent before an end was closed
+// still arrives at the other.
 type conn struct {
 	n     *redisNode
 	p     *process
@@ -60,8 +60,8 @@ func (c *conn) pump(from, to net.Conn) {
 	}
 }
 
-// isCommand tells a command from the greetings before the first. A connection is made in no
-// time: go-redis holds a mutex meanwhile, and virtual time stands still for that.
+// isCommand tells a command from the greetings before the first. A connection is made in
+// no time: go-redis holds a mutex meanwhile, and virtual time stands still for that.
 func isCommand(b []byte) bool {
 	for _, verb := range []string{"evalsha", "eval", "script", "subscribe", "time"} {
 		if bytes.Contains(bytes.ToLower(b[:min(len(b), 40)]), []byte("\r\n"+verb+"\r\n")) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// dice draw a schedule: from a seed, or from a fuzzer's bytes as long as there are any, and
-// then from a seed that follows from them.
+// dice draw a schedule: from a seed, or from a fuzzer's bytes as long as there are any,
+// and then from a seed that follows from them.
 type dice struct {
 	bytes  []byte
 	random *rand.Rand

@@ -18,12 +18,12 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s for %v (process %d, node %d)", f.kind, f.lasts, f.process, f.node)
 }
 
-// drawFaults draws up to four, of those that the backend may meet. All are over at the end
-// of the span.
+// drawFaults draws up to four, of those that the backend may meet. All are over at the
+// end of the span.
 //
 // What breaks a documented assumption for all names at once is drawn alone and seldom,
-// because the checker must then be lenient for a while: a clock that jumps, a backend that
-// loses its data.
+// because the checker must then be lenient for a while: a clock that jumps, a backend
+// that loses its data.
 func (p *plan) drawFaults(d *dice) {
 	kinds := []string{"pause", "hang", "cut", "kill", "close", "shutdown"}
 	breaks := []string{"jump", "wipe"}

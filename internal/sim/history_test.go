@@ -125,7 +125,8 @@ func (h *history) shake(s shock) *shock {
 	return &h.shocks[len(h.shocks)-1]
 }
 
-// excused reports whether a shock could have hit c by this moment. The caller holds the mutex.
+// excused reports whether a shock could have hit c by this moment. The caller holds the
+// mutex.
 func (h *history) excused(c *call, at moment) bool {
 	return slices.ContainsFunc(h.shocks, func(s shock) bool {
 		return (s.name == "" || s.name == c.name) && s.by != c && s.from <= at && s.to >= c.began

@@ -47,8 +47,8 @@ func newNode(w *world, number int) *node {
 	return n
 }
 
-// forget makes it a node that knows nothing. The caller holds the mutex, or is the only one
-// who knows of n.
+// forget makes it a node that knows nothing. The caller holds the mutex, or is the only
+// one who knows of n.
 func (n *node) forget() {
 	n.memory = memlock.NewMemory(&memlock.Options{Now: n.clock.now})
 	n.sessions = map[*road]server{}
@@ -89,8 +89,8 @@ func (n *node) handle(f func()) bool {
 	return true
 }
 
-// hang stops it for a while. What came in meanwhile is handled then, in the order in which
-// it came.
+// hang stops it for a while. What came in meanwhile is handled then, in the order in
+// which it came.
 func (n *node) hang(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

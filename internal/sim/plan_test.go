@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A plan is what a seed stands for. It is all drawn before anything runs, so that the same
-// seed is the same plan whatever the product does.
+// A plan is what a seed stands for. It is all drawn before anything runs, so that the
+// same seed is the same plan whatever the product does.
 type plan struct {
 	backend   string // "memory", "quorum" or "redis"
 	unit      time.Duration
@@ -144,8 +144,8 @@ func (p *plan) drawProcesses(d *dice) {
 }
 
 // drawResize makes one process see a semaphore that is larger or smaller than the others
-// do, as in a rolling deployment, in one plan of three. It has dice of its own, so that all
-// else in the plan stays what it is.
+// do, as in a rolling deployment, in one plan of three. It has dice of its own, so that
+// all else in the plan stays what it is.
 func (p *plan) drawResize() {
 	d := seeded(p.fates ^ 0x5eed)
 	by := one(d, -1, 1, 2)

@@ -258,7 +258,7 @@ func creates(b *bent, m *memories, which func(driver.Token) bool) {
 	}
 }
 
-// swaps makes whoever comes second in the queue stand in the place of the first.
+// swaps makes the second in the queue stand in the place of the first.
 func swaps(b *bent, m *memories) {
 	as := func(t driver.Token) driver.Token {
 		m.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// ofQuorums are bugs that a quorum could have: in what its client asks of the nodes, or in
-// what it makes of the answers.
+// ofQuorums are bugs that a quorum could have: in what its client asks of the nodes, or
+// in what it makes of the answers.
 var ofQuorums = []bug{
 	{"permits that are not counted again", "they hold it at once", 95, "quorum", inVotes(func(p *process, b *bent) {
 		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
@@ -60,8 +60,8 @@ func inVotes(bend func(p *process, b *bent)) func() planted {
 
 func (p *process) owns(o driver.Owner) bool { return strings.HasSuffix(o.Client, p.id()) }
 
-// aged makes a claim look as if it had come first of all: its tag is a letter, and in base64
-// its ticket in eight bytes, and ten more.
+// aged makes a claim look as if it had come first of all: its tag is a letter, and in
+// base64 its ticket in eight bytes, and ten more.
 func aged(client string) string {
 	const size = 24
 	tag, err := base64.RawURLEncoding.DecodeString(client[1 : 1+size])

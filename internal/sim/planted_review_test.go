@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// reviewed are the bugs that a review found in Pawl, put back: as a node, or a driver, that
-// does what the product did, or makes the product do it.
+// reviewed are the bugs that a review found in Pawl, put back: as a node, or a driver,
+// that does what the product did, or makes the product do it.
 var reviewed = []bug{
 	{"requests have no end", "says that", 124, "memory", func() planted { return planted{noEnds: true} }, nil},
 	{"what is unknown is released once only", "says that", 51, "memory", inClient(func(_ *process, b *bent) {
@@ -117,7 +117,8 @@ var reviewed = []bug{
 	}), nil},
 }
 
-// forcesSoon: leases are passed on for a long time, and one of three claims is a forced claim.
+// forcesSoon: leases are passed on for a long time, and one of three claims is a forced
+// claim.
 func forcesSoon(p *plan) {
 	for i := range p.processes {
 		p.processes[i].handoff = 50 * time.Millisecond
@@ -133,7 +134,8 @@ func forcesSoon(p *plan) {
 	}
 }
 
-// givesUp: every other claim is cancelled at about the time at which its request is on the way, and nothing else goes wrong.
+// givesUp: every other claim is cancelled at about the time at which its request is on
+// the way, and nothing else goes wrong.
 func givesUp(p *plan) {
 	p.faults, p.weather = nil, wide(p.unit)
 	for _, w := range p.processes {

@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A bug is one that somebody could make, or made. A checker that cannot find it proves nothing.
+// A bug is one that somebody could make, or made. A checker that cannot find it proves
+// nothing.
 type bug struct {
 	name    string
 	sees    string // what it is found by: a part of what the checker says

@@ -9,9 +9,9 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A process has a client, and users who work with it. While it is paused nothing leaves it,
-// nothing comes in, and its users stand still. (Its timers do not: a goroutine cannot be
-// stopped from outside. What they would start is not sent.)
+// A process has a client, and users who work with it. While it is paused nothing leaves
+// it, nothing comes in, and its users stand still. (Its timers do not: a goroutine cannot
+// be stopped from outside. What they would start is not sent.)
 type process struct {
 	w      *world
 	number int

@@ -18,8 +18,8 @@ import (
 )
 
 // A redisNode is a Redis in virtual time, miniredis, and the roads to it are connections:
-// what is sent on one arrives in its order, and what is sent on two does not. A connection
-// may break, and then what was on it may have arrived or not.
+// what is sent on one arrives in its order, and what is sent on two does not. A
+// connection may break, and then what was on it may have arrived or not.
 type redisNode struct {
 	w     *world
 	redis *miniredis.Miniredis

@@ -11,10 +11,10 @@ import (
 )
 
 // A road is the way between one process and one node. To the process it is a driver like
-// that of a server across a network. A request is executed once or never, but at any time:
-// also long after its caller gave up. Requests overtake each other. So the road keeps the
-// rule of driver.End, as a driver of such a server must: it sends the end along, on the
-// node's clock, and the node refuses what comes later.
+// that of a server across a network. A request is executed once or never, but at any
+// time: also long after its caller gave up. Requests overtake each other. So the road
+// keeps the rule of driver.End, as a driver of such a server must: it sends the end
+// along, on the node's clock, and the node refuses what comes later.
 type road struct {
 	w *world
 	p *process
@@ -157,7 +157,8 @@ func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f fu
 	})
 }
 
-// signal is called by the node. Signals are late, lost, repeated, and overtake each other.
+// signal is called by the node. Signals are late, lost, repeated, and overtake each
+// other.
 func (r *road) signal(s driver.Signal) {
 	w := r.w.weather()
 	r.mu.Lock()

@@ -168,7 +168,8 @@ func (w *world) begin(i int) *process {
 	return p
 }
 
-// end waits until everything must be over, looks at what is left, and closes what is open.
+// end waits until everything must be over, looks at what is left, and closes what is
+// open.
 func (w *world) end() {
 	for w.now() < w.heals() {
 		time.Sleep(w.heals() - w.now())
