@@ -227,29 +227,38 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
 
-// held says who is in the way, and when that changes by itself. While the name is closed nothing changes before
-// it opens. Otherwise the first holder expires (its lock-delay included); or, if only the queue is in the way of
-// a claim that would fit, the place of the head is not kept.
+// held says who is in the way, and when that changes by itself.
 func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
-	err := &driver.HeldError{Name: c.Name, Position: position, Fence: e.Fence, Holders: e.public(now)}
+	var head Instant
+	switch {
+	case len(e.Queue) > 0:
+		head = e.Queue[0].Expires
+	case e.waiting() > 0 && e.fits(now, c.Weight, c.Limit):
+		e.Short = true // it depends on the head, which is not seen
+	}
+	return &driver.HeldError{
+		Name: c.Name, Position: position, Fence: e.Fence, Holders: e.public(now),
+		ClosedFor: max(0, now.Until(e.Closed)), RetryAfter: e.RetryAfter(now, c, head),
+	}
+}
+
+// RetryAfter is how long nobody who asks for c is granted it, unless somebody acts. While
+// the name is closed nothing changes before it opens. Otherwise the first holder expires
+// (its lock-delay included); or, if only the queue is in the way of a claim that would
+// fit, the place of its head lapses. head is when that is, 0 if nobody waits.
+func (e *Entry) RetryAfter(now Instant, c *driver.Claim, head Instant) (d time.Duration) {
 	if e.Closed > now {
-		err.ClosedFor = now.Until(e.Closed)
-		err.RetryAfter = err.ClosedFor
-		return err
+		return now.Until(e.Closed)
 	}
 	for i, h := range e.Holders {
-		if d := now.Until(h.Expires.Add(h.LockDelay)); i == 0 || d < err.RetryAfter {
-			err.RetryAfter = d
+		if ends := now.Until(h.Expires.Add(h.LockDelay)); i == 0 || ends < d {
+			d = ends
 		}
 	}
-	if e.waiting() > 0 && e.fits(now, c.Weight, c.Limit) {
-		if len(e.Queue) == 0 {
-			e.Short = true
-			return err
-		}
-		err.RetryAfter = min(err.RetryAfter, now.Until(e.Queue[0].Expires))
+	if head > 0 && e.fits(now, c.Weight, c.Limit) {
+		d = min(d, now.Until(head))
 	}
-	return err
+	return d
 }
 
 // Renew makes the lease last ttl from now. It never creates one, and never shortens one.

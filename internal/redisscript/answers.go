@@ -62,27 +62,13 @@ var held = driver.Token{1}
 // public is the entry as it may be shown.
 func (p *snapshot) public(name string) driver.Entry { return p.entry.Public(p.now, name) }
 
-// refusal says who is in the way of a claim, and when that changes by itself, as locktable does.
+// refusal says who is in the way of a claim, and when that changes by itself.
 func (p *snapshot) refusal(c *driver.Claim) *driver.HeldError {
 	seen := p.public(c.Name)
-	err := &driver.HeldError{
-		Name: c.Name, Position: p.position, Fence: p.entry.Fence, Holders: seen.Holders, ClosedFor: seen.ClosedFor,
+	return &driver.HeldError{
+		Name: c.Name, Position: p.position, Fence: p.entry.Fence, Holders: seen.Holders,
+		ClosedFor: seen.ClosedFor, RetryAfter: p.entry.RetryAfter(p.now, c, p.head),
 	}
-	if err.ClosedFor > 0 {
-		err.RetryAfter = err.ClosedFor
-		return err
-	}
-	weights := int64(c.Weight)
-	for i, h := range p.entry.Holders {
-		weights += int64(h.Weight)
-		if d := p.now.Until(h.Expires.Add(h.LockDelay)); i == 0 || d < err.RetryAfter {
-			err.RetryAfter = d
-		}
-	}
-	if p.head > 0 && weights <= int64(c.Limit) {
-		err.RetryAfter = min(err.RetryAfter, p.now.Until(p.head))
-	}
-	return err
 }
 
 // readGrant reads a grant: the first fence, and how many they are if that is not what was asked for.
