@@ -41,7 +41,7 @@ func (e *Entry) Append(b []byte) []byte {
 	for _, h := range e.Holders {
 		b = append(b, h.Token[:]...)
 		b = appendString(b, h.Inbox)
-		b = appendOwner(b, h.Owner)
+		b = AppendOwner(b, h.Owner)
 		b = binary.AppendUvarint(b, h.Fence)
 		b = appendInts(b, int64(h.Fences), int64(h.Weight), int64(h.Limit), int64(h.Since), int64(h.Expires), int64(h.LockDelay))
 	}
@@ -55,7 +55,7 @@ func (e *Entry) Append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(e.Broken)))
 	for _, x := range e.Broken {
 		b = append(b, x.Token[:]...)
-		b = appendOwner(b, x.By)
+		b = AppendOwner(b, x.By)
 		b = binary.AppendVarint(b, int64(x.Until))
 	}
 	return b
@@ -65,7 +65,7 @@ func (e *Entry) Append(b []byte) []byte {
 func (w *Waiter) Append(b []byte) []byte {
 	b = append(b, w.Token[:]...)
 	b = appendString(b, w.Inbox)
-	b = appendOwner(b, w.Owner)
+	b = AppendOwner(b, w.Owner)
 	return appendInts(b, int64(w.Fences), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
 }
 
@@ -80,7 +80,9 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-func appendOwner(b []byte, o driver.Owner) []byte {
+// AppendOwner appends the stored form of o to b. It is a part of the entry's, and of what the
+// backends on Redis store.
+func AppendOwner(b []byte, o driver.Owner) []byte {
 	b = appendString(b, o.Client)
 	b = appendString(b, o.Host)
 	b = binary.AppendVarint(b, int64(o.PID))
@@ -92,6 +94,16 @@ func appendOwner(b []byte, o driver.Owner) []byte {
 		b = appendString(appendString(b, k), o.Labels[k])
 	}
 	return b
+}
+
+// DecodeOwner reads the stored form of an owner, and returns what follows it. Its error is a
+// [*CorruptError].
+func DecodeOwner(b []byte) (o driver.Owner, rest []byte, err error) {
+	r := reader{rest: b}
+	if o = r.owner(); r.problem != "" {
+		return driver.Owner{}, nil, &CorruptError{Problem: r.problem}
+	}
+	return o, r.rest, nil
 }
 
 // Decode reads the stored form of an entry. Its error is a [*CorruptError].

@@ -164,3 +164,18 @@ func TestADamagedCountCostsNoMemory(t *testing.T) {
 		}
 	}
 }
+
+// Other stores keep owners by themselves, with other things behind them.
+func TestAnOwnerCanBeStoredByItself(t *testing.T) {
+	o := driver.Owner{Client: "c", Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42", "k": "v"}}
+	b := locktable.AppendOwner(nil, o)
+	got, rest, err := locktable.DecodeOwner(append(b, "more"...))
+	if err != nil || string(rest) != "more" || !reflect.DeepEqual(got, o) {
+		t.Fatalf("%+v, then %q, %v", got, rest, err)
+	}
+	for n := range b {
+		if _, _, err := locktable.DecodeOwner(b[:n]); !errors.As(err, new(*locktable.CorruptError)) {
+			t.Errorf("the first %d bytes of it: %v", n, err)
+		}
+	}
+}

@@ -6,6 +6,16 @@
 //
 // or, by URL, pawl.Open(ctx, "sqlite:/var/lib/pawl/locks.db", nil).
 //
+// # URLs
+//
+// The form is "sqlite:PATH": absolute, or relative to the working directory. After
+// "sqlite://" the path has to be absolute. In a path, write ?, # and % as %3F, %23 and %25.
+// The parameters are:
+//
+//   - retention=DURATION: see [Options.Retention], as in "24h"
+//   - poll=DURATION: see [Options.Poll], as in "4ms"
+//   - create=false: see [Options.MustExist]
+//
 // # What has to be set up?
 //
 // Nothing. The file is made when it is missing, with mode 0600, and missing folders with 0700: who can read

@@ -174,30 +174,10 @@ func (r *reader) claimant() driver.Owner {
 	return o
 }
 
-func (r *reader) owner() (o driver.Owner) {
-	o.Client, o.Host, o.PID = r.string(), r.string(), int(r.varint())
-	n := r.varint()
-	if n > driver.MaxLabels {
-		r.failed = true
-		return o
-	}
-	for range n {
-		if o.Labels == nil {
-			o.Labels = make(map[string]string, n)
-		}
-		k := r.string()
-		o.Labels[k] = r.string()
-	}
+// owner reads what locktable.AppendOwner wrote.
+func (r *reader) owner() driver.Owner {
+	o, rest, err := locktable.DecodeOwner([]byte(r.rest))
+	r.rest = string(rest)
+	r.failed = r.failed || err != nil
 	return o
-}
-
-func (r *reader) string() string { return r.take(int(min(r.varint(), math.MaxInt32))) }
-
-func (r *reader) varint() uint64 {
-	v, n := binary.Uvarint([]byte(r.rest[:min(len(r.rest), binary.MaxVarintLen64)]))
-	if n <= 0 {
-		r.failed, n = true, 0
-	}
-	r.rest = r.rest[n:]
-	return v
 }

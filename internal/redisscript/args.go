@@ -2,12 +2,11 @@ package redisscript
 
 import (
 	"encoding/binary"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // What goes into a script is packed into one string: a script costs Redis more for each argument than for the bytes
@@ -119,23 +118,5 @@ func who(box, shard string, o *driver.Owner) string {
 	b := make([]byte, 0, 64+len(box)+len(shard))
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(box))), box...)
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(shard))), shard...)
-	return string(appendOwner(b, o))
-}
-
-func appendOwner(b []byte, o *driver.Owner) []byte {
-	b = appendString(b, o.Client)
-	b = appendString(b, o.Host)
-	b = binary.AppendUvarint(b, uint64(o.PID))
-	b = binary.AppendUvarint(b, uint64(len(o.Labels)))
-	if len(o.Labels) == 0 {
-		return b // mostly, and then nothing is allocated
-	}
-	for _, k := range slices.Sorted(maps.Keys(o.Labels)) {
-		b = appendString(appendString(b, k), o.Labels[k])
-	}
-	return b
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+	return string(locktable.AppendOwner(b, *o))
 }

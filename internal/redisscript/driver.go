@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // Options for a Driver.
@@ -141,7 +142,7 @@ func (d *Driver) claim(ctx context.Context, c *driver.Claim, end int64, signed s
 	}
 	step, args := Acquire, []string{claimArg(c, d.Retention, end, signed), waitArg(c)}
 	if c.Force {
-		step, args = Force, append(args, string(appendOwner(nil, &c.Owner)))
+		step, args = Force, append(args, string(locktable.AppendOwner(nil, c.Owner)))
 	}
 	return d.run(ctx, step, Call{Keys: keys(d.Prefix, c.Name), Args: args})
 }
@@ -251,7 +252,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	if err != nil {
 		return err
 	}
-	args := []string{breakArg(fence, delay, d.Retention), string(appendOwner(nil, &by))}
+	args := []string{breakArg(fence, delay, d.Retention), string(locktable.AppendOwner(nil, by))}
 	p := d.atMostOnce(ctx, func() Reply { return d.run(ctx, Break, Call{Keys: keys(d.Prefix, name), Args: args}) })
 	if p.Err != nil {
 		return d.trouble(ctx, "break", name, p.Err)
