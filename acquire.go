@@ -212,17 +212,23 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
 }
 
-// rounds is for how many rounds of the waiters here an exclusive claim reserves fences. When they are used up the lease goes
-// to the backend, and the head of the waiters queues there: that costs two whole scripts on Redis.
-const rounds = 4
+// An exclusive claim reserves fences for several rounds of a short queue: when they are used up, the
+// lease goes to the backend and the head of the waiters queues there, which costs two whole scripts
+// on Redis.
+const (
+	rounds   = 4
+	mostMore = 256
+)
 
-// fences is how many an exclusive claim should reserve: one for itself, and some for each waiter here, who may be back
-// before the handoff closes. No more, for those that are reserved and not used would let them run ahead of the clock.
+// fences is how many an exclusive claim should reserve: one for itself, and some for each waiter
+// here, who may be back before the handoff closes. For a long queue it is no more than one each:
+// fences that are reserved and not used run ahead of the clock, by a microsecond each.
 func (a *attempts) fences() int {
 	if a.w == nil || a.c.settings.LocalHandoff < 0 || !a.claim.exclusive() {
 		return 1
 	}
-	return min(1+rounds*(a.w.Length()-1), driver.MaxFences)
+	n := a.w.Length()
+	return min(max(n, min(1+rounds*(n-1), mostMore)), driver.MaxFences)
 }
 
 var errTooLate = errors.New("the answer took longer than the lease lasts")
