@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/clock"
+	"github.com/pawl-go/pawl/internal/lazyctx"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
@@ -90,7 +91,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 
 // begin makes the first lease of a hold. From here on it may be lost at any moment.
 func (c *Client) begin(w *waiter, t *hold, now clock.Reading) *Lease {
-	look := c.inboxes.of(t.claim.Token).holds(t.claim, t)
+	look := c.inboxes.Holds(t.claim.Token, &t.claim.inbox, t)
 	lease := t.grant(now)
 	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.Mono)
 	if look {
@@ -163,7 +164,7 @@ func (a *attempts) leave() {
 	if a.granted {
 		return
 	}
-	a.c.inboxes.of(a.claim.Token).remove(a.claim)
+	a.c.inboxes.Remove(a.claim.Token)
 	if a.w != nil {
 		a.w.Leave(a.c.now().Mono)
 	}
@@ -178,7 +179,7 @@ func (a *attempts) leave() {
 // sent is a reading of now. The one that comes with a hold is of the instant in which it was found to have time left.
 func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
-	c.inboxes.of(cl.Token).add(cl) // before asking: signals may come before the reply
+	c.inboxes.Add(cl.Token, &cl.inbox) // before asking: signals may come before the reply
 	for first := true; ; first = false {
 		if !first {
 			sent = c.now()
@@ -238,13 +239,13 @@ var errTooLate = errors.New("the answer took longer than the lease lasts")
 // A forced claim has the same end however often it is asked for: it is reported as failed when that has passed.
 func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
-	ctx := a.c.attempt(a.ctx, cl.request.next(), cl.TTL, sent.Mono)
+	ctx := a.c.attempt(a.ctx, &cl.request, cl.TTL, sent.Mono)
 	if cl.Force && cl.stray > 0 {
-		ctx.deadline = a.c.born.Add(cl.stray)
+		ctx = lazyctx.WithDeadline(a.ctx, a.c.born.Add(cl.stray))
 	}
-	defer ctx.cancel()
-	before := cl.stray
-	cl.stray, a.asking = max(before, ctx.deadline.Sub(a.c.born)), true
+	defer ctx.Cancel()
+	before, end := cl.stray, ctx.Ends()
+	cl.stray, a.asking = max(before, end.Sub(a.c.born)), true
 	grant, err := a.c.driver.Acquire(ctx, cl.Claim)
 	a.asking = false
 	if answered(err) {
@@ -342,7 +343,6 @@ func (a *attempts) why() error {
 // grant itself.
 func (a *attempts) wait() (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
-	inbox := c.inboxes.of(cl.Token)
 	pause, last := a.pause(), false
 	if cl.Force && a.fails > 0 {
 		left := time.Until(c.born.Add(cl.stray))
@@ -357,9 +357,9 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 			return nil, clock.Reading{}, a.failure
 		}
 		return nil, clock.Reading{}, nil
-	case <-inbox.arrival(cl):
+	case <-c.inboxes.Arrival(cl.Token, &cl.inbox):
 		now := c.now()
-		return a.signaled(inbox.take(cl), now), now, nil
+		return a.signaled(c.inboxes.Take(cl.Token, &cl.inbox), now), now, nil
 	case <-c.closing:
 		c.undo(cl)
 		return nil, clock.Reading{}, ErrClosed

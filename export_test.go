@@ -24,13 +24,4 @@ func (c *Client) Gates() int { return c.queues.Names() }
 func (c *Client) Leases() int { return c.renewer.Len() }
 
 // Inboxes is how many claims listen for signals.
-func (c *Client) Inboxes() int {
-	n := 0
-	for i := range c.inboxes.shard {
-		b := &c.inboxes.shard[i].inbox
-		b.mu.Lock()
-		n += len(b.claims)
-		b.mu.Unlock()
-	}
-	return n
-}
+func (c *Client) Inboxes() int { return c.inboxes.Len() }

@@ -2,13 +2,9 @@ package pawl
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/clock"
-	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // Lease is a granted lock. The client renews it until it is released or lost.
@@ -35,86 +31,6 @@ type Lease struct {
 	ending func()          // tells of its end, which was quicker than that
 	ctx    context.Context // made when somebody asks for it
 	cancel context.CancelCauseFunc
-}
-
-// A hold is the time for which this process holds a name in the backend: one token, renewed as one. Mostly
-// it has one lease. An exclusive hold may be passed among the waiters of this process (see handoff.go), and
-// then it has one lease after the other, each with a fence of its own from the range of its hold.
-type hold struct {
-	c     *Client
-	claim *claim
-	since clock.Reading // when it began, for the maximum hold: the sending of the attempt that got it, or its signal
-
-	mu     sync.Mutex
-	term   trust.Term
-	lease  *Lease      // the one now; nil between two, and after the last
-	user   *claim      // that has it, or had it last
-	gone   *LostError  // set once, when the term ended without a release
-	back   bool        // the last lease was released: whoever did that passes the hold on, or gives it back
-	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
-	next   uint64      // the next fence of the range
-	end    uint64      // the first fence that is not of the range
-	// What the last renewal failed with, nil since one succeeded: says later why the term ended.
-	trouble error
-
-	renewal renewal // the renewer's
-
-	first Lease // mostly the only one
-
-	request request // of whoever gives it back
-}
-
-func newHold(c *Client, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
-	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
-}
-
-// grant makes the next lease of the hold. For the first one the caller has looked at the term.
-func (t *hold) grant(now clock.Reading) *Lease {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.another(t.claim, now)
-}
-
-// pass makes another lease of the hold, whose last one was released; or nil if it is not good for that. It
-// is one step, so that Close finds it either passed on or given back.
-func (t *hold) pass(cl *claim, now clock.Reading) *Lease {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.gone != nil || t.next >= t.end || !t.term.Fresh(now) {
-		return nil
-	}
-	return t.another(cl, now)
-}
-
-// another is the next lease, for a claim. The caller holds the mutex.
-func (t *hold) another(cl *claim, now clock.Reading) *Lease {
-	l := &t.first
-	if l.t != nil { // it had its time, and its user may still look at it
-		l = &Lease{}
-	}
-	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.Mono
-	t.user = cl
-	t.next++
-	if t.gone != nil { // already: Close, or a break, was quicker
-		l.over, l.ending = t.gone, l.lossAside(t.gone)
-		return l
-	}
-	t.lease, t.back = l, false
-	return l
-}
-
-// whose is the claim that has the lease now, or had it last.
-func (t *hold) whose() *claim {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.user
-}
-
-// givenBack reports whether a Release sees to the hold's end in the backend.
-func (t *hold) givenBack() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.back
 }
 
 // Name returns the locked name.
@@ -226,65 +142,4 @@ func (l *Lease) finish(why error) error {
 		cancel(why)
 	}
 	return nil
-}
-
-// expire ends a hold whose term is over.
-func (t *hold) expire() {
-	t.mu.Lock()
-	reason, err := ReasonExpired, t.trouble
-	switch {
-	case t.claim.maxHold > 0 && t.c.now().Since(t.since) >= t.claim.maxHold-t.claim.marginOf(t.claim.TTL):
-		reason, err = ReasonMaxHold, nil
-	case err != nil:
-		reason = ReasonUnreachable
-	}
-	t.mu.Unlock()
-	t.lose(LostError{Reason: reason, Err: err})
-}
-
-// lose ends the hold, and the lease that it has now, without a release. Only the first call does anything,
-// so that lost is said once. A lease that was released before is not lost.
-func (t *hold) lose(why LostError) {
-	t.mu.Lock()
-	if t.gone != nil {
-		t.mu.Unlock()
-		return
-	}
-	now := t.c.now()
-	why.Name, why.Fence = t.claim.Name, t.next-1
-	if why.Until.IsZero() {
-		// Nobody told the backend to end it: it keeps the lease for what is left of the TTL, and then closed
-		// for the lock-delay.
-		why.Until = now.Mono.Add(t.term.LeaseLeft(now) + t.claim.LockDelay)
-	}
-	t.gone = &why
-	l := t.lease
-	var cancel context.CancelCauseFunc
-	if l != nil {
-		l.over, cancel = &why, l.cancel
-		t.lease = nil
-	}
-	t.mu.Unlock()
-
-	if cancel != nil {
-		cancel(&why)
-	}
-	t.c.renewer.Remove(&t.renewal)
-	t.c.inboxes.of(t.claim.Token).remove(t.claim)
-	if t.spare(why.Fence) > 0 {
-		t.c.queues.Drop(t.claim.Name, t, now.Mono)
-	}
-	if l != nil {
-		l.tellEnd(l.lossAside(&why))
-	}
-}
-
-// wire is how the backend is told which lease is meant, and how long it shall last: its TTL, or what is left
-// until its maximum hold.
-func (t *hold) wire(now clock.Reading) driver.LeaseRef {
-	ttl := t.claim.TTL
-	if t.claim.maxHold > 0 {
-		ttl = min(ttl, t.claim.maxHold-now.Since(t.since))
-	}
-	return driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, TTL: ttl}
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/inbox"
+	"github.com/pawl-go/pawl/internal/lazyctx"
+	"github.com/pawl-go/pawl/internal/localqueue"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
@@ -38,10 +41,10 @@ type claim struct {
 	// granted, since Client.born; 0 if all were. Nobody writes it once there is a lease.
 	stray time.Duration
 
-	mail   mail   // protected by the inbox
+	inbox  inbox.Inbox[*hold]
 	passed *Lease // the lease that was passed to it in the local queue
 
-	request request // of whoever asks the backend
+	request lazyctx.Room // of whoever asks the backend
 }
 
 // claim makes a new claim on the lock, checked, with a token of its own.
@@ -102,4 +105,13 @@ func (c *claim) alike(d *claim) bool {
 	return c.Weight == d.Weight && c.Limit == d.Limit && c.TTL == d.TTL && c.LockDelay == d.LockDelay &&
 		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.minHold == 0 && d.minHold == 0 &&
 		maps.Equal(c.Owner.Labels, d.Owner.Labels)
+}
+
+// A waiter is a claim in the local queue of its name.
+type waiter = localqueue.Waiter[*claim]
+
+func newQueues(handoff time.Duration) *localqueue.Queues[*claim] {
+	return localqueue.New[*claim](time.Now(), handoff, func(d time.Duration, f func()) func() bool {
+		return time.AfterFunc(d, f).Stop
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
 // Release ends the lease and lets the next claim in. It may be called more than once, also at the
@@ -128,17 +129,16 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 // ourselves.
 func (c *Client) nudge(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.driver.Properties().Push {
-		c.inboxes.of(cl.Token).put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
+		_, _ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
 	}
 }
 
 // giveBack ends the hold in the backend.
 func (t *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	c := t.c
-	c.renewer.Remove(&t.renewal)
-	c.inboxes.of(t.claim.Token).remove(t.claim)
-	attempt := c.attempt(lasting(ctx), t.request.next(), t.claim.TTL, sent)
-	defer attempt.cancel()
+	t.leave(sent)
+	attempt := c.attempt(lazyctx.Lasting(ctx), &t.request, t.claim.TTL, sent)
+	defer attempt.Cancel()
 	c.renewer.settle(attempt, t) // so that no renewal reaches the backend after the release
 
 	answered := false

@@ -8,6 +8,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/keepalive"
+	"github.com/pawl-go/pawl/internal/lazyctx"
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
@@ -94,9 +95,9 @@ func (r *renewer) renew(ctx context.Context, batch []*renewal, flight *keepalive
 		leases[i] = x.Lease.wire(sent)
 		shortest = min(shortest, leases[i].TTL)
 	}
-	attempt := bound(ctx, sent.Mono.Add(c.renewTimeout(shortest, flight.Again())))
+	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.renewTimeout(shortest, flight.Again())))
 	answers, err := c.driver.Renew(attempt, leases)
-	attempt.cancel()
+	attempt.Cancel()
 	if err == nil && len(answers) != len(batch) {
 		err = errors.New("the driver did not answer for every lease")
 	}
@@ -143,26 +144,6 @@ func (c *Client) renewTimeout(ttl time.Duration, again bool) time.Duration {
 		return min(d, ttl/12)
 	}
 	return min(d, ttl/3)
-}
-
-// Outlook makes a hold a keepalive.Lease.
-func (t *hold) Outlook(now clock.Reading) keepalive.Outlook {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ttl := t.wire(now).TTL
-	return keepalive.Outlook{Left: t.term.Left(now), TTL: ttl, Longer: ttl - t.term.LeaseLeft(now)}
-}
-
-// renewed notes the answer to a renewal that was sent then, and asked for ttl. It returns
-// what is left of the term.
-func (t *hold) renewed(sent, now clock.Reading, ttl time.Duration, err error) (left time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err == nil {
-		t.term = t.term.Renewed(sent, ttl, t.claim.marginOf(ttl))
-	}
-	t.trouble = err
-	return t.term.Left(now)
 }
 
 // notHeld is the loss that the backend told us of, in answer to a request sent then.

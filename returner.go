@@ -122,9 +122,9 @@ func (r *returner) send(x *keepalive.Return[*claim]) {
 	defer r.kick()
 	c, sent, outcome := r.c, time.Now(), keepalive.Never
 	defer func() { r.returns.Answered(x, sent, time.Now(), outcome) }() // also if the driver panics
-	ctx := c.attempt(r.ctx, new(bounded), x.TTL, sent)
+	ctx := c.attempt(r.ctx, nil, x.TTL, sent)
 	err := c.driver.Release(ctx, x.Lease)
-	ctx.cancel()
+	ctx.Cancel()
 	switch {
 	case err == nil || errors.Is(err, driver.ErrNotHeld):
 		outcome = keepalive.Done

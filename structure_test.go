@@ -31,7 +31,19 @@ var corePackages = map[string][]string{
 	modulePath + "/memlock":    nil,
 	modulePath + "/quorumlock": nil,
 	modulePath + "/drivertest": {"pgregory.net/rapid"},
+
+	modulePath + "/internal/backoff":    nil,
+	modulePath + "/internal/clock":      nil,
+	modulePath + "/internal/inbox":      nil,
+	modulePath + "/internal/keepalive":  nil,
+	modulePath + "/internal/lazyctx":    nil,
+	modulePath + "/internal/localqueue": nil,
+	modulePath + "/internal/trust":      nil,
 }
+
+// timeless are the packages that take the time as a value, so that their tests need neither a bubble nor
+// patience: they read no clock, make no timer, and start no goroutine.
+var timeless = []string{"internal/backoff", "internal/inbox", "internal/keepalive", "internal/localqueue", "internal/trust", "locktable"}
 
 var systems = []string{"linux", "darwin", "windows"}
 
@@ -77,6 +89,37 @@ func checkCoreImport(t *testing.T, packages map[string]*listed, path, i string, 
 		}
 	default:
 		t.Errorf("%s must not import %s", path, i)
+	}
+}
+
+// Those that the root uses are in the list, so that no machinery moves into a package that nobody thinks of.
+func TestCorePackagesAreAllListed(t *testing.T) {
+	for _, i := range goList(t, "")[modulePath].Imports {
+		if _, ok := corePackages[i]; !ok && within(i, modulePath) {
+			t.Errorf("the root imports %s, which is not in the list", i)
+		}
+	}
+}
+
+func TestTimeIsAValue(t *testing.T) {
+	clocks := regexp.MustCompile(`\btime\.(Now|Since|Until|Sleep|After|AfterFunc|Tick|NewTimer|NewTicker)\(|(?m)^\s*go `)
+	for _, dir := range timeless {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no files: %v", dir, err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := clocks.Find(text); found != nil {
+				t.Errorf("%s has %q", file, found)
+			}
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package pawl
+package lazyctx
 
 import (
 	"context"
@@ -10,26 +10,26 @@ import (
 )
 
 // A bounded context must not be told from context.WithDeadline, whenever Done, Err or a child is asked for.
-func TestBoundedContextIsLikeOneWithADeadline(t *testing.T) {
+func TestContextIsLikeOneWithADeadline(t *testing.T) {
 	type key struct{}
 	errCause := errors.New("cause")
 	for _, end := range []struct {
 		name string
-		by   func(b *bounded, parent context.CancelCauseFunc)
+		by   func(b *Context, parent context.CancelCauseFunc)
 		err  error
 	}{
-		{"not over", func(*bounded, context.CancelCauseFunc) {}, nil},
-		{"its time", func(*bounded, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded},
-		{"cancelled", func(b *bounded, _ context.CancelCauseFunc) { b.cancel() }, context.Canceled},
-		{"its parent", func(_ *bounded, parent context.CancelCauseFunc) { parent(errCause) }, context.Canceled},
+		{"not over", func(*Context, context.CancelCauseFunc) {}, nil},
+		{"its time", func(*Context, context.CancelCauseFunc) { time.Sleep(time.Second) }, context.DeadlineExceeded},
+		{"cancelled", func(b *Context, _ context.CancelCauseFunc) { b.Cancel() }, context.Canceled},
+		{"its parent", func(_ *Context, parent context.CancelCauseFunc) { parent(errCause) }, context.Canceled},
 	} {
 		for _, asked := range []bool{false, true} {
 			t.Run(end.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					parent, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, "value"))
 					defer cancel(nil)
-					b := bound(parent, time.Now().Add(time.Second))
-					defer b.cancel()
+					b := WithDeadline(parent, time.Now().Add(time.Second))
+					defer b.Cancel()
 					ran := make(chan struct{}, 2)
 					var child context.Context
 					if asked { // before it ends
@@ -75,20 +75,20 @@ func TestBoundedContextIsLikeOneWithADeadline(t *testing.T) {
 	}
 }
 
-func TestBoundedContextEndsWithTheEarlierDeadline(t *testing.T) {
+func TestContextEndsWithTheEarlierDeadline(t *testing.T) {
 	parent, cancel := context.WithDeadline(context.Background(), time.Now().Add(time.Minute))
 	defer cancel()
 	want, _ := parent.Deadline()
-	b := bound(parent, time.Now().Add(time.Hour))
-	defer b.cancel()
+	b := WithDeadline(parent, time.Now().Add(time.Hour))
+	defer b.Cancel()
 	if got, ok := b.Deadline(); !ok || !got.Equal(want) {
 		t.Errorf("deadline %v, want %v", got, want)
 	}
 }
 
-func TestBoundedContextMayBeUsedByMany(t *testing.T) {
+func TestContextMayBeUsedByMany(t *testing.T) {
 	parent, cancel := context.WithCancel(context.Background())
-	b := bound(parent, time.Now().Add(time.Hour))
+	b := WithDeadline(parent, time.Now().Add(time.Hour))
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -99,7 +99,7 @@ func TestBoundedContextMayBeUsedByMany(t *testing.T) {
 		})
 	}
 	wg.Go(cancel)
-	wg.Go(b.cancel)
+	wg.Go(b.Cancel)
 	wg.Wait()
 }
 
@@ -121,38 +121,38 @@ func (s *slowContext) Err() error {
 }
 
 // Whoever was told so by CallerDone asks why, and would take nil for an answer of the backend.
-func TestBoundedContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
+func TestContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 	for range 1000 {
 		parent := &slowContext{context.Background(), make(chan struct{})}
-		b := bound(parent, time.Now().Add(time.Hour))
+		b := WithDeadline(parent, time.Now().Add(time.Hour))
 		b.Done() // makes the context with the timer
 		close(parent.done)
 		<-b.CallerDone()
 		if err := b.Err(); err != context.Canceled {
 			t.Fatalf("it says %v", err)
 		}
-		b.cancel()
+		b.Cancel()
 	}
 }
 
 // A driver may keep the ctx of a request that it has given up, and look at it later.
 func TestEachAttemptHasAContextOfItsOwn(t *testing.T) {
-	var r request
-	first := r.next().bind(context.Background(), time.Now().Add(time.Hour))
-	first.cancel()
-	second := r.next().bind(context.Background(), time.Now().Add(time.Hour))
+	var r Room
+	first := r.WithDeadline(context.Background(), time.Now().Add(time.Hour))
+	first.Cancel()
+	second := r.WithDeadline(context.Background(), time.Now().Add(time.Hour))
 	if first == second || first.Err() == nil || second.Err() != nil {
 		t.Errorf("the first says %v, the second %v", first.Err(), second.Err())
 	}
 }
 
-func TestALeaseIsReleasedWhateverBecomesOfTheCtx(t *testing.T) {
+func TestWhatLastsDoesNotEndWithTheCtx(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	late, stop := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer stop()
 	for _, ctx := range []context.Context{context.Background(), over, late} {
-		if lasts := lasting(ctx); lasts.Err() != nil || lasts.Done() != nil {
+		if lasts := Lasting(ctx); lasts.Err() != nil || lasts.Done() != nil {
 			t.Errorf("%v ends", lasts)
 		}
 	}

@@ -1,0 +1,244 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// closePatience is how long Close waits for the backend if its ctx does not say.
+	closePatience = 15 * time.Second
+	// lastPatience is how much longer the last round of releases may take, when its ctx is over.
+	lastPatience = time.Second
+)
+
+// Close ends the client, in this order: new claims are refused; who waits gets ErrClosed and leaves the
+// queue; leases are lost with ReasonClosed, so that their holders stop, and are released; goroutines end; the
+// driver is closed. [Client.Shutdown] lets the holders finish first.
+//
+// ctx bounds how long it waits for the backend; without a deadline it waits for 15 s. When that is over, or was when
+// Close was called, what is left is released once more, for which there is a second, and one for the driver to end what
+// it has under way. What was not confirmed even so ends by itself: then the error is a [*CloseError] with the number. A
+// second Close waits for the first, as long as its own ctx lasts, and answers the same.
+func (c *Client) Close(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	c.mu.Lock()
+	first := !c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if !first {
+		select {
+		case <-c.done:
+			return c.err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	claimed := c.refuse()
+	held := c.renewer.Stop() // before releases are shut: one that is refused leaves its lease to us
+	released := c.releases.shut()
+	c.returner.returns.Closing()
+	for _, t := range held {
+		now := c.now()
+		t.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
+		if !t.givenBack() { // else its Release is under way, and would be told that it was not held
+			c.returner.giveBack(t, now.Mono)
+		}
+	}
+	c.stopRun() // also those renewals that are under way, for nobody needs them
+	<-c.ran
+	c.err = c.drain(ctx, claimed, released)
+	c.stopListen()
+	if err := c.closeDriver(ctx); c.err == nil {
+		c.err = err
+	}
+	close(c.done)
+	return c.err
+}
+
+// closeDriver closes the driver. One that waits for a backend that does not answer is left to that when Close may take no
+// longer.
+func (c *Client) closeDriver(ctx context.Context) error {
+	closed := make(chan error, 1)
+	go func() { closed <- c.driver.Close() }()
+	patience := time.NewTimer(lastPatience)
+	defer patience.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-patience.C:
+	}
+	if ctx.Err() == nil {
+		patience.Reset(closePatience)
+		if _, bounded := ctx.Deadline(); bounded {
+			patience.Stop()
+		}
+		select {
+		case err := <-closed:
+			return err
+		case <-ctx.Done():
+		case <-patience.C:
+		}
+	}
+	return unavailable(c.backend, "close", "", errNoAnswer)
+}
+
+// drain waits until calls have left and everything is given back.
+func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) error {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		<-claimed // first: a call under way may still leave something to undo
+		<-released
+		c.mu.Lock()
+		c.drained = true
+		c.mu.Unlock()
+		c.background.Wait()
+		<-c.returner.finish()
+	}()
+	patience := time.NewTimer(closePatience)
+	defer patience.Stop()
+	if _, bounded := ctx.Deadline(); bounded {
+		patience.Stop()
+	}
+	drained := true
+	select {
+	case <-over:
+	case <-ctx.Done():
+		drained = c.lastRound(over)
+	case <-patience.C:
+		drained = c.lastRound(over)
+	}
+	unreleased, failure := c.returner.abandon()
+	if !drained { // else whoever is counted as in is just being refused
+		unreleased += c.claims.in() + c.releases.in() // they may still be granted
+	}
+	if unreleased == 0 {
+		return nil
+	}
+	err := unavailable(c.backend, "release", "", cmp.Or(failure, errNoAnswer))
+	if ended := ctx.Err(); ended != nil {
+		err = ended
+		if failure != nil {
+			err = fmt.Errorf("%w: %w", ended, failure)
+		}
+	}
+	return &CloseError{Unreleased: unreleased, Err: err}
+}
+
+// lastRound has everything released once more, and waits a little for the answers. It reports whether all is over.
+func (c *Client) lastRound(over <-chan struct{}) bool {
+	c.returner.lastRound()
+	patience := time.NewTimer(lastPatience)
+	defer patience.Stop()
+	select {
+	case <-over:
+		return true
+	case <-patience.C:
+		return false
+	}
+}
+
+// refuse takes no more claims, and has those that wait give up. What it returns is closed when the last is over.
+func (c *Client) refuse() <-chan struct{} {
+	claimed := c.claims.shut()
+	c.refused.Do(func() { close(c.closing) })
+	return claimed
+}
+
+// Shutdown closes the client as Close does, but lets holders finish first. New claims are
+// refused. Waiters leave the queue and get ErrClosed. Leases are renewed until they are released
+// or lost, and the functions of Do and its kin have returned. Then the client is closed.
+//
+// ctx bounds all of that. When it ends, the remaining leases are taken away as by Close, and the
+// error matches ctx's. A Close that is called meanwhile takes them at once; a second Shutdown waits
+// along with the first. A holder that waits for Shutdown deadlocks.
+func (c *Client) Shutdown(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	late := c.finish(ctx)
+	return errors.Join(late, c.Close(ctx))
+}
+
+// finish waits until nothing is held, and nobody works under what was. It goes in this order: a claim that is under way
+// may become a lease, and a lease may be lost while its function runs.
+func (c *Client) finish(ctx context.Context) error {
+	if !over(ctx, c.refuse()) {
+		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
+	}
+	if !over(ctx, c.renewer.Empty()) {
+		what := "1 lease was"
+		if n := c.renewer.Len(); n != 1 {
+			what = fmt.Sprintf("%d leases were", n)
+		}
+		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), what)
+	}
+	if !over(ctx, c.functions.shut()) {
+		return fmt.Errorf("pawl: shutdown: %w, and a function still ran whose lease was lost", ctx.Err())
+	}
+	return nil
+}
+
+// over waits for c, and no longer than ctx. What is over already is so also when ctx is.
+func over(ctx context.Context, c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+	}
+	select {
+	case <-c:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// calls counts those of a kind that are under way, for Close and Shutdown to wait for. It is a sync.WaitGroup that can be
+// shut: after that nobody enters, so the waiting comes to an end.
+type calls struct {
+	n                 atomic.Int64 // how many are in; from shut on, that much less
+	shutting, emptied sync.Once
+
+	idle chan struct{} // closed when it is shut and the last one has left
+}
+
+const shutCalls = math.MinInt64 / 2
+
+func newCalls() *calls { return &calls{idle: make(chan struct{})} }
+
+// enter counts one in; false means that it is shut.
+func (c *calls) enter() bool {
+	if c.n.Add(1) > 0 {
+		return true
+	}
+	c.leave()
+	return false
+}
+
+func (c *calls) leave() {
+	if c.n.Add(-1) == shutCalls {
+		c.emptied.Do(func() { close(c.idle) })
+	}
+}
+
+// in is how many are in, once it is shut.
+func (c *calls) in() int { return int(c.n.Load() - shutCalls) }
+
+// shut lets nobody in any more, and returns what is closed when the last one has left.
+func (c *calls) shut() <-chan struct{} {
+	c.shutting.Do(func() {
+		c.n.Add(shutCalls + 1) // with one in, so that leave finds out if nobody is
+		c.leave()
+	})
+	return c.idle
+}

@@ -1,0 +1,161 @@
+// Package inbox knows whom a signal of the backend concerns: the claims that wait, and the
+// holds of those that were granted, by their tokens. Nothing here blocks, for a driver
+// calls it from inside its own methods.
+package inbox
+
+import (
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Claims have nothing to do with each other, so they stand in several shards with a mutex
+// each: goroutines on names of their own would otherwise spend more time on our mutex than
+// on their locks.
+const shards = 16
+
+// Inboxes are those of a client's claims. H is a hold, which a signal makes it check.
+type Inboxes[H any] struct {
+	shard [shards]struct {
+		shard[H]
+		_ [64]byte // keeps neighbours out of each other's cache line
+	}
+}
+
+type shard[H any] struct {
+	mu     sync.Mutex // protects the map, and each inbox in it
+	claims map[driver.Token]*Inbox[H]
+}
+
+// An Inbox has what came for one claim: the last signal, until it is granted; then its
+// hold, to check. It is a part of the claim, and begins empty.
+type Inbox[H any] struct {
+	// Protected by the shard's lock.
+	signal  *driver.Signal // by itself, for most claims never have one
+	full    bool
+	look    bool          // something besides "granted" came, and the backend was not asked since
+	arrived chan struct{} // holds one if signal is there; made by who waits, which most claims never do
+	hold    H
+	holds   bool
+}
+
+// New makes them.
+func New[H any]() *Inboxes[H] {
+	a := &Inboxes[H]{}
+	for i := range a.shard {
+		a.shard[i].claims = map[driver.Token]*Inbox[H]{}
+	}
+	return a
+}
+
+// of is the shard of a token, which is random.
+func (a *Inboxes[H]) of(t driver.Token) *shard[H] { return &a.shard[t[0]%shards].shard }
+
+// Add begins to take signals for a claim.
+func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
+	s := a.of(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claims[t] = b
+}
+
+// Remove takes no more signals for it.
+func (a *Inboxes[H]) Remove(t driver.Token) {
+	s := a.of(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.claims, t)
+}
+
+// Len is how many there are.
+func (a *Inboxes[H]) Len() int {
+	n := 0
+	for i := range a.shard {
+		s := &a.shard[i].shard
+		s.mu.Lock()
+		n += len(s.claims)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// Holds notes the hold of a claim that was granted. It answers true if a signal says that
+// the hold should be checked: it may have been lost before we heard that it was granted.
+func (a *Inboxes[H]) Holds(t driver.Token, b *Inbox[H], h H) (look bool) {
+	s := a.of(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.hold, b.holds = h, true
+	return b.look
+}
+
+// Arrival is readable when there is a signal to take.
+func (a *Inboxes[H]) Arrival(t driver.Token, b *Inbox[H]) <-chan struct{} {
+	s := a.of(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.arrived == nil {
+		b.arrived = make(chan struct{}, 1)
+		if b.full {
+			b.arrived <- struct{}{}
+		}
+	}
+	return b.arrived
+}
+
+// Take empties the inbox, after Arrival has said that there is something in it.
+func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
+	s := a.of(t)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.full = false
+	if b.signal.Kind != driver.SignalGranted {
+		b.look = false // who takes it asks again
+	}
+	return *b.signal
+}
+
+// Put leaves a signal for the claim that it concerns, and returns its hold, if it has one.
+func (a *Inboxes[H]) Put(signal driver.Signal) (h H, ok bool) {
+	s := a.of(signal.Token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.claims[signal.Token]
+	if b == nil {
+		return h, false
+	}
+	b.put(signal)
+	return b.hold, b.holds
+}
+
+// PutAll leaves a signal for every claim.
+func (a *Inboxes[H]) PutAll(signal driver.Signal) {
+	for i := range a.shard {
+		s := &a.shard[i].shard
+		s.mu.Lock()
+		for _, b := range s.claims {
+			b.put(signal)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// put replaces what is there by "granted", which saves asking; and that by "lost",
+// whichever came first: then only asking helps. Anything else says "look", as whatever is
+// there does too.
+func (b *Inbox[H]) put(s driver.Signal) {
+	if b.holds {
+		return
+	}
+	b.look = b.look || s.Kind != driver.SignalGranted
+	switch {
+	case !b.full, s.Kind == driver.SignalLost,
+		s.Kind == driver.SignalGranted && b.signal.Kind != driver.SignalLost:
+		b.signal = new(driver.Signal)
+		*b.signal = s
+	}
+	if !b.full && b.arrived != nil {
+		b.arrived <- struct{}{} // there is room: what was in it was read before the inbox was emptied
+	}
+	b.full = true
+}

@@ -1,0 +1,141 @@
+package inbox_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/inbox"
+)
+
+var granted, lost, look = driver.SignalGranted, driver.SignalLost, driver.SignalLook
+
+func arrived(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestSignalThatSavesMostIsKept(t *testing.T) {
+	for _, c := range []struct {
+		came []driver.SignalKind
+		want driver.SignalKind
+	}{
+		{[]driver.SignalKind{look}, look},
+		{[]driver.SignalKind{look, granted}, granted},
+		{[]driver.SignalKind{granted, look}, granted},
+		{[]driver.SignalKind{granted, lost}, lost},
+		{[]driver.SignalKind{lost, granted}, lost},
+		{[]driver.SignalKind{look, lost, look}, lost},
+	} {
+		for _, early := range []bool{true, false} {
+			all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
+			all.Add(token, b)
+			var arrival <-chan struct{}
+			if early {
+				arrival = all.Arrival(token, b)
+			}
+			for _, kind := range c.came {
+				if _, ok := all.Put(driver.Signal{Kind: kind, Token: token}); ok {
+					t.Error("it has a hold")
+				}
+			}
+			if !early {
+				arrival = all.Arrival(token, b)
+			}
+			if !arrived(arrival) {
+				t.Fatalf("%v: nothing arrives", c.came)
+			}
+			if got := all.Take(token, b).Kind; got != c.want {
+				t.Errorf("%v: it is %v, want %v", c.came, got, c.want)
+			}
+			if arrived(arrival) {
+				t.Errorf("%v: it arrives twice", c.came)
+			}
+		}
+	}
+}
+
+func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
+	for _, c := range []struct {
+		came  []driver.SignalKind
+		taken bool // the claim asked after that
+		want  bool
+	}{
+		{nil, false, false},
+		{[]driver.SignalKind{granted}, false, false},
+		{[]driver.SignalKind{granted, look}, false, true},
+		{[]driver.SignalKind{lost}, false, true},
+		{[]driver.SignalKind{lost}, true, false},
+	} {
+		all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
+		all.Add(token, b)
+		for _, kind := range c.came {
+			_, _ = all.Put(driver.Signal{Kind: kind, Token: token})
+		}
+		if c.taken {
+			<-all.Arrival(token, b)
+			_ = all.Take(token, b)
+		}
+		if got := all.Holds(token, b, 7); got != c.want {
+			t.Errorf("%v: look is %v", c.came, got)
+		}
+		if h, ok := all.Put(driver.Signal{Kind: lost, Token: token}); h != 7 || !ok {
+			t.Errorf("%v: the signal is said to be for %v, %v", c.came, h, ok)
+		}
+	}
+}
+
+func TestSignalsGoToWhomTheyConcern(t *testing.T) {
+	all := inbox.New[int]()
+	tokens, boxes := make([]driver.Token, 100), make([]inbox.Inbox[int], 100)
+	for i := range boxes {
+		tokens[i] = driver.NewToken()
+		all.Add(tokens[i], &boxes[i])
+	}
+	_, _ = all.Put(driver.Signal{Kind: look, Token: tokens[3]})
+	_, _ = all.Put(driver.Signal{Kind: look, Token: driver.NewToken()}) // of nobody here
+	for i := range boxes {
+		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i == 3) {
+			t.Errorf("number %d has a signal: %v", i, got)
+		}
+	}
+	_ = all.Take(tokens[3], &boxes[3])
+	all.Remove(tokens[4])
+	all.PutAll(driver.Signal{Kind: look})
+	for i := range boxes {
+		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i != 4) {
+			t.Errorf("number %d has a signal for all: %v", i, got)
+		}
+	}
+	if n := all.Len(); n != 99 {
+		t.Errorf("there are %d", n)
+	}
+}
+
+func TestSignalsMayComeWhileTheyAreTaken(t *testing.T) {
+	all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
+	all.Add(token, b)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 1000 {
+				_, _ = all.Put(driver.Signal{Kind: look, Token: token})
+			}
+		})
+	}
+	last := make(chan struct{})
+	go func() { wg.Wait(); close(last) }()
+	arrival := all.Arrival(token, b)
+	for over := false; !over; {
+		select {
+		case <-arrival:
+			_ = all.Take(token, b)
+		case <-last:
+			over = true
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// Package lazyctx bounds a context in time without a timer, until somebody asks for one:
+// each request to a backend is bounded, and one that is answered from memory or cache would
+// spend more on the timer than on the lock.
+package lazyctx
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Context is context.WithDeadline, which makes its timer when Done is asked for.
+type Context struct {
+	context.Context // the parent
+	deadline        time.Time
+
+	mu    sync.Mutex // protects inner and over
+	inner context.Context
+	stop  context.CancelFunc
+	over  bool
+}
+
+// WithDeadline ends at the deadline, and with the parent. The caller cancels it.
+func WithDeadline(parent context.Context, deadline time.Time) *Context {
+	return new(Context).bind(parent, deadline)
+}
+
+func (c *Context) bind(parent context.Context, deadline time.Time) *Context {
+	c.Context, c.deadline = parent, deadline
+	if earlier, ok := parent.Deadline(); ok && earlier.Before(c.deadline) {
+		c.deadline = earlier
+	}
+	return c
+}
+
+// A Room has room for one context, as a part of what the request is for: mostly there is
+// only one. Each further one is made anew, for a driver may keep what it was given. It is
+// not for several goroutines at once.
+type Room struct {
+	first Context
+	used  bool
+}
+
+// WithDeadline is that of the package. A nil Room has no room.
+func (r *Room) WithDeadline(parent context.Context, deadline time.Time) *Context {
+	if r == nil || r.used {
+		return WithDeadline(parent, deadline)
+	}
+	r.used = true
+	return r.first.bind(parent, deadline)
+}
+
+// Lasting is ctx for what does not end with it.
+func Lasting(ctx context.Context) context.Context {
+	if _, bounded := ctx.Deadline(); !bounded && ctx.Done() == nil {
+		return ctx // as most are that leases are released with
+	}
+	return context.WithoutCancel(ctx)
+}
+
+// Cancel ends it.
+func (c *Context) Cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	if c.stop != nil {
+		c.stop()
+	}
+}
+
+// Ends is when it ends at the latest.
+func (c *Context) Ends() time.Time { return c.deadline }
+
+// Deadline is that of context.Context.
+func (c *Context) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// CallerDone is for driver.CallerDone.
+func (c *Context) CallerDone() <-chan struct{} { return c.Context.Done() }
+
+// Done is that of context.Context.
+func (c *Context) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.realLocked().Done()
+}
+
+// Err is that of context.Context.
+func (c *Context) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inner != nil || c.over || !time.Now().Before(c.deadline) {
+		if err := c.realLocked().Err(); err != nil {
+			return err
+		}
+	}
+	return c.Context.Err() // its children hear of its end a moment later than those who wait for CallerDone
+}
+
+// Value asks the real context once there is one, so that the context package finds its own
+// inside it.
+func (c *Context) Value(key any) any {
+	c.mu.Lock()
+	inner := c.inner
+	c.mu.Unlock()
+	if inner != nil {
+		return inner.Value(key)
+	}
+	return c.Context.Value(key)
+}
+
+// realLocked makes the context with the timer.
+func (c *Context) realLocked() context.Context {
+	if c.inner == nil {
+		c.inner, c.stop = context.WithDeadline(c.Context, c.deadline)
+		if c.over {
+			c.stop()
+		}
+	}
+	return c.inner
+}
