@@ -25,7 +25,7 @@ func options(t *testing.T, path string) map[string]field {
 		if !ok || spec.Name.Name != "Options" {
 			return true
 		}
-		for _, x := range spec.Type.(*ast.StructType).Fields.List { //nolint:forcetypeassert // a panic says as much
+		for _, x := range spec.Type.(*ast.StructType).Fields.List {
 			fields[x.Names[0].Name] = field{types.ExprString(x.Type), strings.Join(strings.Fields(x.Doc.Text()), " ")}
 		}
 		return false

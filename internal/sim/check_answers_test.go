@@ -27,11 +27,11 @@ const atOnce = 50 * time.Millisecond
 func (h *history) isAnswered(c *call) {
 	switch {
 	case c.answered == never:
-		h.violated(c.name, "%v was never answered", c)
+		h.violatedLocked(c.name, "%v was never answered", c)
 	case !c.granted && c.ctxEnds != never && c.answered > c.ctxEnds+atOnce, c.granted && !c.do && c.ctxEnds != never && c.believed > c.ctxEnds+atOnce:
-		h.violated(c.name, "%v was answered at %v, though its ctx was over at %v", c, c.answered, c.ctxEnds)
+		h.violatedLocked(c.name, "%v was answered at %v, though its ctx was over at %v", c, c.answered, c.ctxEnds)
 	case c.left != never && !c.do && c.ended > c.left+attempt(c.ttl)+atOnce:
-		h.violated(c.name, "the release of %v took %v", c, c.ended-c.left)
+		h.violatedLocked(c.name, "the release of %v took %v", c, c.ended-c.left)
 	}
 }
 
@@ -44,16 +44,16 @@ func (h *history) mayFail(c *call) {
 	switch {
 	case isCtx && ctxOver:
 	case isCtx:
-		h.violated(c.name, "%v starved: %v", c, c.err)
+		h.violatedLocked(c.name, "%v starved: %v", c, c.err)
 	case errors.Is(c.err, pawl.ErrClosed) && c.process.closed():
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "try":
 		h.isRefusedForAReason(c)
 	case errors.Is(c.err, pawl.ErrNotHeld) && c.verb == "break":
-	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.steady() || h.shaken(c.name, c.began, c.answered)):
-	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.steady() || h.shaken(c.name, c.began, c.answered)): // before f began
+	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)):
+	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)): // before f began
 	case c.verb == "close":
 	default:
-		h.violated(c.name, "%v failed: %v", c, c.err)
+		h.violatedLocked(c.name, "%v failed: %v", c, c.err)
 	}
 }
 
@@ -65,8 +65,8 @@ func (h *history) isRefusedForAReason(c *call) {
 			return
 		}
 	}
-	if !h.shaken(c.name, 0, c.answered) {
-		h.violated(c.name, "%v was refused: %v; but nobody can have held the name then", c, c.err)
+	if !h.shakenLocked(c.name, 0, c.answered) {
+		h.violatedLocked(c.name, "%v was refused: %v; but nobody can have held the name then", c, c.err)
 	}
 }
 

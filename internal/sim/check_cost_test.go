@@ -37,7 +37,7 @@ func (h *history) costs() {
 			{"release", t.releases, most(claims, 0)},
 		} {
 			if kind.made > kind.most {
-				h.violated("", "process %d made %d requests to %s, and %d are enough for %d claims that waited %v and held %v",
+				h.violatedLocked("", "process %d made %d requests to %s, and %d are enough for %d claims that waited %v and held %v",
 					p.number, kind.made, kind.what, kind.most, claims, waited, held)
 			}
 		}

@@ -21,7 +21,7 @@ func (h *history) meets(c *call) {
 		believes := o.believes() // it may call back into the history
 		h.mu.Lock()
 		now := h.w.now()
-		excused := h.excused(o, now) || h.excused(c, now)
+		excused := h.excusedLocked(o, now) || h.excusedLocked(c, now)
 		switch {
 		case o.left != never || excused:
 		case believes:
@@ -47,8 +47,8 @@ func list(calls []*call) string {
 	return strings.Join(all, " and ")
 }
 
-// forget takes a call out of those that believe. The caller holds the mutex.
-func (h *history) forget(c *call) {
+// forgetLocked takes a call out of those that believe.
+func (h *history) forgetLocked(c *call) {
 	h.holds = slices.DeleteFunc(h.holds, func(o *call) bool { return o == c })
 }
 

@@ -12,7 +12,7 @@ func (h *history) fences() {
 				continue
 			}
 			if a.fence == b.fence {
-				h.violated(a.name, "%v and %v have the same fence %d", a, b, a.fence)
+				h.violatedLocked(a.name, "%v and %v have the same fence %d", a, b, a.fence)
 			}
 			h.rises(a, b)
 			h.rises(b, a)
@@ -34,12 +34,12 @@ func (h *history) rises(a, b *call) {
 	if h.w.plan.steady() {
 		deaf = h.w.longest() + time.Millisecond
 	}
-	passed := h.follows(b) && h.shaken(b.name, b.began-deaf, b.believed)
+	passed := h.follows(b) && h.shakenLocked(b.name, b.began-deaf, b.believed)
 	switch {
 	case a.believed < b.began && !passed:
-		h.violated(a.name, "the fence of %v is %d, of %v, which was asked for after that was granted, %d", a, a.fence, b, b.fence)
-	case a.excludes(b) && (a.believed+deaf < b.believed || !h.shaken(b.name, b.began-h.w.longest(), b.believed)):
-		h.violated(a.name, "the fence of %v is %d, of %v, which was granted later, %d", a, a.fence, b, b.fence)
+		h.violatedLocked(a.name, "the fence of %v is %d, of %v, which was asked for after that was granted, %d", a, a.fence, b, b.fence)
+	case a.excludes(b) && (a.believed+deaf < b.believed || !h.shakenLocked(b.name, b.began-h.w.longest(), b.believed)):
+		h.violatedLocked(a.name, "the fence of %v is %d, of %v, which was granted later, %d", a, a.fence, b, b.fence)
 	}
 }
 

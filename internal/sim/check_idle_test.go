@@ -54,7 +54,7 @@ func (h *history) idle(c *call) {
 		from = max(from, x[1])
 	}
 	if to-from > bound {
-		h.violated(c.name, "%v waited from %v to %v, and nobody held the name; %s takes %v", c, from, to, cause, bound)
+		h.violatedLocked(c.name, "%v waited from %v to %v, and nobody held the name; %s takes %v", c, from, to, cause, bound)
 	}
 }
 

@@ -38,8 +38,8 @@ func (h *history) lostForAReason(c *call) {
 		return
 	}
 	end := max(c.told, c.ended)
-	if h.w.plan.steady() && !h.shaken(c.name, c.began-h.w.longest(), end) {
-		h.violated(c.name, "%v was lost (%v), and nothing had gone wrong", c, why)
+	if h.w.plan.steady() && !h.shakenLocked(c.name, c.began-h.w.longest(), end) {
+		h.violatedLocked(c.name, "%v was lost (%v), and nothing had gone wrong", c, why)
 	}
 	if why.Reason != pawl.ReasonBroken {
 		return
@@ -49,7 +49,7 @@ func (h *history) lostForAReason(c *call) {
 			return
 		}
 	}
-	h.violated(c.name, "%v was broken (%v), and nobody can have done that then", c, why)
+	h.violatedLocked(c.name, "%v was broken (%v), and nobody can have done that then", c, why)
 }
 
 // stopsInTime: a lease with a maximum hold is over by then.
@@ -62,25 +62,25 @@ func (h *history) stopsInTime(c *call) {
 			return
 		}
 	}
-	h.violated(c.name, "%v was held longer than it may", c)
+	h.violatedLocked(c.name, "%v was held longer than it may", c)
 }
 
 // nobodyBefore: nobody is granted the name before LostError.Until, nor within its
 // minimum hold.
 func (h *history) nobodyBefore(c, next *call) {
-	if h.excused(c, next.believed) || h.shaken(c.name, c.began, next.believed) || next.verb == "force" {
+	if h.excusedLocked(c, next.believed) || h.shakenLocked(c.name, c.began, next.believed) || next.verb == "force" {
 		return
 	}
 	slack := c.ttl/250 + c.delay/250 + time.Millisecond // clocks drift
 	gone := c.left != never && c.left <= next.believed  // and released: it has stopped already
 	if c.lost != nil && c.lost.Reason != pawl.ReasonClosed && !gone {
 		if until := c.lost.Until.Sub(h.w.start); next.believed < until-slack {
-			h.violated(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
+			h.violatedLocked(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
 		}
 	}
 	heard := c.released == nil && (!c.do || h.w.plan.quiet()) // else it ends as that of a process that died
 	if until := c.began + c.minHold; c.minHold > 0 && heard && next.believed < until-c.minHold/250-time.Millisecond {
-		h.violated(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
+		h.violatedLocked(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
 	}
 }
 
@@ -89,7 +89,7 @@ func (h *history) nobodyBefore(c, next *call) {
 func (h *history) hears(c, next *call) {
 	until := next.believed + c.ttl
 	if (c.left == never || c.left > until) && (c.told == never || c.told > until) {
-		h.violated(c.name, "%v believed in it for longer than a TTL after %v was granted", c, next)
+		h.violatedLocked(c.name, "%v believed in it for longer than a TTL after %v was granted", c, next)
 	}
 }
 
@@ -103,5 +103,5 @@ func (h *history) saysSo(c, next *call) {
 	if c.do && !h.w.plan.quiet() {
 		return
 	}
-	h.violated(c.name, "%v was told that all is well, but %v was granted before it was released", c, next)
+	h.violatedLocked(c.name, "%v was told that all is well, but %v was granted before it was released", c, next)
 }

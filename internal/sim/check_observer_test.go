@@ -54,12 +54,12 @@ func (h *history) pairs() {
 		for _, of := range t.told {
 			acquired += of.acquired
 			if of.acquired+of.refused != 1 || of.released+of.lost != of.acquired {
-				h.violated(of.name, "the Observer of process %d was told of one claim: %d times acquired, %d refused, %d released, %d lost",
+				h.violatedLocked(of.name, "the Observer of process %d was told of one claim: %d times acquired, %d refused, %d released, %d lost",
 					p.number, of.acquired, of.refused, of.released, of.lost)
 			}
 		}
 		if acquired != granted {
-			h.violated("", "process %d was granted %d leases, and its Observer was told of %d", p.number, granted, acquired)
+			h.violatedLocked("", "process %d was granted %d leases, and its Observer was told of %d", p.number, granted, acquired)
 		}
 		t.mu.Unlock()
 	}

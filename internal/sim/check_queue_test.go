@@ -82,8 +82,8 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 			continue
 		}
 		w.history.mu.Lock()
-		if !w.history.shaken(a.name, a.queued-w.longest(), now) {
-			w.history.violated(a.name, "FIFO: a claim of process %d was granted that came at %v, before one of process %d that stood in the queue since %v",
+		if !w.history.shakenLocked(a.name, a.queued-w.longest(), now) {
+			w.history.violatedLocked(a.name, "FIFO: a claim of process %d was granted that came at %v, before one of process %d that stood in the queue since %v",
 				b.process, b.asked, a.process, a.queued)
 		}
 		w.history.mu.Unlock()

@@ -91,11 +91,11 @@ func (w *world) note(name string, p *process, what string, more any) {
 func (w *world) violated(name, format string, args ...any) {
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
-	w.history.violated(name, format, args...)
+	w.history.violatedLocked(name, format, args...)
 }
 
-// violated writes a violation down. The caller holds the mutex.
-func (h *history) violated(name, format string, args ...any) {
+// violatedLocked writes a violation down.
+func (h *history) violatedLocked(name, format string, args ...any) {
 	v := violation{name: name, text: fmt.Sprintf(format, args...), from: h.w.now(), to: h.w.now()}
 	about := false
 	for _, a := range args {
@@ -125,17 +125,15 @@ func (h *history) shake(s shock) *shock {
 	return &h.shocks[len(h.shocks)-1]
 }
 
-// excused reports whether a shock could have hit c by this moment. The caller holds the
-// mutex.
-func (h *history) excused(c *call, at moment) bool {
+// excusedLocked reports whether a shock could have hit c by this moment.
+func (h *history) excusedLocked(c *call, at moment) bool {
 	return slices.ContainsFunc(h.shocks, func(s shock) bool {
 		return (s.name == "" || s.name == c.name) && s.by != c && s.from <= at && s.to >= c.began
 	})
 }
 
-// shaken reports whether there was any shock to a name between two moments. The caller
-// holds the mutex.
-func (h *history) shaken(name string, from, to moment) bool {
+// shakenLocked reports whether there was any shock to a name between two moments.
+func (h *history) shakenLocked(name string, from, to moment) bool {
 	return slices.ContainsFunc(h.shocks, func(s shock) bool {
 		return (s.name == "" || s.name == name) && s.from <= to && s.to >= from
 	})

@@ -43,13 +43,12 @@ type backend interface {
 func newNode(w *world, number int) *node {
 	p := w.plan.nodes[number]
 	n := &node{w: w, number: number, clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}}
-	n.forget()
+	n.forgetLocked() // nobody else has it yet
 	return n
 }
 
-// forget makes it a node that knows nothing. The caller holds the mutex, or is the only
-// one who knows of n.
-func (n *node) forget() {
+// forgetLocked makes it a node that knows nothing.
+func (n *node) forgetLocked() {
 	n.memory = memlock.NewMemory(&memlock.Options{Now: n.clock.now})
 	n.sessions = map[*road]server{}
 }
@@ -115,7 +114,7 @@ func (n *node) lose(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.away, n.waiting = n.w.now()+d, nil
-	n.forget()
+	n.forgetLocked()
 }
 
 func (n *node) jump(by time.Duration) { n.clock.jump(by) }

@@ -239,7 +239,7 @@ func (h *history) tells(c *call) {
 func (h *history) leaves(c *call) {
 	h.mu.Lock()
 	c.left = h.w.now()
-	h.forget(c)
+	h.forgetLocked(c)
 	h.mu.Unlock()
 	h.w.note(c.name, c.process, "leaves", c)
 }

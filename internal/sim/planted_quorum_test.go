@@ -49,7 +49,7 @@ func inVotes(bend func(p *process, b *bent)) func() planted {
 	return func() planted {
 		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver {
 			for i, n := range nodes {
-				b := &bent{server: n.(*road)} //nolint:forcetypeassert // nothing else is given
+				b := &bent{server: n.(*road)}
 				bend(p, b)
 				nodes[i] = b
 			}
