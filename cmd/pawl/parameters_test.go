@@ -18,9 +18,10 @@ import (
 // parameter that it does not know.
 func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 	for folder, url := range map[string]string{
-		"memlock":   "mem:",
-		"redislock": "redis://localhost",
-		"redlock":   "redlock://a,b,c",
+		"memlock":    "mem:",
+		"sqlitelock": "sqlite:" + t.TempDir() + "/locks.db",
+		"redislock":  "redis://localhost",
+		"redlock":    "redlock://a,b,c",
 	} {
 		_, err := driver.Open(context.Background(), url+"?nonsense=1")
 		invalid, ok := errors.AsType[*driver.InvalidError](err)
