@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"sync"
 	"time"
 
@@ -114,6 +115,13 @@ func (c *Client) spawn(f func()) bool {
 	}
 	c.background.Go(f)
 	return true
+}
+
+// Format implements fmt.Formatter. Clients and leases hold tokens, in fields
+// where fmt prints them whatever their type says of itself: so they print as their names, with every
+// verb.
+func (c *Client) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "pawl client %s of %s", c.settings.ID, c.backend)
 }
 
 func randomID() string {

@@ -2,6 +2,8 @@ package pawl
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/pawl-go/pawl/internal/clock"
@@ -124,6 +126,24 @@ func (l *Lease) Deadline() time.Time {
 	defer l.t.mu.Unlock()
 	now := l.t.c.now()
 	return now.Mono.Add(l.t.term.Left(now))
+}
+
+// Format implements fmt.Formatter: no verb shows the token.
+func (l *Lease) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "lease of %q (fence %d)", l.Name(), l.fence)
+}
+
+// LogValue implements slog.LogValuer: the name, the fence, and how much longer the lease can
+// be trusted if it is not renewed; or why it is over.
+func (l *Lease) LogValue() slog.Value {
+	if l.none() {
+		return slog.GroupValue(slog.String("over", errNoLease.Error()))
+	}
+	attrs := []slog.Attr{slog.String("name", l.Name()), slog.Uint64("fence", l.fence)}
+	if err := l.Err(); err != nil {
+		return slog.GroupValue(append(attrs, slog.String("over", err.Error()))...)
+	}
+	return slog.GroupValue(append(attrs, slog.Duration("left", time.Until(l.Deadline()).Round(time.Millisecond)))...)
 }
 
 // finish ends the lease for the given reason, and returns nil; or returns why it was over before.

@@ -1,0 +1,41 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Break ends the lease with this fence, whoever holds it, and keeps the name closed for delay, 0
+// to 30 days, so that the holder, who is told by whom and until when, can stop. The error matches
+// ErrNotHeld if no lease has this fence any more; then nothing was changed. Break takes the fence
+// so that a later holder is never hit by mistake; Inspect shows it.
+func (c *Client) Break(ctx context.Context, name string, fence uint64, delay time.Duration) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	b, ok := c.driver.(driver.LeaseBreaker)
+	if !ok {
+		return c.unsupported("break a lease")
+	}
+	err := b.Break(ctx, name, fence, delay, c.settings.owner)
+	if errors.Is(err, ErrNotHeld) {
+		return &noLeaseError{name, fence}
+	}
+	return c.said("break", name, err)
+}
+
+// noLeaseError is ErrNotHeld for Break, whose caller has a fence, and no token.
+type noLeaseError struct {
+	name  string
+	fence uint64
+}
+
+func (e *noLeaseError) Is(target error) bool { return target == ErrNotHeld }
+
+func (e *noLeaseError) Error() string {
+	return fmt.Sprintf("pawl: no lease of %q has the fence %d", e.name, e.fence)
+}
