@@ -1,0 +1,79 @@
+package pawl_test
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a reader of a package's page begins with is shown there: each function that opens or
+// makes something, and of the root each method of a lock, and of the client what is for
+// operators.
+func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
+	folders := []string{".", "locktable", "memlock", "sqlitelock", "redislock", "goredislock", "redlock", "quorumlock"}
+	for _, folder := range folders {
+		files, shown := parsed(t, folder)
+		for _, name := range beginnings(files) {
+			of, _, _ := strings.Cut(name, "_")
+			does := []string{name, of, strings.TrimPrefix(name, "New")}
+			if !slices.ContainsFunc(does, func(n string) bool { return slices.Contains(shown, n) }) {
+				t.Errorf("%s: no Example%s", folder, name)
+			}
+		}
+	}
+}
+
+// parsed are the files of a package that are no tests, and the names of the examples beside
+// them, without a suffix.
+func parsed(t *testing.T, folder string) (files []*ast.File, shown []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			files = append(files, f)
+			continue
+		}
+		for _, e := range doc.Examples(f) {
+			shown = append(shown, e.Name)
+		}
+	}
+	return files, shown
+}
+
+// beginnings are the names that examples would have: New, or Mutex_Lock.
+func beginnings(files []*ast.File) (names []string) {
+	client := []string{"Inspect", "List", "Break", "Shutdown"}
+	for _, f := range files {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !fn.Name.IsExported() {
+				continue
+			}
+			name := fn.Name.Name
+			of := ""
+			if fn.Recv != nil {
+				of = strings.TrimPrefix(types.ExprString(fn.Recv.List[0].Type), "*")
+			}
+			switch {
+			case of == "" && fn.Recv == nil && (strings.HasPrefix(name, "New") || name == "Open" || name == "Track"):
+				names = append(names, name)
+			case of == "Mutex", of == "RWMutex", of == "Semaphore", of == "Client" && slices.Contains(client, name):
+				names = append(names, of+"_"+name)
+			}
+		}
+	}
+	return names
+}
