@@ -112,7 +112,7 @@ func (r *returner) kick() {
 			r.timer.Reset(wait)
 		}
 		if r.finishing && r.returns.Len() == 0 {
-			r.end()
+			r.endLocked()
 		}
 		return
 	}
@@ -158,12 +158,12 @@ func (r *returner) lastRound() {
 func (r *returner) abandon() (left int, failure error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.end()
+	r.endLocked()
 	return r.returns.Left(), r.failure
 }
 
-// end sends nothing any more. The caller holds the mutex.
-func (r *returner) end() {
+// endLocked sends nothing any more.
+func (r *returner) endLocked() {
 	if r.over {
 		return
 	}

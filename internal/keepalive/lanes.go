@@ -109,8 +109,8 @@ func (l *Lanes[T]) Add(x T, ttl time.Duration, h Health) {
 	l.lines[lane] = append(l.lines[lane], inLine[T]{x, int(h.group)})
 }
 
-// standing is how many stand in a lane. The caller holds the mutex.
-func (l *Lanes[T]) standing(lane int) int {
+// standingLocked is how many stand in a lane.
+func (l *Lanes[T]) standingLocked(lane int) int {
 	if isWell(lane) {
 		return len(l.well[lane/healths])
 	}
@@ -124,12 +124,12 @@ func (l *Lanes[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration
 	defer l.mu.Unlock()
 	wait = -1
 	for lane := range lanes {
-		if l.standing(lane) == 0 {
+		if l.standingLocked(lane) == 0 {
 			continue
 		}
-		switch w := l.room(lane, now); {
+		switch w := l.roomLocked(lane, now); {
 		case w == 0:
-			return l.take(lane, now)
+			return l.takeLocked(lane, now)
 		case w > 0 && (wait < 0 || w < wait):
 			wait = w
 		}
@@ -137,9 +137,8 @@ func (l *Lanes[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration
 	return nil, nil, wait
 }
 
-// room is how long it is until another batch may go; 0 is now, and negative when one lands.
-// The caller holds the mutex.
-func (l *Lanes[T]) room(lane int, now time.Time) time.Duration {
+// roomLocked is how long it is until another batch may go; 0 is now, and negative when one lands.
+func (l *Lanes[T]) roomLocked(lane int, now time.Time) time.Duration {
 	all, young, first := 0, 0, time.Duration(0)
 	for f := range l.flights {
 		if f.lane != lane {
@@ -164,9 +163,9 @@ func (l *Lanes[T]) room(lane int, now time.Time) time.Duration {
 	return 0
 }
 
-// take takes a batch from the head of a line. The caller holds the mutex.
-func (l *Lanes[T]) take(lane int, now time.Time) ([]T, *Flight, time.Duration) {
-	batch := l.batch(lane)
+// takeLocked takes a batch from the head of a line.
+func (l *Lanes[T]) takeLocked(lane int, now time.Time) ([]T, *Flight, time.Duration) {
+	batch := l.batchLocked(lane)
 	if !isWell(lane) && l.bad {
 		l.rest = now.Add(paced)
 	}
@@ -178,8 +177,8 @@ func (l *Lanes[T]) take(lane int, now time.Time) ([]T, *Flight, time.Duration) {
 	return batch, f, 0
 }
 
-// batch takes those off the head of a line that go together. The caller holds the mutex.
-func (l *Lanes[T]) batch(lane int) (batch []T) {
+// batchLocked takes those off the head of a line that go together.
+func (l *Lanes[T]) batchLocked(lane int) (batch []T) {
 	if isWell(lane) {
 		well := &l.well[lane/healths]
 		n := min(len(*well), Batch)
@@ -217,7 +216,7 @@ func (l *Lanes[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
 		l.bad, l.rest = true, now.Add(paced)
 	}
 	for lane := range lanes {
-		more = more || l.standing(lane) > 0
+		more = more || l.standingLocked(lane) > 0
 	}
 	return more
 }

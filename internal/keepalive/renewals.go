@@ -83,7 +83,7 @@ func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, granted, left time.Durati
 		return false
 	}
 	x.Lease, x.ttl = lease, ttl
-	r.schedule(x, now.Add(in), in/16)
+	r.scheduleLocked(x, now.Add(in), in/16)
 	return true
 }
 
@@ -93,9 +93,9 @@ func (r *Renewals[L]) Remove(x *Renewal[L]) {
 	defer r.mu.Unlock()
 	if x.index > 0 {
 		r.heap.remove(x)
-		r.feels(x, Health{})
+		r.feelsLocked(x, Health{})
 	}
-	r.tellEmpty()
+	r.tellEmptyLocked()
 }
 
 // Stop ends the taking of new leases, and returns those that are left.
@@ -131,12 +131,12 @@ func (r *Renewals[L]) Empty() <-chan struct{} {
 		r.emptied = make(chan struct{})
 	}
 	emptied := r.emptied
-	r.tellEmpty()
+	r.tellEmptyLocked()
 	return emptied
 }
 
-// tellEmpty tells who waits for it if nothing is held. The caller holds the mutex.
-func (r *Renewals[L]) tellEmpty() {
+// tellEmptyLocked tells who waits for it if nothing is held.
+func (r *Renewals[L]) tellEmptyLocked() {
 	if r.emptied != nil && len(r.heap) == 0 {
 		close(r.emptied)
 		r.emptied = nil
@@ -157,7 +157,7 @@ func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 		x.check = true
 		x.doubt.Store(true)
 		if !x.asking { // else it asks again after the answer, which may be older than what is to be checked
-			r.schedule(x, now, 0)
+			r.scheduleLocked(x, now, 0)
 		}
 	}
 }
@@ -188,9 +188,8 @@ func (r *Renewals[L]) look() {
 	}
 }
 
-// schedule sets when x is due, and sees to it that somebody looks in time. The caller holds
-// the mutex.
-func (r *Renewals[L]) schedule(x *Renewal[L], at time.Time, slack time.Duration) {
+// scheduleLocked sets when x is due, and sees to it that somebody looks in time.
+func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Duration) {
 	x.at, x.slack, r.used = at, slack, true
 	r.heap.put(x)
 	// Most leases are released long before anything is due: nobody is woken who would not
@@ -228,7 +227,7 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 		o := x.Lease.Outlook(now)
 		if o.Left <= 0 {
 			r.heap.remove(x)
-			r.feels(x, Health{})
+			r.feelsLocked(x, Health{})
 			over = append(over, x.Lease)
 			continue
 		}
@@ -265,7 +264,7 @@ func (r *Renewals[L]) departing(batch []*Renewal[L]) []*Renewal[L] {
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(batch, func(x *Renewal[L]) bool {
 		if x.sent = x.index > 0; !x.sent {
-			x.landed()
+			x.landedLocked()
 		}
 		return !x.sent
 	})
@@ -284,12 +283,12 @@ func (r *Renewals[L]) drop(batch []*Renewal[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, x := range batch {
-		x.landed()
+		x.landedLocked()
 	}
 }
 
-// landed notes that no renewal is under way any more. The caller holds the mutex.
-func (x *Renewal[L]) landed() {
+// landedLocked notes that no renewal is under way any more.
+func (x *Renewal[L]) landedLocked() {
 	x.asking, x.sent = false, false
 	if x.idle != nil {
 		close(x.idle)
@@ -302,7 +301,7 @@ func (x *Renewal[L]) landed() {
 func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x.landed()
+	x.landedLocked()
 	if x.index == 0 {
 		return // it was released, or lost, while the answer was under way
 	}
@@ -311,17 +310,17 @@ func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left ti
 		x.fails = min(x.fails+1, 200)
 		in = min(RetryIn(int(x.fails), x.ttl), left)
 		x.check = true // whatever it was sent for has not been done
-		r.feels(x, r.lanes.Failed(f, unanswered, r.split, x.health))
+		r.feelsLocked(x, r.lanes.Failed(f, unanswered, r.split, x.health))
 	} else {
 		x.fails = 0
-		r.feels(x, Health{})
+		r.feelsLocked(x, Health{})
 		if x.check {
 			in = 0
 		} else {
 			x.doubt.Store(false) // what was asked was sent after the last signal
 		}
 	}
-	r.schedule(x, now.Add(in), in/16)
+	r.scheduleLocked(x, now.Add(in), in/16)
 }
 
 // Landed notes that a batch is under way no more, and whether it was answered.
@@ -339,8 +338,8 @@ func (r *Renewals[L]) Alive(now time.Time) {
 	}
 }
 
-// feels notes the health of x. The caller holds the mutex.
-func (r *Renewals[L]) feels(x *Renewal[L], h Health) {
+// feelsLocked notes the health of x.
+func (r *Renewals[L]) feelsLocked(x *Renewal[L], h Health) {
 	was := x.health
 	if was == h {
 		return

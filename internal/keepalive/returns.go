@@ -61,7 +61,7 @@ func (r *Returns[C]) Add(x *Return[C], now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if x.fails > 0 && !r.last {
-		r.postpone(x, now.Add(firstPause))
+		r.postponeLocked(x, now.Add(firstPause))
 		return
 	}
 	x.fails = 0
@@ -72,7 +72,7 @@ func (r *Returns[C]) Add(x *Return[C], now time.Time) {
 func (r *Returns[C]) AddLater(x *Return[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.postpone(x, x.Again)
+	r.postponeLocked(x, x.Again)
 }
 
 // Take returns the next that is to be sent now: its outcome is told to Answered. If there
@@ -90,7 +90,7 @@ func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 	}
 	// One of those that failed comes first if none of them is under way: else those that
 	// are new, if there were always some, would keep them waiting for ever.
-	if x := r.retry(now, 1); x != nil {
+	if x := r.retryLocked(now, 1); x != nil {
 		return x, 0
 	}
 	if r.out < Out {
@@ -99,15 +99,14 @@ func (r *Returns[C]) Take(now time.Time) (x *Return[C], wait time.Duration) {
 			return x, 0
 		}
 	}
-	if x := r.retry(now, max(r.room, 1)); x != nil {
+	if x := r.retryLocked(now, max(r.room, 1)); x != nil {
 		return x, 0
 	}
-	return nil, r.next(now)
+	return nil, r.nextLocked(now)
 }
 
-// retry takes one of those that failed, if fewer than room are under way. The caller holds
-// the mutex.
-func (r *Returns[C]) retry(now time.Time, room int) *Return[C] {
+// retryLocked takes one of those that failed, if fewer than room are under way.
+func (r *Returns[C]) retryLocked(now time.Time, room int) *Return[C] {
 	if r.again >= room || r.out >= Out || now.Before(r.rest) {
 		return nil
 	}
@@ -119,8 +118,8 @@ func (r *Returns[C]) retry(now time.Time, room int) *Return[C] {
 	return x
 }
 
-// next is how long it is until something may be due. The caller holds the mutex.
-func (r *Returns[C]) next(now time.Time) time.Duration {
+// nextLocked is how long it is until something may be due.
+func (r *Returns[C]) nextLocked(now time.Time) time.Duration {
 	wait := time.Duration(-1)
 	if len(r.later) > 0 {
 		wait = r.later[0].at.Sub(now)
@@ -159,29 +158,29 @@ func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 		case r.last:
 			r.left++
 		default:
-			r.postpone(x, x.Again)
+			r.postponeLocked(x, x.Again)
 		}
 	case o == Never, r.last:
 		r.left++
 	default:
-		r.failure(x, now)
+		r.failureLocked(x, now)
 	}
 }
 
-// failure has x tried again, and all that failed wait a little: longer each time that
-// nothing succeeded between. The caller holds the mutex.
-func (r *Returns[C]) failure(x *Return[C], now time.Time) {
+// failureLocked has x tried again, and all that failed wait a little: longer each time that
+// nothing succeeded between.
+func (r *Returns[C]) failureLocked(x *Return[C], now time.Time) {
 	r.room = 1
 	if x.fails > 0 || r.pause == 0 { // else what is new would keep the others waiting
 		r.pause = min(max(2*r.pause, firstPause), longest)
 		r.rest = now.Add(r.pause)
 	}
 	x.fails++
-	r.postpone(x, now.Add(backoff.Doubled(firstPause, x.fails, min(max(x.TTL/20, 2*time.Millisecond), longest))))
+	r.postponeLocked(x, now.Add(backoff.Doubled(firstPause, x.fails, min(max(x.TTL/20, 2*time.Millisecond), longest))))
 }
 
-// postpone has x due later. The caller holds the mutex.
-func (r *Returns[C]) postpone(x *Return[C], at time.Time) {
+// postponeLocked has x due later.
+func (r *Returns[C]) postponeLocked(x *Return[C], at time.Time) {
 	x.at = at
 	if r.last {
 		x.fails = 0
