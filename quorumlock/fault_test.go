@@ -12,13 +12,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-func sum(ns []int) (n int) {
-	for _, x := range ns {
-		n += x
-	}
-	return n
-}
-
 // A minority that is down, hangs, is slow, or has a clock of its own is no obstacle, and
 // costs little time.
 func TestAMinorityIsNoObstacle(t *testing.T) {

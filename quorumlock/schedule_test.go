@@ -13,68 +13,6 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// crowd is several clients of one cluster that all want one name, over lines whose delays
-// are different for each request, so that their claims come to the nodes in different
-// orders and split the vote.
-type crowd struct {
-	t       *testing.T
-	mu      sync.Mutex
-	inside  int
-	most    int // inside at once
-	last    uint64
-	fell    bool
-	waits   []time.Duration
-	rounds  []int // per client
-	servers cluster
-	lines   [][]*line
-}
-
-func newCrowd(t *testing.T, nodes, clients int, jitter time.Duration) (*crowd, []*pawl.Client) {
-	w := &crowd{t: t, servers: newCluster(nodes), rounds: make([]int, clients)}
-	var all []*pawl.Client
-	for range clients {
-		d, lines := w.servers.client(t, time.Millisecond)
-		for _, l := range lines {
-			l.jitter.Store(int64(jitter))
-		}
-		c, err := pawl.New(d, &pawl.Options{LocalHandoff: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.lines = append(w.lines, lines)
-		all = append(all, c)
-	}
-	return w, all
-}
-
-// work is what is done with a lease.
-func (w *crowd) work(i int, l *pawl.Lease, waited, takes time.Duration) {
-	w.mu.Lock()
-	w.inside++
-	w.most = max(w.most, w.inside)
-	w.fell = w.fell || l.Fence() <= w.last
-	w.last = max(w.last, l.Fence())
-	w.waits = append(w.waits, waited)
-	w.rounds[i]++
-	w.mu.Unlock()
-	time.Sleep(takes)
-	w.mu.Lock()
-	w.inside--
-	w.mu.Unlock()
-}
-
-func (w *crowd) close(clients []*pawl.Client) {
-	for _, c := range clients {
-		if err := c.Close(context.Background()); err != nil {
-			w.t.Error(err)
-		}
-	}
-	time.Sleep(time.Minute) // what is still on its way arrives
-	if holders, waiters := w.servers.people(w.t, "jobs"); sum(holders)+sum(waiters) != 0 {
-		w.t.Errorf("left on the nodes: %d hold, %d wait", holders, waiters)
-	}
-}
-
 // Whatever order claims come in, all make progress, nobody starves, and one at a time is
 // inside: nobody waits for more than four turns of everybody, where a queue that all see
 // alike would make it one.

@@ -1,7 +1,6 @@
 package quorumlock_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -9,23 +8,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-// replace puts a new server without data in a node's place, and connects these lines to
-// it.
-func (s *server) replace(lines ...*line) {
-	s.wipe()
-	for _, l := range lines {
-		l.Driver = s.memory.Driver()
-	}
-}
-
-// drops makes one node forget a lease or a place, and pass the name on.
-func (s *server) drops(t testing.TB, c driver.Claim) {
-	t.Helper()
-	if err := s.memory.Driver().Release(context.Background(), lease(c)); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A node says that it has granted a claim, and is replaced by one without data, whose
 // clock is behind: what was heard of the old one is no vote of the new one.

@@ -42,7 +42,7 @@ func report(t *testing.T, h *history, how, repeat string) {
 //
 //	PAWL_SIM_SEEDS    how many
 //	PAWL_SIM_SEED     the first, or the only one
-//	PAWL_SIM_STEP     how far the seeds are apart, for several processes that share the work
+//	PAWL_SIM_STEP     how far the seeds are apart, if several processes share the work
 //	PAWL_SIM_BACKEND  over this one only: memory, quorum or redis
 func TestSchedules(t *testing.T) {
 	count, first, step := uint64(2000), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)

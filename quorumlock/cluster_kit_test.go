@@ -323,3 +323,27 @@ func refused(t testing.TB, d driver.Driver, c driver.Claim) {
 		t.Fatalf("Acquire = %+v, %v; want it held", g, err)
 	}
 }
+
+func sum(ns []int) (n int) {
+	for _, x := range ns {
+		n += x
+	}
+	return n
+}
+
+// replace puts a new server without data in a node's place, and connects these lines to
+// it.
+func (s *server) replace(lines ...*line) {
+	s.wipe()
+	for _, l := range lines {
+		l.Driver = s.memory.Driver()
+	}
+}
+
+// drops makes one node forget a lease or a place, and pass the name on.
+func (s *server) drops(t testing.TB, c driver.Claim) {
+	t.Helper()
+	if err := s.memory.Driver().Release(context.Background(), lease(c)); err != nil {
+		t.Fatal(err)
+	}
+}
