@@ -21,7 +21,7 @@ NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sen
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo '  variables: PKG=./driver  BENCH=Renew  COUNT=10  FUZZTIME=1m  SEEDS=100000'
+	@echo '  variables: PKG=./driver  BENCH=Cycle  COUNT=10  FUZZTIME=1m  SEEDS=100000'
 
 .PHONY: needs
 needs: ## install what the tests need and the machine lacks
@@ -86,8 +86,45 @@ model: needs ## check the models of the quorum with Spin, and show that their co
 	docs/models/check.sh
 
 .PHONY: build
-build: ## build the command, to bin/pawl
-	go build -trimpath -o bin/ ./cmd/pawl
+build: ## build the command, to bin/pawl: one static file
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/pawl
+
+# Where `make install` puts things, and below which folder, for packagers.
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SHARE    = $(DESTDIR)$(PREFIX)/share
+
+.PHONY: extras
+extras: build ## write the manual pages and the completions, and what makes a list of the modules, to bin/
+	@rm -rf bin/extras && mkdir -p bin/extras/man bin/extras/completions
+	bin/pawl man bin/extras/man
+	bin/pawl completion bash > bin/extras/completions/pawl.bash
+	bin/pawl completion zsh > bin/extras/completions/_pawl
+	bin/pawl completion fish > bin/extras/completions/pawl.fish
+	bin/pawl completion powershell > bin/extras/completions/pawl.ps1
+	go -C internal/tools build -o ../../bin/sbom ./sbom
+
+.PHONY: install
+install: extras ## install the command, its manual pages and completions; PREFIX=/usr/local
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
+		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -m 755 bin/pawl $(DESTDIR)$(PREFIX)/bin/pawl
+	install -m 644 bin/extras/man/*.1 $(SHARE)/man/man1
+	install -m 644 bin/extras/completions/pawl.bash $(SHARE)/bash-completion/completions/pawl
+	install -m 644 bin/extras/completions/_pawl $(SHARE)/zsh/site-functions/_pawl
+	install -m 644 bin/extras/completions/pawl.fish $(SHARE)/fish/vendor_completions.d/pawl.fish
+
+# The last version that builds with this Go. It is no tool of internal/tools: its 500 modules would drown the rest.
+RELEASER ?= go run github.com/goreleaser/goreleaser/v2@v2.16.0
+
+.PHONY: snapshot
+snapshot: ## build what a release consists of, to dist/, and look at it; it takes minutes
+	$(RELEASER) release --snapshot --clean
+	internal/tools/check-snapshot.sh
+
+.PHONY: release
+release: ## draft the release of the tag that is checked out, on GitHub
+	$(RELEASER) release --clean
 
 .PHONY: cross
 cross: ## compile everything, tests too, for each platform
