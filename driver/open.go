@@ -30,6 +30,13 @@ func Register(scheme string, open Opener) {
 	openers[scheme] = open
 }
 
+// Schemes lists the URL schemes of the backends that are imported, sorted.
+func Schemes() []string {
+	openersMu.RLock()
+	defer openersMu.RUnlock()
+	return slices.Sorted(maps.Keys(openers))
+}
+
 // Open makes a driver from a URL. A URL that cannot be read, or whose scheme nobody
 // registered, is an [*InvalidError].
 func Open(ctx context.Context, rawURL string) (Driver, error) {
@@ -39,8 +46,8 @@ func Open(ctx context.Context, rawURL string) (Driver, error) {
 	}
 	openersMu.RLock()
 	open, known := openers[u.Scheme]
-	schemes := slices.Sorted(maps.Keys(openers))
 	openersMu.RUnlock()
+	schemes := Schemes()
 	switch {
 	case u.Scheme == "":
 		return nil, invalid("URL", "has no scheme", list(schemes))

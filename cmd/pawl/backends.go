@@ -1,12 +1,19 @@
 package main
 
-// The only file that imports the backends. Each registers its URL scheme.
+// The only file that imports the backends. Each registers its URL schemes.
 import (
-	_ "github.com/pawl-go/pawl/memlock"    // mem:
-	_ "github.com/pawl-go/pawl/redislock"  // redis://, rediss://, redis+unix://, valkey://, valkeys://
-	_ "github.com/pawl-go/pawl/redlock"    // redlock://, redlocks://
-	_ "github.com/pawl-go/pawl/sqlitelock" // sqlite:PATH
+	"github.com/pawl-go/pawl/driver"
+	_ "github.com/pawl-go/pawl/memlock"
+	_ "github.com/pawl-go/pawl/redislock"
+	_ "github.com/pawl-go/pawl/redlock"
+	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
-// backends are the URLs that this build knows, for version and for completion.
-var backends = []string{"mem:", "redis:", "rediss:", "redis+unix:", "redlock:", "redlocks:", "sqlite:", "valkey:", "valkeys:"}
+// backends are the beginnings of the URLs that this build knows.
+func backends() []string {
+	begin := driver.Schemes()
+	for i := range begin {
+		begin[i] += ":"
+	}
+	return begin
+}

@@ -14,7 +14,7 @@ import (
 var completionTime = 500 * time.Millisecond // a test has more patience than a person
 
 func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return backends, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	return backends(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeName completes a name that is in use, as the first and only argument.

@@ -61,13 +61,13 @@ func known(cmd *cobra.Command, where string) error {
 	scheme, rest, ok := strings.Cut(where, ":")
 	switch {
 	case !ok: // a path, mostly; what else it is may be a password
-		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends, " ")))
-	case slices.Contains(backends, strings.ToLower(scheme)+":"):
+		return usage(cmd, fmt.Errorf("a URL begins with one of %s; for a file, use sqlite:/path/locks.db", strings.Join(backends(), " ")))
+	case slices.Contains(backends(), strings.ToLower(scheme)+":"):
 		return nil
 	case strings.Contains(where, "@") && !strings.HasPrefix(rest, "//"): // it may be a user, or a password
-		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s", strings.Join(backends, " ")))
+		return usage(cmd, fmt.Errorf("no backend for this URL; want one of %s", strings.Join(backends(), " ")))
 	}
-	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s", scheme+":", strings.Join(backends, " ")))
+	return usage(cmd, fmt.Errorf("no backend for URLs that begin with %q; want one of %s", scheme+":", strings.Join(backends(), " ")))
 }
 
 // defaultFile is the file of this user, as the XDG base directory specification says:

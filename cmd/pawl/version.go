@@ -26,7 +26,7 @@ func newVersion(v *voice) *cobra.Command {
 
 func versionText() string {
 	return fmt.Sprintf("pawl %s\n%s %s/%s\nbackends: %s\n",
-		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backends, " "))
+		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backends(), " "))
 }
 
 // version is the module's, with the commit where it was built from a clone.

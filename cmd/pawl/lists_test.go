@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// What the documents say of this command, held against the command.
+
+func document(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestEachCommandIsInTheREADMEAndInThePackageComment(t *testing.T) {
+	t.Parallel()
+	readme, comment := document(t, "README.md"), document(t, "cmd/pawl/main.go")
+	for _, verb := range verbs(newRoot(&voice{})) {
+		if verb == "version" {
+			continue
+		}
+		if !strings.Contains(readme, "\n    pawl "+verb) {
+			t.Errorf("the README does not show pawl %s", verb)
+		}
+		if !strings.Contains(comment, "\n//	pawl "+verb) {
+			t.Errorf("the package comment does not show pawl %s", verb)
+		}
+	}
+}
+
+func TestEachSchemeIsInTheDocumentOfTheBackends(t *testing.T) {
+	t.Parallel()
+	manual := document(t, "docs/backends.md")
+	if len(backends()) < 9 {
+		t.Errorf("there are only %q", backends())
+	}
+	for _, begin := range backends() {
+		if !strings.Contains(manual, "`"+begin) {
+			t.Errorf("docs/backends.md has no URL that begins with %s", begin)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package pawl_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Lists that people read, held against what they list: a new package, scheme, target or
+// benchmark is in all of them, and what is gone is in none.
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// folders are the packages of this module, by folder; the root is "".
+func folders(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for path, p := range goList(t, "") {
+		if !p.DepOnly {
+			found = append(found, strings.TrimPrefix(strings.TrimPrefix(path, modulePath), "/"))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestContributingSaysWhereEachPackageIs(t *testing.T) {
+	table, _, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "## Running things")
+	places := regexp.MustCompile("`([^` ]+)`").FindAllStringSubmatch(table, -1)
+	var named []string
+	for _, m := range places {
+		place := strings.TrimSuffix(m[1], "/")
+		named = append(named, place)
+		found, _ := filepath.Glob(place)
+		below, _ := filepath.Glob(filepath.Join("*", place)) // a file of the package that the row is about
+		testdata, _ := filepath.Glob(filepath.Join("cmd", "pawl", place))
+		if len(found)+len(below)+len(testdata) == 0 {
+			t.Errorf("CONTRIBUTING.md names %s, which is not there", place)
+		}
+	}
+	for _, folder := range folders(t) {
+		if folder != "" && !slices.ContainsFunc(named, func(place string) bool { return within(folder, place) }) {
+			t.Errorf("CONTRIBUTING.md does not say what %s is for", folder)
+		}
+	}
+}
+
+func TestDocumentsNameTheCorePackages(t *testing.T) {
+	quoted := regexp.MustCompile("`([^`]+)`")
+	for file, sentence := range map[string]*regexp.Regexp{
+		"CONTRIBUTING.md": regexp.MustCompile(`(?s)The core \(the root, (.*?)\)`),
+		"docs/design.md":  regexp.MustCompile(`(?s)The root, (.*?) import the standard library`),
+	} {
+		m := sentence.FindStringSubmatch(read(t, file))
+		if m == nil {
+			t.Errorf("%s does not say what the core is", file)
+			continue
+		}
+		named := []string{modulePath}
+		for _, q := range quoted.FindAllStringSubmatch(m[1], -1) {
+			named = append(named, modulePath+"/"+q[1])
+		}
+		for path := range corePackages {
+			if !within(path, modulePath+"/internal") && !slices.Contains(named, path) {
+				t.Errorf("%s leaves out %s", file, path)
+			}
+		}
+		for _, path := range named {
+			if _, core := corePackages[path]; !core {
+				t.Errorf("%s takes %s for a core package", file, path)
+			}
+		}
+	}
+}
+
+// The backends that have a client library of their own.
+var backendPackages = []string{"sqlitelock", "redislock", "goredislock"}
+
+// The steps of "Adding a backend" in CONTRIBUTING.md, as they were taken.
+func TestEachBackendHasTakenTheStepsToAddOne(t *testing.T) {
+	linter := read(t, ".golangci.yml")
+	for _, backend := range append([]string{"memlock"}, backendPackages...) {
+		tests, err := filepath.Glob(filepath.Join(backend, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(tests, func(file string) bool { return strings.Contains(read(t, file), "drivertest.Run(") }) {
+			t.Errorf("%s does not run the suite", backend)
+		}
+		for _, file := range []string{"CONTRIBUTING.md", "docs/design.md", "docs/backends.md"} {
+			if !strings.Contains(read(t, file), backend) {
+				t.Errorf("%s does not name %s", file, backend)
+			}
+		}
+		if _, core := corePackages[modulePath+"/"+backend]; !core {
+			if !strings.Contains(linter, `files: ["**/`+backend+`/**"`) || !strings.Contains(linter, `"!**/`+backend+`/**"`) {
+				t.Errorf(".golangci.yml has no wall for %s", backend)
+			}
+		}
+	}
+}
+
+// A package that imports a module of somebody else's is named where that is decided.
+func TestEachDependencyIsExplained(t *testing.T) {
+	design := read(t, "docs/design.md")
+	direct, _, _ := strings.Cut(read(t, "go.mod"), "// indirect")
+	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(direct, -1) {
+		if !strings.Contains(design, "| "+m[1]+" ") {
+			t.Errorf("docs/design.md does not say why there is %s", m[1])
+		}
+	}
+}
+
+// The diagram of the layers: what stands in a line imports what it stands on, and nothing
+// imports what stands above it.
+func TestTheDiagramOfTheLayersIsTrue(t *testing.T) {
+	_, after, found := strings.Cut(read(t, "docs/design.md"), "## 3. Layers")
+	if !found {
+		t.Fatal("there are no layers")
+	}
+	diagram := strings.Split(after, "```")[1]
+	packages := goList(t, "")
+	imports := func(from, to string) bool {
+		p := packages[modulePath+"/"+from]
+		if from == "pawl" {
+			p = packages[modulePath]
+		}
+		if p == nil {
+			t.Fatalf("there is no %s", from)
+		}
+		if to == "pawl" {
+			return slices.Contains(p.Deps, modulePath)
+		}
+		return slices.ContainsFunc(p.Deps, func(d string) bool { return strings.HasSuffix(d, "/"+to) && within(d, modulePath) })
+	}
+	for _, pair := range [][2]string{
+		{"cmd/pawl", "pawl"}, {"pawl", "driver"}, {"locktable", "driver"}, {"internal/redisscript", "driver"},
+		{"memlock", "locktable"}, {"sqlitelock", "locktable"},
+		{"redislock", "redisscript"}, {"goredislock", "redisscript"},
+	} {
+		upper, lower := pair[0], pair[1]
+		if !imports(upper, lower) {
+			t.Errorf("%s does not stand on %s, as the diagram has it", upper, lower)
+		}
+		for _, name := range []string{strings.TrimPrefix(upper, "internal/"), lower} {
+			if !regexp.MustCompile(`(^|\s)` + name + `(\s|$)`).MatchString(diagram) {
+				t.Errorf("the diagram has no %s", name)
+			}
+		}
+	}
+	for _, low := range []string{"driver", "locktable", "internal/redisscript", "memlock", "sqlitelock", "redislock", "goredislock"} {
+		if imports(low, "pawl") {
+			t.Errorf("%s imports the root, which stands above it", low)
+		}
+	}
+}
+
+// makeCommand is one at the begin of a line of code, or quoted. What it does may follow after
+// more than one blank.
+var makeCommand = regexp.MustCompile("(?m)(?:^    |`)make((?: [A-Za-z_]+=(?:'[^']*'|[^ `\n]+)| [a-z]+)+)")
+
+// What documents tell people to type: each target is there, each variable is one, and a
+// benchmark that is named runs.
+func TestTheCommandsOfTheDocumentsRunSomething(t *testing.T) {
+	makefile := read(t, "Makefile")
+	word := regexp.MustCompile(`([A-Za-z_]+)=('[^']*'|\S+)|([a-z]+)`)
+	commands := 0
+	for file, text := range sources(t, ".md") {
+		pkg := "."
+		for _, m := range makeCommand.FindAllStringSubmatch(string(text), -1) {
+			commands++
+			bench := ""
+			for _, w := range word.FindAllStringSubmatch(m[1], -1) {
+				name, value, target := w[1], strings.Trim(w[2], "'"), w[3]
+				switch {
+				case target != "" && !strings.Contains(makefile, "\n"+target+":"):
+					t.Errorf("%s: make has no %s: %s", file, target, m[0])
+				case name != "" && !regexp.MustCompile(`\b`+name+`\b`).MatchString(makefile):
+					t.Errorf("%s: make has no %s", file, name)
+				case name == "PKG":
+					pkg = value
+				case name == "BENCH":
+					bench = value
+				}
+			}
+			if bench != "" {
+				wantBenchmark(t, file, pkg, bench)
+			}
+		}
+	}
+	if commands < 20 {
+		t.Errorf("only %d commands were found: is the pattern right?", commands)
+	}
+	for _, m := range regexp.MustCompile("`BENCH=('[^'`]*'|[^` ]+)`").FindAllStringSubmatch(read(t, "docs/benchmarks.md"), -1) {
+		wantBenchmark(t, "docs/benchmarks.md", "./...", strings.Trim(m[1], "'"))
+	}
+}
+
+func wantBenchmark(t *testing.T, file, pkg, pattern string) {
+	t.Helper()
+	tests, err := filepath.Glob(filepath.Join(pkg, "*_test.go"))
+	if err != nil || pkg == "./..." {
+		tests, err = filepath.Glob("*_test.go")
+		below, _ := filepath.Glob(filepath.Join("*", "*_test.go"))
+		tests = append(tests, below...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	pattern = strings.ReplaceAll(pattern, "$$", "$")
+	for _, test := range tests {
+		for _, m := range regexp.MustCompile(`(?m)^func Benchmark(\w+)\(`).FindAllStringSubmatch(read(t, test), -1) {
+			if regexp.MustCompile(pattern).MatchString("Benchmark" + m[1]) {
+				return
+			}
+		}
+	}
+	t.Errorf("%s: no benchmark in %s is called %s", file, pkg, pattern)
+}
+
+// What CI does elsewhere is what .ci/run does, and a release is for the platforms that are
+// compiled.
+func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
+	workflow, makefile := read(t, ".github/workflows/ci.yml"), read(t, "Makefile")
+	if !strings.Contains(workflow, "- run: .ci/run\n") {
+		t.Error(".github/workflows/ci.yml does not run .ci/run")
+	}
+	for _, file := range []string{".github/workflows/ci.yml", ".github/workflows/release.yml", ".ci/run"} {
+		for _, m := range regexp.MustCompile(`(?m)(?:- run:|^step '[a-z]+' +) ?make ([a-z]+)`).FindAllStringSubmatch(read(t, file), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: make has no %s", file, m[1])
+			}
+			if file == ".ci/run" && !strings.Contains(workflow, "make "+m[1]) {
+				t.Errorf(".github/workflows/ci.yml does not say that it runs make %s", m[1])
+			}
+		}
+	}
+	platforms := strings.Fields(regexp.MustCompile(`(?m)^PLATFORMS := (.*)$`).FindStringSubmatch(makefile)[1])
+	var released []string
+	for _, m := range regexp.MustCompile(`(?m)^      - ([a-z]+)_([a-z0-9]+)$`).FindAllStringSubmatch(read(t, ".goreleaser.yaml"), -1) {
+		released = append(released, m[1]+"/"+m[2])
+	}
+	if !slices.Equal(platforms, released) {
+		t.Errorf("compiled for %q, released for %q", platforms, released)
+	}
+}
