@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,107 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 )
-
-// slow is a driver over a network in which requests take their time, and outlive their
-// calls. What comes after its end changes nothing, as driver.End says.
-type slow struct {
-	*locktable.Driver
-
-	mu     sync.Mutex                           // protects all below
-	delay  func(op string, n int) time.Duration // until the n-th request of an operation arrives; negative is never
-	breaks func(op string, n int) time.Duration // when its call fails, if it is not answered; 0 is with its ctx
-	sent   map[string]int
-}
-
-func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration) (*pawl.Client, *slow) {
-	w.t.Helper()
-	s := &slow{Driver: w.memory.Driver(), delay: delay, sent: map[string]int{}}
-	c, err := pawl.New(s, o)
-	noError(w.t, err)
-	w.t.Cleanup(func() { _ = c.Close(background) })
-	return c, s
-}
-
-// Close leaves what is under way to arrive.
-func (s *slow) Close() error { return nil }
-
-func (s *slow) count(op string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sent[op]
-}
-
-// send runs do when the request arrives, and waits for that or for the end of the call.
-func (s *slow) send(ctx context.Context, op string, do func()) error {
-	s.mu.Lock()
-	s.sent[op]++
-	n, broken := s.sent[op], make(<-chan time.Time)
-	delay := s.delay(op, n)
-	if s.breaks != nil {
-		if d := s.breaks(op, n); d > 0 {
-			broken = time.After(d)
-		}
-	}
-	s.mu.Unlock()
-	done := make(chan struct{})
-	if delay >= 0 {
-		go func() {
-			defer close(done)
-			time.Sleep(delay)
-			do()
-		}()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-broken:
-		return errNet
-	}
-}
-
-func (s *slow) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	var out struct {
-		g   driver.Grant
-		err error
-	}
-	answer := make(chan struct{}, 1)
-	end := driver.End(ctx)
-	err := s.send(ctx, "acquire", func() {
-		if time.Now().Before(end) {
-			out.g, out.err = s.Driver.Acquire(background, c)
-		} else {
-			out.err = errNet
-		}
-		answer <- struct{}{}
-	})
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	<-answer
-	return out.g, out.err
-}
-
-func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
-	answer := make(chan error, 1)
-	if err := s.send(ctx, "release", func() { answer <- s.Driver.Release(background, l) }); err != nil {
-		return err
-	}
-	return <-answer
-}
-
-// first has the first request of an operation arrive late, and all others at once.
-func first(op string, late time.Duration) func(string, int) time.Duration {
-	return func(o string, n int) time.Duration {
-		if o == op && n == 1 {
-			return late
-		}
-		return 0
-	}
-}
 
 func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	for name, begin := range map[string]func(c *pawl.Client) func(context.Context) (*pawl.Lease, error){

@@ -47,32 +47,6 @@ func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 	}
 }
 
-// balanced fails the test unless each lease was told to be acquired, and then once to be released or lost.
-func (l *listener) balanced(t *testing.T) {
-	t.Helper()
-	acquired, over := map[uint64]bool{}, map[uint64]bool{}
-	for _, e := range l.heard() {
-		switch e.what {
-		case "acquired":
-			if acquired[e.Claim] {
-				t.Errorf("claim %x of %q was acquired twice", e.Claim, e.Name)
-			}
-			acquired[e.Claim] = true
-		case "released", "lost":
-			if !acquired[e.Claim] {
-				t.Errorf("claim %x of %q was %s, and not acquired", e.Claim, e.Name, e.what)
-			}
-			if over[e.Claim] {
-				t.Errorf("claim %x of %q was %s after its end", e.Claim, e.Name, e.what)
-			}
-			over[e.Claim] = true
-		}
-	}
-	if len(acquired) != len(over) {
-		t.Errorf("%d leases were acquired, and %d ended", len(acquired), len(over))
-	}
-}
-
 // A waiter may give up in the instant in which it is passed a lease: then nobody gets that lease, and nobody is told.
 func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -3,64 +3,12 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 )
-
-// A told is one thing that an Observer was told, in the order of the telling.
-type told struct {
-	what string
-	pawl.Event
-	err error
-}
-
-// A listener is an Observer that keeps all that it is told.
-type listener struct {
-	mu  sync.Mutex
-	all []told
-}
-
-func (l *listener) hear(what string, e pawl.Event, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, told{what, e, err})
-}
-
-func (l *listener) heard() []told {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]told(nil), l.all...)
-}
-
-// count is how many events there were of a kind.
-func (l *listener) count(what string) int {
-	n := 0
-	for _, t := range l.heard() {
-		if t.what == what {
-			n++
-		}
-	}
-	return n
-}
-
-func (l *listener) observer() *pawl.Observer {
-	return &pawl.Observer{
-		Queued:   func(e pawl.QueuedEvent) { l.hear("waiting", e.Event, e.Held) },
-		Refused:  func(e pawl.RefusedEvent) { l.hear("refused", e.Event, e.Err) },
-		Acquired: func(e pawl.AcquiredEvent) { l.hear("acquired", e.Event, nil) },
-		Released: func(e pawl.ReleasedEvent) { l.hear("released", e.Event, e.Err) },
-		Lost:     func(e pawl.LostEvent) { l.hear("lost", e.Event, e.Err) },
-		Failed:   func(e pawl.FailedEvent) { l.hear("trouble", e.Event, e.Err) },
-	}
-}
-
-type spanKey struct{}
-
-func span(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
 
 // What a trace needs: whose call it was, and which events are of one claim.
 func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
