@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until it is told to move: for tests that look at the exact instant of an
-// expiry without waiting for it.
+// Clock is a clock that stands still until it is told to move: for tests that look at the
+// exact instant of an expiry without waiting for it.
 //
 //	clock := memlock.NewClock(time.Now())
 //	d := memlock.New(&memlock.Options{Now: clock.Now})
 //	clock.Advance(30 * time.Second)
 //
-// It moves the backend's time only. A pawl.Client waits and renews on its own clock; a test of both runs in
-// testing/synctest, where the default clock is already a virtual one.
+// It moves the backend's time only. A pawl.Client waits and renews on its own clock; a
+// test of both runs in testing/synctest, where the default clock is already a virtual
+// one.
 type Clock struct {
 	mu sync.Mutex
 	t  time.Time

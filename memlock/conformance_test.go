@@ -29,8 +29,9 @@ func TestConformanceOnItsOwnClock(t *testing.T) {
 	})
 }
 
-// A subtest that lets time pass holds its place among the parallel ones while it sleeps: with as many places
-// as processors, the real time of the whole suite would be the sum of theirs.
+// A subtest that lets time pass holds its place among the parallel ones while it sleeps:
+// with as many places as processors, the real time of the whole suite would be the sum of
+// theirs.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "64"); err != nil {

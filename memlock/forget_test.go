@@ -3,7 +3,6 @@ package memlock
 import (
 	"context"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,11 +13,7 @@ import (
 // remembered is how many names with a prefix m keeps.
 func (m *Memory) remembered(prefix string) (n int) {
 	for i := range m.shards {
-		for name := range m.shards[i].entries {
-			if strings.HasPrefix(name, prefix) {
-				n++
-			}
-		}
+		n += len(m.shards[i].appendNames(nil, prefix))
 	}
 	return n
 }
@@ -46,7 +41,8 @@ func hold(t *testing.T, d *locktable.Driver, prefix string, n int, release bool)
 // few is how many names may be left over: the last on each shard.
 const few = 64 * 2 * sweepEvery
 
-// A name that is released in the microsecond of its grant is not idle then, for its fence is not in the past yet.
+// A name that is released in the microsecond of its grant is not idle then, for its fence
+// is not in the past yet.
 func TestNamesAreForgottenThatBecomeIdleAfterTheirLastStep(t *testing.T) {
 	clock := NewClock(time.Now())
 	m := NewMemory(&Options{Now: clock.Now})

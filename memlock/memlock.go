@@ -20,9 +20,6 @@ import (
 	"hash/maphash"
 	"iter"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -31,56 +28,23 @@ import (
 
 // Options for a Memory. The zero value, and nil, are fine.
 type Options struct {
-	// Now is the backend's clock; it alone decides what has expired. Default: the time of the machine when
-	// the Memory was made, plus the monotonic time since, so it never runs back. See [Clock] for tests.
+	// Now is the backend's clock; it alone decides what has expired. Default: the time of
+	// the machine when the Memory was made, plus the monotonic time since, so it never
+	// runs back. See [Clock] for tests.
 	Now func() time.Time
 }
 
 // Memory is one lock server in memory. Its drivers are its clients.
 type Memory struct {
-	now    func() time.Time
-	seed   maphash.Seed
-	shards [64]shard
-
-	mu      sync.RWMutex // protects clients and last
-	clients map[string]*locktable.Driver
-	last    int
+	now     func() time.Time
+	seed    maphash.Seed
+	shards  [64]shard
+	clients clients
 }
-
-// A shard holds the names that hash to it. Names are spread so that goroutines on names of their own seldom
-// wait for each other.
-type shard struct {
-	mu      sync.Mutex
-	entries map[string]*entry
-	spare   *entry // one that was forgotten, for the next name: most are held for a moment
-	floor   uint64 // the highest fence of the entries that were forgotten
-	later   []birth
-	next    int // of later
-	born    int
-	steps   int
-	_       [64]byte // keeps neighbours out of each other's cache line
-}
-
-// An entry of a shard knows the how-manieth it is there. So does the list of all that sweep goes through.
-type entry struct {
-	locktable.Entry
-	born int
-}
-
-type birth struct {
-	name string
-	born int
-}
-
-// sweepEvery is after how many steps on a shard its oldest names are looked at.
-const sweepEvery = 16
 
 // NewMemory makes an empty Memory.
 func NewMemory(o *Options) *Memory {
-	m := &Memory{seed: maphash.MakeSeed(), clients: map[string]*locktable.Driver{}}
-	for i := range m.shards {
-		m.shards[i].entries = map[string]*entry{}
-	}
+	m := &Memory{seed: maphash.MakeSeed()}
 	if o != nil {
 		m.now = o.Now
 	}
@@ -93,19 +57,16 @@ func NewMemory(o *Options) *Memory {
 
 // Driver makes a client of m.
 func (m *Memory) Driver() *locktable.Driver {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last++
-	c := &client{Memory: m, inbox: strconv.Itoa(m.last)}
-	d := locktable.New(c, c.inbox)
-	m.clients[c.inbox] = d
-	return d
+	return m.clients.join(func(inbox string) *locktable.Driver {
+		return locktable.New(&client{m, inbox}, inbox)
+	})
 }
 
 // New makes the only client of a Memory of its own.
 func New(o *Options) *locktable.Driver { return NewMemory(o).Driver() }
 
-// client is the table that one driver works on: the Memory, and where the driver's signals go.
+// client is the table that one driver works on: the Memory, and where the driver's
+// signals go.
 type client struct {
 	*Memory
 	inbox string
@@ -113,16 +74,14 @@ type client struct {
 
 // Close takes the client's inbox away. The Memory stays, for the others.
 func (c *client) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.clients, c.inbox)
+	c.clients.leave(c.inbox)
 	return nil
 }
 
 // Update implements locktable.Table.
 func (m *Memory) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	for i := range steps {
-		signals, err := m.step(ctx, i, &steps[i], f)
+		signals, err := m.shard(steps[i].Name).step(ctx, i, &steps[i], m.now, f)
 		if err != nil {
 			return err
 		}
@@ -131,86 +90,11 @@ func (m *Memory) Update(ctx context.Context, steps []locktable.Step, f func(i in
 	return nil
 }
 
-// step runs f on one entry and returns the signals it leaves. They are delivered when the shard is free
-// again, for who hears one comes back at once.
-func (m *Memory) step(ctx context.Context, i int, step *locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) ([]locktable.Signal, error) {
-	s := m.shard(step.Name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if step.OnTime && ctx.Err() != nil { // now that nothing holds it up any more
-		return nil, ctx.Err()
-	}
-	e := s.entries[step.Name]
-	if e == nil {
-		e = s.take(step.Name)
-	}
-	now := locktable.At(m.now())
-	f(i, &e.Entry, now)
-	if e.Idle(now) {
-		s.forget(step.Name, e)
-	}
-	s.sweep(now)
-	if len(e.Signals) == 0 {
-		return nil, nil
-	}
-	return slices.Clone(e.Signals), nil
-}
-
-// forget loses an entry that is idle.
-func (s *shard) forget(name string, e *entry) {
-	s.floor = max(s.floor, e.Fence)
-	delete(s.entries, name)
-	s.spare = e
-	if last := len(s.later) - 1; last >= s.next && s.later[last].born == e.born {
-		s.later = s.later[:last] // mostly it was the last to come, and sweep is spared the look
-	}
-}
-
-// sweep forgets what became idle after its last step: what expired, and what was released in the microsecond of
-// its grant. Now and then it looks at twice as many names as can have come since, the oldest first, so all get
-// their turn, however many they are.
-func (s *shard) sweep(now locktable.Instant) {
-	if s.steps++; s.steps%sweepEvery != 0 {
-		return
-	}
-	for range min(2*sweepEvery, len(s.later)-s.next) {
-		old := s.later[s.next]
-		s.next++
-		switch e := s.entries[old.name]; {
-		case e == nil || e.born != old.born: // it was forgotten, and may have come again since
-		case e.Idle(now):
-			s.forget(old.name, e)
-		default:
-			s.later = append(s.later, old)
-		}
-	}
-	if 2*s.next >= len(s.later) { // mostly it is empty now, and begins again in the same memory
-		s.later, s.next = append(s.later[:0], s.later[s.next:]...), 0
-	}
-}
-
-// take makes an empty entry for a name. What it has in slices beyond their length is of the entry that was there
-// before, and is overwritten.
-func (s *shard) take(name string) *entry {
-	e := s.spare
-	if e == nil {
-		e = &entry{}
-	}
-	s.spare = nil
-	s.born++
-	e.Entry = locktable.Entry{Fence: s.floor, Holders: e.Holders[:0], Queue: e.Queue[:0]}
-	e.born = s.born
-	s.entries[name] = e
-	s.later = append(s.later, birth{name, s.born})
-	return e
-}
-
+// deliver hands out the signals of a step. Its shard is free again by then, for who
+// hears a signal comes back at once.
 func (m *Memory) deliver(signals []locktable.Signal) {
 	for _, s := range signals {
-		m.mu.RLock()
-		d := m.clients[s.Inbox]
-		m.mu.RUnlock()
-		if d != nil {
+		if d := m.clients.find(s.Inbox); d != nil {
 			d.Deliver(s.Signal)
 		}
 	}
@@ -218,30 +102,15 @@ func (m *Memory) deliver(signals []locktable.Signal) {
 
 // Read implements locktable.Table.
 func (m *Memory) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
-	s := m.shard(name)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := locktable.Entry{}
-	if e := s.entries[name]; e != nil {
-		out = e.Entry
-		out.Holders, out.Queue = slices.Clone(e.Holders), slices.Clone(e.Queue)
-		out.Broken, out.Signals = slices.Clone(e.Broken), nil
-	}
-	return &out, locktable.At(m.now()), ctx.Err()
+	e, now := m.shard(name).read(name, m.now)
+	return e, now, ctx.Err()
 }
 
 // Scan implements locktable.Table.
 func (m *Memory) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	var names []string
 	for i := range m.shards {
-		s := &m.shards[i]
-		s.mu.Lock()
-		for name := range s.entries {
-			if strings.HasPrefix(name, prefix) {
-				names = append(names, name)
-			}
-		}
-		s.mu.Unlock()
+		names = m.shards[i].appendNames(names, prefix)
 	}
 	slices.Sort(names)
 	return func(yield func(locktable.Row, error) bool) {

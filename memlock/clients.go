@@ -1,0 +1,41 @@
+package memlock
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// clients are the drivers of a Memory, by their inboxes. The zero value has none.
+type clients struct {
+	mu   sync.RWMutex
+	open map[string]*locktable.Driver
+	last int
+}
+
+// join makes a driver with an inbox of its own.
+func (c *clients) join(open func(inbox string) *locktable.Driver) *locktable.Driver {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	inbox := strconv.Itoa(c.last)
+	if c.open == nil {
+		c.open = map[string]*locktable.Driver{}
+	}
+	c.open[inbox] = open(inbox)
+	return c.open[inbox]
+}
+
+func (c *clients) leave(inbox string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, inbox)
+}
+
+// find is the driver that has an inbox, or nil if it is closed.
+func (c *clients) find(inbox string) *locktable.Driver {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.open[inbox]
+}

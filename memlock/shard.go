@@ -1,0 +1,142 @@
+package memlock
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A shard holds the names that hash to it, each with its entry. Names are spread over
+// shards so that goroutines on names of their own seldom wait for each other. The zero
+// value is empty.
+type shard struct {
+	mu      sync.Mutex
+	entries map[string]*entry
+	spare   *entry // one that was forgotten, for the next name: most are held for a moment
+	floor   uint64 // the highest fence of the entries that were forgotten
+	later   []birth
+	next    int // of later
+	born    int
+	steps   int
+	_       [64]byte // keeps neighbours out of each other's cache line
+}
+
+// An entry of a shard knows the how-manieth it is there. So does the list of all that
+// sweep goes through.
+type entry struct {
+	locktable.Entry
+	born int
+}
+
+type birth struct {
+	name string
+	born int
+}
+
+// sweepEvery is after how many steps on a shard its oldest names are looked at.
+const sweepEvery = 16
+
+// step runs f on the entry of a step, and returns the signals that it leaves.
+func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) ([]locktable.Signal, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if step.OnTime && ctx.Err() != nil { // now that nothing holds it up any more
+		return nil, ctx.Err()
+	}
+	e := s.entries[step.Name]
+	if e == nil {
+		e = s.takeLocked(step.Name)
+	}
+	now := locktable.At(clock())
+	f(i, &e.Entry, now)
+	if e.Idle(now) {
+		s.forgetLocked(step.Name, e)
+	}
+	s.sweepLocked(now)
+	if len(e.Signals) == 0 {
+		return nil, nil
+	}
+	return slices.Clone(e.Signals), nil
+}
+
+// read copies an entry, which is empty if there is none.
+func (s *shard) read(name string, clock func() time.Time) (*locktable.Entry, locktable.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := locktable.Entry{}
+	if e := s.entries[name]; e != nil {
+		out = e.Entry
+		out.Holders, out.Queue = slices.Clone(e.Holders), slices.Clone(e.Queue)
+		out.Broken, out.Signals = slices.Clone(e.Broken), nil
+	}
+	return &out, locktable.At(clock())
+}
+
+// appendNames appends the names with a prefix, in no order.
+func (s *shard) appendNames(to []string, prefix string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.entries {
+		if strings.HasPrefix(name, prefix) {
+			to = append(to, name)
+		}
+	}
+	return to
+}
+
+// forgetLocked loses an entry that is idle.
+func (s *shard) forgetLocked(name string, e *entry) {
+	s.floor = max(s.floor, e.Fence)
+	delete(s.entries, name)
+	s.spare = e
+	if last := len(s.later) - 1; last >= s.next && s.later[last].born == e.born {
+		s.later = s.later[:last] // mostly it was the last to come, and sweep is spared the look
+	}
+}
+
+// sweepLocked forgets what became idle after its last step: what expired, and what was
+// released in the microsecond of its grant. Now and then it looks at twice as many names
+// as can have come since, the oldest first, so all get their turn, however many they are.
+func (s *shard) sweepLocked(now locktable.Instant) {
+	if s.steps++; s.steps%sweepEvery != 0 {
+		return
+	}
+	for range min(2*sweepEvery, len(s.later)-s.next) {
+		old := s.later[s.next]
+		s.next++
+		switch e := s.entries[old.name]; {
+		case e == nil || e.born != old.born: // it was forgotten, and may have come again since
+		case e.Idle(now):
+			s.forgetLocked(old.name, e)
+		default:
+			s.later = append(s.later, old)
+		}
+	}
+	if 2*s.next >= len(s.later) { // mostly it is empty now, and begins again in the same memory
+		s.later, s.next = append(s.later[:0], s.later[s.next:]...), 0
+	}
+}
+
+// takeLocked makes an empty entry for a name. What it has in slices beyond their length
+// is of the entry that was there before, and is overwritten.
+func (s *shard) takeLocked(name string) *entry {
+	e := s.spare
+	if e == nil {
+		e = &entry{}
+	}
+	s.spare = nil
+	s.born++
+	e.Entry = locktable.Entry{Fence: s.floor, Holders: e.Holders[:0], Queue: e.Queue[:0]}
+	e.born = s.born
+	if s.entries == nil {
+		s.entries = map[string]*entry{}
+	}
+	s.entries[name] = e
+	s.later = append(s.later, birth{name, s.born})
+	return e
+}
+
