@@ -54,7 +54,7 @@ func TestABusyFileIsWaitedFor(t *testing.T) {
 // A transaction that could not be undone would keep everybody out, us included.
 func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
 	d := open(t, file(t), nil)
-	w := d.table.writer
+	w := d.table.writer.conn
 	err := errors.Join(w.begin.exec(), w.upsertEntry.exec([]byte("job"), []byte("half a step")))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
 	d := open(t, path, nil)
 	func() {
 		defer func() { _ = recover() }()
-		_ = d.table.writer.transaction(func() error { panic("bug") })
+		_ = d.table.writer.conn.transaction(func() error { panic("bug") })
 	}()
 	mustAcquire(t, open(t, path, nil), mutex("job"))
 	mustAcquire(t, d, mutex("other"))

@@ -18,10 +18,10 @@ import (
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
-	err := t.read(ctx, func() error {
+	err := t.read(ctx, func(r *reader) error {
 		return errors.Join(
-			t.reader.journalMode.each(func(row []sqldriver.Value) { mode = row[0] }),
-			t.reader.quickCheck.each(func(row []sqldriver.Value) { check = row[0] }),
+			r.journalMode.each(func(row []sqldriver.Value) { mode = row[0] }),
+			r.quickCheck.each(func(row []sqldriver.Value) { check = row[0] }),
 		)
 	})
 	if err != nil {

@@ -329,6 +329,13 @@ func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing
 	}
 }
 
+// notice makes the next look at the files come after a moment.
+func (id *identity) notice(after time.Time) {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	id.checked = after
+}
+
 // When somebody writes before anybody looks, the log is long again, with a hole in it. What
 // stood there is an error, and never a free name.
 func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
@@ -341,9 +348,7 @@ func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
 	}
 	unnoticed := time.Now().Add(time.Hour)
 	for _, d := range []*Driver{d, other} {
-		d.table.files.mu.Lock()
-		d.table.files.checked = unnoticed
-		d.table.files.mu.Unlock()
+		d.table.files.notice(unnoticed)
 	}
 	if err := os.Truncate(path+"-wal", 0); err != nil {
 		t.Skip(err)

@@ -106,8 +106,8 @@ func hear(tb testing.TB, heard <-chan driver.Signal) driver.Signal {
 func ask(tb testing.TB, d *Driver, sql string) int64 {
 	tb.Helper()
 	var v any
-	err := d.table.read(ctx, func() (err error) {
-		v, err = d.table.reader.value(sql)
+	err := d.table.read(ctx, func(r *reader) (err error) {
+		v, err = r.value(sql)
 		return err
 	})
 	n, ok := v.(int64)

@@ -15,9 +15,9 @@ import (
 // Read implements locktable.Table. It waits for no writer.
 func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
 	var e *locktable.Entry
-	err := t.read(ctx, func() error {
-		return t.reader.snapshot(func() (err error) {
-			e, err = t.reader.load(name)
+	err := t.read(ctx, func(r *reader) error {
+		return r.snapshot(func() (err error) {
+			e, err = r.load(name)
 			return err
 		})
 	})
@@ -31,9 +31,9 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 		from := prefix
 		for {
 			var page []stored
-			err := t.read(ctx, func() (err error) {
-				return t.reader.snapshot(func() error {
-					page, err = t.reader.some(from, scanPage)
+			err := t.read(ctx, func(r *reader) (err error) {
+				return r.snapshot(func() error {
+					page, err = r.some(from, scanPage)
 					return err
 				})
 			})
@@ -65,15 +65,16 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 const scanPage = 256
 
 // read runs f with the reader.
-func (t *table) read(ctx context.Context, f func() error) error {
-	if err := t.enter(ctx, t.reading); err != nil {
+func (t *table) read(ctx context.Context, f func(r *reader) error) error {
+	r, err := t.reader.enter(ctx, t.patience)
+	if err != nil {
 		return t.failed("read", err)
 	}
-	defer t.reading.free()
-	if err := t.files.check(t.reader.conn); err != nil {
+	defer t.reader.leave()
+	if err := t.files.check(r.conn); err != nil {
 		return t.failed("read", err)
 	}
-	return t.failed("read", t.retry(ctx, f))
+	return t.failed("read", t.retry(ctx, func() error { return f(r) }))
 }
 
 // A reader is the connection that only looks.

@@ -85,12 +85,13 @@ func (t *table) poll() {
 // look delivers what came in, and reports whether the file is still the one that was opened. Other errors are
 // nobody's: the next look is soon, and who waits asks by itself.
 func (t *table) look(rung bool) (whole bool) {
-	if t.enter(context.Background(), t.reading) != nil {
+	r, err := t.reader.enter(context.Background(), t.patience)
+	if err != nil {
 		return true
 	}
-	signals, _ := t.reader.receive(t.inbox)
-	whole = t.files.check(t.reader.conn) == nil
-	t.reading.free()
+	signals, _ := r.receive(t.inbox)
+	whole = t.files.check(r.conn) == nil
+	t.reader.leave()
 	t.watch.heard(signals, rung)
 	for _, s := range signals {
 		t.deliver(s)

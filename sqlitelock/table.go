@@ -24,11 +24,9 @@ type table struct {
 	tidyEvery int // constants, but for tests
 	patience  time.Duration
 
-	writing gate // protects writer; shared by the drivers of the file
-	leave   func()
-	writer  *writer
-	reading gate // protects reader
-	reader  *reader
+	writer desk[*writer] // its gate is shared by the drivers of the file
+	reader desk[*reader]
+	leave  func() // the shared gate
 
 	watch   *watch
 	bell    *doorbell // nil where there are none
@@ -47,9 +45,12 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	}
 	t := &table{
 		path: real, inbox: inbox, Options: o, tidyEvery: tidyEvery, patience: patience,
-		reading: newGate(), watch: newWatch(), closed: make(chan struct{}),
+		watch: newWatch(), closed: make(chan struct{}),
 	}
-	t.writing, t.leave = gateOf(real)
+	var shared gate
+	shared, t.leave = writing.join(real)
+	t.writer = desk[*writer]{gate: shared, closed: t.closed}
+	t.reader = desk[*reader]{gate: newGate(), closed: t.closed}
 	if err := t.connect(ctx); err != nil {
 		err = errors.Join(err, t.disconnect())
 		t.leave()
@@ -91,20 +92,22 @@ func cannotWrite(err error) bool {
 
 // connectOnce makes one attempt, and finds out that the writer can write. The first that opens the file after a crash
 // recovers it, and keeps the others busy for that long.
-func (t *table) connectOnce() (err error) {
-	if err = t.disconnect(); err != nil { // what a busy attempt left
+func (t *table) connectOnce() error {
+	if err := t.disconnect(); err != nil { // what a busy attempt left
 		return err
 	}
-	if t.writer, err = openWriter(t.path); err != nil {
+	w, err := t.writer.open(openWriter, t.path)
+	if err != nil {
 		return err
 	}
-	if err = t.writer.transaction(func() error { return nil }); err != nil {
+	if err = w.transaction(func() error { return nil }); err != nil {
 		return err
 	}
-	if t.reader, err = openReader(t.path); err != nil {
+	r, err := t.reader.open(openReader, t.path)
+	if err != nil {
 		return err
 	}
-	page, err := t.reader.value("PRAGMA page_size")
+	page, err := r.value("PRAGMA page_size")
 	if err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func (t *table) connectOnce() (err error) {
 	if t.files, err = identify(t.path, size); err != nil {
 		return err
 	}
-	return t.files.check(t.reader.conn)
+	return t.files.check(r.conn)
 }
 
 // start begins to look for signals, and hands them to deliver.
@@ -140,27 +143,17 @@ func (t *table) Close() error {
 		close(t.closed)
 		t.bell.close()
 		t.running.Wait()
-		for _, g := range []gate{t.writing, t.reading} { // once through each, nobody of ours is behind it any more
-			g.take()
-			g.free()
-		}
+		t.writer.drain()
+		t.reader.drain()
 		t.err = t.failed("close", t.disconnect())
 		t.leave()
 	})
 	return t.err
 }
 
-func (t *table) disconnect() error {
-	var errs []error
-	if t.reader != nil {
-		errs = append(errs, t.reader.close())
-	}
-	if t.writer != nil { // last: the last connection of all tidies the log away
-		errs = append(errs, t.writer.close())
-	}
-	t.reader, t.writer = nil, nil
-	return errors.Join(errs...)
-}
+// disconnect closes both connections. The writer is the last: the last connection of all
+// tidies the log away.
+func (t *table) disconnect() error { return errors.Join(t.reader.close(), t.writer.close()) }
 
 // now is the backend's time.
 func (t *table) now() locktable.Instant { return locktable.At(t.Now()) }

@@ -35,7 +35,7 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 // transact runs f on some entries in one transaction. Then it hands out the signals that are for this
 // driver: not under the gate, for who hears one comes back at once.
 func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	did, err := t.locked(ctx, steps, f)
+	did, err := t.store(ctx, steps, f)
 	if err != nil {
 		return err
 	}
@@ -48,20 +48,22 @@ func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i i
 	return nil
 }
 
-func (t *table) locked(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) (did outcome, _ error) {
-	if err := t.enter(ctx, t.writing); err != nil {
+// store runs f on some entries in one transaction, with the writer.
+func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) (did outcome, _ error) {
+	w, err := t.writer.enter(ctx, t.patience)
+	if err != nil {
 		return did, err
 	}
-	defer t.writing.free()
-	if err := t.files.check(t.writer.conn); err != nil {
+	defer t.writer.leave()
+	if err := t.files.check(w.conn); err != nil {
 		return did, err
 	}
 	try := func() error {
 		did = outcome{}
-		return t.writer.transaction(func() error { return t.step(ctx, &did, steps, f) })
+		return w.transaction(func() error { return t.step(ctx, w, &did, steps, f) })
 	}
-	err := t.retry(ctx, try)
-	if isFull(err) && t.writer.checkpoint() == nil {
+	err = t.retry(ctx, try)
+	if isFull(err) && w.checkpoint() == nil {
 		err = t.retry(ctx, try) // the log begins again from its start, in the room that it has
 	}
 	if err != nil {
@@ -71,17 +73,17 @@ func (t *table) locked(ctx context.Context, steps []locktable.Step, f func(i int
 		t.watch.relies(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
 	}
 	t.watch.apply(did.places, did.holds)
-	t.keepHouse()
+	t.keepHouse(w)
 	return did, nil
 }
 
 // keepHouse does now and then what nobody waits for. What fails here is done next time, or by others.
-func (t *table) keepHouse() {
+func (t *table) keepHouse(w *writer) {
 	if rand.N(t.tidyEvery) == 0 {
-		_ = t.writer.transaction(func() error { return t.writer.tidy(t.now(), t.Retention) })
+		_ = w.transaction(func() error { return w.tidy(t.now(), t.Retention) })
 	}
 	if size := t.files.logSize(); size > longLog {
-		for n := 0; !t.writer.restartLog() && size > 2*longLog && n < insist; n++ {
+		for n := 0; !w.restartLog() && size > 2*longLog && n < insist; n++ {
 			if t.pause(context.Background(), n) != nil {
 				return
 			}
@@ -103,13 +105,13 @@ type outcome struct {
 
 // step is the inside of a transaction. Nothing can hold it up any more, and transact returns when it is stored or
 // undone, so this is where its end is looked at.
-func (t *table) step(ctx context.Context, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	now := t.now()
 	for i, s := range steps {
 		if s.OnTime && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		e, m, err := t.writer.run(s, now, func(e *locktable.Entry) { f(i, e, now) })
+		e, m, err := w.run(s, now, func(e *locktable.Entry) { f(i, e, now) })
 		if err != nil {
 			return err
 		}
@@ -119,7 +121,7 @@ func (t *table) step(ctx context.Context, did *outcome, steps []locktable.Step, 
 				did.signals = append(did.signals, s.Signal)
 				continue
 			}
-			if err := t.writer.send(s, now); err != nil {
+			if err := w.send(s, now); err != nil {
 				return err
 			}
 			did.sentTo = append(did.sentTo, s.Inbox)

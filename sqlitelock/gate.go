@@ -1,0 +1,149 @@
+package sqlitelock
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A gate is a mutex in whose queue nobody has to stay, see desk.queue. It is fair, for goroutines that send to a channel are served in order.
+type gate chan struct{}
+
+func newGate() gate { return make(gate, 1) }
+
+// try takes the gate if it is free, and nobody queues.
+func (g gate) try() bool {
+	select {
+	case g <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g gate) free() { <-g }
+
+// writing has the gates of the files that are open for writing: the drivers of one file in
+// one process queue at the same gate, in order, instead of getting in each other's way as
+// different processes have to.
+var writing gates
+
+type gates struct {
+	mu     sync.Mutex
+	byPath map[string]gate
+	users  map[string]int
+}
+
+// join returns the gate of a file, until leave.
+func (gs *gates) join(path string) (g gate, leave func()) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if gs.byPath == nil {
+		gs.byPath, gs.users = map[string]gate{}, map[string]int{}
+	}
+	if gs.users[path]++; gs.users[path] == 1 {
+		gs.byPath[path] = newGate()
+	}
+	return gs.byPath[path], func() { gs.leave(path) }
+}
+
+func (gs *gates) leave(path string) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if gs.users[path]--; gs.users[path] == 0 {
+		delete(gs.byPath, path)
+		delete(gs.users, path)
+	}
+}
+
+// A desk has one connection to the file, and a gate before it: one goroutine at a time is
+// given the connection, by enter, and has it until leave.
+type desk[C connection] struct {
+	gate   gate
+	closed <-chan struct{} // with the driver
+	conn   C               // of the goroutine that has the gate
+}
+
+// A connection is a *writer or a *reader.
+type connection interface {
+	comparable
+	close() error
+}
+
+// spins is how often a caller looks again, while others run, before it stands in the
+// queue. A step takes some microseconds, less than putting a goroutine to sleep and waking
+// it: with 64 at once this doubles what gets through. Nobody overtakes a caller in the
+// queue: the gate passes from hand to hand there.
+const spins = 100
+
+// enter waits for the gate, and returns the connection. It gives up when ctx ends, or
+// after patience if ctx has no deadline.
+func (d *desk[C]) enter(ctx context.Context, patience time.Duration) (c C, err error) {
+	entered := d.gate.try()
+	for n := 0; !entered && n < spins; n++ {
+		runtime.Gosched()
+		entered = d.gate.try()
+	}
+	if !entered {
+		if err := d.queue(ctx, patience); err != nil {
+			return c, err
+		}
+	}
+	select {
+	case <-d.closed: // Close waits for the gate, or has passed it
+		d.gate.free()
+		return c, driver.ErrClosed
+	default:
+		return d.conn, nil
+	}
+}
+
+// leave gives the connection back.
+func (d *desk[C]) leave() { d.gate.free() }
+
+var errQueue = errors.New("others of this process wait for it, too")
+
+func (d *desk[C]) queue(ctx context.Context, patience time.Duration) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case d.gate <- struct{}{}:
+			return nil
+		case <-d.closed:
+			return driver.ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			if _, bounded := ctx.Deadline(); !bounded {
+				return errQueue
+			}
+		}
+	}
+}
+
+// drain waits until the last goroutine has left. After closed nobody comes any more.
+func (d *desk[C]) drain() {
+	d.gate <- struct{}{}
+	<-d.gate
+}
+
+// open lends the desk a connection, before its first caller.
+func (d *desk[C]) open(connect func(path string) (C, error), path string) (c C, err error) {
+	d.conn, err = connect(path)
+	return d.conn, err
+}
+
+// close closes the connection, if there is one, before the first caller or after the last.
+func (d *desk[C]) close() error {
+	var none C
+	c := d.conn
+	if d.conn = none; c == none {
+		return nil
+	}
+	return c.close()
+}
