@@ -97,11 +97,13 @@ func (c *Client) begin(w *waiter, t *hold, now clock.Reading) *Lease {
 	return lease
 }
 
-// awaitTurn waits in the local queue, until w may ask the backend, or has a lease without asking.
+// awaitTurn waits in the local queue, until w may ask the backend, or has a lease without
+// asking.
 func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	waits := true
 	defer func() {
-		// If it gave up, or the Observer panicked: a lease that was passed to it in that instant goes on to the next.
+		// If it gave up, or the Observer panicked: a lease that was passed to it in that
+		// instant goes on to the next.
 		if waits && w.Leave(c.now().Mono) {
 			_ = w.Claim.passed.Release(ctx)
 		}

@@ -9,10 +9,11 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Break ends the lease with this fence, whoever holds it, and keeps the name closed for delay, 0
-// to 30 days, so that the holder, who is told by whom and until when, can stop. The error matches
-// ErrNotHeld if no lease has this fence any more; then nothing was changed. Break takes the fence
-// so that a later holder is never hit by mistake; Inspect shows it.
+// Break ends the lease with this fence, whoever holds it, and keeps the name closed for
+// delay, 0 to 30 days, so that the holder, who is told by whom and until when, can stop.
+// The error matches ErrNotHeld if no lease has this fence any more; then nothing was
+// changed. Break takes the fence so that a later holder is never hit by mistake; Inspect
+// shows it.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, delay time.Duration) error {
 	if err := c.usable(ctx); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// Client makes locks over one backend, and renews and watches all of them. A process needs one
-// for each backend. Many goroutines may use it.
+// Client makes locks over one backend, and renews and watches all of them. A process
+// needs one for each backend. Many goroutines may use it.
 type Client struct {
 	driver   driver.Driver
 	backend  string // its name, for messages
@@ -48,9 +48,9 @@ type Client struct {
 	stopListen func()
 }
 
-// New returns a client over a driver, for example one of redislock.New or memlock.New. Close
-// closes the driver too, which frees what it opened itself and nothing that it was given. o may be
-// nil. The error matches ErrInvalid.
+// New returns a client over a driver, for example one of redislock.New or memlock.New.
+// Close closes the driver too, which frees what it opened itself and nothing that it was
+// given. o may be nil. The error matches ErrInvalid.
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if d == nil {
 		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}
@@ -95,8 +95,8 @@ func (c *Client) signal(s driver.Signal) {
 	}
 }
 
-// attempt bounds one request to the backend, by a context that may have its room. The caller cancels
-// it.
+// attempt bounds one request to the backend, by a context that may have its room. The
+// caller cancels it.
 func (c *Client) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
 	d := c.settings.RequestTimeout
 	if d == 0 {
@@ -105,8 +105,8 @@ func (c *Client) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Durat
 	return room.WithDeadline(ctx, now.Add(d))
 }
 
-// spawn runs f in a goroutine for which Close waits. It answers false, and f does not run, once Close is past
-// that.
+// spawn runs f in a goroutine for which Close waits. It answers false, and f does not
+// run, once Close is past that.
 func (c *Client) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,9 +117,9 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// Format implements fmt.Formatter. Clients and leases hold tokens, in fields
-// where fmt prints them whatever their type says of itself: so they print as their names, with every
-// verb.
+// Format implements fmt.Formatter. Clients and leases hold tokens, in fields where fmt
+// prints them whatever their type says of itself: so they print as their names, with
+// every verb.
 func (c *Client) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "pawl client %s of %s", c.settings.ID, c.backend)
 }

@@ -14,18 +14,22 @@ import (
 const (
 	// closePatience is how long Close waits for the backend if its ctx does not say.
 	closePatience = 15 * time.Second
-	// lastPatience is how much longer the last round of releases may take, when its ctx is over.
+	// lastPatience is how much longer the last round of releases may take, when its ctx
+	// is over.
 	lastPatience = time.Second
 )
 
-// Close ends the client, in this order: new claims are refused; who waits gets ErrClosed and leaves the
-// queue; leases are lost with ReasonClosed, so that their holders stop, and are released; goroutines end; the
-// driver is closed. [Client.Shutdown] lets the holders finish first.
+// Close ends the client, in this order: new claims are refused; who waits gets ErrClosed
+// and leaves the queue; leases are lost with ReasonClosed, so that their holders stop,
+// and are released; goroutines end; the driver is closed. [Client.Shutdown] lets the
+// holders finish first.
 //
-// ctx bounds how long it waits for the backend; without a deadline it waits for 15 s. When that is over, or was when
-// Close was called, what is left is released once more, for which there is a second, and one for the driver to end what
-// it has under way. What was not confirmed even so ends by itself: then the error is a [*CloseError] with the number. A
-// second Close waits for the first, as long as its own ctx lasts, and answers the same.
+// ctx bounds how long it waits for the backend; without a deadline it waits for 15 s.
+// When that is over, or was when Close was called, what is left is released once more,
+// for which there is a second, and one for the driver to end what it has under way. What
+// was not confirmed even so ends by itself: then the error is a [*CloseError] with the
+// number. A second Close waits for the first, as long as its own ctx lasts, and answers
+// the same.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -64,8 +68,8 @@ func (c *Client) Close(ctx context.Context) error {
 	return c.err
 }
 
-// closeDriver closes the driver. One that waits for a backend that does not answer is left to that when Close may take no
-// longer.
+// closeDriver closes the driver. One that waits for a backend that does not answer is
+// left to that when Close may take no longer.
 func (c *Client) closeDriver(ctx context.Context) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
@@ -134,7 +138,8 @@ func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) e
 	return &CloseError{Unreleased: unreleased, Err: err}
 }
 
-// lastRound has everything released once more, and waits a little for the answers. It reports whether all is over.
+// lastRound has everything released once more, and waits a little for the answers. It
+// reports whether all is over.
 func (c *Client) lastRound(over <-chan struct{}) bool {
 	c.returner.lastRound()
 	patience := time.NewTimer(lastPatience)
@@ -147,7 +152,8 @@ func (c *Client) lastRound(over <-chan struct{}) bool {
 	}
 }
 
-// refuse takes no more claims, and has those that wait give up. What it returns is closed when the last is over.
+// refuse takes no more claims, and has those that wait give up. What it returns is closed
+// when the last is over.
 func (c *Client) refuse() <-chan struct{} {
 	claimed := c.claims.shut()
 	c.refused.Do(func() { close(c.closing) })
@@ -155,12 +161,13 @@ func (c *Client) refuse() <-chan struct{} {
 }
 
 // Shutdown closes the client as Close does, but lets holders finish first. New claims are
-// refused. Waiters leave the queue and get ErrClosed. Leases are renewed until they are released
-// or lost, and the functions of Do and its kin have returned. Then the client is closed.
+// refused. Waiters leave the queue and get ErrClosed. Leases are renewed until they are
+// released or lost, and the functions of Do and its kin have returned. Then the client is
+// closed.
 //
-// ctx bounds all of that. When it ends, the remaining leases are taken away as by Close, and the
-// error matches ctx's. A Close that is called meanwhile takes them at once; a second Shutdown waits
-// along with the first. A holder that waits for Shutdown deadlocks.
+// ctx bounds all of that. When it ends, the remaining leases are taken away as by Close,
+// and the error matches ctx's. A Close that is called meanwhile takes them at once; a
+// second Shutdown waits along with the first. A holder that waits for Shutdown deadlocks.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -169,8 +176,9 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(late, c.Close(ctx))
 }
 
-// finish waits until nothing is held, and nobody works under what was. It goes in this order: a claim that is under way
-// may become a lease, and a lease may be lost while its function runs.
+// finish waits until nothing is held, and nobody works under what was. It goes in this
+// order: a claim that is under way may become a lease, and a lease may be lost while its
+// function runs.
 func (c *Client) finish(ctx context.Context) error {
 	if !over(ctx, c.refuse()) {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
@@ -203,8 +211,9 @@ func over(ctx context.Context, c <-chan struct{}) bool {
 	}
 }
 
-// calls counts those of a kind that are under way, for Close and Shutdown to wait for. It is a sync.WaitGroup that can be
-// shut: after that nobody enters, so the waiting comes to an end.
+// calls counts those of a kind that are under way, for Close and Shutdown to wait for. It
+// is a sync.WaitGroup that can be shut: after that nobody enters, so the waiting comes to
+// an end.
 type calls struct {
 	n                 atomic.Int64 // how many are in; from shut on, that much less
 	shutting, emptied sync.Once

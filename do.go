@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// do runs f under a lease that was just acquired, and releases it whatever f does: returns, panics, or ends
-// its goroutine. It says whether f ran.
+// do runs f under a lease that was just acquired, and releases it whatever f does:
+// returns, panics, or ends its goroutine. It says whether f ran.
 func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) (ran bool, _ error) {
 	if err != nil {
 		return false, err
@@ -30,7 +30,8 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	err = f(fctx)
 	stop()
 	cancel(nil) // what f left behind hears it before the name is free
-	// Only here it may be found out that the lease was lost. That the backend could not be told is no error of f's.
+	// Only here it may be found out that the lease was lost. That the backend could not
+	// be told is no error of f's.
 	switch lost := lease.Release(ctx); {
 	case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
 		return true, err
@@ -56,8 +57,8 @@ func withFence(ctx context.Context, l *Lease) context.Context {
 	return context.WithValue(ctx, fenceKey{}, &fenced{l.Name(), l.fence, outer})
 }
 
-// FenceFromContext returns the fence of the lease under which ctx runs: inside Do, and in a
-// lease's Context. Where leases are nested it is that of the innermost; see [FenceOf].
+// FenceFromContext returns the fence of the lease under which ctx runs: inside Do, and in
+// a lease's Context. Where leases are nested it is that of the innermost; see [FenceOf].
 func FenceFromContext(ctx context.Context) (fence uint64, ok bool) {
 	if f, ok := ctx.Value(fenceKey{}).(*fenced); ok {
 		return f.fence, true
@@ -65,8 +66,9 @@ func FenceFromContext(ctx context.Context) (fence uint64, ok bool) {
 	return 0, false
 }
 
-// FenceOf is FenceFromContext for one name: it returns the fence of the lease on name under which
-// ctx runs, whatever other leases were acquired inside of it. It returns false if there is none.
+// FenceOf is FenceFromContext for one name: it returns the fence of the lease on name
+// under which ctx runs, whatever other leases were acquired inside of it. It returns
+// false if there is none.
 func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 	for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil; f = f.outer {
 		if f.name == name {

@@ -1,37 +1,39 @@
-// Package pawl provides distributed locks on a database you already run: only one worker at a
-// time, on any number of machines. Most programs need only [Client.Mutex] and [Mutex.Do]:
+// Package pawl provides distributed locks on a database you already run: only one worker
+// at a time, on any number of machines. Most programs need only [Client.Mutex] and
+// [Mutex.Do]:
 //
 //	locks, err := pawl.Open(ctx, "sqlite:/var/lib/app/locks.db", nil)
 //	defer locks.Close(context.Background())
 //
 //	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error { ... })
 //
-// Use [Mutex.TryDo] to skip a run that another worker is already doing, [Client.RWMutex] for
-// readers beside each other, and [Client.Semaphore] for at most n workers.
+// Use [Mutex.TryDo] to skip a run that another worker is already doing, [Client.RWMutex]
+// for readers beside each other, and [Client.Semaphore] for at most n workers.
 //
 // # What does a lock give me?
 //
-// A [Lease]: the backend's guarantee that nobody else holds the name until you release it or it
-// is lost. The client renews it for you. If that fails, Done is closed before the backend can
-// grant the name to another. The three kinds of locks, [Mutex], [RWMutex] and [Semaphore], share
-// one name space. All are fair: first come, first served, among all processes.
+// A [Lease]: the backend's guarantee that nobody else holds the name until you release it
+// or it is lost. The client renews it for you. If that fails, Done is closed before the
+// backend can grant the name to another. The three kinds of locks, [Mutex], [RWMutex] and
+// [Semaphore], share one name space. All are fair: first come, first served, among all
+// processes.
 //
 // # What does a lock not give me?
 //
-// It cannot stop a write that is on its way, or one that a paused process makes when it wakes
-// up. [Lease.Fence] guards against those. It is a number that rises with every grant: send it
-// along with each write, and let the resource refuse an older one. The doc of Fence says which
-// ones to refuse for locks that several hold side by side.
+// It cannot stop a write that is on its way, or one that a paused process makes when it
+// wakes up. [Lease.Fence] guards against those. It is a number that rises with every
+// grant: send it along with each write, and let the resource refuse an older one. The doc
+// of Fence says which ones to refuse for locks that several hold side by side.
 //
 // # What does ctx do?
 //
-// It bounds the call. The lease lives on after ctx is over, until Release. [Mutex.Do] runs its
-// function under both: ctx and the lease.
+// It bounds the call. The lease lives on after ctx is over, until Release. [Mutex.Do]
+// runs its function under both: ctx and the lease.
 //
 // # How do I stop?
 //
-// [Client.Shutdown] lets holders finish, for as long as its ctx allows. [Client.Close] takes
-// their leases away.
+// [Client.Shutdown] lets holders finish, for as long as its ctx allows. [Client.Close]
+// takes their leases away.
 //
 // # Which errors are there?
 //
@@ -45,11 +47,11 @@
 //   - [ErrReleased]: the lease was released. Only Lease.Err and its context say so.
 //   - [ErrNotHeld]: Break found no lease with that fence.
 //
-// and on ctx's own. For details use errors.As with [HeldError], [LostError], [BackendError],
-// [InvalidError] and [CloseError].
+// and on ctx's own. For details use errors.As with [HeldError], [LostError],
+// [BackendError], [InvalidError] and [CloseError].
 //
 // # What happens when my process dies?
 //
-// Its leases expire after their TTL, 30 s by default, and the next claim in the queue gets the
-// name. Set a shorter one with [WithTTL] where that is too long.
+// Its leases expire after their TTL, 30 s by default, and the next claim in the queue
+// gets the name. Set a shorter one with [WithTTL] where that is too long.
 package pawl

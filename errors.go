@@ -10,23 +10,24 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The errors to branch on with errors.Is. Most come with details for errors.As: see the types
-// below.
+// The errors to branch on with errors.Is. Most come with details for errors.As: see the
+// types below.
 var (
-	// ErrHeld means that the lock was not granted, because others hold it or wait for it. A
-	// [*HeldError] names them.
+	// ErrHeld means that the lock was not granted, because others hold it or wait for it.
+	// A [*HeldError] names them.
 	ErrHeld = driver.ErrHeld
 	// ErrLost means that the lease ended without a release. A [*LostError] says why.
 	ErrLost = errors.New("pawl: lock lost")
-	// ErrReleased is what Lease.Err returns after a release, and the cause of its context's end.
+	// ErrReleased is what Lease.Err returns after a release, and the cause of its
+	// context's end.
 	ErrReleased = errors.New("pawl: lock released")
 	// ErrUnavailable means that the backend could not be asked, or did not answer. A
 	// [*BackendError] says what failed, and has the backend's own error inside.
 	ErrUnavailable = driver.ErrUnavailable
 	// ErrClosed means that the client is closed.
 	ErrClosed = driver.ErrClosed
-	// ErrInvalid means that the input was refused before anything was sent. An [*InvalidError]
-	// says what is allowed.
+	// ErrInvalid means that the input was refused before anything was sent. An
+	// [*InvalidError] says what is allowed.
 	ErrInvalid = driver.ErrInvalid
 	// ErrNotHeld means that no lease has the fence that Break was asked to break.
 	ErrNotHeld = driver.ErrNotHeld
@@ -36,22 +37,26 @@ var (
 //
 //   - Name is what was claimed.
 //   - Holders are those in the way, with their fences and the time that they have left.
-//   - Position is the claim's place in the queue: 1 is next, 0 means that it does not queue.
+//   - Position is the claim's place in the queue: 1 is next, 0 means that it does not
+//     queue.
 //   - ClosedFor is how much longer nothing will be granted, after a break or an expiry.
-//   - RetryAfter is in how long asking again may be worth it: a holder expires by then, the name
-//     opens, or a dead waiter loses its place; 0 means that this is not known. A release may free
-//     the name sooner.
+//   - RetryAfter is in how long asking again may be worth it: a holder expires by then,
+//     the name opens, or a dead waiter loses its place; 0 means that this is not known. A
+//     release may free the name sooner.
 //   - Fence is the last fence granted on the name by then.
-//   - Local means that, as far as is known, only this client holds the name or waits for it.
+//   - Local means that, as far as is known, only this client holds the name or waits for
+//     it.
 type HeldError = driver.HeldError
 
-// InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields are What
-// ("name", "TTL"), Problem (what is wrong with it) and Allowed (what would be right).
+// InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields
+// are What ("name", "TTL"), Problem (what is wrong with it) and Allowed (what would be
+// right).
 type InvalidError = driver.InvalidError
 
 // BackendError says that the backend failed. It matches ErrUnavailable. Its fields:
 //
-//   - Backend is which one, and where it is, never with a password: "redis 10.0.0.7:6379".
+//   - Backend is which one, and where it is, never with a password: "redis
+//     10.0.0.7:6379".
 //   - Op is what was asked of it: "acquire", "renew", "release", "read", ...
 //   - Name is the name that it was about, or empty.
 //   - Hint says what to do about it, or is empty.
@@ -94,8 +99,8 @@ type LostError struct {
 	By     Owner // with ReasonBroken, if the backend knows
 
 	// Until is when the work has to have stopped: before it, on this process's clock, the
-	// backend grants the name to nobody else. It may be over already, after a forced claim or a
-	// pause of the process.
+	// backend grants the name to nobody else. It may be over already, after a forced
+	// claim or a pause of the process.
 	Until time.Time
 
 	Err error // the backend's last error, with ReasonUnreachable; or nil
@@ -120,13 +125,14 @@ func (e *LostError) Error() string {
 	return s
 }
 
-// CloseError says that Close ended before the backend had confirmed that everything was released.
+// CloseError says that Close ended before the backend had confirmed that everything was
+// released.
 type CloseError struct {
-	// Unreleased counts the leases that were left, and the claims that may have been granted.
-	// They end by themselves: a lease after its TTL.
+	// Unreleased counts the leases that were left, and the claims that may have been
+	// granted. They end by themselves: a lease after its TTL.
 	Unreleased int
-	// Err is why Close waited no longer: its ctx's error and the backend's last one, or an error
-	// that matches ErrUnavailable.
+	// Err is why Close waited no longer: its ctx's error and the backend's last one, or
+	// an error that matches ErrUnavailable.
 	Err error
 }
 
@@ -144,8 +150,8 @@ func (e *CloseError) Error() string {
 // bare is an error inside another: "pawl: " is said once.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// waitError ends a wait whose ctx ended. It matches the ctx's error, and also what stood in the
-// way, if that is known: ErrHeld or ErrUnavailable.
+// waitError ends a wait whose ctx ended. It matches the ctx's error, and also what stood
+// in the way, if that is known: ErrHeld or ErrUnavailable.
 type waitError struct {
 	name string
 	ctx  error
@@ -158,8 +164,9 @@ func (e *waitError) Error() string {
 	return fmt.Sprintf("pawl: gave up waiting for %q: %v: %v", e.name, e.ctx, bare(e.why))
 }
 
-// gaveUp is the error of a wait that ctx ended. Cancelling is the caller's own decision and is answered with
-// ctx's error as it is; a deadline is an answer about the lock, and says what it was.
+// gaveUp is the error of a wait that ctx ended. Cancelling is the caller's own decision
+// and is answered with ctx's error as it is; a deadline is an answer about the lock, and
+// says what it was.
 func gaveUp(ctx context.Context, name string, why error) error {
 	err := ended(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || why == nil {
@@ -168,8 +175,9 @@ func gaveUp(ctx context.Context, name string, why error) error {
 	return &waitError{name: name, ctx: err, why: why}
 }
 
-// ended is ctx.Err, and right also in the instant in which the deadline has passed and ctx's timer has not
-// fired: what a driver waits with, a socket's deadline say, may be quicker.
+// ended is ctx.Err, and right also in the instant in which the deadline has passed and
+// ctx's timer has not fired: what a driver waits with, a socket's deadline say, may be
+// quicker.
 func ended(ctx context.Context) error {
 	err := ctx.Err()
 	if deadline, ok := ctx.Deadline(); err == nil && ok && !time.Now().Before(deadline) {
@@ -180,7 +188,8 @@ func ended(ctx context.Context) error {
 
 var errNoAnswer = errors.New("no answer in time")
 
-// unavailable makes sure that a failure of the backend matches ErrUnavailable, whatever the driver returned.
+// unavailable makes sure that a failure of the backend matches ErrUnavailable, whatever
+// the driver returned.
 func unavailable(backend, op, name string, err error) error {
 	if errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 		return err
@@ -197,8 +206,9 @@ func unavailable(backend, op, name string, err error) error {
 	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "check the server and the network"}
 }
 
-// attemptError is an error of the backend that came of an attempt's end. The deadline was ours, of one attempt:
-// nobody shall take it for that of the caller's ctx. All else in it is there to be found.
+// attemptError is an error of the backend that came of an attempt's end. The deadline was
+// ours, of one attempt: nobody shall take it for that of the caller's ctx. All else in it
+// is there to be found.
 type attemptError struct{ err error }
 
 func (e *attemptError) Error() string { return e.err.Error() }

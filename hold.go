@@ -13,9 +13,10 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A hold is the time for which this process holds a name in the backend: one token, renewed as one. Mostly
-// it has one lease. An exclusive hold may be passed among the waiters of this process (see Pass), and
-// then it has one lease after the other, each with a fence of its own from the range of its hold.
+// A hold is the time for which this process holds a name in the backend: one token,
+// renewed as one. Mostly it has one lease. An exclusive hold may be passed among the
+// waiters of this process (see Pass), and then it has one lease after the other, each
+// with a fence of its own from the range of its hold.
 type hold struct {
 	c     *Client
 	claim *claim
@@ -30,7 +31,8 @@ type hold struct {
 	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
 	next   uint64      // the next fence of the range
 	end    uint64      // the first fence that is not of the range
-	// What the last renewal failed with, nil since one succeeded: says later why the term ended.
+	// What the last renewal failed with, nil since one succeeded: says later why the term
+	// ended.
 	trouble error
 
 	renewal renewal // the renewer's
@@ -43,15 +45,16 @@ func newHold(c *Client, cl *claim, since clock.Reading, tm trust.Term, fence uin
 	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
-// grant makes the next lease of the hold. For the first one the caller has looked at the term.
+// grant makes the next lease of the hold. For the first one the caller has looked at the
+// term.
 func (t *hold) grant(now clock.Reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.anotherLocked(t.claim, now)
 }
 
-// pass makes another lease of the hold, whose last one was released; or nil if it is not good for that. It
-// is one step, so that Close finds it either passed on or given back.
+// pass makes another lease of the hold, whose last one was released; or nil if it is not
+// good for that. It is one step, so that Close finds it either passed on or given back.
 func (t *hold) pass(cl *claim, now clock.Reading) *Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -157,8 +160,9 @@ func (t *hold) expire() {
 	t.lose(LostError{Reason: reason, Err: err})
 }
 
-// lose ends the hold, and the lease that it has now, without a release. Only the first call does anything,
-// so that lost is said once. A lease that was released before is not lost.
+// lose ends the hold, and the lease that it has now, without a release. Only the first
+// call does anything, so that lost is said once. A lease that was released before is not
+// lost.
 func (t *hold) lose(why LostError) {
 	t.mu.Lock()
 	if t.gone != nil {
@@ -168,8 +172,8 @@ func (t *hold) lose(why LostError) {
 	now := t.c.now()
 	why.Name, why.Fence = t.claim.Name, t.next-1
 	if why.Until.IsZero() {
-		// Nobody told the backend to end it: it keeps the lease for what is left of the TTL, and then closed
-		// for the lock-delay.
+		// Nobody told the backend to end it: it keeps the lease for what is left of the
+		// TTL, and then closed for the lock-delay.
 		why.Until = now.Mono.Add(t.term.LeaseLeft(now) + t.claim.LockDelay)
 	}
 	t.gone = &why
@@ -204,8 +208,8 @@ func (t *hold) leave(now time.Time) {
 	}
 }
 
-// wire is how the backend is told which lease is meant, and how long it shall last: its TTL, or what is left
-// until its maximum hold.
+// wire is how the backend is told which lease is meant, and how long it shall last: its
+// TTL, or what is left until its maximum hold.
 func (t *hold) wire(now clock.Reading) driver.LeaseRef {
 	ttl := t.claim.TTL
 	if t.claim.maxHold > 0 {

@@ -13,33 +13,35 @@ import (
 //
 //   - Name and Fence: the last fence granted on the name, 0 if none is remembered.
 //   - Holders: a [Holder] for each lease.
-//   - Waiters: a [Waiter] for each claim in the queue, in the order in which they will be served.
+//   - Waiters: a [Waiter] for each claim in the queue, in the order in which they will be
+//     served.
 //   - ClosedFor: how much longer nothing will be granted, after a break or an expiry.
 type Entry = driver.Entry
 
-// Holder is one lease on a name: its Fence, its Weight out of Limit, its Owner, Since when it is
-// held, on the backend's clock, and in how long it ExpiresIn if it is not renewed. Released means
-// that it is kept only for its minimum hold.
+// Holder is one lease on a name: its Fence, its Weight out of Limit, its Owner, Since
+// when it is held, on the backend's clock, and in how long it ExpiresIn if it is not
+// renewed. Released means that it is kept only for its minimum hold.
 type Holder = driver.Holder
 
-// Waiter is one claim in the queue of a name: its Weight out of Limit, its Owner, Since when it
-// waits, and in how long its place ExpiresIn if the waiter does not keep it.
+// Waiter is one claim in the queue of a name: its Weight out of Limit, its Owner, Since
+// when it waits, and in how long its place ExpiresIn if the waiter does not keep it.
 type Waiter = driver.Waiter
 
-// Owner says who claims, for people to read: the Client's id, its Host and PID, and Labels.
+// Owner says who claims, for people to read: the Client's id, its Host and PID, and
+// Labels.
 type Owner = driver.Owner
 
-// Properties are facts about a backend: its name (Backend), whose Clock decides what has expired,
-// what FenceSurvives, the MinTTL that it can keep, whether it can Push, and whether it
-// ReportsDeletions of held names at once.
+// Properties are facts about a backend: its name (Backend), whose Clock decides what has
+// expired, what FenceSurvives, the MinTTL that it can keep, whether it can Push, and
+// whether it ReportsDeletions of held names at once.
 type Properties = driver.Properties
 
 // Finding is what [Client.Diagnose] found: its Severity ("error": guarantees do not hold,
 // "warning": they hold by luck, "info"), its Subject, the Detail, and the Advice.
 type Finding = driver.Finding
 
-// Inspect reads one name: who holds it and who waits. The Entry of a name that nobody uses is
-// empty.
+// Inspect reads one name: who holds it and who waits. The Entry of a name that nobody
+// uses is empty.
 func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	if err := c.usable(ctx); err != nil {
 		return Entry{}, err
@@ -48,9 +50,10 @@ func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	return e, c.said("read", name, err)
 }
 
-// List yields the names that start with prefix and are held, waited for or closed, in byte order;
-// the empty prefix means all. It is no snapshot: each entry is true at its own instant. An error is
-// the last thing yielded; it matches errors.ErrUnsupported if the backend cannot list.
+// List yields the names that start with prefix and are held, waited for or closed, in
+// byte order; the empty prefix means all. It is no snapshot: each entry is true at its
+// own instant. An error is the last thing yielded; it matches errors.ErrUnsupported if
+// the backend cannot list.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := c.usable(ctx); err != nil {
@@ -70,9 +73,10 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 	}
 }
 
-// Diagnose examines the backend's settings and this client's rights there, and returns what a
-// careful operator would change, most serious first: nothing if all is well. It changes no lock.
-// The error matches errors.ErrUnsupported if the backend cannot examine itself.
+// Diagnose examines the backend's settings and this client's rights there, and returns
+// what a careful operator would change, most serious first: nothing if all is well. It
+// changes no lock. The error matches errors.ErrUnsupported if the backend cannot examine
+// itself.
 func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, err
@@ -85,8 +89,8 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	return findings, c.said("examine", "", err)
 }
 
-// Properties returns facts about the backend: whose clock decides, what fences survive, whether
-// it pushes.
+// Properties returns facts about the backend: whose clock decides, what fences survive,
+// whether it pushes.
 func (c *Client) Properties() Properties { return c.driver.Properties() }
 
 func (c *Client) usable(ctx context.Context) error {

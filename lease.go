@@ -11,13 +11,14 @@ import (
 
 // Lease is a granted lock. The client renews it until it is released or lost.
 //
-// A lost lease says so before the backend can grant the name to anyone else: Done is closed, and
-// Context is cancelled with a *LostError as its cause. Err looks at the clock itself, so it is
-// right even in the instant before. No lock can stop a write that is already on its way, or a
-// process that is paused between Err and the write: see [Lease.Fence].
+// A lost lease says so before the backend can grant the name to anyone else: Done is
+// closed, and Context is cancelled with a *LostError as its cause. Err looks at the clock
+// itself, so it is right even in the instant before. No lock can stop a write that is
+// already on its way, or a process that is paused between Err and the write: see
+// [Lease.Fence].
 //
-// A nil *Lease, which comes with every error, is over: its Err and Release return an error that
-// matches ErrInvalid.
+// A nil *Lease, which comes with every error, is over: its Err and Release return an
+// error that matches ErrInvalid.
 type Lease struct {
 	t     *hold
 	claim *claim // the call that got it; not t's if the hold was passed on
@@ -43,16 +44,16 @@ func (l *Lease) Name() string {
 	return l.t.claim.Name
 }
 
-// Fence returns the fencing token: it is greater than that of every lease granted before on this
-// name, by whichever process, also after a crash of the backend. Send it along with each write,
-// and let the resource compare:
+// Fence returns the fencing token: it is greater than that of every lease granted before
+// on this name, by whichever process, also after a crash of the backend. Send it along
+// with each write, and let the resource compare:
 //
-//   - A Mutex, or a writer of an RWMutex: refuse the write if any greater fence was seen on this
-//     name. It belongs to an older lease, which is over.
-//   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be as good as a
-//     greater one. Refuse it only if a greater fence of a writer was seen.
-//   - Permits of a Semaphore: refuse nothing, for a lease with a much smaller fence may still be
-//     held. To guard such work, give each place a Mutex on a name of its own.
+//   - A Mutex, or a writer of an RWMutex: refuse the write if any greater fence was seen
+//     on this name. It belongs to an older lease, which is over.
+//   - A reader of an RWMutex: readers hold side by side, so a smaller fence may be as
+//     good as a greater one. Refuse it only if a greater fence of a writer was seen.
+//   - Permits of a Semaphore: refuse nothing, for a lease with a much smaller fence may
+//     still be held. To guard such work, give each place a Mutex on a name of its own.
 func (l *Lease) Fence() uint64 {
 	if l.none() {
 		return 0
@@ -60,8 +61,9 @@ func (l *Lease) Fence() uint64 {
 	return l.fence
 }
 
-// Err returns nil while the lease can be trusted, then a *LostError or ErrReleased. It looks at
-// the clock, so it is right at every instant, also when the process was paused just before.
+// Err returns nil while the lease can be trusted, then a *LostError or ErrReleased. It
+// looks at the clock, so it is right at every instant, also when the process was paused
+// just before.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
@@ -95,9 +97,9 @@ func (l *Lease) check(now clock.Reading) error {
 	return over
 }
 
-// Context returns a context that is cancelled when the lease is over, with a *LostError or
-// ErrReleased as its cause. It has the values of the context that the lock was acquired with, but
-// does not end with it.
+// Context returns a context that is cancelled when the lease is over, with a *LostError
+// or ErrReleased as its cause. It has the values of the context that the lock was
+// acquired with, but does not end with it.
 func (l *Lease) Context() context.Context {
 	if l.none() {
 		return overBefore()
@@ -116,8 +118,8 @@ func (l *Lease) Context() context.Context {
 // Done returns a channel that is closed when the lease is over; then Err says why.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
-// Deadline returns when the lease will be lost, on this process's clock, unless it is renewed
-// before. Each renewal moves it.
+// Deadline returns when the lease will be lost, on this process's clock, unless it is
+// renewed before. Each renewal moves it.
 func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
@@ -133,8 +135,8 @@ func (l *Lease) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "lease of %q (fence %d)", l.Name(), l.fence)
 }
 
-// LogValue implements slog.LogValuer: the name, the fence, and how much longer the lease can
-// be trusted if it is not renewed; or why it is over.
+// LogValue implements slog.LogValuer: the name, the fence, and how much longer the lease
+// can be trusted if it is not renewed; or why it is over.
 func (l *Lease) LogValue() slog.Value {
 	if l.none() {
 		return slog.GroupValue(slog.String("over", errNoLease.Error()))
@@ -146,7 +148,8 @@ func (l *Lease) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Duration("left", time.Until(l.Deadline()).Round(time.Millisecond)))...)
 }
 
-// finish ends the lease for the given reason, and returns nil; or returns why it was over before.
+// finish ends the lease for the given reason, and returns nil; or returns why it was over
+// before.
 func (l *Lease) finish(why error) error {
 	l.t.mu.Lock()
 	if l.over != nil {

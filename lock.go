@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A lock is what Mutex, RWMutex and Semaphore have in common: a name, and how to claim it.
+// A lock is what Mutex, RWMutex and Semaphore have in common: a name, and how to claim
+// it.
 type lock struct {
 	c    *Client
 	name string
@@ -29,7 +30,8 @@ func (c *Client) lock(name string, options []Option) lock {
 	return l
 }
 
-// A claim is one call of Lock or TryLock: what the backend is asked for, and what only this process knows.
+// A claim is one call of Lock or TryLock: what the backend is asked for, and what only
+// this process knows.
 type claim struct {
 	driver.Claim
 	ctx     context.Context // of the call: a lease has its values, but not its end
@@ -91,8 +93,8 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	return c, nil
 }
 
-// marginOf is the margin for a lease of this claim that lasts ttl, which may be less than the claim's own:
-// one passed on from the queue lasts its QueueTTL at first.
+// marginOf is the margin for a lease of this claim that lasts ttl, which may be less than
+// the claim's own: one passed on from the queue lasts its QueueTTL at first.
 func (c *claim) marginOf(ttl time.Duration) time.Duration {
 	return max(c.margin, trust.DefaultMargin(ttl))
 }
@@ -100,7 +102,8 @@ func (c *claim) marginOf(ttl time.Duration) time.Duration {
 // exclusive reports whether no other lease can stand beside one of this claim.
 func (c *claim) exclusive() bool { return c.Weight == driver.Exclusive }
 
-// alike reports whether a lease of this claim can serve d as well: nobody could tell them apart.
+// alike reports whether a lease of this claim can serve d as well: nobody could tell them
+// apart.
 func (c *claim) alike(d *claim) bool {
 	return c.Weight == d.Weight && c.Limit == d.Limit && c.TTL == d.TTL && c.LockDelay == d.LockDelay &&
 		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.minHold == 0 && d.minHold == 0 &&

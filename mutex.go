@@ -7,62 +7,62 @@ import (
 )
 
 // Mutex is a lock that one holder has at a time, among all clients of the backend.
-// [Client.Mutex] makes one; it costs nothing until it is used, and many goroutines may use it:
-// each Lock is a lease of its own. It is not reentrant: locking it twice deadlocks. Pass the
-// Lease instead.
+// [Client.Mutex] makes one; it costs nothing until it is used, and many goroutines may
+// use it: each Lock is a lease of its own. It is not reentrant: locking it twice
+// deadlocks. Pass the Lease instead.
 type Mutex struct{ lock }
 
 // Mutex returns the mutex of a name. A name is 1 to 255 bytes of UTF-8 without control
-// characters; Lock returns ErrInvalid for a bad one. All kinds of locks share one name space: a
-// mutex on "x" excludes the readers and permits of "x" too.
+// characters; Lock returns ErrInvalid for a bad one. All kinds of locks share one name
+// space: a mutex on "x" excludes the readers and permits of "x" too.
 func (c *Client) Mutex(name string, options ...Option) *Mutex { return &Mutex{c.lock(name, options)} }
 
 // Lock waits until the lock is granted, first come, first served.
 //
-// ctx bounds the wait and nothing else: the lease lives on until Release, or until it is lost. A
-// wait that ctx ends leaves nothing behind. Its error matches ctx's, and also ErrHeld when a
-// deadline ended it while others held the lock.
+// ctx bounds the wait and nothing else: the lease lives on until Release, or until it is
+// lost. A wait that ctx ends leaves nothing behind. Its error matches ctx's, and also
+// ErrHeld when a deadline ended it while others held the lock.
 //
-// Other errors match ErrInvalid, ErrClosed, or ErrUnavailable when the backend failed for longer
-// than Options.RetryFor.
+// Other errors match ErrInvalid, ErrClosed, or ErrUnavailable when the backend failed for
+// longer than Options.RetryFor.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, waiting)
 }
 
-// TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold the lock
-// or wait for it.
+// TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold
+// the lock or wait for it.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, trying)
 }
 
-// ForceLock takes the lock from its holder, ahead of every waiter, in one step. The holder hears
-// of it as soon as the backend can tell it, which is too late to stop before this lease begins:
-// only the fence protects what it writes.
+// ForceLock takes the lock from its holder, ahead of every waiter, in one step. The
+// holder hears of it as soon as the backend can tell it, which is too late to stop before
+// this lease begins: only the fence protects what it writes.
 //
-// If the backend does not answer, ForceLock asks again for as long as one request may last. After
-// an error other than that of a cancelled ctx, nothing happens any more. If ctx is cancelled, the
-// lock may still be taken within that time, and is then released.
+// If the backend does not answer, ForceLock asks again for as long as one request may
+// last. After an error other than that of a cancelled ctx, nothing happens any more. If
+// ctx is cancelled, the lock may still be taken within that time, and is then released.
 func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, forcing)
 }
 
-// Do runs f under the lock and releases it when f returns or panics. It waits as [Mutex.Lock]
-// does.
+// Do runs f under the lock and releases it when f returns or panics. It waits as
+// [Mutex.Lock] does.
 //
-// f's context is ctx, and also ends when the lease is lost; [FenceFromContext] finds the fence in
-// it. Do returns f's error. If the lease was lost before it was released, the error matches
-// ErrLost too, for others may have run beside f. If the lease is lost before f begins, f does not
-// run. A release that the backend could not confirm is no error of f's: it is reported to the
-// Observer.
+// f's context is ctx, and also ends when the lease is lost; [FenceFromContext] finds the
+// fence in it. Do returns f's error. If the lease was lost before it was released, the
+// error matches ErrLost too, for others may have run beside f. If the lease is lost
+// before f begins, f does not run. A release that the backend could not confirm is no
+// error of f's: it is reported to the Observer.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	lease, err := m.Lock(ctx)
 	_, err = do(ctx, lease, err, f)
 	return err
 }
 
-// TryDo is Do without waiting. If f did not run, ran is false and err says why: it matches
-// ErrHeld if others hold the lock or wait for it. If f ran, err is what Do returns, even if f's
-// own error matches ErrHeld.
+// TryDo is Do without waiting. If f did not run, ran is false and err says why: it
+// matches ErrHeld if others hold the lock or wait for it. If f ran, err is what Do
+// returns, even if f's own error matches ErrHeld.
 func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	lease, err := m.TryLock(ctx)
 	return do(ctx, lease, err, f)

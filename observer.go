@@ -8,53 +8,56 @@ import (
 	"time"
 )
 
-// Observer is told what happens to a client's locks, for logs, metrics and traces. Every field may
-// be nil. New copies them.
+// Observer is told what happens to a client's locks, for logs, metrics and traces. Every
+// field may be nil. New copies them.
 //
-// Every lease that was reported to Acquired ends in exactly one of Released and Lost, which is
-// called after Acquired has returned. So a gauge that goes up in the one and down in the others is
-// right, at the latest when Close has returned nil. A lease that its caller never got, because ctx
-// ended in the same instant, is not reported.
+// Every lease that was reported to Acquired ends in exactly one of Released and Lost,
+// which is called after Acquired has returned. So a gauge that goes up in the one and
+// down in the others is right, at the latest when Close has returned nil. A lease that
+// its caller never got, because ctx ended in the same instant, is not reported.
 //
-// Several goroutines may call the functions at once. The goroutine that made a call reports
-// Queued, Refused, Acquired and Released, the Failed of that call, and a Lost that only Release
-// found out. It goes on when they return, so they should be quick. What the client finds by itself
-// is reported by goroutines of its own.
+// Several goroutines may call the functions at once. The goroutine that made a call
+// reports Queued, Refused, Acquired and Released, the Failed of that call, and a Lost
+// that only Release found out. It goes on when they return, so they should be quick. What
+// the client finds by itself is reported by goroutines of its own.
 //
-// The functions may use the client and its leases, with two exceptions. Close and Shutdown wait
-// for them, so they must not wait for those. And waiting for the very name that they are told of
-// deadlocks, as with any lock that is not reentrant.
+// The functions may use the client and its leases, with two exceptions. Close and
+// Shutdown wait for them, so they must not wait for those. And waiting for the very name
+// that they are told of deadlocks, as with any lock that is not reentrant.
 //
-// A function that panics, or ends its goroutine, leaves nothing behind: the call that it was told
-// of puts everything in order and panics on, and a lease that was just acquired is released. On a
-// goroutine of the client's own a panic ends the program, as it does in any other.
+// A function that panics, or ends its goroutine, leaves nothing behind: the call that it
+// was told of puts everything in order and panics on, and a lease that was just acquired
+// is released. On a goroutine of the client's own a panic ends the program, as it does in
+// any other.
 type Observer struct {
-	// Queued: a claim waits, or the backend has told it that its place in the queue has changed.
-	// A claim that waits behind others of its own client is reported when it comes, and again
-	// when it is its turn to ask while others are still ahead.
+	// Queued: a claim waits, or the backend has told it that its place in the queue has
+	// changed. A claim that waits behind others of its own client is reported when it
+	// comes, and again when it is its turn to ask while others are still ahead.
 	Queued func(QueuedEvent)
-	// Refused: a claim ended without a lease. A try whose Err matches ErrHeld is a run that was
-	// skipped.
+	// Refused: a claim ended without a lease. A try whose Err matches ErrHeld is a run
+	// that was skipped.
 	Refused func(RefusedEvent)
 	// Acquired: a lease was granted.
 	Acquired func(AcquiredEvent)
 	// Released: a lease was released, as far as the backend could be told.
 	Released func(ReleasedEvent)
-	// Lost: a lease ended without a release, or only its release found out that it was lost.
+	// Lost: a lease ended without a release, or only its release found out that it was
+	// lost.
 	Lost func(LostEvent)
-	// Failed: a request to the backend failed. The client repeats it if there is still time.
+	// Failed: a request to the backend failed. The client repeats it if there is still
+	// time.
 	Failed func(FailedEvent)
 }
 
 // Event is what all events have in common.
 type Event struct {
-	// Ctx has the values of the ctx of the call that it is about, for traces: of Lock, TryLock
-	// and ForceLock, and of Release for Released. While such a claim is under way it is that ctx
-	// itself; otherwise it never ends.
+	// Ctx has the values of the ctx of the call that it is about, for traces: of Lock,
+	// TryLock and ForceLock, and of Release for Released. While such a claim is under way
+	// it is that ctx itself; otherwise it never ends.
 	Ctx context.Context
-	// Claim is a number for one call of Lock, TryLock or ForceLock and the lease that it got. It
-	// is the same in all their events, and different for any other claim of any client or
-	// process. It is no secret. 0 where the event is about several.
+	// Claim is a number for one call of Lock, TryLock or ForceLock and the lease that it
+	// got. It is the same in all their events, and different for any other claim of any
+	// client or process. It is no secret. 0 where the event is about several.
 	Claim uint64
 	Name  string // what is locked; one of the names where it is about several
 }
@@ -62,8 +65,9 @@ type Event struct {
 // QueuedEvent says that a claim waits.
 type QueuedEvent struct {
 	Event
-	// Held says who is in the way, as far as this client has heard, and the claim's own place in
-	// the queue: behind those ahead in the backend, by the last answer, and in this client.
+	// Held says who is in the way, as far as this client has heard, and the claim's own
+	// place in the queue: behind those ahead in the backend, by the last answer, and in
+	// this client.
 	Held *HeldError
 }
 
@@ -87,8 +91,8 @@ type ReleasedEvent struct {
 	Event
 	Lease *Lease
 	Held  time.Duration // since it was granted
-	// Err is what Release returns: nil, or that the backend could not be told. The client then
-	// goes on trying until the lease would have expired.
+	// Err is what Release returns: nil, or that the backend could not be told. The client
+	// then goes on trying until the lease would have expired.
 	Err error
 }
 
@@ -163,8 +167,9 @@ func (l *Lease) tellEnd(tell func()) {
 	}
 }
 
-// lossAside is what tells of a loss that the client found, on a goroutine of its own; nil if nobody wants to know. The
-// client's own goroutines have leases of others to see to, and whoever calls Err may hold what the Observer waits for.
+// lossAside is what tells of a loss that the client found, on a goroutine of its own; nil
+// if nobody wants to know. The client's own goroutines have leases of others to see to,
+// and whoever calls Err may hold what the Observer waits for.
 func (l *Lease) lossAside(why *LostError) func() {
 	o := l.t.c.observer
 	if o == nil || o.Lost == nil {
@@ -174,7 +179,8 @@ func (l *Lease) lossAside(why *LostError) func() {
 	return func() { l.t.c.aside(func() { o.Lost(e) }) }
 }
 
-// tellRelease tells what the first Release of a lease answers. If it was lost before, that is told already.
+// tellRelease tells what the first Release of a lease answers. If it was lost before,
+// that is told already.
 func (l *Lease) tellRelease(ctx context.Context, err error) {
 	l.t.mu.Lock()
 	released := l.over == ErrReleased //nolint:errorlint // it is the reason as it was given
@@ -198,7 +204,8 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 	})
 }
 
-// failed tells of a request that failed. e is of the claim that it was about, or of one of several; see aboutMany.
+// failed tells of a request that failed. e is of the claim that it was about, or of one
+// of several; see aboutMany.
 func (o *Observer) failed(e Event, op string, count int, err error) {
 	if o != nil && o.Failed != nil {
 		o.Failed(FailedEvent{e, op, count, err})
@@ -208,7 +215,8 @@ func (o *Observer) failed(e Event, op string, count int, err error) {
 // aboutMany is the event of a request for several claims.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
 
-// failedAside is failed on a goroutine of its own, for the client's own goroutines: others wait for those.
+// failedAside is failed on a goroutine of its own, for the client's own goroutines:
+// others wait for those.
 func (c *Client) failedAside(e Event, op string, count int, err error) {
 	if c.observer != nil && c.observer.Failed != nil {
 		c.aside(func() { c.observer.failed(e, op, count, err) })

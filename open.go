@@ -7,15 +7,17 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// Open returns a client over the backend that a URL names. Import the backend's package for it:
+// Open returns a client over the backend that a URL names. Import the backend's package
+// for it:
 //
 //	import _ "github.com/pawl-go/pawl/sqlitelock" // sqlite:/var/lib/app/locks.db
 //	import _ "github.com/pawl-go/pawl/redislock"  // redis://host:6379; package redislock lists more
 //	import _ "github.com/pawl-go/pawl/redlock"    // redlock://host1,host2,host3
 //	import _ "github.com/pawl-go/pawl/memlock"    // mem:
 //
-// ctx bounds the opening only. o may be nil. The error matches ErrInvalid for a bad URL or option,
-// and ErrUnavailable if the backend cannot be reached. It never shows a password.
+// ctx bounds the opening only. o may be nil. The error matches ErrInvalid for a bad URL
+// or option, and ErrUnavailable if the backend cannot be reached. It never shows a
+// password.
 func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	if ctx == nil {
 		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}

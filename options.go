@@ -14,38 +14,43 @@ type Options struct {
 	// ID names this client to people, as the owner of its leases. Default: random.
 	ID string
 
-	// TTL is how long a lease lasts without a renewal, and so how long a name stays held by a
-	// process that was killed. 10 ms to 30 days; default 30 s. WithTTL sets that of one lock.
+	// TTL is how long a lease lasts without a renewal, and so how long a name stays held
+	// by a process that was killed. 10 ms to 30 days; default 30 s. WithTTL sets that of
+	// one lock.
 	TTL time.Duration
 
-	// QueueTTL is how long a place in the queue outlives its waiter: what a waiter that was
-	// killed costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is less.
+	// QueueTTL is how long a place in the queue outlives its waiter: what a waiter that
+	// was killed costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is
+	// less.
 	QueueTTL time.Duration
 
-	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0, means a
-	// sixth of the lock's TTL, and 3 s at most.
+	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0,
+	// means a sixth of the lock's TTL, and 3 s at most.
 	RequestTimeout time.Duration
 
 	// RetryFor is how long a waiting claim retries a backend that fails before it returns
-	// ErrUnavailable. Default 10 s; a negative value means not at all. A try never retries.
+	// ErrUnavailable. Default 10 s; a negative value means not at all. A try never
+	// retries.
 	RetryFor time.Duration
 
-	// LocalHandoff is how long this process may pass an exclusive lease among its own waiters
-	// before others get their turn: it saves two requests each time. So another process waits for
-	// that long and one hold. For that long after a ForceLock elsewhere, a waiter of this process
-	// may still get a lease whose fence is smaller than that of the forced one, if the backend is
-	// slow to tell. At most 1 s; default 10 ms; a negative value turns it off.
+	// LocalHandoff is how long this process may pass an exclusive lease among its own
+	// waiters before others get their turn: it saves two requests each time. So another
+	// process waits for that long and one hold. For that long after a ForceLock
+	// elsewhere, a waiter of this process may still get a lease whose fence is smaller
+	// than that of the forced one, if the backend is slow to tell. At most 1 s; default
+	// 10 ms; a negative value turns it off.
 	LocalHandoff time.Duration
 
-	// Labels are shown with every lease of this client. At most 16, together with those of
-	// WithLabel; keys and values have 256 bytes at most. New copies them.
+	// Labels are shown with every lease of this client. At most 16, together with those
+	// of WithLabel; keys and values have 256 bytes at most. New copies them.
 	Labels map[string]string
 
 	// Observer is told what happens. Default: none.
 	Observer *Observer
 }
 
-// maxLocalHandoff is how long a process may keep others out at the most, whatever it asks for.
+// maxLocalHandoff is how long a process may keep others out at the most, whatever it asks
+// for.
 const maxLocalHandoff = time.Second
 
 // settings are options with their defaults filled in, checked.
@@ -115,26 +120,28 @@ type lockOptions struct {
 	labels    map[string]string
 }
 
-// WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days. Default: Options.TTL.
+// WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days. Default:
+// Options.TTL.
 func WithTTL(d time.Duration) Option { return func(o *lockOptions) { o.ttl = d } }
 
-// WithMinHold keeps the name held until d after the grant, even if the lease is released before:
-// for a job that must not run twice within that time though it takes less. 0 to 30 days, and no
-// more than WithMaxHold; default 0. It is no promise beyond a crash: a process that dies holds
-// the name for its TTL, be that longer or shorter.
+// WithMinHold keeps the name held until d after the grant, even if the lease is released
+// before: for a job that must not run twice within that time though it takes less. 0 to
+// 30 days, and no more than WithMaxHold; default 0. It is no promise beyond a crash: a
+// process that dies holds the name for its TTL, be that longer or shorter.
 func WithMinHold(d time.Duration) Option { return func(o *lockOptions) { o.minHold = d } }
 
-// WithLockDelay keeps the name closed for d after a lease expires (not after a release), so that
-// a holder that was paused finds out before the next one starts. 0 to 30 days; default 0.
+// WithLockDelay keeps the name closed for d after a lease expires (not after a release),
+// so that a holder that was paused finds out before the next one starts. 0 to 30 days;
+// default 0.
 func WithLockDelay(d time.Duration) Option { return func(o *lockOptions) { o.lockDelay = d } }
 
-// WithMaxHold ends a lease that has been held for d: it is not renewed any more, and is lost with
-// ReasonMaxHold. 10 ms to 30 days; default: no limit.
+// WithMaxHold ends a lease that has been held for d: it is not renewed any more, and is
+// lost with ReasonMaxHold. 10 ms to 30 days; default: no limit.
 func WithMaxHold(d time.Duration) Option { return func(o *lockOptions) { o.maxHold = d } }
 
-// WithMargin sets how long before its lease ends in the backend a holder is told that it is lost:
-// the time it needs to stop. At most half of the TTL, and half of WithMaxHold. Default: a tenth of
-// the TTL, and at least 10 ms.
+// WithMargin sets how long before its lease ends in the backend a holder is told that it
+// is lost: the time it needs to stop. At most half of the TTL, and half of WithMaxHold.
+// Default: a tenth of the TTL, and at least 10 ms.
 func WithMargin(d time.Duration) Option { return func(o *lockOptions) { o.margin = d } }
 
 // WithLabel adds a label that people see with the lease. Options.Labels has the limits.

@@ -9,20 +9,21 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// Release ends the lease and lets the next claim in. It may be called more than once, also at the
-// same time: every call returns the same.
+// Release ends the lease and lets the next claim in. It may be called more than once,
+// also at the same time: every call returns the same.
 //
-// Release does not end with ctx, which is there for its values: a lock must not stay held because
-// its user's time was up. It takes no longer than one request. It returns nil; an error that
-// matches ErrLost if the lease was no longer held, so others may have worked beside its holder; or
-// one that matches ErrUnavailable if the backend could not be told. Then the client goes on trying
-// in the background until the lease would have expired anyway.
+// Release does not end with ctx, which is there for its values: a lock must not stay held
+// because its user's time was up. It takes no longer than one request. It returns nil; an
+// error that matches ErrLost if the lease was no longer held, so others may have worked
+// beside its holder; or one that matches ErrUnavailable if the backend could not be told.
+// Then the client goes on trying in the background until the lease would have expired
+// anyway.
 func (l *Lease) Release(ctx context.Context) error {
 	return l.close(ctx, false)
 }
 
-// ReleaseNow is Release without the minimum hold ([WithMinHold]): for a holder that has not begun
-// the work that the lock was for.
+// ReleaseNow is Release without the minimum hold ([WithMinHold]): for a holder that has
+// not begun the work that the lock was for.
 func (l *Lease) ReleaseNow(ctx context.Context) error { return l.close(ctx, true) }
 
 func (l *Lease) close(ctx context.Context, unused bool) error {
@@ -70,8 +71,9 @@ const (
 	released
 )
 
-// answered is what the first Release has said: all who come later, or meanwhile, say the same. Who is the first is
-// told false, and tells the others. They wait on a channel, which virtual time knows, and not on a sync.Once.
+// answered is what the first Release has said: all who come later, or meanwhile, say the
+// same. Who is the first is told false, and tells the others. They wait on a channel,
+// which virtual time knows, and not on a sync.Once.
 func (l *Lease) answered() (bool, error) {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
@@ -110,8 +112,9 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 	now := c.now()
 	_ = l.check(now) // a term that is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
-		// The backend may still hold it for us, for the margin or longer. Nobody needs it any more. What Close found is
-		// given back by Close; a lease that was lost before is not among that.
+		// The backend may still hold it for us, for the margin or longer. Nobody needs it
+		// any more. What Close found is given back by Close; a lease that was lost before
+		// is not among that.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
 			c.returner.giveBack(t, now.Mono)
 		}
@@ -125,8 +128,8 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 	return err
 }
 
-// nudge makes the one who waits here for the name ask at once, where the backend cannot tell it to: it was given back by
-// ourselves.
+// nudge makes the one who waits here for the name ask at once, where the backend cannot
+// tell it to: it was given back by ourselves.
 func (c *Client) nudge(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.driver.Properties().Push {
 		_, _ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})

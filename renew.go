@@ -13,8 +13,8 @@ import (
 )
 
 // renewer renews all leases of a client and ends those whose term is over. It is one
-// goroutine, however many leases there are, and one for each request under way. What is due
-// when, and what goes in one request, is keepalive's to say.
+// goroutine, however many leases there are, and one for each request under way. What is
+// due when, and what goes in one request, is keepalive's to say.
 type renewer struct {
 	c *Client
 	*keepalive.Renewals[*hold]
@@ -133,8 +133,8 @@ func about(batch []*renewal) Event {
 }
 
 // renewTimeout bounds a renewal, so that there is time to ask again for all but the one
-// that hangs: what was in a batch with it is asked for in smaller ones, three times at the
-// most.
+// that hangs: what was in a batch with it is asked for in smaller ones, three times at
+// the most.
 func (c *Client) renewTimeout(ttl time.Duration, again bool) time.Duration {
 	d := c.settings.RequestTimeout
 	if d == 0 {
@@ -150,8 +150,8 @@ func (c *Client) renewTimeout(ttl time.Duration, again bool) time.Duration {
 func notHeld(sent time.Time, err error) LostError {
 	lost := LostError{Reason: ReasonExpired, Until: sent}
 	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
-		// It stays closed for ClosedFor after it handled our request, which was later than
-		// we sent it.
+		// It stays closed for ClosedFor after it handled our request, which was later
+		// than we sent it.
 		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
 	}
 	return lost

@@ -10,10 +10,10 @@ import (
 	"github.com/pawl-go/pawl/internal/keepalive"
 )
 
-// returner gives leases and claims back in the background: those whose release the backend
-// did not confirm, those of which nobody knows what became of them, and at Close all that
-// are left. Which, and when, is keepalive's to say. It is one timer and as many goroutines
-// as requests are under way, keepalive.Out at most.
+// returner gives leases and claims back in the background: those whose release the
+// backend did not confirm, those of which nobody knows what became of them, and at Close
+// all that are left. Which, and when, is keepalive's to say. It is one timer and as many
+// goroutines as requests are under way, keepalive.Out at most.
 type returner struct {
 	c       *Client
 	returns keepalive.Returns[*claim]
@@ -34,9 +34,9 @@ func newReturner(c *Client) *returner {
 	return r
 }
 
-// undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and its
-// place in the queue. It is released at once, so that nobody waits for it, and again when
-// no Acquire of its token can come any more.
+// undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and
+// its place in the queue. It is released at once, so that nobody waits for it, and again
+// when no Acquire of its token can come any more.
 func (c *Client) undo(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	now := time.Now()
@@ -46,8 +46,8 @@ func (c *Client) undo(cl *claim) {
 	}, now)
 }
 
-// again is when a claim has to be released once more: when none of its attempts can take effect
-// any more, on any node of the backend. It is zero if all were answered.
+// again is when a claim has to be released once more: when none of its attempts can take
+// effect any more, on any node of the backend. It is zero if all were answered.
 func (c *Client) again(cl *claim) time.Time {
 	if cl.stray == 0 {
 		return time.Time{}
@@ -139,7 +139,8 @@ func (r *returner) send(x *keepalive.Return[*claim]) {
 	c.failedAside(x.Claim.later(), "release", 1, err)
 }
 
-// finish returns what is closed when nothing is left to give back. Nothing is added after that.
+// finish returns what is closed when nothing is left to give back. Nothing is added after
+// that.
 func (r *returner) finish() <-chan struct{} {
 	r.mu.Lock()
 	r.finishing = true

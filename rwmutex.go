@@ -6,9 +6,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// RWMutex is a lock that one writer, or any number of readers, hold at a time. It is fair: a
-// reader that comes after a waiting writer waits behind it, so neither writers nor readers
-// starve.
+// RWMutex is a lock that one writer, or any number of readers, hold at a time. It is
+// fair: a reader that comes after a waiting writer waits behind it, so neither writers
+// nor readers starve.
 type RWMutex struct{ lock }
 
 // RWMutex returns the read/write lock of a name. See [Client.Mutex] for names.
@@ -19,8 +19,8 @@ func (c *Client) RWMutex(name string, options ...Option) *RWMutex {
 // Lock waits for the lock as a writer. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return m.writer().Lock(ctx) }
 
-// TryLock makes one attempt as a writer. Its error matches ErrHeld if others hold the lock or
-// wait for it.
+// TryLock makes one attempt as a writer. Its error matches ErrHeld if others hold the
+// lock or wait for it.
 func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.writer().TryLock(ctx) }
 
 // RLock waits for the lock as a reader. See [Mutex.Lock] for ctx and errors.
@@ -28,8 +28,8 @@ func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, 1, driver.Unlimited, waiting)
 }
 
-// TryRLock makes one attempt as a reader. Its error matches ErrHeld if a writer holds the lock,
-// or others wait for it.
+// TryRLock makes one attempt as a reader. Its error matches ErrHeld if a writer holds the
+// lock, or others wait for it.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, 1, driver.Unlimited, trying)
 }

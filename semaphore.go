@@ -7,30 +7,31 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Semaphore is a lock of n permits. A claim takes one or more at once. It gets them when they are
-// free and no claim waits ahead of it: claims for few permits do not pass a claim for many.
+// Semaphore is a lock of n permits. A claim takes one or more at once. It gets them when
+// they are free and no claim waits ahead of it: claims for few permits do not pass a
+// claim for many.
 //
-// n is this caller's own limit; it is not stored. Each claim counts what all others hold against
-// its own n, so a rolling deployment can change n.
+// n is this caller's own limit; it is not stored. Each claim counts what all others hold
+// against its own n, so a rolling deployment can change n.
 type Semaphore struct {
 	lock
 	n int
 }
 
-// Semaphore returns the semaphore of a name with n permits, 1 to 2147483646. See [Client.Mutex]
-// for names.
+// Semaphore returns the semaphore of a name with n permits, 1 to 2147483646. See
+// [Client.Mutex] for names.
 func (c *Client) Semaphore(name string, n int, options ...Option) *Semaphore {
 	return &Semaphore{c.lock(name, options), n}
 }
 
-// Acquire waits until k permits, 1 to n, are granted as one lease. See [Mutex.Lock] for ctx and
-// errors.
+// Acquire waits until k permits, 1 to n, are granted as one lease. See [Mutex.Lock] for
+// ctx and errors.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Lease, error) {
 	return s.permits(ctx, k, waiting)
 }
 
-// TryAcquire makes one attempt to get k permits. Its error matches ErrHeld if they are not free,
-// or others wait.
+// TryAcquire makes one attempt to get k permits. Its error matches ErrHeld if they are
+// not free, or others wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
 	return s.permits(ctx, k, trying)
 }
@@ -42,7 +43,8 @@ func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context) error) e
 	return err
 }
 
-// TryDo runs f with one permit, without waiting, and says whether it ran. See [Mutex.TryDo].
+// TryDo runs f with one permit, without waiting, and says whether it ran. See
+// [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	lease, err := s.TryAcquire(ctx, 1)
 	return do(ctx, lease, err, f)
@@ -55,8 +57,8 @@ func (s *Semaphore) permits(ctx context.Context, k int, m mode) (*Lease, error) 
 	return s.acquire(ctx, k, s.n, m)
 }
 
-// validatePermits refuses what the SPI would take for another kind of lock, or for a claim that
-// can never be granted.
+// validatePermits refuses what the SPI would take for another kind of lock, or for a
+// claim that can never be granted.
 func validatePermits(k, n int) error {
 	switch {
 	case n < 1 || n >= driver.Unlimited:

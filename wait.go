@@ -32,8 +32,9 @@ type attempts struct {
 	granted bool
 }
 
-// leave takes a claim that was not granted out of the books of this process. It does so also when the driver or the
-// Observer panics: whoever recovers must not leave a queue behind in which nobody moves, nor a claim in the backend.
+// leave takes a claim that was not granted out of the books of this process. It does so
+// also when the driver or the Observer panics: whoever recovers must not leave a queue
+// behind in which nobody moves, nor a claim in the backend.
 func (a *attempts) leave() {
 	if a.granted {
 		return
@@ -47,10 +48,11 @@ func (a *attempts) leave() {
 	}
 }
 
-// run asks until there is an answer that ends it. Whenever it ends without a grant, and one might be on its
-// way, the claim is undone.
+// run asks until there is an answer that ends it. Whenever it ends without a grant, and
+// one might be on its way, the claim is undone.
 //
-// sent is a reading of now. The one that comes with a hold is of the instant in which it was found to have time left.
+// sent is a reading of now. The one that comes with a hold is of the instant in which it
+// was found to have time left.
 func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	c.inboxes.Add(cl.Token, &cl.inbox) // before asking: signals may come before the reply
@@ -87,17 +89,18 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 	return nil, clock.Reading{}, gaveUp(a.ctx, cl.Name, a.why())
 }
 
-// An exclusive claim reserves fences for several rounds of a short queue: when they are used up, the
-// lease goes to the backend and the head of the waiters queues there, which costs two whole scripts
-// on Redis.
+// An exclusive claim reserves fences for several rounds of a short queue: when they are
+// used up, the lease goes to the backend and the head of the waiters queues there, which
+// costs two whole scripts on Redis.
 const (
 	rounds   = 4
 	mostMore = 256
 )
 
-// fences is how many an exclusive claim should reserve: one for itself, and some for each waiter
-// here, who may be back before the handoff closes. For a long queue it is no more than one each:
-// fences that are reserved and not used run ahead of the clock, by a microsecond each.
+// fences is how many an exclusive claim should reserve: one for itself, and some for each
+// waiter here, who may be back before the handoff closes. For a long queue it is no more
+// than one each: fences that are reserved and not used run ahead of the clock, by a
+// microsecond each.
 func (a *attempts) fences() int {
 	if a.w == nil || a.c.settings.LocalHandoff < 0 || !a.claim.exclusive() {
 		return 1
@@ -108,9 +111,11 @@ func (a *attempts) fences() int {
 
 var errTooLate = errors.New("the answer took longer than the lease lasts")
 
-// ask makes one attempt, bounded in time. If it is not answered it may take effect until then.
+// ask makes one attempt, bounded in time. If it is not answered it may take effect until
+// then.
 //
-// A forced claim has the same end however often it is asked for: it is reported as failed when that has passed.
+// A forced claim has the same end however often it is asked for: it is reported as failed
+// when that has passed.
 func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	cl := a.claim
 	ctx := a.c.attempt(a.ctx, &cl.request, cl.TTL, sent.Mono)
@@ -134,7 +139,8 @@ func answered(err error) bool {
 	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrInvalid)
 }
 
-// tell tells the Observer, who may panic, or end the goroutine, while the backend knows of the claim.
+// tell tells the Observer, who may panic, or end the goroutine, while the backend knows
+// of the claim.
 func (a *attempts) tell(f func(o *Observer)) {
 	if a.c.observer == nil {
 		return
@@ -144,7 +150,8 @@ func (a *attempts) tell(f func(o *Observer)) {
 	a.asking = false
 }
 
-// judge decides what an attempt that was not granted means: nil to go on, or the error to end with.
+// judge decides what an attempt that was not granted means: nil to go on, or the error to
+// end with.
 func (a *attempts) judge(sent clock.Reading, err error) error {
 	c, cl := a.c, a.claim
 	if held, ok := errors.AsType[*driver.HeldError](err); ok {
@@ -212,9 +219,9 @@ func (a *attempts) why() error {
 	return nil
 }
 
-// wait waits for what makes asking again worth while: a signal, the moment when things change by themselves,
-// the keep-alive of our place, or the end of a pause after a failure. A signal that says "granted" is the
-// grant itself.
+// wait waits for what makes asking again worth while: a signal, the moment when things
+// change by themselves, the keep-alive of our place, or the end of a pause after a
+// failure. A signal that says "granted" is the grant itself.
 func (a *attempts) wait() (*hold, clock.Reading, error) {
 	c, cl := a.c, a.claim
 	pause, last := a.pause(), false
@@ -245,11 +252,12 @@ func (a *attempts) wait() (*hold, clock.Reading, error) {
 
 // signaled makes a hold of a signal that says "granted".
 //
-// The grant was made after the last attempt that was answered "held" was handled, so the lease lasts the
-// QueueTTL from the sending of that attempt, at the least. If not enough of that is left, the answer is nil:
-// asking again makes it a full TTL. So it is when the signal is an old one: of a grant that came and went
-// while we were paused, before we queued again; or of a quorum that said so before that attempt was made,
-// and has nodes that did not hear of it. The fence tells.
+// The grant was made after the last attempt that was answered "held" was handled, so the
+// lease lasts the QueueTTL from the sending of that attempt, at the least. If not enough
+// of that is left, the answer is nil: asking again makes it a full TTL. So it is when the
+// signal is an old one: of a grant that came and went while we were paused, before we
+// queued again; or of a quorum that said so before that attempt was made, and has nodes
+// that did not hear of it. The fence tells.
 func (a *attempts) signaled(s driver.Signal, now clock.Reading) *hold {
 	if s.Kind != driver.SignalGranted || a.held == nil || s.Fence <= a.held.Fence {
 		return nil
@@ -270,8 +278,9 @@ func (a *attempts) pause() time.Duration {
 	}
 	third := cl.QueueTTL / 3
 	d := third - backoff.Below(third/8) - c.now().Since(a.placed)
-	// Only the head of the queue can be granted when a holder expires. Those behind it would all come at once,
-	// for nothing; if the head is dead, they find it at their next keep-alive.
+	// Only the head of the queue can be granted when a holder expires. Those behind it
+	// would all come at once, for nothing; if the head is dead, they find it at their
+	// next keep-alive.
 	if a.held.Position <= 1 && a.held.RetryAfter > 0 {
 		d = min(d, a.held.RetryAfter)
 	}
@@ -281,8 +290,9 @@ func (a *attempts) pause() time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// poll is the pause where nothing is pushed: from 5 ms, growing by half each time to a quarter of a second,
-// with jitter so that several processes do not look at the same instants.
+// poll is the pause where nothing is pushed: from 5 ms, growing by half each time to a
+// quarter of a second, with jitter so that several processes do not look at the same
+// instants.
 func (a *attempts) poll() time.Duration {
 	d := backoff.Halfway(5*time.Millisecond, a.polls, 250*time.Millisecond)
 	a.polls++

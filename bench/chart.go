@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// chart draws the first figures of some scenarios as bars, each scenario on a scale of its own: an SVG that a
-// browser shows, light or dark.
+// chart draws the first figures of some scenarios as bars, each scenario on a scale of
+// its own: an SVG that a browser shows, light or dark.
 func chart(w io.Writer, done []measured) {
 	const left, width, row, gap = 150, 420, 18, 34
 	height := 10

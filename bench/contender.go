@@ -8,7 +8,8 @@ import (
 // A contender is a lock library, as its users would set it up.
 type contender struct {
 	name string
-	// open makes a client of its own connections to a server, whose leases last ttl without a renewal.
+	// open makes a client of its own connections to a server, whose leases last ttl
+	// without a renewal.
 	open func(addr string, ttl time.Duration) (client, error)
 	// quorum makes a client of several independent servers; nil for those that cannot.
 	quorum func(addrs []string, ttl time.Duration) (client, error)
@@ -20,8 +21,8 @@ type contender struct {
 
 // A client locks names. Its methods are called by many goroutines.
 type client interface {
-	// lock waits for the lock. What lost returns is closed when the lease is lost; lost may be nil, and is called
-	// only where that is looked at, for it may cost something.
+	// lock waits for the lock. What lost returns is closed when the lease is lost; lost
+	// may be nil, and is called only where that is looked at, for it may cost something.
 	lock(ctx context.Context, name string) (unlock func() error, lost func() <-chan struct{}, err error)
 	// key is where the server keeps the lock of a name.
 	key(name string) string

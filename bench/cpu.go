@@ -61,8 +61,8 @@ func look() machine {
 	return m
 }
 
-// A measurement is worth less when others used more of a core than this meanwhile, the hypervisor took more, or the
-// load was higher before it began.
+// A measurement is worth less when others used more of a core than this meanwhile, the
+// hypervisor took more, or the load was higher before it began.
 const (
 	mostOthers = 0.10
 	mostStolen = 0.02

@@ -44,8 +44,8 @@ func deleted() scenario {
 	}
 }
 
-// dead is how long after the end of a dead holder's lease a waiter gets the lock, on a server that has 200 000
-// other keys to expire.
+// dead is how long after the end of a dead holder's lease a waiter gets the lock, on a
+// server that has 200 000 other keys to expire.
 func dead() scenario {
 	const ttl = 3 * time.Second
 	return scenario{

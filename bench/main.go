@@ -1,9 +1,11 @@
-// Command bench runs Pawl on Redis beside its peers and the floor: one server that it starts itself, one scenario
-// after the other, the contenders in turns, and of the rounds the medians. Ratios mean more than absolute numbers.
+// Command bench runs Pawl on Redis beside its peers and the floor: one server that it
+// starts itself, one scenario after the other, the contenders in turns, and of the rounds
+// the medians. Ratios mean more than absolute numbers.
 //
 //	go run . [-scenario own] [-only pawl,raw] [-rounds 5] [-length 2s] [-svg chart.svg]
 //
-// It needs redis-server. It is a module of its own, so that the peers are in no user's go.sum.
+// It needs redis-server. It is a module of its own, so that the peers are in no user's
+// go.sum.
 package main
 
 import (
@@ -103,7 +105,8 @@ func run(pick, only string, rounds int, length time.Duration, svg string) error 
 	return f.Close()
 }
 
-// measure gives the contenders turns, each round in another order, each on an empty server.
+// measure gives the contenders turns, each round in another order, each on an empty
+// server.
 func measure(s scenario, in []contender, rounds int, length time.Duration) ([]result, error) {
 	runs := make([][]figures, len(in))
 	errs := make([]error, len(in))

@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// perCycle are the further figures of scenarios that count cycles: what each costs this process, which is the clients, and
-// the server. They move less than the throughput from one machine, and one day, to the other.
+// perCycle are the further figures of scenarios that count cycles: what each costs this
+// process, which is the clients, and the server. They move less than the throughput from
+// one machine, and one day, to the other.
 var perCycle = []string{"client µs/cycle", "server µs/cycle"}
 
-// own is goroutines of one client that lock and unlock names of their own: cycles per second.
+// own is goroutines of one client that lock and unlock names of their own: cycles per
+// second.
 func own(name, what string, goroutines int) scenario {
 	return scenario{
 		name: name, what: what, unit: "cycles/s", more: true, others: perCycle,
@@ -27,14 +29,16 @@ func own(name, what string, goroutines int) scenario {
 	}
 }
 
-// cycles locks and unlocks in goroutines for a while: how many cycles a second, and what each costs.
+// cycles locks and unlocks in goroutines for a while: how many cycles a second, and what
+// each costs.
 func cycles(s *server, cl client, goroutines int, length time.Duration, name func(g int) string) (figures, error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]
 	run := func(length time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), length)
 		defer cancel()
-		// Who has no lock long after the end will have none: that is a failure, and must not hold up the others.
+		// Who has no lock long after the end will have none: that is a failure, and must
+		// not hold up the others.
 		patience, cancel := context.WithTimeout(context.Background(), length+5*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup

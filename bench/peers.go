@@ -13,7 +13,8 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// The peers, with their defaults but for the TTL; those that poll forever where their default gives up.
+// The peers, with their defaults but for the TTL; those that poll forever where their
+// default gives up.
 
 type rueidisLocker struct{ l rueidislock.Locker }
 
@@ -97,7 +98,8 @@ func (b *bsmLocker) lock(ctx context.Context, name string) (func() error, func()
 		ctx, cancel = context.WithTimeout(ctx, time.Hour)
 		defer cancel()
 	}
-	// Its README's strategy for waiting, ten times as often: at 100 ms it has no chance to begin with.
+	// Its README's strategy for waiting, ten times as often: at 100 ms it has no chance
+	// to begin with.
 	l, err := b.l.Obtain(ctx, name, b.ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(10 * time.Millisecond)})
 	if err != nil {
 		return nil, nil, err

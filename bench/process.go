@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// dieHolding has a process of its own lock "dead" and killed when it has it. It returns when that was.
+// dieHolding has a process of its own lock "dead" and killed when it has it. It returns
+// when that was.
 func dieHolding(addr, contender string, ttl time.Duration) (time.Time, error) {
 	self, err := os.Executable()
 	if err != nil {

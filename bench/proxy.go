@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// proxy is a line to the server that is longer by a delay, half of it each way. It delays, and does not throttle:
-// what was sent one after the other arrives so, as far apart as it was sent.
+// proxy is a line to the server that is longer by a delay, half of it each way. It
+// delays, and does not throttle: what was sent one after the other arrives so, as far
+// apart as it was sent.
 type proxy struct {
 	l     net.Listener
 	to    string

@@ -15,7 +15,8 @@ type result struct {
 	err       error // of the last round that failed, if none worked
 }
 
-// table prints one scenario. The ratio is to the first contender that worked, in favour of who is better.
+// table prints one scenario. The ratio is to the first contender that worked, in favour
+// of who is better.
 func table(w io.Writer, s scenario, results []result) {
 	fmt.Fprintf(w, "\n%s: %s\n", s.name, s.what)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -14,7 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is a redis-server of our own: on a free port, with no persistence, in a temporary folder.
+// server is a redis-server of our own: on a free port, with no persistence, in a
+// temporary folder.
 type server struct {
 	addr string
 	cmd  *exec.Cmd
@@ -59,8 +60,9 @@ func (s *server) stop() {
 // reset empties the server.
 func (s *server) reset() error { return s.c.FlushAll(context.Background()).Err() }
 
-// commands is how often the server has run the commands of these names. What scripts call is counted by the
-// server in the same way, so only those are asked for that a client itself sends.
+// commands is how often the server has run the commands of these names. What scripts call
+// is counted by the server in the same way, so only those are asked for that a client
+// itself sends.
 func (s *server) commands(names []string) int64 {
 	var n int64
 	info, _ := s.c.Info(context.Background(), "commandstats").Result()

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// shared is clients with connections of their own that want one name: how long a hand-over takes, how long
-// anybody waits at the most, how fair it is, and what it costs the server.
+// shared is clients with connections of their own that want one name: how long a
+// hand-over takes, how long anybody waits at the most, how fair it is, and what it costs
+// the server.
 //
 // The mean hand-over is what is left of the time when the work is taken off, per cycle.
 func shared(name, what string, clients int, work time.Duration) scenario {

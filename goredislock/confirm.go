@@ -12,8 +12,9 @@ import (
 
 var errUnknownNode = errors.New("the name was moved to a node that is not known yet")
 
-// Confirm implements redisscript.Sender. What is in one pipeline go-redis sends on one connection, which is nobody else's until it is
-// answered; and a pipeline to one node follows no redirection.
+// Confirm implements redisscript.Sender. What is in one pipeline go-redis sends on one
+// connection, which is nobody else's until it is answered; and a pipeline to one node
+// follows no redirection.
 func (s *sender) Confirm(ctx context.Context, c redisscript.Confirmation) (redisscript.Reply, int) {
 	on, err := s.node(ctx, c)
 	if err != nil {

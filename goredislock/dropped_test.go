@@ -12,8 +12,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// go-redis cannot look whether an idle connection is dead if that is no bare socket, and a server that is restarted drops all of them: each
-// is found out by a step that is sent over it.
+// go-redis cannot look whether an idle connection is dead if that is no bare socket, and
+// a server that is restarted drops all of them: each is found out by a step that is sent
+// over it.
 func TestTheStepAfterAllIdleConnectionsWereDroppedIsTaken(t *testing.T) {
 	t.Parallel()
 	const idle = 6

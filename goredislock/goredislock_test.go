@@ -56,7 +56,8 @@ func over(t testing.TB, client redis.UniversalClient) driver.Driver {
 	return &owning{Driver: d, client: client}
 }
 
-// unit is what the suite's times are multiples of. Between two of them a busy machine has to get some requests done.
+// unit is what the suite's times are multiples of. Between two of them a busy machine has
+// to get some requests done.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
@@ -93,7 +94,8 @@ func dialer(r *redistest.Roads) func(ctx context.Context, network, addr string) 
 	return func(ctx context.Context, _, addr string) (net.Conn, error) { return r.Dial(ctx, addr) }
 }
 
-// shared opens drivers over one client, as a user has one. A client for each would take longer to open than the tests run.
+// shared opens drivers over one client, as a user has one. A client for each would take
+// longer to open than the tests run.
 func shared(client redis.UniversalClient) func(testing.TB) driver.Driver {
 	return func(t testing.TB) driver.Driver {
 		t.Helper()

@@ -12,7 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// As redislock's: an attempt waits neither for ever for its subscription, nor for one that Close ended.
+// As redislock's: an attempt waits neither for ever for its subscription, nor for one
+// that Close ended.
 func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))
@@ -47,8 +48,9 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	}
 }
 
-// A connection can go silent without an end, when something between the two is gone. The subscription is pinged, and so
-// made anew; what was published in between is lost, so everybody looks.
+// A connection can go silent without an end, when something between the two is gone. The
+// subscription is pinged, and so made anew; what was published in between is lost, so
+// everybody looks.
 func TestASubscriptionThatWentSilentIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))

@@ -20,8 +20,9 @@ type sender struct {
 	where   string
 }
 
-// once is a command that go-redis does not send again after an error of the network, whatever its MaxRetries: the
-// release of a lease that is sent twice would say the second time that nothing was held.
+// once is a command that go-redis does not send again after an error of the network,
+// whatever its MaxRetries: the release of a lease that is sent twice would say the second
+// time that nothing was held.
 type once struct{ *redis.Cmd }
 
 // NoRetry is asked by go-redis.
@@ -132,12 +133,13 @@ func scan(ctx context.Context, node redis.Cmdable, pattern string, f func(keys [
 	}
 }
 
-// listening is how long a subscription may say nothing before it is pinged, and how long it then has to answer: one whose
-// connection went silent, without an end, is noticed in no other way.
+// listening is how long a subscription may say nothing before it is pinged, and how long
+// it then has to answer: one whose connection went silent, without an end, is noticed in
+// no other way.
 const listening = 5 * time.Second
 
-// Receive implements redisscript.Sender. go-redis subscribes again by itself when a connection was lost, and confirms it
-// each time.
+// Receive implements redisscript.Sender. go-redis subscribes again by itself when a
+// connection was lost, and confirms it each time.
 func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
 	var ps *redis.PubSub
 	if sharded {
@@ -171,8 +173,8 @@ func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subs
 	}
 }
 
-// Patience implements redisscript.Punctual. go-redis ends the waiting for a connection with ctx, and goes by its own
-// ReadTimeout from then on unless it was told to go by ctx.
+// Patience implements redisscript.Punctual. go-redis ends the waiting for a connection
+// with ctx, and goes by its own ReadTimeout from then on unless it was told to go by ctx.
 func (s *sender) Patience() time.Duration {
 	c, ok := s.client.(*redis.Client)
 	switch {
@@ -186,7 +188,8 @@ func (s *sender) Patience() time.Duration {
 	return c.Options().ReadTimeout
 }
 
-// Idle implements redisscript.Pooled. go-redis looks whether an idle connection is dead before it takes it, but not through TLS.
+// Idle implements redisscript.Pooled. go-redis looks whether an idle connection is dead
+// before it takes it, but not through TLS.
 func (s *sender) Idle() int { return int(s.client.PoolStats().IdleConns) }
 
 // Cluster implements redisscript.Sender.

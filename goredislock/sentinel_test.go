@@ -40,7 +40,8 @@ func TestWithSentinel(t *testing.T) {
 	})
 }
 
-// A lease that was replicated is held on the new master, too, and the fences go on from there.
+// A lease that was replicated is held on the new master, too, and the fences go on from
+// there.
 func failOver(t *testing.T, d driver.Driver, group *redistest.Group) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

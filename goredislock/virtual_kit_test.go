@@ -19,8 +19,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// A world is a Redis in virtual time: miniredis, which runs our scripts and can be talked to without a network, in a bubble where
-// days pass in no time. What Redis itself does is for the tests with a real one.
+// A world is a Redis in virtual time: miniredis, which runs our scripts and can be talked
+// to without a network, in a bubble where days pass in no time. What Redis itself does is
+// for the tests with a real one.
 type world struct {
 	t     *testing.T
 	redis *miniredis.Miniredis
@@ -46,7 +47,8 @@ func init() {
 	}
 }
 
-// inWorld is not for parallel tests: it takes all of a processor, and others are waiting in real time.
+// inWorld is not for parallel tests: it takes all of a processor, and others are waiting
+// in real time.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

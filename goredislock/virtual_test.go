@@ -114,7 +114,8 @@ func TestAServerThatIsAwayForLongerIsALossThatIsToldInTime(t *testing.T) {
 	})
 }
 
-// A lease lasts longer then in the server, never shorter, and the next fence does not come from the clock.
+// A lease lasts longer then in the server, never shorter, and the next fence does not
+// come from the clock.
 func TestTheServersClockJumpsBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, two := w.client(nil), w.client(nil)
@@ -133,7 +134,8 @@ func TestTheServersClockJumpsBack(t *testing.T) {
 	})
 }
 
-// Leases are over early then. The holder hears of it by its next renewal; a guard refuses it before that, by its fence.
+// Leases are over early then. The holder hears of it by its next renewal; a guard refuses
+// it before that, by its fence.
 func TestTheServersClockJumpsForward(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, two := w.client(nil), w.client(nil)
@@ -159,8 +161,8 @@ func TestTheServersClockJumpsForward(t *testing.T) {
 	})
 }
 
-// Several processes, a server that goes away for up to two terms, and a clock that runs back now and then: nobody ever
-// works beside another, fences rise, and nobody starves.
+// Several processes, a server that goes away for up to two terms, and a clock that runs
+// back now and then: nobody ever works beside another, fences rise, and nobody starves.
 func TestNeverTwoHoldersWhateverTheServerDoes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)

@@ -139,4 +139,3 @@ func (s *shard) takeLocked(name string) *entry {
 	s.later = append(s.later, birth{name, s.born})
 	return e
 }
-

@@ -36,8 +36,9 @@ func TestAClusterThatIsDownIsATypedErrorAndEndsWell(t *testing.T) {
 	day.Check(t, start(t, "redis://"+server.Addr), server, nil)
 }
 
-// The master of a name dies without a replica: its names are unavailable, and soon all are. When it is back without its
-// data, the holder hears that it lost, and the next one gets a greater fence.
+// The master of a name dies without a replica: its names are unavailable, and soon all
+// are. When it is back without its data, the holder hears that it lost, and the next one
+// gets a greater fence.
 func TestAMasterOfAClusterDiesAndComesBack(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)

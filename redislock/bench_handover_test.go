@@ -12,8 +12,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// Clients that share nothing but the server want one name, again and again. What counts: how long a hand-over takes beside
-// the work, how fair it is (Jain's index of the turns, and the longest wait), and how many scripts a turn costs.
+// Clients that share nothing but the server want one name, again and again. What counts:
+// how long a hand-over takes beside the work, how fair it is (Jain's index of the turns,
+// and the longest wait), and how many scripts a turn costs.
 func BenchmarkHandOver(b *testing.B) {
 	for _, clients := range []int{8, 64} {
 		for _, work := range []time.Duration{0, 2 * time.Millisecond} {

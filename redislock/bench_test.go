@@ -16,8 +16,9 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// One cycle is an acquire and a release. The floor is what no lock can beat on this server and this client: SET NX PX,
-// then a script that compares and deletes. It has no queue, no fence, and tells nobody.
+// One cycle is an acquire and a release. The floor is what no lock can beat on this
+// server and this client: SET NX PX, then a script that compares and deletes. It has no
+// queue, no fence, and tells nobody.
 func BenchmarkCycle(b *testing.B) {
 	ctx := context.Background()
 	server := redistest.Start(b)

@@ -42,7 +42,8 @@ func TestASlotThatMovesWhileHeldAndWaitedFor(t *testing.T) {
 	}
 }
 
-// While a slot is being moved Redis refuses what names several of its keys, if some of them are missing.
+// While a slot is being moved Redis refuses what names several of its keys, if some of
+// them are missing.
 func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)

@@ -121,7 +121,8 @@ func TestALeaseIsWatchedOnTheNewMaster(t *testing.T) {
 		gets(t, d, c)
 		armed(t, node)
 
-		// By hand: the old master is a replica then, tells what the new one changes, and nobody has to look.
+		// By hand: the old master is a replica then, tells what the new one changes, and
+		// nobody has to look.
 		redistest.FailOver(t, nodes, replica, false)
 		replica.Do("DEL", state(name))
 		hear(t, heard, driver.SignalLost, c.Token)
@@ -172,7 +173,8 @@ func follows(t *testing.T, master, replica *redistest.Server) {
 	t.Fatal("the replica does not catch up")
 }
 
-// What could not be armed is tried again, and whoever holds it then looks: it may have been gone in between.
+// What could not be armed is tried again, and whoever holds it then looks: it may have
+// been gone in between.
 func TestALeaseThatCouldNotBeWatchedIsTriedAgain(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, user(t, server, rights+" "+rightsToPush+" "+rightsToTrack))

@@ -9,11 +9,13 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// waitingAtOnce is how many grants may wait for replicas at the same time, for each server; further ones wait for these.
+// waitingAtOnce is how many grants may wait for replicas at the same time, for each
+// server; further ones wait for these.
 const waitingAtOnce = 64
 
-// Confirm implements redisscript.Sender. WAIT blocks its connection, and rueidis sends everybody's commands on one. What is sent together
-// with it goes on one of those that rueidis keeps for commands that block, and all of it on the same one.
+// Confirm implements redisscript.Sender. WAIT blocks its connection, and rueidis sends
+// everybody's commands on one. What is sent together with it goes on one of those that
+// rueidis keeps for commands that block, and all of it on the same one.
 func (s *sender) Confirm(ctx context.Context, c redisscript.Confirmation) (p redisscript.Reply, replicas int) {
 	script := s.client.B().Evalsha().Sha1(c.Script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 	p, replicas = s.confirm(ctx, c, script)

@@ -22,14 +22,16 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
-	// rueidis waits a second between two looks at the Sentinels, and five before it closes connections to a node that has left its
-	// cluster. It is not told when its client is closed; both end by themselves.
+	// rueidis waits a second between two looks at the Sentinels, and five before it
+	// closes connections to a node that has left its cluster. It is not told when its
+	// client is closed; both end by themselves.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
 		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"))
 }
 
-// unit is what the suite's times are multiples of. Between two of them a busy machine has to get some requests done.
+// unit is what the suite's times are multiples of. Between two of them a busy machine has
+// to get some requests done.
 const unit = 2 * time.Second
 
 func TestConformance(t *testing.T) {
@@ -45,8 +47,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The same on other set-ups. There the drivers share one client, as a user's own client is shared by what uses it; a
-// client for each would take longer to open than the tests run.
+// The same on other set-ups. There the drivers share one client, as a user's own client
+// is shared by what uses it; a client for each would take longer to open than the tests
+// run.
 
 func TestConformanceWithoutRESP3(t *testing.T) {
 	t.Parallel()

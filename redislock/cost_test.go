@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// What a step costs the server is decided by the commands that its script runs. More than are said here make everybody
-// slower, and are noticed here first.
+// What a step costs the server is decided by the commands that its script runs. More than
+// are said here make everybody slower, and are noticed here first.
 func TestWhatEachStepRuns(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr+"?tracking=false")
@@ -45,7 +45,8 @@ func TestWhatEachStepRuns(t *testing.T) {
 	}
 }
 
-// commands is how many the server has run since the statistics were reset: with these names, or by scripts if none is said.
+// commands is how many the server has run since the statistics were reset: with these
+// names, or by scripts if none is said.
 func commands(server *redistest.Server, names ...string) (n int) {
 	for line := range strings.SplitSeq(server.Do("INFO", "commandstats"), "\r\n") {
 		name, stat, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")

@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// dialer makes the connections of what was opened for a driver, and tells the driver of each further one: it may lead to
-// another server than the last. It exists before the driver does.
+// dialer makes the connections of what was opened for a driver, and tells the driver of
+// each further one: it may lead to another server than the last. It exists before the
+// driver does.
 type dialer struct {
 	life   context.Context // until the clients are closed
 	driver atomic.Pointer[redisscript.Driver]
@@ -23,7 +24,8 @@ type dialer struct {
 
 type dialing func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error)
 
-// over dials with dial, or as rueidis does. telling is for connections of which the driver has to hear.
+// over dials with dial, or as rueidis does. telling is for connections of which the
+// driver has to hear.
 func (o *dialer) over(dial dialing, telling bool) dialing {
 	if dial == nil {
 		dial = func(ctx context.Context, addr string, d *net.Dialer, t *tls.Config) (net.Conn, error) {
@@ -88,8 +90,9 @@ func (o *dialer) waiting() (interrupt func()) {
 	}
 }
 
-// greeted is a connection that ends with the ctx of who made it, and when the clients are closed, until the server has said
-// something. rueidis would wait for that: Close would hang for as long as a server does.
+// greeted is a connection that ends with the ctx of who made it, and when the clients are
+// closed, until the server has said something. rueidis would wait for that: Close would
+// hang for as long as a server does.
 type greeted struct {
 	net.Conn
 	stop func()

@@ -14,7 +14,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// One server, whose settings are made worse one after the other, and examined through both packages.
+// One server, whose settings are made worse one after the other, and examined through
+// both packages.
 func TestTheDoctorFindsEachBadSetting(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes")
 	through := overGoRedis(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
@@ -205,8 +206,8 @@ func TestTheDoctorAsksTheSentinels(t *testing.T) {
 	}
 }
 
-// patient makes Sentinels wait that long before they hold another server for dead. On a busy machine they would otherwise
-// replace a master that is well.
+// patient makes Sentinels wait that long before they hold another server for dead. On a
+// busy machine they would otherwise replace a master that is well.
 func patient(sentinels []*redistest.Server, d time.Duration) {
 	for _, s := range sentinels {
 		s.Do("SENTINEL", "SET", "main", "down-after-milliseconds", strconv.FormatInt(d.Milliseconds(), 10))

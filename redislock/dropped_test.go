@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// Nobody needs to hear that a connection was dropped while it was idle: the next step goes over a new one.
+// Nobody needs to hear that a connection was dropped while it was idle: the next step
+// goes over a new one.
 func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 	t.Parallel()
 	for how, drop := range map[string]func(*redistest.Server){
@@ -63,7 +64,8 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 	}
 }
 
-// A connection that is cut has been answered by nobody. So its step may have been taken: it is not said that the lease was lost.
+// A connection that is cut has been answered by nobody. So its step may have been taken:
+// it is not said that the lease was lost.
 func TestAReleaseWhoseAnswerWasLostIsNotSaidToHaveBeenTooLate(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))

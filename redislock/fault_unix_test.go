@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The server gets the attempt while nobody waits for the answer any more: asked again, it answers with the grant that it
-// made, and a release frees it.
+// The server gets the attempt while nobody waits for the answer any more: asked again, it
+// answers with the grant that it made, and a release frees it.
 func TestAnAnswerThatWasLostIsGivenAgain(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)

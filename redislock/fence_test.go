@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// drivertest looks at this to the microsecond, with a clock that stands still. Redis has none, but it has ours.
+// drivertest looks at this to the microsecond, with a clock that stands still. Redis has
+// none, but it has ours.
 func TestAWishedFenceIsHeededNearTheClockOnly(t *testing.T) {
 	d := start(t, "redis://"+redistest.Start(t).Addr)
 	micros := func(ahead time.Duration) uint64 { return uint64(time.Now().Add(ahead).UnixMicro()) }

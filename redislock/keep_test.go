@@ -29,7 +29,8 @@ func lasts(t *testing.T, server *redistest.Server, key string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Long ranges bring a fence ahead of the clock. A name that was forgotten then would begin again at the clock, below it.
+// Long ranges bring a fence ahead of the clock. A name that was forgotten then would
+// begin again at the clock, below it.
 func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -51,7 +52,8 @@ func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	}
 }
 
-// An eighth of what is remembered need not be a whole number of microseconds, and the scripts refuse one that is none.
+// An eighth of what is remembered need not be a whole number of microseconds, and the
+// scripts refuse one that is none.
 func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

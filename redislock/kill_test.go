@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// The server ends connections of every kind between any two steps: nothing is lost by that, and nobody is left waiting.
+// The server ends connections of every kind between any two steps: nothing is lost by
+// that, and nobody is left waiting.
 func TestConnectionsAreKilledBetweenTheSteps(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"normal", "pubsub", "replica", "master"} {

@@ -28,9 +28,10 @@ func init() {
 	}
 }
 
-// Open opens the server, the cluster, or the Sentinels' master that a URL names; the package comment has the forms.
-// Closing the driver closes what was opened. The error is a [*driver.InvalidError] or a [*driver.Error], without
-// the password; ctx bounds only the opening.
+// Open opens the server, the cluster, or the Sentinels' master that a URL names; the
+// package comment has the forms. Closing the driver closes what was opened. The error is
+// a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
+// the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
 	u, err := driver.ParseURL(rawURL)
 	if err != nil {
@@ -70,9 +71,9 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 
 // clients are the two that a driver has.
 //
-// rueidis lets a goroutine that is alone write and read by itself, as long as the server says nothing unasked on that
-// connection; once it does, each command passes through two more goroutines. So subscriptions and tracking have a
-// connection of their own.
+// rueidis lets a goroutine that is alone write and read by itself, as long as the server
+// says nothing unasked on that connection; once it does, each command passes through two
+// more goroutines. So subscriptions and tracking have a connection of their own.
 type clients struct {
 	client, push rueidis.Client
 	untracked    string // why there is no tracking, empty if there is
@@ -89,8 +90,8 @@ func (c *clients) close() {
 	}
 }
 
-// dial connects. rueidis does so without a ctx, so it goes on in the background when ctx ends first, and what it brings is
-// closed.
+// dial connects. rueidis does so without a ctx, so it goes on in the background when ctx
+// ends first, and what it brings is closed.
 func dial(ctx context.Context, p *parsed, t *tracker, dialed *dialer) (*clients, error) {
 	type result struct {
 		c   *clients
@@ -129,8 +130,9 @@ func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	}
 	if c.untracked == "" {
 		withTracking(&option, t)
-		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that reads. Where the machine stands still for
-		// as long as that takes, in between, two goroutines read, and it panics.
+		// rueidis (v1.0.79) starts the timer of its pings before the goroutine that
+		// reads. Where the machine stands still for as long as that takes, in between,
+		// two goroutines read, and it panics.
 		option.Dialer.KeepAlive = 5 * time.Second
 		if c.push, err = rueidis.NewClient(option); err != nil && refusesTracking(err) {
 			said, _, _ := strings.Cut(err.Error(), "\n") // behind it is what rueidis advises those who call it
@@ -149,9 +151,10 @@ func connect(p *parsed, t *tracker, dialed *dialer) (_ *clients, err error) {
 	return c, nil
 }
 
-// connectLater opens both clients without a connection: rueidis makes it with the first command, and tries again with
-// each as long as it fails. A client that is to be a single one is there even when NewClient cannot connect, and
-// here it is not let to. Tracking would have to be decided before the server is known.
+// connectLater opens both clients without a connection: rueidis makes it with the first
+// command, and tries again with each as long as it fails. A client that is to be a single
+// one is there even when NewClient cannot connect, and here it is not let to. Tracking
+// would have to be decided before the server is known.
 func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
 	var opened atomic.Bool
 	for _, one := range []struct {
@@ -177,9 +180,10 @@ func (c *clients) connectLater(client, push rueidis.ClientOption) (err error) {
 
 var errLater = errors.New("not connected yet")
 
-// The settings of a client that is opened for a driver. A lock is a few bytes, so half a megabyte of buffers for each
-// direction of each connection is too much. Commands that change something are never sent twice by rueidis; with
-// DisableRetry reads are not either, for the client over the driver does that, and knows when to give up.
+// The settings of a client that is opened for a driver. A lock is a few bytes, so half a
+// megabyte of buffers for each direction of each connection is too much. Commands that
+// change something are never sent twice by rueidis; with DisableRetry reads are not
+// either, for the client over the driver does that, and knows when to give up.
 func settings() rueidis.ClientOption {
 	o := rueidis.ClientOption{
 		ClientName:          "pawl",
@@ -189,15 +193,17 @@ func settings() rueidis.ClientOption {
 		CacheSizeEachConn:   1 << 10,
 		ConnWriteTimeout:    5 * time.Second,
 		PipelineMultiplex:   -1, // one connection: what is tracked on one is not known to the others
-		BlockingPoolSize:    4, // for steps that share a script, and WAIT
+		BlockingPoolSize:    4,  // for steps that share a script, and WAIT
 		DisableRetry:        true,
 		DisableCache:        true,
 	}
 	o.Dialer.Timeout = 5 * time.Second
 	o.Dialer.KeepAlive = time.Second
-	// Without it a client without the right to +asking is sent to and fro between two nodes for as long as a slot moves.
+	// Without it a client without the right to +asking is sent to and fro between two
+	// nodes for as long as a slot moves.
 	o.ClusterOption.MaxMovedRedirections = 16
-	// Without it a client that missed one message of the Sentinels stays with a master that is none any more.
+	// Without it a client that missed one message of the Sentinels stays with a master
+	// that is none any more.
 	o.Sentinel.TopologyRefreshInterval = 5 * time.Second
 	return o
 }

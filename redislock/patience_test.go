@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// An attempt listens first, so it waits for the answer to its subscription. Nobody gives that any more when the driver is closed.
+// An attempt listens first, so it waits for the answer to its subscription. Nobody gives
+// that any more when the driver is closed.
 func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 	t.Parallel()
 	for what, options := range map[string]string{"RESP3": "?tracking=false", "RESP2": "?protocol=2"} {
@@ -44,8 +45,9 @@ func TestCloseAnswersTheAttemptsThatWaitForTheSubscription(t *testing.T) {
 	}
 }
 
-// A proxy before the server may not know Pub/Sub, and say nothing to it. Locks are then slower, and not unavailable: the
-// claims go on without, and waiters ask now and then, until it is up after all.
+// A proxy before the server may not know Pub/Sub, and say nothing to it. Locks are then
+// slower, and not unavailable: the claims go on without, and waiters ask now and then,
+// until it is up after all.
 func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))

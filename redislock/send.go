@@ -23,7 +23,8 @@ type sender struct {
 	sentinels *sentinels // nil if there are none, or the client is the caller's
 }
 
-// Run implements redisscript.Sender. rueidis sends a command that is no read once only, whatever its own retries are set to.
+// Run implements redisscript.Sender. rueidis sends a command that is no read once only,
+// whatever its own retries are set to.
 func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
 	cmd := s.client.B().Evalsha().Sha1(script.SHA).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 	r := s.client.Do(ctx, cmd)
@@ -33,8 +34,8 @@ func (s *sender) Run(ctx context.Context, script *redisscript.Script, c redisscr
 	return reply(r)
 }
 
-// RunAside implements redisscript.Aside. rueidis takes a connection from its pool for a command that may block, and reads
-// the answer in this goroutine.
+// RunAside implements redisscript.Aside. rueidis takes a connection from its pool for a
+// command that may block, and reads the answer in this goroutine.
 func (s *sender) RunAside(ctx context.Context, script *redisscript.Script, c redisscript.Call) redisscript.Reply {
 	n := strconv.Itoa(len(c.Keys))
 	r := s.client.Do(ctx, s.client.B().Arbitrary("EVALSHA", script.SHA, n).Keys(c.Keys...).Args(c.Args...).Blocking())
@@ -65,7 +66,8 @@ func (s *sender) eval(script *redisscript.Script, c redisscript.Call) rueidis.Co
 	return s.client.B().Eval().Script(script.Source).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
 }
 
-// unknown reports whether the server does not know the script: it was restarted, or another node took over.
+// unknown reports whether the server does not know the script: it was restarted, or
+// another node took over.
 func unknown(r rueidis.RedisResult) bool {
 	err, is := rueidis.IsRedisErr(r.Error())
 	return is && err.IsNoScript()
@@ -117,8 +119,8 @@ func (s *sender) Scan(ctx context.Context, pattern string, f func(keys []string)
 	return nil
 }
 
-// masters are the nodes that hold the keys. Outside of a cluster it is the client itself: with Sentinel, that is the
-// master of the moment.
+// masters are the nodes that hold the keys. Outside of a cluster it is the client itself:
+// with Sentinel, that is the master of the moment.
 func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
 	if !s.Cluster() {
 		return []rueidis.Client{s.client}, nil
@@ -138,10 +140,12 @@ func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
 	return found, nil
 }
 
-// Receive implements redisscript.Sender. The functions are called from rueidis' goroutine that reads the connection.
+// Receive implements redisscript.Sender. The functions are called from rueidis' goroutine
+// that reads the connection.
 //
-// With RESP2 rueidis has a connection for subscriptions beside each other one, and does not make it anew when it was
-// lost as long as the other one lives (v1.0.79): then a connection of our own serves, and is closed afterwards.
+// With RESP2 rueidis has a connection for subscriptions beside each other one, and does
+// not make it anew when it was lost as long as the other one lives (v1.0.79): then a
+// connection of our own serves, and is closed afterwards.
 func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
 	leave := sharded || s.close == nil // else this is the end of the driver, and of the connection
@@ -170,7 +174,8 @@ func receive(ctx context.Context, on receiver, channel string, sharded, leave bo
 			subscribed()
 		}
 	})
-	// What ends with ctx is only the receiving: the server would go on sending, for as long as the connection lives.
+	// What ends with ctx is only the receiving: the server would go on sending, for as
+	// long as the connection lives.
 	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, on rueidis.CommandClient) error {
 		if leave && ctx.Err() != nil {
 			unsubscribe(on, channel, sharded)
@@ -180,10 +185,11 @@ func receive(ctx context.Context, on receiver, channel string, sharded, leave bo
 	return on.Receive(watched, cmd, func(m rueidis.PubSubMessage) { heard(m.Message) })
 }
 
-// unsubscribe tells the server, unless it is in trouble. rueidis (v1.0.79) sends a PING after each UNSUBSCRIBE, and panics, for
-// the whole process, if its answer is an error that it does not expect there: MISCONF when the server cannot save its
-// data, MASTERDOWN of a replica that lost its master. So a PING goes first. A subscription that is left costs the server
-// a message to nobody now and then.
+// unsubscribe tells the server, unless it is in trouble. rueidis (v1.0.79) sends a PING
+// after each UNSUBSCRIBE, and panics, for the whole process, if its answer is an error
+// that it does not expect there: MISCONF when the server cannot save its data, MASTERDOWN
+// of a replica that lost its master. So a PING goes first. A subscription that is left
+// costs the server a message to nobody now and then.
 func unsubscribe(on rueidis.CommandClient, channel string, sharded bool) {
 	bye, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -197,8 +203,8 @@ func unsubscribe(on rueidis.CommandClient, channel string, sharded bool) {
 	}
 }
 
-// Patience implements redisscript.Punctual. A request that is alone on its connection, which rueidis then reads in the
-// caller's goroutine, sets the connection's deadline.
+// Patience implements redisscript.Punctual. A request that is alone on its connection,
+// which rueidis then reads in the caller's goroutine, sets the connection's deadline.
 func (*sender) Patience() time.Duration { return 0 }
 
 // Interruptible implements redisscript.Interruptible.

@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// A lease that was replicated is held on the new master, too; its holder keeps it, and a waiter is told when it is released there.
+// A lease that was replicated is held on the new master, too; its holder keeps it, and a
+// waiter is told when it is released there.
 func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartGroup(t)

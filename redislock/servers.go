@@ -65,7 +65,8 @@ func flat(m rueidis.RedisMessage) string {
 	return text
 }
 
-// sentinels are asked on connections that are made for it: the client keeps its own to itself.
+// sentinels are asked on connections that are made for it: the client keeps its own to
+// itself.
 type sentinels struct {
 	group string
 	addrs []string

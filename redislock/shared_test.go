@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// Whoever holds a name side by side with others is told of each of their changes, which are no news to it: it costs the name
-// to be armed again, now and then, and no script.
+// Whoever holds a name side by side with others is told of each of their changes, which
+// are no news to it: it costs the name to be armed again, now and then, and no script.
 func TestThoseWhoHoldANameTogetherCostEachOtherNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

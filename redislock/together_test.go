@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// Steps of many goroutines share scripts: each name has its own fences all the same, and who is told "granted" holds.
+// Steps of many goroutines share scripts: each name has its own fences all the same, and
+// who is told "granted" holds.
 func TestManyGoroutinesOnNamesOfTheirOwn(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)

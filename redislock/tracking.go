@@ -11,8 +11,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-// tracker takes what Redis says about keys that were changed by others to the driver. It exists before the driver
-// does, for the client needs it, and the driver needs the client. A nil tracker tells nobody.
+// tracker takes what Redis says about keys that were changed by others to the driver. It
+// exists before the driver does, for the client needs it, and the driver needs the
+// client. A nil tracker tells nobody.
 type tracker struct {
 	driver atomic.Pointer[redisscript.Driver]
 }
@@ -23,8 +24,8 @@ func (t *tracker) tell(d *redisscript.Driver) {
 	}
 }
 
-// invalidated is called by rueidis from the goroutine that reads a connection; nil means that the connection was lost, or
-// that the server forgot what it tracked.
+// invalidated is called by rueidis from the goroutine that reads a connection; nil means
+// that the connection was lost, or that the server forgot what it tracked.
 func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d := t.driver.Load()
 	if d == nil {
@@ -43,8 +44,8 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 	d.Invalidated(keys)
 }
 
-// Tracking makes holders hear at once when somebody deletes, flushes or evicts what they hold, with a client of your own. It
-// is made before the client is, for one driver:
+// Tracking makes holders hear at once when somebody deletes, flushes or evicts what they
+// hold, with a client of your own. It is made before the client is, for one driver:
 //
 //	o := rueidis.ClientOption{InitAddress: []string{"localhost:6379"}}
 //	tracking := redislock.Track(&o)
@@ -52,8 +53,9 @@ func (t *tracker) invalidated(messages []rueidis.RedisMessage) {
 //	d, err := redislock.New(client, &redislock.Options{Tracking: tracking})
 type Tracking struct{ tracker }
 
-// Track sets what a client needs for tracking: client-side caching in the OPTIN mode without its own changes, one
-// connection for all that is pipelined, and OnInvalidations, which goes on to what was there before.
+// Track sets what a client needs for tracking: client-side caching in the OPTIN mode
+// without its own changes, one connection for all that is pipelined, and OnInvalidations,
+// which goes on to what was there before.
 func Track(o *rueidis.ClientOption) *Tracking {
 	t := &Tracking{}
 	before := o.OnInvalidations
@@ -68,15 +70,17 @@ func Track(o *rueidis.ClientOption) *Tracking {
 	return t
 }
 
-// withTracking sets a client's options so that the server tells t what was changed of what the client asked to watch: OPTIN
-// tracks only that, and NOLOOP leaves out what the client itself changed (by a script from Redis 7.0.5 on).
+// withTracking sets a client's options so that the server tells t what was changed of
+// what the client asked to watch: OPTIN tracks only that, and NOLOOP leaves out what the
+// client itself changed (by a script from Redis 7.0.5 on).
 func withTracking(o *rueidis.ClientOption, t *tracker) {
 	o.DisableCache, o.ClientTrackingOptions = false, []string{"OPTIN", "NOLOOP"}
 	o.OnInvalidations = t.invalidated
 }
 
-// Watch implements redisscript.Watcher. CLIENT CACHING YES is about the next command of its connection, and rueidis sends
-// what is in one pipeline on one connection, with nothing of others in between.
+// Watch implements redisscript.Watcher. CLIENT CACHING YES is about the next command of
+// its connection, and rueidis sends what is in one pipeline on one connection, with
+// nothing of others in between.
 func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
 	if s.Cluster() {
 		return s.watchInCluster(ctx, keys)
@@ -96,11 +100,13 @@ func (s *sender) Watch(ctx context.Context, keys []string) []redisscript.Armed {
 	return all
 }
 
-// In a cluster a redirection is followed by rueidis, command by command: the GET would be answered by the new node, and be
-// watched by none. So the two are a transaction, which has to succeed on one node as a whole.
+// In a cluster a redirection is followed by rueidis, command by command: the GET would be
+// answered by the new node, and be watched by none. So the two are a transaction, which
+// has to succeed on one node as a whole.
 //
-// First all keys are sent at once, each transaction to the node that its slot is believed to be on. One that is refused because of its
-// key is sent again by itself: then rueidis recognises it, and redirects all of it.
+// First all keys are sent at once, each transaction to the node that its slot is believed
+// to be on. One that is refused because of its key is sent again by itself: then rueidis
+// recognises it, and redirects all of it.
 func (s *sender) watchInCluster(ctx context.Context, keys []string) []redisscript.Armed {
 	cmds := make(rueidis.Commands, 0, 4*len(keys))
 	for _, key := range keys {
@@ -154,8 +160,8 @@ func state(m rueidis.RedisMessage, err error) redisscript.Armed {
 
 var errTransaction = errors.New("the server answered something else than a transaction does")
 
-// refusesTracking reports whether an error of connecting is about tracking: the server, or a proxy before it, does
-// not know it, or the user may not have it.
+// refusesTracking reports whether an error of connecting is about tracking: the server,
+// or a proxy before it, does not know it, or the user may not have it.
 func refusesTracking(err error) bool {
 	said := strings.ToLower(err.Error())
 	return errors.Is(err, rueidis.ErrNoCache) || strings.Contains(said, "tracking") || strings.Contains(said, "client")

@@ -31,8 +31,8 @@ type parsed struct {
 	untracked string // why there shall be no tracking, empty if it shall
 }
 
-// parseURL reads the forms that rueidis and go-redis read, and says of what it cannot read only the name: a value
-// may be a password.
+// parseURL reads the forms that rueidis and go-redis read, and says of what it cannot
+// read only the name: a value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
 	query, err := driver.URLParameters(u, "redis URL", URLParameters(), "addr")
@@ -134,8 +134,8 @@ func (p *parsed) setDB(v string) error {
 	return nil
 }
 
-// URLParameters are the names of the parameters that a URL can have, in order. It is for packages that make such
-// URLs of their own, as redlock does.
+// URLParameters are the names of the parameters that a URL can have, in order. It is for
+// packages that make such URLs of their own, as redlock does.
 func URLParameters() []string { return slices.Sorted(maps.Keys(parameters)) }
 
 // parameters are known by the names that rueidis, go-redis and redis-py have for them.

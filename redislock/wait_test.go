@@ -19,7 +19,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// waiting has, for each package, drivers that wait for one replica: two of them, so that one can wake the other.
+// waiting has, for each package, drivers that wait for one replica: two of them, so that
+// one can wake the other.
 func waiting(t *testing.T, server *redistest.Server, timeout time.Duration) map[string][2]driver.Driver {
 	t.Helper()
 	url := "redis://" + server.Addr + "?wait_replicas=1&wait_timeout=" + timeout.String()
@@ -73,7 +74,8 @@ func TestAGrantIsOnTheReplicaBeforeItIsShown(t *testing.T) {
 	}
 }
 
-// What the releaser granted was written by the releaser, so a waiter is not told that it has it, but to ask.
+// What the releaser granted was written by the releaser, so a waiter is not told that it
+// has it, but to ask.
 func TestAGrantThatIsPassedOnIsConfirmedByWhoGetsIt(t *testing.T) {
 	server := redistest.Start(t)
 	replica := redistest.StartReplica(t, server)
@@ -135,7 +137,8 @@ func TestWithoutAReplicaThatAnswersNothingIsGrantedAndNothingIsLeft(t *testing.T
 	}
 }
 
-// patiently gets a grant as soon as the replica, which shares two cores with others, is quick enough.
+// patiently gets a grant as soon as the replica, which shares two cores with others, is
+// quick enough.
 func patiently(t *testing.T, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	for tries := 0; ; tries++ {
@@ -162,7 +165,8 @@ func TestByDefaultNothingWaitsForReplicas(t *testing.T) {
 	}
 }
 
-// A lease that is not made longer is not changed by asking again; and WAIT is about what its connection has written.
+// A lease that is not made longer is not changed by asking again; and WAIT is about what
+// its connection has written.
 func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
@@ -181,7 +185,8 @@ func TestAConfirmationIsAlwaysAWrite(t *testing.T) {
 	}
 }
 
-// The whole library over it: waiters of several processes, each of whom confirms its own grant.
+// The whole library over it: waiters of several processes, each of whom confirms its own
+// grant.
 func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
 	server := redistest.Start(t)
 	redistest.StartReplica(t, server)
@@ -249,7 +254,8 @@ func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
 	}
 }
 
-// In a cluster the confirmation goes where the name is, also while its slot is being moved.
+// In a cluster the confirmation goes where the name is, also while its slot is being
+// moved.
 func TestAGrantIsConfirmedInACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)

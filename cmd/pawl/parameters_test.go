@@ -14,8 +14,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What a URL may have is what the package's page says. The code says it in the error for a
-// parameter that it does not know.
+// What a URL may have is what the package's page says. The code says it in the error for
+// a parameter that it does not know.
 func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 	for folder, url := range map[string]string{
 		"memlock":    "mem:",

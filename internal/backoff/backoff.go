@@ -1,5 +1,5 @@
-// Package backoff has the pauses of the whole project: how they grow, and how chance keeps
-// those who pause from coming back together. It does not wait.
+// Package backoff has the pauses of the whole project: how they grow, and how chance
+// keeps those who pause from coming back together. It does not wait.
 package backoff
 
 import (

@@ -19,13 +19,13 @@ func (r Reading) Since(earlier Reading) time.Duration {
 	return r.Mono.Sub(earlier.Mono) + r.Slept - earlier.Slept
 }
 
-// Clock makes readings. It asks the system for the boot clock only when the wall clock and
-// the monotonic clock have parted since the last time, for only then can the machine have
-// slept: a reading is mostly one time.Now. If they parted because somebody set the wall
-// clock, the boot clock says so, and nothing follows.
+// Clock makes readings. It asks the system for the boot clock only when the wall clock
+// and the monotonic clock have parted since the last time, for only then can the machine
+// have slept: a reading is mostly one time.Now. If they parted because somebody set the
+// wall clock, the boot clock says so, and nothing follows.
 //
-// Each client has a clock of its own, so that one made inside testing/synctest sees virtual
-// time only.
+// Each client has a clock of its own, so that one made inside testing/synctest sees
+// virtual time only.
 type Clock struct {
 	base time.Time // the first reading; it carries the monotonic and the wall clock
 	boot time.Duration

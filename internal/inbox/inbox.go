@@ -1,6 +1,6 @@
-// Package inbox knows whom a signal of the backend concerns: the claims that wait, and the
-// holds of those that were granted, by their tokens. Nothing here blocks, for a driver
-// calls it from inside its own methods.
+// Package inbox knows whom a signal of the backend concerns: the claims that wait, and
+// the holds of those that were granted, by their tokens. Nothing here blocks, for a
+// driver calls it from inside its own methods.
 package inbox
 
 import (
@@ -10,8 +10,8 @@ import (
 )
 
 // Claims have nothing to do with each other, so they stand in several shards with a mutex
-// each: goroutines on names of their own would otherwise spend more time on our mutex than
-// on their locks.
+// each: goroutines on names of their own would otherwise spend more time on our mutex
+// than on their locks.
 const shards = 16
 
 // Inboxes are those of a client's claims. H is a hold, which a signal makes it check.
@@ -115,7 +115,8 @@ func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
 	return *b.signal
 }
 
-// Put leaves a signal for the claim that it concerns, and returns its hold, if it has one.
+// Put leaves a signal for the claim that it concerns, and returns its hold, if it has
+// one.
 func (a *Inboxes[H]) Put(signal driver.Signal) (h H, ok bool) {
 	s := a.of(signal.Token)
 	s.mu.Lock()

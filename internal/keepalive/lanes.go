@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Lanes decide which renewals go out now, and in which batches, so that a name, a node or a
-// backend that hangs costs nobody else a lease. What has been answered so far goes in large
-// batches. Those of a batch that was not answered go in smaller and smaller ones, beside the
-// others, until the one that hangs is alone; and then it goes beside both.
+// Lanes decide which renewals go out now, and in which batches, so that a name, a node or
+// a backend that hangs costs nobody else a lease. What has been answered so far goes in
+// large batches. Those of a batch that was not answered go in smaller and smaller ones,
+// beside the others, until the one that hangs is alone; and then it goes beside both.
 //
-// A batch that is under way for a while counts no more among those that may be under way at
-// once: there is little to fear for a backend that does not answer.
+// A batch that is under way for a while counts no more among those that may be under way
+// at once: there is little to fear for a backend that does not answer.
 //
 // Leases of a short TTL have lanes of their own. They have no time to find out which one
 // hangs among hundreds that have it, nor to wait until requests for those have ended.
@@ -30,7 +30,8 @@ type inLine[T any] struct {
 	group int
 }
 
-// Health is what Lanes know of one lease. The zero value is that of one that was answered.
+// Health is what Lanes know of one lease. The zero value is that of one that was
+// answered.
 type Health struct {
 	group int16 // the largest batch that it goes in; 0 is Batch
 	alone bool  // it failed in a batch of its own
@@ -44,7 +45,8 @@ type Flight struct {
 }
 
 const (
-	// Batch is how many leases go in one request: a backend holds its lock for a few ms at most.
+	// Batch is how many leases go in one request: a backend holds its lock for a few ms
+	// at most.
 	Batch = 256
 	// Flights is how many requests are under way at most for the leases of one span.
 	Flights = 96 + 128 + 16
@@ -83,7 +85,8 @@ func (f *Flight) Again() bool { return !isWell(f.lane) }
 // OK reports whether it was answered.
 func (h Health) OK() bool { return h.group == 0 }
 
-// Split reports whether it is about to be found out whether the lease itself is the one that hangs.
+// Split reports whether it is about to be found out whether the lease itself is the one
+// that hangs.
 func (h Health) Split() bool { return h.group > 0 && h.group < Batch/8 && !h.alone }
 
 func (h Health) lane() int {
@@ -117,8 +120,9 @@ func (l *Lanes[T]) standingLocked(lane int) int {
 	return len(l.lines[lane])
 }
 
-// Take returns a batch that is to be sent now, and is told to Landed. If there is none it says
-// how long it is until there may be one; negative means not before something is added or lands.
+// Take returns a batch that is to be sent now, and is told to Landed. If there is none it
+// says how long it is until there may be one; negative means not before something is
+// added or lands.
 func (l *Lanes[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +141,8 @@ func (l *Lanes[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration
 	return nil, nil, wait
 }
 
-// roomLocked is how long it is until another batch may go; 0 is now, and negative when one lands.
+// roomLocked is how long it is until another batch may go; 0 is now, and negative when
+// one lands.
 func (l *Lanes[T]) roomLocked(lane int, now time.Time) time.Duration {
 	all, young, first := 0, 0, time.Duration(0)
 	for f := range l.flights {
@@ -235,9 +240,10 @@ func later(t, u time.Time) time.Time {
 	return t
 }
 
-// Failed is the health of a lease that was not answered, as n in its batch were not: it goes in
-// one an eighth as large. If nothing at all was answered for a while the backend is down, as it
-// seems, and only a few are looked at more closely at a time. split is how many are.
+// Failed is the health of a lease that was not answered, as n in its batch were not: it
+// goes in one an eighth as large. If nothing at all was answered for a while the backend
+// is down, as it seems, and only a few are looked at more closely at a time. split is how
+// many are.
 func (l *Lanes[T]) Failed(f *Flight, n, split int, h Health) Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // which something is due, and what is due at about the same time goes out as one batch.
 //
 // A lease is due when it is time to renew it, and again at the end of its term. Only two
-// things end it: the backend's word that the token no longer holds, or the end of the term.
-// A request that fails is repeated until then.
+// things end it: the backend's word that the token no longer holds, or the end of the
+// term. A request that fails is repeated until then.
 type Renewals[L Lease] struct {
 	wake  chan struct{}      // holds one
 	lanes Lanes[*Renewal[L]] // what is due, until it is sent; their terms may end meanwhile
@@ -34,8 +34,8 @@ type Renewals[L Lease] struct {
 
 // A Lease is what is renewed, as far as that has to be known here.
 type Lease interface {
-	// Outlook says what can be said of it at that time. It is called under the lock of the
-	// renewals: it does not block, and does not come back here.
+	// Outlook says what can be said of it at that time. It is called under the lock of
+	// the renewals: it does not block, and does not come back here.
 	Outlook(now clock.Reading) Outlook
 }
 
@@ -46,7 +46,8 @@ type Outlook struct {
 	Longer time.Duration // by how much that would make it last longer, if it is above zero
 }
 
-// A Renewal is what is known here of one lease. It is a part of the lease, and begins empty.
+// A Renewal is what is known here of one lease. It is a part of the lease, and begins
+// empty.
 type Renewal[L Lease] struct {
 	Lease L
 
@@ -72,9 +73,9 @@ func NewRenewals[L Lease](now clock.Reading) *Renewals[L] {
 	return &Renewals[L]{wake: make(chan struct{}, 1), slept: now.Slept}
 }
 
-// Add begins to renew x, which is lease's, asked for with ttl, and has a term of which left
-// is to come. granted is the TTL that it has in the backend so far. It answers false after
-// Stop.
+// Add begins to renew x, which is lease's, asked for with ttl, and has a term of which
+// left is to come. granted is the TTL that it has in the backend so far. It answers false
+// after Stop.
 func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, granted, left time.Duration, now time.Time) bool {
 	in := RenewIn(granted, left)
 	r.mu.Lock()
@@ -87,7 +88,8 @@ func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, granted, left time.Durati
 	return true
 }
 
-// Remove ends the renewing of x. A renewal that is under way goes on, and changes nothing.
+// Remove ends the renewing of x. A renewal that is under way goes on, and changes
+// nothing.
 func (r *Renewals[L]) Remove(x *Renewal[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +145,8 @@ func (r *Renewals[L]) tellEmptyLocked() {
 	}
 }
 
-// Check has the backend asked at once whether leases are still held; none means all of them.
+// Check has the backend asked at once whether leases are still held; none means all of
+// them.
 func (r *Renewals[L]) Check(now time.Time, some ...*Renewal[L]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,8 +204,8 @@ func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Dur
 }
 
 // Due puts in line what is to be renewed now, returns those whose term is over, and says
-// when to look again. After the machine slept, everything is looked at: the heap is in the
-// order of a clock that stood still.
+// when to look again. After the machine slept, everything is looked at: the heap is in
+// the order of a clock that stood still.
 func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +234,8 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 			over = append(over, x.Lease)
 			continue
 		}
-		// What is under way, or held for as long as it may be, has only to be ended in time.
+		// What is under way, or held for as long as it may be, has only to be ended in
+		// time.
 		if !x.asking && o.TTL >= driver.MinTTL && (o.Longer > 0 || x.check) {
 			x.asking, x.check = true, false
 			r.lanes.Add(x, x.ttl, x.health)
@@ -244,8 +248,8 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 }
 
 // Take returns a batch that is to be sent now: each of them is told to Answered, and then
-// the flight to Landed; or all of it to Drop. If there is none it says how long it is until
-// there may be one; negative is not before Wake.
+// the flight to Landed; or all of it to Drop. If there is none it says how long it is
+// until there may be one; negative is not before Wake.
 func (r *Renewals[L]) Take(now time.Time) (batch []*Renewal[L], f *Flight, wait time.Duration) {
 	for {
 		if batch, f, wait = r.lanes.Take(now); f == nil {
@@ -270,7 +274,8 @@ func (r *Renewals[L]) departing(batch []*Renewal[L]) []*Renewal[L] {
 	})
 }
 
-// Drop gives up a batch that was not sent. Who waits for one of them need not wait any more.
+// Drop gives up a batch that was not sent. Who waits for one of them need not wait any
+// more.
 func (r *Renewals[L]) Drop(batch []*Renewal[L], f *Flight) {
 	_ = r.lanes.Landed(f, time.Time{}, false)
 	r.drop(batch)
@@ -296,8 +301,8 @@ func (x *Renewal[L]) landedLocked() {
 	}
 }
 
-// Answered schedules what comes next for x, of whose term left is to come. unanswered is how
-// many of its batch were not answered; 0 if x was.
+// Answered schedules what comes next for x, of whose term left is to come. unanswered is
+// how many of its batch were not answered; 0 if x was.
 func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -330,8 +335,8 @@ func (r *Renewals[L]) Landed(f *Flight, now time.Time, answered bool) {
 	}
 }
 
-// Alive notes that the backend answered something else: then those that it does not answer
-// are worth asking for one by one.
+// Alive notes that the backend answered something else: then those that it does not
+// answer are worth asking for one by one.
 func (r *Renewals[L]) Alive(now time.Time) {
 	if r.alarm.Load() {
 		r.lanes.Alive(now)

@@ -30,10 +30,11 @@ type Return[C any] struct {
 // Failed notes that a release of it was sent already, and not answered.
 func (r *Return[C]) Failed() { r.fails = 1 }
 
-// Returns are those of one client. What was not tried yet goes out at once, as far as there
-// is room. What failed is tried again by only a few at a time, one while nothing succeeds,
-// with pauses between: a backend that refuses everything is asked once a second, however
-// much there is to return, and once it answers all goes out as fast as it can take it.
+// Returns are those of one client. What was not tried yet goes out at once, as far as
+// there is room. What failed is tried again by only a few at a time, one while nothing
+// succeeds, with pauses between: a backend that refuses everything is asked once a
+// second, however much there is to return, and once it answers all goes out as fast as it
+// can take it.
 type Returns[C any] struct {
 	mu     sync.Mutex // protects all below
 	later  byTime[C]  // not due yet
@@ -68,7 +69,8 @@ func (r *Returns[C]) Add(x *Return[C], now time.Time) {
 	r.fresh.push(x)
 }
 
-// AddLater puts one in that was released, and is only due when it has to be released again.
+// AddLater puts one in that was released, and is only due when it has to be released
+// again.
 func (r *Returns[C]) AddLater(x *Return[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,8 +169,8 @@ func (r *Returns[C]) Answered(x *Return[C], sent, now time.Time, o Outcome) {
 	}
 }
 
-// failureLocked has x tried again, and all that failed wait a little: longer each time that
-// nothing succeeded between.
+// failureLocked has x tried again, and all that failed wait a little: longer each time
+// that nothing succeeded between.
 func (r *Returns[C]) failureLocked(x *Return[C], now time.Time) {
 	r.room = 1
 	if x.fails > 0 || r.pause == 0 { // else what is new would keep the others waiting

@@ -76,7 +76,8 @@ func TestWhatMayArriveYetIsReleasedOnceMore(t *testing.T) {
 	}
 }
 
-// A release that was sent before the end is not the last word, though it was answered after it.
+// A release that was sent before the end is not the last word, though it was answered
+// after it.
 func TestOnlyWhatWasSentAfterTheEndCounts(t *testing.T) {
 	r := &returns{}
 	x := &returned{TTL: time.Minute, Again: at(3 * time.Second), Until: at(time.Hour)}

@@ -6,17 +6,17 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// RenewIn is when to renew a lease that was just granted or renewed: at a third of its TTL,
-// a little early at random so that leases that started together do not stay together; and
-// never later than half of what is left, for a lease that came with less.
+// RenewIn is when to renew a lease that was just granted or renewed: at a third of its
+// TTL, a little early at random so that leases that started together do not stay
+// together; and never later than half of what is left, for a lease that came with less.
 func RenewIn(ttl, left time.Duration) time.Duration {
 	third := ttl / 3
 	return min(third-backoff.Below(third/8), left/2)
 }
 
-// RetryIn is the pause before the renewal after n failed ones: from 10 ms or so, doubling,
-// to a twentieth of the TTL and to 10 s, so that a short outage is over soon and a long one
-// is not hammered.
+// RetryIn is the pause before the renewal after n failed ones: from 10 ms or so,
+// doubling, to a twentieth of the TTL and to 10 s, so that a short outage is over soon
+// and a long one is not hammered.
 func RetryIn(n int, ttl time.Duration) time.Duration {
 	return backoff.Early(backoff.Doubled(10*time.Millisecond, n, min(max(ttl/20, 2*time.Millisecond), 10*time.Second)))
 }

@@ -1,6 +1,6 @@
 // Package lazyctx bounds a context in time without a timer, until somebody asks for one:
-// each request to a backend is bounded, and one that is answered from memory or cache would
-// spend more on the timer than on the lock.
+// each request to a backend is bounded, and one that is answered from memory or cache
+// would spend more on the timer than on the lock.
 package lazyctx
 
 import (
@@ -96,8 +96,8 @@ func (c *Context) Err() error {
 	return c.Context.Err() // its children hear of its end a moment later than those who wait for CallerDone
 }
 
-// Value asks the real context once there is one, so that the context package finds its own
-// inside it.
+// Value asks the real context once there is one, so that the context package finds its
+// own inside it.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
 	inner := c.inner

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A bounded context must not be told from context.WithDeadline, whenever Done, Err or a child is asked for.
+// A bounded context must not be told from context.WithDeadline, whenever Done, Err or a
+// child is asked for.
 func TestContextIsLikeOneWithADeadline(t *testing.T) {
 	type key struct{}
 	errCause := errors.New("cause")
@@ -120,7 +121,8 @@ func (s *slowContext) Err() error {
 	}
 }
 
-// Whoever was told so by CallerDone asks why, and would take nil for an answer of the backend.
+// Whoever was told so by CallerDone asks why, and would take nil for an answer of the
+// backend.
 func TestContextHasAnErrorFromTheMomentItIsCanceled(t *testing.T) {
 	for range 1000 {
 		parent := &slowContext{context.Background(), make(chan struct{})}

@@ -99,7 +99,8 @@ func (w *Waiter[W]) FailOthers(patience time.Duration, err error, now time.Time)
 	if q == nil {
 		return
 	}
-	// They stand in the order of their coming, so whoever came after one who stays, stays.
+	// They stand in the order of their coming, so whoever came after one who stays,
+	// stays.
 	for x := q.local; x != nil && now.Sub(q.borne(x)) >= patience; x = q.local {
 		w.shard.looked++
 		x.err = &err

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A BadDay is something that makes a server answer with an error, to whoever has locks in it, for a while.
+// A BadDay is something that makes a server answer with an error, to whoever has locks in
+// it, for a while.
 type BadDay struct {
 	Name  string
 	Args  []string // of the server
@@ -24,7 +25,8 @@ type BadDay struct {
 
 const password = "hunter2"
 
-// UserInfo is what stands before the host in the URL of a client: USER:PASSWORD@, or nothing.
+// UserInfo is what stands before the host in the URL of a client: USER:PASSWORD@, or
+// nothing.
 func (b *BadDay) UserInfo() string {
 	if b.User == "" {
 		return ""
@@ -160,7 +162,8 @@ func (s *Server) disconnect() {
 	}
 }
 
-// unsaved lets the server fail to save its data, for a folder stands where the file should: it refuses to write then.
+// unsaved lets the server fail to save its data, for a folder stands where the file
+// should: it refuses to write then.
 func (s *Server) unsaved() {
 	s.tb.Helper()
 	if err := os.Mkdir(filepath.Join(s.Dir, "dump.rdb"), 0o700); err != nil {
@@ -177,8 +180,8 @@ func (s *Server) unsaved() {
 	s.tb.Fatalf("the data is saved in spite of the folder")
 }
 
-// loading starts the server again with the data that it has, and with so much else, read so slowly, that it answers
-// with LOADING until loaded is called.
+// loading starts the server again with the data that it has, and with so much else, read
+// so slowly, that it answers with LOADING until loaded is called.
 func (s *Server) loading() {
 	s.tb.Helper()
 	s.Do("EVAL", "for i = 1, 5000 do redis.call('SET', 'ballast' .. i, string.rep('x', 100)) end return 1", "0")

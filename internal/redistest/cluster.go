@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// StartCluster starts a cluster of n masters without replicas, and waits until each of them says that it is whole.
+// StartCluster starts a cluster of n masters without replicas, and waits until each of
+// them says that it is whole.
 func StartCluster(tb TB, n int) []*Server {
 	tb.Helper()
 	nodes := make([]*Server, n)
@@ -35,7 +36,8 @@ func StartCluster(tb TB, n int) []*Server {
 	return nodes
 }
 
-// StartReplica starts a replica of a server, and waits until it follows and its master knows.
+// StartReplica starts a replica of a server, and waits until it follows and its master
+// knows.
 func StartReplica(tb TB, of *Server, args ...string) *Server {
 	tb.Helper()
 	of.Do("CONFIG", "SET", "repl-diskless-sync-delay", "0") // it would wait 5 s for further replicas
@@ -53,8 +55,9 @@ func StartReplica(tb TB, of *Server, args ...string) *Server {
 	return s
 }
 
-// Move moves a slot, and the keys in it, from one node of a cluster to another, as resharding does. It calls meanwhile
-// before the keys are moved, and again before the slot is the other's.
+// Move moves a slot, and the keys in it, from one node of a cluster to another, as
+// resharding does. It calls meanwhile before the keys are moved, and again before the
+// slot is the other's.
 func Move(nodes []*Server, slot uint16, from, to *Server, meanwhile func()) {
 	n := fmt.Sprint(slot)
 	fromID, toID := from.id(), to.id()
@@ -90,7 +93,8 @@ func Owner(nodes []*Server, key string) (*Server, uint16) {
 	return nil, 0
 }
 
-// StartClusterReplica starts a replica of one node of a cluster, and waits until all know it as that.
+// StartClusterReplica starts a replica of one node of a cluster, and waits until all know
+// it as that.
 func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
 	tb.Helper()
 	s := Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
@@ -114,7 +118,8 @@ func StartClusterReplica(tb TB, nodes []*Server, of *Server) *Server {
 	return s
 }
 
-// FailOver makes a replica the master. If the old one is dead, the replica does not ask it.
+// FailOver makes a replica the master. If the old one is dead, the replica does not ask
+// it.
 func FailOver(tb TB, nodes []*Server, replica *Server, dead bool) {
 	tb.Helper()
 	command := []string{"CLUSTER", "FAILOVER"}

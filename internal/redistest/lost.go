@@ -9,8 +9,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// CheckLostReplies loses the answer to each step after the server has run it: asked again, the server answers with what it
-// did, or it did it once only, and nobody takes the loss of an answer for the loss of a lease. The scripts are what the server calls them.
+// CheckLostReplies loses the answer to each step after the server has run it: asked
+// again, the server answers with what it did, or it did it once only, and nobody takes
+// the loss of an answer for the loss of a lease. The scripts are what the server calls
+// them.
 func CheckLostReplies(tb TB, renewal, release string, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -120,7 +122,8 @@ func (l *losing) client(renewal, release string) {
 	}
 }
 
-// loses runs a step whose answer is lost, as often as it is sent: an acquire is sent once more by itself.
+// loses runs a step whose answer is lost, as often as it is sent: an acquire is sent once
+// more by itself.
 func (l *losing) loses(what string, times int, c driver.Claim, step func(context.Context) error) {
 	l.Helper()
 	happened := l.proxy.LoseReplies(times, string(c.Token[:]))

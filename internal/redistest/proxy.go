@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A Proxy is a network between clients and a server, on which a test loses what it wants to be lost.
+// A Proxy is a network between clients and a server, on which a test loses what it wants
+// to be lost.
 type Proxy struct {
 	Addr string
 
@@ -57,8 +58,9 @@ func startProxy(to string) (*Proxy, error) {
 	return p, nil
 }
 
-// LoseReply makes the server run the next request with these bytes in it, and the client never hear of it: its
-// connection ends instead. The channel is closed when both have happened.
+// LoseReply makes the server run the next request with these bytes in it, and the client
+// never hear of it: its connection ends instead. The channel is closed when both have
+// happened.
 func (p *Proxy) LoseReply(request string) (happened <-chan struct{}) {
 	return p.LoseReplies(1, request)
 }
@@ -68,14 +70,14 @@ func (p *Proxy) LoseReplies(times int, request string) (happened <-chan struct{}
 	return p.set(&rule{what: []byte(request), times: times})
 }
 
-// Silence makes each connection hang, in both directions, from the first request with these bytes in it. The channel is
-// closed when there was one.
+// Silence makes each connection hang, in both directions, from the first request with
+// these bytes in it. The channel is closed when there was one.
 func (p *Proxy) Silence(request string) (happened <-chan struct{}) {
 	return p.set(&rule{what: []byte(request), silent: true})
 }
 
-// Hold holds up all requests from now on, until letGo lets them arrive: on each connection in their order, also when the client
-// has closed it meanwhile.
+// Hold holds up all requests from now on, until letGo lets them arrive: on each
+// connection in their order, also when the client has closed it meanwhile.
 func (p *Proxy) Hold() (letGo func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +107,8 @@ func (p *Proxy) holdUp() {
 	}
 }
 
-// Freeze makes the connections that there are hang, in both directions and without an end. New ones pass everything.
+// Freeze makes the connections that there are hang, in both directions and without an
+// end. New ones pass everything.
 func (p *Proxy) Freeze() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +117,8 @@ func (p *Proxy) Freeze() {
 	}
 }
 
-// Slow makes what is sent on the connections that there are arrive so much later, at the least. New ones are as quick as ever.
+// Slow makes what is sent on the connections that there are arrive so much later, at the
+// least. New ones are as quick as ever.
 func (p *Proxy) Slow(by time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,7 +222,8 @@ func (l *link) requests() {
 			err = l.request(b[:n])
 		}
 		if err != nil {
-			// What the server has not read yet it shall still read, and run: it sees the end after that.
+			// What the server has not read yet it shall still read, and run: it sees the
+			// end after that.
 			if c, ok := l.server.(*net.TCPConn); ok {
 				_ = c.CloseWrite()
 			}

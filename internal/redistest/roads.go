@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// Roads are the network between one client and several servers: a proxy on the way to each address that it dials.
+// Roads are the network between one client and several servers: a proxy on the way to
+// each address that it dials.
 type Roads struct {
 	open []string // addresses that are dialed directly
 
@@ -17,8 +18,8 @@ type Roads struct {
 	letGo   []func()
 }
 
-// NewRoads makes the network of a client. What it dials at one of the open addresses is never held up: Sentinels
-// that do not answer make a client look for another master.
+// NewRoads makes the network of a client. What it dials at one of the open addresses is
+// never held up: Sentinels that do not answer make a client look for another master.
 func NewRoads(tb TB, open ...string) *Roads {
 	r := &Roads{open: open, proxies: map[string]*Proxy{}}
 	tb.Cleanup(r.close)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A Group is a master, its replica, and three Sentinels that watch them under the name "main".
+// A Group is a master, its replica, and three Sentinels that watch them under the name
+// "main".
 type Group struct {
 	Master, Replica *Server
 	Sentinels       []*Server

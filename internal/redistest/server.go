@@ -1,5 +1,6 @@
-// Package redistest starts real Redis servers for tests, on free ports and in temporary folders, and stops them when the
-// test ends. Where redis-server is missing the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+// Package redistest starts real Redis servers for tests, on free ports and in temporary
+// folders, and stops them when the test ends. Where redis-server is missing the test is
+// skipped, or fails if PAWL_TEST_REQUIRE is set.
 package redistest
 
 import (
@@ -16,7 +17,8 @@ import (
 	"time"
 )
 
-// TB is what is needed of a *testing.T. This package does not import testing, so that nobody takes it along by mistake.
+// TB is what is needed of a *testing.T. This package does not import testing, so that
+// nobody takes it along by mistake.
 type TB interface {
 	Helper()
 	Cleanup(f func())
@@ -39,7 +41,8 @@ type Server struct {
 	admin net.Conn // see Admin
 }
 
-// Start starts a redis-server with no persistence and these arguments more, and waits until it answers.
+// Start starts a redis-server with no persistence and these arguments more, and waits
+// until it answers.
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
 	s := &Server{tb: tb, Dir: tb.TempDir(), Port: FreePort(tb)}
@@ -106,7 +109,8 @@ func (s *Server) Kill() {
 	}
 }
 
-// Do sends a command on a connection of its own, and returns the answer as it came. An error answer ends the test.
+// Do sends a command on a connection of its own, and returns the answer as it came. An
+// error answer ends the test.
 func (s *Server) Do(command ...string) string {
 	s.tb.Helper()
 	answer, err := Ask(s.Addr, command...)
@@ -116,7 +120,8 @@ func (s *Server) Do(command ...string) string {
 	return answer
 }
 
-// Admin is Do on a connection that stays open, as long as the server lives: it goes on to work when no new one would.
+// Admin is Do on a connection that stays open, as long as the server lives: it goes on to
+// work when no new one would.
 func (s *Server) Admin(command ...string) string {
 	s.tb.Helper()
 	if s.admin == nil {
@@ -169,11 +174,13 @@ func say(c net.Conn, command ...string) (string, error) {
 	return string(b[:n]), err
 }
 
-// FreePort is a port on which nobody listens, and 10000 above it neither: a node of a cluster listens there, too.
+// FreePort is a port on which nobody listens, and 10000 above it neither: a node of a
+// cluster listens there, too.
 //
-// Tests start many servers at once, some in other processes. A server that gets a port which another one is about to
-// take would die, and its test talk to the other one. So the system is not asked for any free port: each process takes
-// those of a range of its own, one after the other, and connections to elsewhere do not begin at them.
+// Tests start many servers at once, some in other processes. A server that gets a port
+// which another one is about to take would die, and its test talk to the other one. So
+// the system is not asked for any free port: each process takes those of a range of its
+// own, one after the other, and connections to elsewhere do not begin at them.
 func FreePort(tb TB) string {
 	tb.Helper()
 	first := portRange()
@@ -197,7 +204,8 @@ var (
 	guard net.Listener  // says that the range is ours, for as long as the process lives
 )
 
-// portRange is the first port of our range, 0 if there is none left. Whoever listens at its guard has it.
+// portRange is the first port of our range, 0 if there is none left. Whoever listens at
+// its guard has it.
 var portRange = sync.OnceValue(func() int {
 	for i := range portRanges {
 		n := (os.Getpid() + i) % portRanges

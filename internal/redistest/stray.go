@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// CheckNothingIsLeft gives up attempts at every moment, without any fault of the network: what they hold when it is over is
-// held by nobody for a whole TTL.
+// CheckNothingIsLeft gives up attempts at every moment, without any fault of the network:
+// what they hold when it is over is held by nobody for a whole TTL.
 func CheckNothingIsLeft(tb TB, d driver.Driver) {
 	tb.Helper()
 	locks, err := pawl.New(d, nil)
@@ -42,7 +42,8 @@ func CheckNothingIsLeft(tb TB, d driver.Driver) {
 	}
 }
 
-// CheckASlowConnection makes one connection so slow that what gives an attempt up overtakes it, on another one.
+// CheckASlowConnection makes one connection so slow that what gives an attempt up
+// overtakes it, on another one.
 func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -81,7 +82,8 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 	_ = locks.Close(context.Background())
 }
 
-// CheckAFailedForceBreaksNobody holds a forced claim up until it was reported as failed, and the name is another's.
+// CheckAFailedForceBreaksNobody holds a forced claim up until it was reported as failed,
+// and the name is another's.
 func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) {
 	tb.Helper()
 	server := Start(tb)
@@ -147,8 +149,8 @@ func becomesFree(tb TB, d driver.Driver, within time.Duration) {
 	}
 }
 
-// CheckPrompt wants a call to return as soon as its ctx ends, whatever it waits for. hang makes a driver that waits for it from
-// now on, and says how that ends.
+// CheckPrompt wants a call to return as soon as its ctx ends, whatever it waits for. hang
+// makes a driver that waits for it from now on, and says how that ends.
 func CheckPrompt(tb TB, hang func() (d driver.Driver, end func())) {
 	tb.Helper()
 	for _, cancelled := range []bool{true, false} {
