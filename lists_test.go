@@ -58,8 +58,8 @@ func TestContributingSaysWhereEachPackageIs(t *testing.T) {
 func TestDocumentsNameTheCorePackages(t *testing.T) {
 	quoted := regexp.MustCompile("`([^`]+)`")
 	for file, sentence := range map[string]*regexp.Regexp{
-		"CONTRIBUTING.md": regexp.MustCompile(`(?s)The core \(the root, (.*?)\)`),
-		"docs/design.md":  regexp.MustCompile(`(?s)The root, (.*?) import the standard library`),
+		"CONTRIBUTING.md": regexp.MustCompile(`(?s)The\s+core\s+\(the\s+root, (.*?)\)`),
+		"docs/design.md":  regexp.MustCompile(`(?s)The root, (.*?) import the\s+standard\s+library`),
 	} {
 		m := sentence.FindStringSubmatch(read(t, file))
 		if m == nil {
