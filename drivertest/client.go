@@ -1,149 +1,165 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
+	"slices"
+	"time"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
-// testClient: what users get, a pawl.Client, over the backend. The root package has its
-// own tests; these are for what needs both, the client's waiting and the backend's queue.
-// Nothing here waits for time to pass, except where the backend's is real.
-func testClient(s *suite) {
-	s.test("AMutexIsHeldByOneGoroutineOfAllClients", func(k *kit) {
-		section := section{limit: driver.Unlimited}
-		// One passes leases among its own goroutines, the other gives each back.
-		k.throng(6, 10, []*pawl.Client{k.locks(nil), k.locks(&pawl.Options{LocalHandoff: -1})}, func(c *pawl.Client) error {
-			return c.Mutex(k.name).Do(k.ctx, func(ctx context.Context) error {
-				fence, _ := pawl.FenceFromContext(ctx)
-				section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: fence})
-				return nil
-			})
-		})
-		section.wants(k, 60)
-		k.a.sees(0, 0)
-	})
+// client is a driver with the sentences that tests are made of. They end the test when
+// they are not true, so they are for the test's own goroutine.
+type client struct {
+	driver.Driver
+	k *kit
+}
 
-	s.test("ASemaphoreHasNoMoreHoldersThanPermits", func(k *kit) {
-		section := section{limit: 2}
-		k.throng(6, 5, []*pawl.Client{k.locks(nil), k.locks(nil)}, func(c *pawl.Client) error {
-			lease, err := c.Semaphore(k.name, 2).Acquire(k.ctx, 1)
-			if err != nil {
-				return err
-			}
-			section.visit(driver.Claim{Weight: 1}, driver.Grant{Fence: lease.Fence()})
-			return lease.Release(k.ctx)
-		})
-		section.wants(k, 30)
-		k.a.sees(0, 0)
-	})
+// gets wants the claim granted.
+func (d *client) gets(c driver.Claim) driver.Grant {
+	d.k.Helper()
+	g, err := d.Acquire(d.k.ctx, c)
+	if err != nil {
+		d.k.Fatalf("Acquire: %v; want it granted", err)
+	}
+	if g.Fence == 0 || g.Fences < 1 || g.TTL < c.TTL {
+		d.k.Fatalf("Acquire = %+v; want a fence, a range of at least 1, and a TTL of at least %v", g, c.TTL)
+	}
+	return g
+}
 
-	s.test("WritersAreAlone", func(k *kit) {
-		section := section{limit: driver.Unlimited}
-		k.throng(6, 5, []*pawl.Client{k.locks(nil), k.locks(nil)}, func(c *pawl.Client) error {
-			read, err := c.RWMutex(k.name).RLock(k.ctx)
-			if err != nil {
-				return err
-			}
-			section.visit(driver.Claim{Weight: 1}, driver.Grant{Fence: read.Fence()})
-			if err := read.Release(k.ctx); err != nil {
-				return err
-			}
-			write, err := c.RWMutex(k.name).Lock(k.ctx)
-			if err != nil {
-				return err
-			}
-			section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: write.Fence()})
-			return write.Release(k.ctx)
-		})
-		section.wants(k, 60)
-		k.a.sees(0, 0)
-	})
+// refused wants the claim refused because of others.
+func (d *client) refused(c driver.Claim) *driver.HeldError {
+	d.k.Helper()
+	g, err := d.Acquire(d.k.ctx, c)
+	var held *driver.HeldError
+	switch {
+	case err == nil:
+		d.k.Fatalf("Acquire = %+v; want it refused", g)
+	case !errors.Is(err, driver.ErrHeld) || !errors.As(err, &held):
+		d.k.Fatalf("Acquire: %v (%T); want a *driver.HeldError", err, err)
+	case g != driver.Grant{}:
+		d.k.Fatalf("Acquire = %+v with the error %v; want no grant with it", g, err)
+	case held.Name != c.Name:
+		d.k.Fatalf("HeldError.Name = %q, want %q", held.Name, c.Name)
+	}
+	return held
+}
 
-	s.test("AReleaseLetsTheNextInWithAHigherFence", func(k *kit) {
-		first := k.locksIt(k.locks(nil))
-		waiter := k.waiter(nil)
-		k.releasesIt(first)
-		second := waiter.gets()
-		if second.Fence() <= first.Fence() {
-			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())
-		}
-		k.a.sees(1, 0)
-	})
+// waits wants the claim refused and at this place in the queue.
+func (d *client) waits(c driver.Claim, place int) *driver.HeldError {
+	d.k.Helper()
+	held := d.refused(c)
+	if held.Position != place {
+		d.k.Fatalf("place %d in the queue, want %d", held.Position, place)
+	}
+	return held
+}
 
-	s.test("ATryIsToldWhoHoldsIt", func(k *kit) {
-		first := k.locksIt(k.locks(&pawl.Options{ID: "holder"}))
-		_, err := k.locks(nil).Mutex(k.name).TryLock(k.ctx)
-		var held *pawl.HeldError
-		if !errors.As(err, &held) || k.one(held.Holders).Fence != first.Fence() || held.Holders[0].Owner.Client != "holder" {
-			k.Errorf("TryLock: %v; want to be told of %q with the fence %d", err, "holder", first.Fence())
-		}
-	})
+// releases wants the claim to have been held, or waiting, until now.
+func (d *client) releases(c driver.Claim) {
+	d.k.Helper()
+	if err := d.Release(d.k.ctx, lease(c)); err != nil {
+		d.k.Fatalf("Release: %v; want nil", err)
+	}
+}
 
-	s.test("ACancelledWaitLeavesNothing", func(k *kit) {
-		first := k.locksIt(k.locks(nil))
-		waiter := k.waiter(nil)
-		waiter.ends(context.Canceled)
-		if err := waiter.fails(); !errors.Is(err, context.Canceled) {
-			k.Errorf("Lock: %v; want the ctx's error", err)
-		}
-		waiter.settles()
-		k.a.sees(1, 0)
-		k.releasesIt(first)
-		k.a.sees(0, 0)
-	})
+// releasesEarly releases the claim and keeps its name held until that long after the
+// grant.
+func (d *client) releasesEarly(c driver.Claim, minHold time.Duration) {
+	d.k.Helper()
+	if err := d.Release(d.k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: minHold}); err != nil {
+		d.k.Fatalf("Release with MinHold: %v; want nil", err)
+	}
+}
 
-	s.test("AWaitThatItsDeadlineEndsLeavesNothing", func(k *kit) {
-		first := k.locksIt(k.locks(nil))
-		waiter := k.waiter(nil)
-		waiter.ends(context.DeadlineExceeded)
-		if err := waiter.fails(); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, pawl.ErrHeld) {
-			k.Errorf("Lock: %v; want it to be both, DeadlineExceeded and ErrHeld", err)
-		}
-		waiter.settles()
-		k.a.sees(1, 0)
-		k.releasesIt(first)
-		k.a.sees(0, 0)
-	})
+// cannotRelease wants the claim neither to hold nor to wait.
+func (d *client) cannotRelease(c driver.Claim) {
+	d.k.Helper()
+	if err := d.Release(d.k.ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
+		d.k.Fatalf("Release: %v; want ErrNotHeld", err)
+	}
+}
 
-	s.test("CancellingAHundredWaitersLeavesNothingAndSkipsNobody", func(k *kit) {
-		first := k.locksIt(k.locks(nil))
-		crowd := k.locks(nil)
-		ctx, cancel := context.WithCancel(k.ctx)
-		defer cancel()
-		ended := make(chan error, 100)
-		for range cap(ended) {
-			go func() {
-				_, err := crowd.Mutex(k.name).Lock(ctx)
-				ended <- err
-			}()
-		}
-		waiter := k.waiter(nil) // somewhere among them
-		cancel()
-		for range cap(ended) {
-			if err := <-ended; !errors.Is(err, context.Canceled) {
-				k.Errorf("Lock: %v; want the ctx's error", err)
-			}
-		}
-		k.ends(crowd)
-		k.releasesIt(first)
-		k.releasesIt(waiter.gets())
-		k.a.sees(0, 0)
-	})
+// renew renews one lease, and returns its answer.
+func (d *client) renew(c driver.Claim, for_ time.Duration) error {
+	d.k.Helper()
+	answers := d.renewAll(driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: for_})
+	return answers[0]
+}
 
-	s.test("CloseReleasesAndLeaves", func(k *kit) {
-		holder := k.locks(nil)
-		first := k.locksIt(holder)
-		waiter, next := k.waiter(nil), k.waiter(nil)
-		k.ends(waiter.c)
-		if err := waiter.fails(); !errors.Is(err, pawl.ErrClosed) {
-			k.Errorf("Lock: %v; want ErrClosed", err)
-		}
-		k.ends(holder)
-		k.hears(first, pawl.ReasonClosed)
-		k.releasesIt(next.gets())
-		k.a.sees(0, 0)
-	})
+// renewAll renews a batch, and wants an answer for each.
+func (d *client) renewAll(leases ...driver.LeaseRef) []error {
+	d.k.Helper()
+	answers, err := d.Renew(d.k.ctx, leases)
+	if err != nil {
+		d.k.Fatalf("Renew: %v; want an answer per lease", err)
+	}
+	if len(answers) != len(leases) {
+		d.k.Fatalf("Renew gave %d answers to %d leases", len(answers), len(leases))
+	}
+	return answers
+}
+
+// keeps wants the claim to be held, and makes it last its TTL from now.
+func (d *client) keeps(c driver.Claim) {
+	d.k.Helper()
+	if err := d.renew(c, c.TTL); err != nil {
+		d.k.Fatalf("Renew: %v; want it held", err)
+	}
+}
+
+// lost wants the claim to hold nothing.
+func (d *client) lost(c driver.Claim) {
+	d.k.Helper()
+	if err := d.renew(c, c.TTL); !errors.Is(err, driver.ErrNotHeld) {
+		d.k.Fatalf("Renew: %v; want ErrNotHeld", err)
+	}
+}
+
+// entry reads one name.
+func (d *client) entry(name string) driver.Entry {
+	d.k.Helper()
+	e, err := d.Inspect(d.k.ctx, name)
+	if err != nil {
+		d.k.Fatalf("Entry(%q): %v", name, err)
+	}
+	return e
+}
+
+// sees wants so many holders and waiters of the kit's name.
+func (d *client) sees(holders, waiters int) driver.Entry {
+	d.k.Helper()
+	e := d.entry(d.k.name)
+	if len(e.Holders) != holders || len(e.Waiters) != waiters {
+		d.k.Fatalf("Entry has %d holders and %d waiters, want %d and %d: %+v", len(e.Holders), len(e.Waiters), holders, waiters, e)
+	}
+	return e
+}
+
+// heldBy wants the kit's name to be held with exactly these fences, in the order of the
+// grants.
+func (d *client) heldBy(want ...uint64) {
+	d.k.Helper()
+	var got []uint64
+	for _, h := range d.entry(d.k.name).Holders {
+		got = append(got, h.Fence)
+	}
+	if !slices.Equal(got, want) {
+		d.k.Fatalf("held with fences %d, want %d", got, want)
+	}
+}
+
+// breaks takes the lease with this fence of the kit's name.
+func (d *client) breaks(fence uint64, delay time.Duration, by driver.Owner) error {
+	d.k.Helper()
+	return d.Driver.(driver.LeaseBreaker).Break(d.k.ctx, d.k.name, fence, delay, by)
+}
+
+// mustBreak wants the lease with this fence taken.
+func (d *client) mustBreak(fence uint64, delay time.Duration, by driver.Owner) {
+	d.k.Helper()
+	if err := d.breaks(fence, delay, by); err != nil {
+		d.k.Fatalf("Break: %v; want nil", err)
+	}
 }

@@ -110,10 +110,3 @@ func testClose(s *suite) {
 		}
 	})
 }
-
-func (k *kit) closes(d *client) {
-	k.Helper()
-	if err := d.Close(); err != nil {
-		k.Fatalf("Close: %v", err)
-	}
-}

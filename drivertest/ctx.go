@@ -107,15 +107,3 @@ func testCtx(s *suite) {
 		}
 	})
 }
-
-// listErr is the error with which a listing ends.
-func (k *kit) listErr(ctx context.Context, d *client) (last error) {
-	k.Helper()
-	for _, err := range d.Driver.(driver.Lister).List(ctx, k.name) {
-		if last != nil {
-			k.Errorf("List went on after the error %v", last)
-		}
-		last = err
-	}
-	return last
-}

@@ -1,8 +1,6 @@
 package drivertest
 
 import (
-	"errors"
-
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -128,17 +126,4 @@ func testForce(s *suite) {
 			k.a.gets(k.mutex())
 		})
 	}
-}
-
-// brokenBy wants the answer to a renewal to say who took the lease.
-func (k *kit) brokenBy(err error, who driver.Owner) *driver.BrokenError {
-	k.Helper()
-	var broken *driver.BrokenError
-	if !errors.As(err, &broken) || !errors.Is(err, driver.ErrNotHeld) {
-		k.Fatalf("%v (%T); want a *driver.BrokenError", err, err)
-	}
-	if !sameOwner(broken.By, who) {
-		k.Fatalf("broken by %+v, want %+v", broken.By, who)
-	}
-	return broken
 }

@@ -1,8 +1,6 @@
 package drivertest
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"strconv"
 	"strings"
@@ -160,21 +158,6 @@ func testInvalid(s *suite) {
 			k.Error("the owner did not come back as it was")
 		}
 	})
-}
-
-// refusedAsInvalid wants err to say what was wrong with the input. It lets the test go on
-// to the next input.
-func (k *kit) refusedAsInvalid(what string, err error) {
-	k.Helper()
-	var invalid *driver.InvalidError
-	switch {
-	case err == nil:
-		k.Errorf("%s was accepted", what)
-	case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		k.Errorf("%s reached the backend: %v", what, err)
-	case !errors.Is(err, driver.ErrInvalid) || !errors.As(err, &invalid):
-		k.Errorf("%s: %v (%T); want a *driver.InvalidError", what, err, err)
-	}
 }
 
 // sameOwner compares owners; no labels and empty labels are the same.

@@ -1,184 +1,124 @@
 package drivertest
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
-	"slices"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-// option changes a claim that a test makes.
-type option func(*driver.Claim)
+// kit is what a subtest works with.
+type kit struct {
+	*testing.T
+	s    *suite
+	ctx  context.Context
+	u    time.Duration // Harness.Unit, or longer, see late.go
+	name string        // that nobody else uses
+	a, b *client       // two clients that share nothing but the backend
 
-func ttl(d time.Duration) option       { return func(c *driver.Claim) { c.TTL = d } }
-func lockDelay(d time.Duration) option { return func(c *driver.Claim) { c.LockDelay = d } }
-func fences(n int) option              { return func(c *driver.Claim) { c.Fences = n } }
-func on(name string) option            { return func(c *driver.Claim) { c.Name = name } }
-func owner(o driver.Owner) option      { return func(c *driver.Claim) { c.Owner = o } }
-func force(c *driver.Claim)            { c.Force = true }
+	mu     sync.Mutex // protects claims
+	claims []driver.Claim
 
-// queue makes the claim wait in the queue, where its place lasts d without a repeat.
-func queue(d time.Duration) option {
-	return func(c *driver.Claim) { c.Queue, c.QueueTTL = true, d }
+	notes *notes // nil with an injected clock
+	began time.Time
+	asked atomic.Int64 // how much time the subtest let pass, in ns
 }
 
-// permits claims weight out of limit on the kit's name, with a token of its own, for
-// long.
-func (k *kit) permits(weight, limit int, options ...option) driver.Claim {
-	c := driver.Claim{
-		Name: k.name, Token: driver.NewToken(), Owner: driver.Owner{Client: "drivertest", Host: "here", PID: 1},
-		Weight: weight, Limit: limit, TTL: long,
+// run and serial make names that no other subtest, and no earlier run on the same server,
+// has used.
+var (
+	run    = rand.Text()[:8]
+	serial atomic.Int64
+)
+
+func newKit(t *testing.T, s *suite, u time.Duration) *kit {
+	// A driver never waits; one that does, or that loses a waiter, must not hang the
+	// suite.
+	limit := 12 * s.Patience
+	if s.Clock == nil {
+		limit += 20 * u
 	}
-	for _, o := range options {
-		o(&c)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	k := &kit{T: t, s: s, ctx: ctx, u: u, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
+	k.a, k.b = k.open(), k.open()
+
+	if s.Clock == nil {
+		t.Cleanup(k.leave)
 	}
-	k.remember(c)
-	return c
+	return k
 }
 
-// mutex claims all; a writer is the same.
-func (k *kit) mutex(options ...option) driver.Claim {
-	return k.permits(driver.Exclusive, driver.Unlimited, options...)
-}
-
-// reader claims one of all.
-func (k *kit) reader(options ...option) driver.Claim {
-	return k.permits(1, driver.Unlimited, options...)
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-}
-
-// client is a driver with the sentences that tests are made of. They end the test when
-// they are not true, so they are for the test's own goroutine.
-type client struct {
-	driver.Driver
-	k *kit
-}
-
-// gets wants the claim granted.
-func (d *client) gets(c driver.Claim) driver.Grant {
-	d.k.Helper()
-	g, err := d.Acquire(d.k.ctx, c)
-	if err != nil {
-		d.k.Fatalf("Acquire: %v; want it granted", err)
-	}
-	if g.Fence == 0 || g.Fences < 1 || g.TTL < c.TTL {
-		d.k.Fatalf("Acquire = %+v; want a fence, a range of at least 1, and a TTL of at least %v", g, c.TTL)
-	}
-	return g
-}
-
-// refused wants the claim refused because of others.
-func (d *client) refused(c driver.Claim) *driver.HeldError {
-	d.k.Helper()
-	g, err := d.Acquire(d.k.ctx, c)
-	var held *driver.HeldError
-	switch {
-	case err == nil:
-		d.k.Fatalf("Acquire = %+v; want it refused", g)
-	case !errors.Is(err, driver.ErrHeld) || !errors.As(err, &held):
-		d.k.Fatalf("Acquire: %v (%T); want a *driver.HeldError", err, err)
-	case g != driver.Grant{}:
-		d.k.Fatalf("Acquire = %+v with the error %v; want no grant with it", g, err)
-	case held.Name != c.Name:
-		d.k.Fatalf("HeldError.Name = %q, want %q", held.Name, c.Name)
-	}
-	return held
-}
-
-// waits wants the claim refused and at this place in the queue.
-func (d *client) waits(c driver.Claim, place int) *driver.HeldError {
-	d.k.Helper()
-	held := d.refused(c)
-	if held.Position != place {
-		d.k.Fatalf("place %d in the queue, want %d", held.Position, place)
-	}
-	return held
-}
-
-// releases wants the claim to have been held, or waiting, until now.
-func (d *client) releases(c driver.Claim) {
-	d.k.Helper()
-	if err := d.Release(d.k.ctx, lease(c)); err != nil {
-		d.k.Fatalf("Release: %v; want nil", err)
+// remember notes a claim, so that a server that is shared with others is left as it was
+// found. Where the clock is injected the backend is ours alone, and what is left in it
+// does not matter.
+func (k *kit) remember(c driver.Claim) {
+	if k.s.Clock == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.claims = append(k.claims, c)
 	}
 }
 
-// releasesEarly releases the claim and keeps its name held until that long after the
-// grant.
-func (d *client) releasesEarly(c driver.Claim, minHold time.Duration) {
-	d.k.Helper()
-	if err := d.Release(d.k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: minHold}); err != nil {
-		d.k.Fatalf("Release with MinHold: %v; want nil", err)
+// leave gives back what may still be held, or waited for.
+func (k *kit) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.claims {
+		_ = k.b.Driver.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})
 	}
 }
 
-// cannotRelease wants the claim neither to hold nor to wait.
-func (d *client) cannotRelease(c driver.Claim) {
-	d.k.Helper()
-	if err := d.Release(d.k.ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
-		d.k.Fatalf("Release: %v; want ErrNotHeld", err)
+// open opens one more client.
+func (k *kit) open() *client {
+	k.Helper()
+	d := k.s.Open(k.T)
+	k.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			k.T.Errorf("Close: %v", err)
+		}
+	})
+	return &client{Driver: d, k: k}
+}
+
+// past lets d go by: exactly, where the clock is injected, or a little more.
+func (k *kit) past(d time.Duration) {
+	if k.s.Clock != nil {
+		k.s.Clock.Advance(d)
+		return
+	}
+	k.sleep(d + k.u/4)
+}
+
+// pass lets about d go by, for what must not have changed yet.
+func (k *kit) pass(d time.Duration) {
+	if k.s.Clock != nil {
+		k.s.Clock.Advance(d)
+		return
+	}
+	k.sleep(d)
+}
+
+func (k *kit) sleep(d time.Duration) {
+	k.Helper()
+	k.asked.Add(int64(d))
+	select {
+	case <-time.After(d):
+	case <-k.ctx.Done():
+		k.Fatal(context.Cause(k.ctx))
 	}
 }
 
-// renew renews one lease, and returns its answer.
-func (d *client) renew(c driver.Claim, for_ time.Duration) error {
-	d.k.Helper()
-	answers := d.renewAll(driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: for_})
-	return answers[0]
-}
-
-// renewAll renews a batch, and wants an answer for each.
-func (d *client) renewAll(leases ...driver.LeaseRef) []error {
-	d.k.Helper()
-	answers, err := d.Renew(d.k.ctx, leases)
-	if err != nil {
-		d.k.Fatalf("Renew: %v; want an answer per lease", err)
-	}
-	if len(answers) != len(leases) {
-		d.k.Fatalf("Renew gave %d answers to %d leases", len(answers), len(leases))
-	}
-	return answers
-}
-
-// keeps wants the claim to be held, and makes it last its TTL from now.
-func (d *client) keeps(c driver.Claim) {
-	d.k.Helper()
-	if err := d.renew(c, c.TTL); err != nil {
-		d.k.Fatalf("Renew: %v; want it held", err)
-	}
-}
-
-// lost wants the claim to hold nothing.
-func (d *client) lost(c driver.Claim) {
-	d.k.Helper()
-	if err := d.renew(c, c.TTL); !errors.Is(err, driver.ErrNotHeld) {
-		d.k.Fatalf("Renew: %v; want ErrNotHeld", err)
-	}
-}
-
-// entry reads one name.
-func (d *client) entry(name string) driver.Entry {
-	d.k.Helper()
-	e, err := d.Inspect(d.k.ctx, name)
-	if err != nil {
-		d.k.Fatalf("Entry(%q): %v", name, err)
-	}
-	return e
-}
-
-// sees wants so many holders and waiters of the kit's name.
-func (d *client) sees(holders, waiters int) driver.Entry {
-	d.k.Helper()
-	e := d.entry(d.k.name)
-	if len(e.Holders) != holders || len(e.Waiters) != waiters {
-		d.k.Fatalf("Entry has %d holders and %d waiters, want %d and %d: %+v", len(e.Holders), len(e.Waiters), holders, waiters, e)
-	}
-	return e
-}
+// instant is the smallest step of every backend's clock.
+const instant = time.Microsecond
 
 // one wants a single holder.
 func (k *kit) one(holders []driver.Holder) driver.Holder {
@@ -189,29 +129,78 @@ func (k *kit) one(holders []driver.Holder) driver.Holder {
 	return holders[0]
 }
 
-// heldBy wants the kit's name to be held with exactly these fences, in the order of the
-// grants.
-func (d *client) heldBy(want ...uint64) {
-	d.k.Helper()
-	var got []uint64
-	for _, h := range d.entry(d.k.name).Holders {
-		got = append(got, h.Fence)
+// nth makes a name of its own for the i-th of several.
+func (k *kit) nth(i int) string { return fmt.Sprintf("%s/%05d", k.name, i) }
+
+// line puts n mutexes into the queue of the kit's name, by turns from both clients.
+func (k *kit) line(n int) []driver.Claim {
+	k.Helper()
+	var out []driver.Claim
+	for i := range n {
+		c := k.mutex(queue(long))
+		[]*client{k.a, k.b}[i%2].waits(c, i+1)
+		out = append(out, c)
 	}
-	if !slices.Equal(got, want) {
-		d.k.Fatalf("held with fences %d, want %d", got, want)
+	return out
+}
+
+// closes closes a client.
+func (k *kit) closes(d *client) {
+	k.Helper()
+	if err := d.Close(); err != nil {
+		k.Fatalf("Close: %v", err)
 	}
 }
 
-// breaks takes the lease with this fence of the kit's name.
-func (d *client) breaks(fence uint64, delay time.Duration, by driver.Owner) error {
-	d.k.Helper()
-	return d.Driver.(driver.LeaseBreaker).Break(d.k.ctx, d.k.name, fence, delay, by)
+// list reads the names that start with prefix.
+func (k *kit) list(prefix string) []string {
+	k.Helper()
+	var got []string
+	for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, prefix) {
+		if err != nil {
+			k.Fatalf("List(%q): %v", prefix, err)
+		}
+		got = append(got, e.Name)
+	}
+	return got
 }
 
-// mustBreak wants the lease with this fence taken.
-func (d *client) mustBreak(fence uint64, delay time.Duration, by driver.Owner) {
-	d.k.Helper()
-	if err := d.breaks(fence, delay, by); err != nil {
-		d.k.Fatalf("Break: %v; want nil", err)
+// listErr is the error with which a listing ends.
+func (k *kit) listErr(ctx context.Context, d *client) (last error) {
+	k.Helper()
+	for _, err := range d.Driver.(driver.Lister).List(ctx, k.name) {
+		if last != nil {
+			k.Errorf("List went on after the error %v", last)
+		}
+		last = err
+	}
+	return last
+}
+
+// brokenBy wants the answer to a renewal to say who took the lease.
+func (k *kit) brokenBy(err error, who driver.Owner) *driver.BrokenError {
+	k.Helper()
+	var broken *driver.BrokenError
+	if !errors.As(err, &broken) || !errors.Is(err, driver.ErrNotHeld) {
+		k.Fatalf("%v (%T); want a *driver.BrokenError", err, err)
+	}
+	if !sameOwner(broken.By, who) {
+		k.Fatalf("broken by %+v, want %+v", broken.By, who)
+	}
+	return broken
+}
+
+// refusedAsInvalid wants err to say what was wrong with the input. It lets the test go on
+// to the next input.
+func (k *kit) refusedAsInvalid(what string, err error) {
+	k.Helper()
+	var invalid *driver.InvalidError
+	switch {
+	case err == nil:
+		k.Errorf("%s was accepted", what)
+	case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		k.Errorf("%s reached the backend: %v", what, err)
+	case !errors.Is(err, driver.ErrInvalid) || !errors.As(err, &invalid):
+		k.Errorf("%s: %v (%T); want a *driver.InvalidError", what, err, err)
 	}
 }

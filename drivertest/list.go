@@ -148,19 +148,6 @@ func testList(s *suite) {
 	})
 }
 
-// list reads the names that start with prefix.
-func (k *kit) list(prefix string) []string {
-	k.Helper()
-	var got []string
-	for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, prefix) {
-		if err != nil {
-			k.Fatalf("List(%q): %v", prefix, err)
-		}
-		got = append(got, e.Name)
-	}
-	return got
-}
-
 // lists wants exactly the names of prefix and these suffixes, in this order.
 func (k *kit) lists(prefix string, suffixes ...string) {
 	k.Helper()

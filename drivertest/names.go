@@ -149,6 +149,3 @@ func quoted(names []string) string {
 	}
 	return b.String()
 }
-
-// nth makes a name of its own for the i-th of several.
-func (k *kit) nth(i int) string { return fmt.Sprintf("%s/%05d", k.name, i) }

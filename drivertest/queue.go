@@ -132,15 +132,3 @@ func testQueue(s *suite) {
 		}
 	})
 }
-
-// line puts n mutexes into the queue of the kit's name, by turns from both clients.
-func (k *kit) line(n int) []driver.Claim {
-	k.Helper()
-	var out []driver.Claim
-	for i := range n {
-		c := k.mutex(queue(long))
-		[]*client{k.a, k.b}[i%2].waits(c, i+1)
-		out = append(out, c)
-	}
-	return out
-}

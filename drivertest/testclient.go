@@ -1,0 +1,149 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testClient: what users get, a pawl.Client, over the backend. The root package has its
+// own tests; these are for what needs both, the client's waiting and the backend's queue.
+// Nothing here waits for time to pass, except where the backend's is real.
+func testClient(s *suite) {
+	s.test("AMutexIsHeldByOneGoroutineOfAllClients", func(k *kit) {
+		section := section{limit: driver.Unlimited}
+		// One passes leases among its own goroutines, the other gives each back.
+		k.throng(6, 10, []*pawl.Client{k.locks(nil), k.locks(&pawl.Options{LocalHandoff: -1})}, func(c *pawl.Client) error {
+			return c.Mutex(k.name).Do(k.ctx, func(ctx context.Context) error {
+				fence, _ := pawl.FenceFromContext(ctx)
+				section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: fence})
+				return nil
+			})
+		})
+		section.wants(k, 60)
+		k.a.sees(0, 0)
+	})
+
+	s.test("ASemaphoreHasNoMoreHoldersThanPermits", func(k *kit) {
+		section := section{limit: 2}
+		k.throng(6, 5, []*pawl.Client{k.locks(nil), k.locks(nil)}, func(c *pawl.Client) error {
+			lease, err := c.Semaphore(k.name, 2).Acquire(k.ctx, 1)
+			if err != nil {
+				return err
+			}
+			section.visit(driver.Claim{Weight: 1}, driver.Grant{Fence: lease.Fence()})
+			return lease.Release(k.ctx)
+		})
+		section.wants(k, 30)
+		k.a.sees(0, 0)
+	})
+
+	s.test("WritersAreAlone", func(k *kit) {
+		section := section{limit: driver.Unlimited}
+		k.throng(6, 5, []*pawl.Client{k.locks(nil), k.locks(nil)}, func(c *pawl.Client) error {
+			read, err := c.RWMutex(k.name).RLock(k.ctx)
+			if err != nil {
+				return err
+			}
+			section.visit(driver.Claim{Weight: 1}, driver.Grant{Fence: read.Fence()})
+			if err := read.Release(k.ctx); err != nil {
+				return err
+			}
+			write, err := c.RWMutex(k.name).Lock(k.ctx)
+			if err != nil {
+				return err
+			}
+			section.visit(driver.Claim{Weight: driver.Exclusive}, driver.Grant{Fence: write.Fence()})
+			return write.Release(k.ctx)
+		})
+		section.wants(k, 60)
+		k.a.sees(0, 0)
+	})
+
+	s.test("AReleaseLetsTheNextInWithAHigherFence", func(k *kit) {
+		first := k.locksIt(k.locks(nil))
+		waiter := k.waiter(nil)
+		k.releasesIt(first)
+		second := waiter.gets()
+		if second.Fence() <= first.Fence() {
+			k.Errorf("fences %d, then %d; want them to rise", first.Fence(), second.Fence())
+		}
+		k.a.sees(1, 0)
+	})
+
+	s.test("ATryIsToldWhoHoldsIt", func(k *kit) {
+		first := k.locksIt(k.locks(&pawl.Options{ID: "holder"}))
+		_, err := k.locks(nil).Mutex(k.name).TryLock(k.ctx)
+		var held *pawl.HeldError
+		if !errors.As(err, &held) || k.one(held.Holders).Fence != first.Fence() || held.Holders[0].Owner.Client != "holder" {
+			k.Errorf("TryLock: %v; want to be told of %q with the fence %d", err, "holder", first.Fence())
+		}
+	})
+
+	s.test("ACancelledWaitLeavesNothing", func(k *kit) {
+		first := k.locksIt(k.locks(nil))
+		waiter := k.waiter(nil)
+		waiter.ends(context.Canceled)
+		if err := waiter.fails(); !errors.Is(err, context.Canceled) {
+			k.Errorf("Lock: %v; want the ctx's error", err)
+		}
+		waiter.settles()
+		k.a.sees(1, 0)
+		k.releasesIt(first)
+		k.a.sees(0, 0)
+	})
+
+	s.test("AWaitThatItsDeadlineEndsLeavesNothing", func(k *kit) {
+		first := k.locksIt(k.locks(nil))
+		waiter := k.waiter(nil)
+		waiter.ends(context.DeadlineExceeded)
+		if err := waiter.fails(); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, pawl.ErrHeld) {
+			k.Errorf("Lock: %v; want it to be both, DeadlineExceeded and ErrHeld", err)
+		}
+		waiter.settles()
+		k.a.sees(1, 0)
+		k.releasesIt(first)
+		k.a.sees(0, 0)
+	})
+
+	s.test("CancellingAHundredWaitersLeavesNothingAndSkipsNobody", func(k *kit) {
+		first := k.locksIt(k.locks(nil))
+		crowd := k.locks(nil)
+		ctx, cancel := context.WithCancel(k.ctx)
+		defer cancel()
+		ended := make(chan error, 100)
+		for range cap(ended) {
+			go func() {
+				_, err := crowd.Mutex(k.name).Lock(ctx)
+				ended <- err
+			}()
+		}
+		waiter := k.waiter(nil) // somewhere among them
+		cancel()
+		for range cap(ended) {
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				k.Errorf("Lock: %v; want the ctx's error", err)
+			}
+		}
+		k.ends(crowd)
+		k.releasesIt(first)
+		k.releasesIt(waiter.gets())
+		k.a.sees(0, 0)
+	})
+
+	s.test("CloseReleasesAndLeaves", func(k *kit) {
+		holder := k.locks(nil)
+		first := k.locksIt(holder)
+		waiter, next := k.waiter(nil), k.waiter(nil)
+		k.ends(waiter.c)
+		if err := waiter.fails(); !errors.Is(err, pawl.ErrClosed) {
+			k.Errorf("Lock: %v; want ErrClosed", err)
+		}
+		k.ends(holder)
+		k.hears(first, pawl.ReasonClosed)
+		k.releasesIt(next.gets())
+		k.a.sees(0, 0)
+	})
+}
