@@ -13,6 +13,24 @@ func releases(release func(ctx context.Context, d *faulty, l driver.LeaseRef) er
 	return func(d *faulty) driver.Driver { return releaser{d, release} }
 }
 
+// keeps changes what is left of a lease that was released before its minimum hold.
+func keeps(change func(kept, was *locktable.Holder)) func(*faulty) driver.Driver {
+	return releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+		was := d.held(l.Name, l.Token)
+		err := d.Release(ctx, l)
+		if was != nil {
+			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) {
+				for i := range e.Holders {
+					if e.Holders[i].Fence == was.Fence {
+						change(&e.Holders[i], was)
+					}
+				}
+			})
+		}
+		return err
+	})
+}
+
 var releaseFaults = []fault{{
 	name:  "a release frees by name",
 	wants: []string{"Release/StaleReleaseDoesNotFreeTheNewHolder", "Release/ASecondReleaseSaysNotHeldAndChangesNothing", "Force/TheOldHolderCanTouchNothing"},
@@ -119,37 +137,11 @@ var releaseFaults = []fault{{
 }, {
 	name:  "what is kept still has its token",
 	wants: []string{"MinHold/TheTokenHoldsNothingAnyMore"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		h := d.held(l.Name, l.Token)
-		err := d.Release(ctx, l)
-		if h != nil {
-			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) {
-				for i := range e.Holders {
-					if e.Holders[i].Fence == h.Fence {
-						e.Holders[i].Token = l.Token
-					}
-				}
-			})
-		}
-		return err
-	}),
+	driver: keeps(func(kept, was *locktable.Holder) { kept.Token = was.Token }),
 }, {
 	name:  "a lock-delay follows what was kept",
 	wants: []string{"MinHold/EndsWithoutALockDelay"},
-	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
-		h := d.held(l.Name, l.Token)
-		err := d.Release(ctx, l)
-		if h != nil {
-			d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) {
-				for i := range e.Holders {
-					if e.Holders[i].Fence == h.Fence {
-						e.Holders[i].LockDelay = h.LockDelay
-					}
-				}
-			})
-		}
-		return err
-	}),
+	driver: keeps(func(kept, was *locktable.Holder) { kept.LockDelay = was.LockDelay }),
 }, {
 	name:  "a lock-delay follows a release",
 	wants: []string{"LockDelay/IsNotForARelease"},

@@ -54,13 +54,7 @@ var signalFaults = []fault{{
 	name:  "everybody hears every signal",
 	wants: []string{"Signals/NobodyHearsOfTokensThatAnotherClientClaimed"},
 	signal: func(s *server, sig locktable.Signal) []locktable.Signal {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		var all []locktable.Signal
-		for inbox := range s.clients {
-			all = append(all, locktable.Signal{Inbox: inbox, Signal: sig.Signal})
-		}
-		return all
+		return s.everybody(sig.Signal)
 	},
 }, {
 	name:  "a stopped listener still hears",

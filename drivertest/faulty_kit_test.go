@@ -101,6 +101,23 @@ func (s *server) fresh() *faulty {
 	return d
 }
 
+// leave takes an inbox away.
+func (s *server) leave(inbox string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, inbox)
+}
+
+// everybody addresses a signal to all clients.
+func (s *server) everybody(sig driver.Signal) (all []locktable.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for inbox := range s.clients {
+		all = append(all, locktable.Signal{Inbox: inbox, Signal: sig})
+	}
+	return all
+}
+
 func (s *server) deliver(signals []locktable.Signal) {
 	for _, sig := range signals {
 		s.mu.Lock()
@@ -145,9 +162,7 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 }
 
 func (t *table) Close() error {
-	t.server.mu.Lock()
-	defer t.server.mu.Unlock()
-	delete(t.server.clients, t.inbox)
+	t.server.leave(t.inbox)
 	return nil
 }
 
