@@ -49,20 +49,6 @@ func BenchmarkEntryHandOver(b *testing.B) {
 	}
 }
 
-// crowd is an entry with a holder, who has labels, and n waiters.
-func crowd(n int) *locktable.Entry {
-	l := &locktable.Entry{}
-	for i := range n + 1 {
-		c := mutex(fmt.Sprint("client", i))
-		c.Owner = driver.Owner{Client: "d41d8cd98f00b204", Host: "web-3.example.com", PID: 4711}
-		if i == 0 {
-			c.Owner.Labels = map[string]string{"job": "42", "team": "billing"}
-		}
-		l.Acquire(start, c, "1f3870be274f6c49")
-	}
-	return l
-}
-
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{0, 10, 1000} {
 		e := crowd(n)

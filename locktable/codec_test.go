@@ -13,21 +13,6 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// full is an entry with everything in it, and with values that are easy to find in its stored form.
-func full() *locktable.Entry {
-	return &locktable.Entry{
-		Fence: 300, Closed: 7,
-		Holders: []locktable.Holder{{
-			Token: tokenOf("hold"), Inbox: "in", Owner: driver.Owner{Client: "c", Host: "h", PID: 5, Labels: map[string]string{"b": "2", "a": "1"}},
-			Fence: 201, Fences: 100, Weight: driver.Exclusive, Limit: driver.Unlimited, Since: 1, Expires: 2, LockDelay: 3,
-		}},
-		Queue: []locktable.Waiter{{
-			Token: tokenOf("wait"), Inbox: "out", Fences: 1, Weight: 2, Limit: 4, Since: -1, Expires: 9, LockDelay: 6,
-		}},
-		Broken: []locktable.Broken{{Token: tokenOf("gone"), By: driver.Owner{Client: "boss"}, Until: 11}},
-	}
-}
-
 // The stored form is read by other versions and by other languages: whoever changes it must mean to.
 func TestTheStoredFormIsThis(t *testing.T) {
 	const golden = "\xa2\xac\x02\x0e" + // version, fence, closed
@@ -73,16 +58,6 @@ func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.refused(mutex("c"))
-}
-
-func corrupt(t tb, b []byte) string {
-	t.Helper()
-	e, err := locktable.Decode(b)
-	var c *locktable.CorruptError
-	if !errors.As(err, &c) || e != nil || c.Problem == "" {
-		t.Fatalf("%.80q is read as %+v, %v: want a CorruptError", b, e, err)
-	}
-	return c.Error()
 }
 
 func TestAnEntryThatIsCutShortIsRefused(t *testing.T) {
@@ -178,4 +153,45 @@ func TestAnOwnerCanBeStoredByItself(t *testing.T) {
 			t.Errorf("the first %d bytes of it: %v", n, err)
 		}
 	}
+}
+
+// FuzzDecode reads an entry from any bytes: it is refused with a CorruptError, or it is an entry that keeps its
+// rules, and keeps them whatever happens to it afterwards.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(nil), []byte(nil))
+	f.Add((&locktable.Entry{}).Append(nil), []byte("\x01\x00\x00"))
+	f.Add(full().Append(nil), []byte("\x06\x00\x00\x01\x00\x00"))
+	l := newLab(f)
+	for i, c := range []*driver.Claim{permits("a", 1, 3), permits("b", 2, 3), mutex("c"), reader("d"), forced(permits("e", 1, 2))} {
+		c.Fences, c.LockDelay, c.Owner.Labels = 1+i, sec, map[string]string{"k": "v", "job": "42"}
+		l.acquire(c)
+		f.Add(l.e.Append(nil), []byte("\x01\x00\x03\x01\x01\x00\x00\x00\x00\x00\x00\x00\x06\x02\x00"))
+	}
+	f.Fuzz(func(t *testing.T, stored, ops []byte) {
+		e, err := locktable.Decode(stored)
+		if c := (*locktable.CorruptError)(nil); err != nil && !errors.As(err, &c) {
+			t.Fatalf("error is a %T: %v", err, err)
+		}
+		if err != nil {
+			return
+		}
+		if again := e.Append(nil); !bytes.Equal(again, stored) {
+			t.Fatalf("read from %q, stored as %q", stored, again)
+		}
+		e.Public(start, "job")
+		if e.Fence > 1<<61 || len(ops) > 512 {
+			return // fences that the next grants could not store
+		}
+		l := newLab(t)
+		l.e, l.top = e, e.Fence
+		choose, left := reading(ops)
+		for {
+			if o := l.next(choose, true); o.what != "forget" {
+				l.do(o)
+			}
+			if left() == 0 {
+				return
+			}
+		}
+	})
 }

@@ -1,10 +1,12 @@
 package locktable_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 func TestAcquire(t *testing.T) {
@@ -239,4 +241,24 @@ func TestQueue(t *testing.T) {
 			l.state("a |")
 		},
 	})
+}
+
+func TestSignalsOfOneStepAreNotOverwrittenByTheNext(t *testing.T) {
+	l := newLab(t)
+	l.granted(mutex("a"))
+	l.refused(mutex("b"))
+	l.refused(mutex("c"))
+	l.ok(l.release("a", 0))
+	first := l.e.Signals
+	l.ok(l.release("b", 0))
+	equal(t, "first signal", first[0].Inbox, "b")
+	equal(t, "second signal", l.e.Signals[0].Inbox, "c")
+}
+
+func TestInstantsRoundUpSoThatNothingEndsEarly(t *testing.T) {
+	for d, want := range map[time.Duration]locktable.Instant{0: 0, 1: 1, µs: 1, µs + 1: 2, sec: 1e6, driver.MaxTTL: 30 * 86400 * 1e6} {
+		equal(t, fmt.Sprint("instant after ", d), locktable.Instant(0).Add(d), want)
+	}
+	equal(t, "time until", locktable.Instant(5).Until(3), -2*µs)
+	equal(t, "instant of its time", locktable.At(start.Time()), start)
 }

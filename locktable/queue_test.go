@@ -9,12 +9,6 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// came gives a claim the ticket of a time.
-func came(c *driver.Claim, at locktable.Instant) *driver.Claim {
-	c.Ticket = uint64(at)
-	return c
-}
-
 func TestTicket(t *testing.T) {
 	each(t, map[string]func(l *lab){
 		"PutsAWaiterWhereItWouldStandIfItHadComeThen": func(l *lab) {

@@ -20,24 +20,6 @@ var _ interface {
 	driver.LeaseBreaker
 } = (*locktable.Driver)(nil)
 
-func lease(who string) driver.LeaseRef {
-	return driver.LeaseRef{Name: "job", Token: tokenOf(who), TTL: ttl}
-}
-
-// everything calls each method that talks to the table once, and returns what they answer.
-func everything(ctx context.Context, d *locktable.Driver) map[string]error {
-	out := map[string]error{}
-	_, out["acquire"] = d.Acquire(ctx, *mutex("a"))
-	_, out["renew"] = d.Renew(ctx, []driver.LeaseRef{lease("a")})
-	out["release"] = d.Release(ctx, lease("a"))
-	out["break"] = d.Break(ctx, "job", 1, 0, driver.Owner{})
-	_, out["read"] = d.Inspect(ctx, "job")
-	for _, err := range d.List(ctx, "job") {
-		out["list"] = err
-	}
-	return out
-}
-
 func TestAClaimGoesThroughTheTable(t *testing.T) {
 	s := newShelf()
 	d, ctx := s.client("1"), t.Context()
@@ -161,16 +143,6 @@ func TestACallThatIsOvertakenByCloseIsAnsweredErrClosed(t *testing.T) {
 	}
 }
 
-// closing is a table that is closed in the midst of an update.
-type closing struct {
-	*shelf
-	meanwhile func() error
-}
-
-func (c *closing) Update(context.Context, []locktable.Step, func(int, *locktable.Entry, locktable.Instant)) error {
-	return errors.Join(c.meanwhile(), errors.New("the connection was closed"))
-}
-
 func TestAStepThatIsRepeatedAnswersOnceAndSignalsOnce(t *testing.T) {
 	s := newShelf()
 	s.twice = true
@@ -249,17 +221,4 @@ func TestWhatTheCallerDoesToItsLabelsAfterwardsIsNotSeen(t *testing.T) {
 	labels["k"] = "changed"
 	equal(t, "waiter's label", kept.Queue[0].Owner.Labels["k"], "v")
 	equal(t, "breaker's label", kept.Broken[0].By.Labels["k"], "v")
-}
-
-// memory is a table that keeps the entry itself, not its bytes.
-type memory struct {
-	*shelf
-	e *locktable.Entry
-}
-
-func (m memory) Update(_ context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	for i := range steps {
-		f(i, m.e, m.now)
-	}
-	return nil
 }

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
@@ -249,22 +246,4 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 		}
 	}
 	return said(driver.ErrNotHeld)
-}
-
-// The answers and the signals are the model's, whatever happens.
-func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l, m, choose := newLab(t), &model{}, drawing(t)
-		var story []string
-		for range steps(t) {
-			o := l.next(choose, true)
-			if o.what == "forget" {
-				continue // the model forgets nothing
-			}
-			story = append(story, o.String())
-			if got, want := l.do(o), m.do(l.now, o); got != want {
-				t.Fatalf("%s\nthe entry says: %s\nthe model says: %s", strings.Join(story, "\n"), got, want)
-			}
-		}
-	})
 }

@@ -1,9 +1,9 @@
 package locktable_test
 
 import (
-	"flag"
-	"os"
+	"bytes"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,28 +12,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
-
-// Unless told otherwise by flags, the properties try more than rapid's 100 examples, for each costs microseconds,
-// and a failure is said with its seed and leaves no file.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	told := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { told[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": "150", "rapid.nofailfile": "true"} {
-		if !told[name] {
-			_ = flag.Set(name, value)
-		}
-	}
-	os.Exit(m.Run())
-}
-
-// drawing makes a chooser of rapid's randomness.
-func drawing(t *rapid.T) chooser {
-	return func(what string, n int) int { return rapid.IntRange(0, n-1).Draw(t, what) }
-}
-
-// steps is how many ops there are in one example.
-func steps(t *rapid.T) int { return rapid.IntRange(1, 80).Draw(t, "steps") }
 
 // The lab checks the laws at every step, so there is nothing to see in the first two properties but what
 // happens. They are two because what is promised differs: a clock that runs back is survived as long as the
@@ -212,11 +190,45 @@ func TestGrantsComeInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
-func newcomers(l *lab, served []string) (out []string) {
-	for _, h := range l.e.Holders {
-		if who := whose(h.Token); !slices.Contains(served, who) {
-			out = append(out, who)
+// FuzzOperations reads a sequence of operations from the bytes. The lab checks the laws at every step, and the
+// model knows every answer.
+func FuzzOperations(f *testing.F) {
+	f.Add([]byte(""))
+	f.Add([]byte("\x01\x00\x00\x01\x01\x00\x00\x00\x01\x00\x01\x01\x01\x00\x00\x00\x06\x00\x00"))
+	f.Add([]byte("\x01\x01\x00\x01\x01\x00\x00\x00\x01\x01\x01\x01\x01\x00\x00\x00\x01\x00\x02\x01\x01\x00\x00\x00\x00\x00\x08\x00\x00\x06\x00\x00"))
+	f.Add(bytes.Repeat([]byte{1, 5, 3, 2, 4, 0, 6, 8, 2, 7}, 40))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) > 1024 {
+			return // the entry is checked after each step, so long inputs only take long
 		}
-	}
-	return out
+		choose, left := reading(b)
+		l, m := newLab(t), &model{}
+		for left() > 0 {
+			o := l.next(choose, true)
+			if o.what == "forget" {
+				continue
+			}
+			if got, want := l.do(o), m.do(l.now, o); got != want {
+				t.Fatalf("%v\nthe entry says: %s\nthe model says: %s", o, got, want)
+			}
+		}
+	})
+}
+
+// The answers and the signals are the model's, whatever happens.
+func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, m, choose := newLab(t), &model{}, drawing(t)
+		var story []string
+		for range steps(t) {
+			o := l.next(choose, true)
+			if o.what == "forget" {
+				continue // the model forgets nothing
+			}
+			story = append(story, o.String())
+			if got, want := l.do(o), m.do(l.now, o); got != want {
+				t.Fatalf("%s\nthe entry says: %s\nthe model says: %s", strings.Join(story, "\n"), got, want)
+			}
+		}
+	})
 }

@@ -14,7 +14,7 @@ import (
 
 // A lab is one entry on a clock that stands still until it is told to move. Every method of the entry is run
 // through the lab, which looks at the entry before and after, and fails the test when a rule is broken: see
-// laws_test.go. So each unit test, property and fuzz input checks all rules at each of its steps.
+// laws_kit_test.go. So each unit test, property and fuzz input checks all rules at each of its steps.
 type lab struct {
 	t   tb
 	e   *locktable.Entry
@@ -220,3 +220,46 @@ func each(t *testing.T, contracts map[string]func(l *lab)) {
 }
 
 func show(e *locktable.Entry) string { return fmt.Sprintf("%+v", *e) }
+
+func delayed(c *driver.Claim, d time.Duration) *driver.Claim {
+	c.LockDelay = d
+	return c
+}
+
+func brokenBy(t tb, err error) *driver.BrokenError {
+	t.Helper()
+	var broken *driver.BrokenError
+	if !errors.As(err, &broken) {
+		t.Fatalf("error %v, want a BrokenError", err)
+	}
+	return broken
+}
+
+// came gives a claim the ticket of a time.
+func came(c *driver.Claim, at locktable.Instant) *driver.Claim {
+	c.Ticket = uint64(at)
+	return c
+}
+
+func newcomers(l *lab, served []string) (out []string) {
+	for _, h := range l.e.Holders {
+		if who := whose(h.Token); !slices.Contains(served, who) {
+			out = append(out, who)
+		}
+	}
+	return out
+}
+
+// crowd is an entry with a holder, who has labels, and n waiters.
+func crowd(n int) *locktable.Entry {
+	l := &locktable.Entry{}
+	for i := range n + 1 {
+		c := mutex(fmt.Sprint("client", i))
+		c.Owner = driver.Owner{Client: "d41d8cd98f00b204", Host: "web-3.example.com", PID: 4711}
+		if i == 0 {
+			c.Owner.Labels = map[string]string{"job": "42", "team": "billing"}
+		}
+		l.Acquire(start, c, "1f3870be274f6c49")
+	}
+	return l
+}

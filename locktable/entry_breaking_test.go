@@ -2,12 +2,10 @@ package locktable_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 )
 
 func TestBreak(t *testing.T) {
@@ -160,74 +158,4 @@ func TestForce(t *testing.T) {
 			brokenBy(l.t, l.renew("w4998", ttl)) // the last ones are remembered
 		},
 	})
-}
-
-func TestPeople(t *testing.T) {
-	each(t, map[string]func(l *lab){
-		"EntryThatWasNeverUsedIsEmpty": func(l *lab) {
-			seen := l.e.Public(l.now, "job")
-			equal(l.t, "entry", fmt.Sprintf("%+v", seen), fmt.Sprintf("%+v", driver.Entry{Name: "job", Holders: []driver.Holder{}}))
-		},
-		"ShowsWhoHoldsAndWhoWaits": func(l *lab) {
-			g := l.granted(permits("a", 2, 3))
-			l.sleep(sec)
-			l.refused(permits("b", 2, 3))
-			l.sleep(sec)
-			seen := l.e.Public(l.now, "job")
-			equal(l.t, "holders", fmt.Sprintf("%+v", seen.Holders), fmt.Sprintf("%+v", []driver.Holder{{
-				Fence: g.Fence, Weight: 2, Limit: 3, Owner: driver.Owner{Client: "a"}, Since: start.Time(), ExpiresIn: 28 * sec,
-			}}))
-			equal(l.t, "waiters", fmt.Sprintf("%+v", seen.Waiters), fmt.Sprintf("%+v", []driver.Waiter{{
-				Weight: 2, Limit: 3, Owner: driver.Owner{Client: "b"}, Since: start.Add(sec).Time(), ExpiresIn: 9 * sec,
-			}}))
-		},
-		"DoesNotShowTheExpiredAndDoesNotTouchThem": func(l *lab) {
-			l.granted(delayed(mutex("a"), time.Minute))
-			l.refused(mutex("b"))
-			before := string(l.e.Append(nil))
-			seen := l.e.Public(l.now.Add(ttl), "job")
-			equal(l.t, "shown", len(seen.Holders)+len(seen.Waiters), 0)
-			equal(l.t, "closed for", seen.ClosedFor, time.Minute)
-			equal(l.t, "stored", string(l.e.Append(nil)), before)
-		},
-		"NeverShowsAToken": func(l *lab) {
-			secret := with(mutex("s3cret"), func(c *driver.Claim) { c.Owner.Client = "a" })
-			l.granted(secret)
-			l.refused(with(mutex("s3cret2"), func(c *driver.Claim) { c.Owner.Client = "b" }))
-			if s := fmt.Sprintf("%#v", l.e.Public(l.now, "job")); strings.Contains(s, "s3cret") || strings.Contains(s, "0x73") {
-				l.t.Fatalf("the token is in %s", s)
-			}
-		},
-		"LabelsThatAreShownAreACopy": func(l *lab) {
-			labelled := func(c *driver.Claim) { c.Owner.Labels = map[string]string{"k": "v"} }
-			l.granted(with(mutex("a"), labelled))
-			held := l.refused(with(mutex("b"), labelled))
-			held.Holders[0].Owner.Labels["k"] = "changed by a reader"
-			seen := l.e.Public(l.now, "job")
-			seen.Holders[0].Owner.Labels["k"] = "changed by a reader"
-			seen.Waiters[0].Owner.Labels["k"] = "changed by a reader"
-			equal(l.t, "holder's label", l.e.Holders[0].Owner.Labels["k"], "v")
-			equal(l.t, "waiter's label", l.e.Queue[0].Owner.Labels["k"], "v")
-		},
-	})
-}
-
-func TestSignalsOfOneStepAreNotOverwrittenByTheNext(t *testing.T) {
-	l := newLab(t)
-	l.granted(mutex("a"))
-	l.refused(mutex("b"))
-	l.refused(mutex("c"))
-	l.ok(l.release("a", 0))
-	first := l.e.Signals
-	l.ok(l.release("b", 0))
-	equal(t, "first signal", first[0].Inbox, "b")
-	equal(t, "second signal", l.e.Signals[0].Inbox, "c")
-}
-
-func TestInstantsRoundUpSoThatNothingEndsEarly(t *testing.T) {
-	for d, want := range map[time.Duration]locktable.Instant{0: 0, 1: 1, µs: 1, µs + 1: 2, sec: 1e6, driver.MaxTTL: 30 * 86400 * 1e6} {
-		equal(t, fmt.Sprint("instant after ", d), locktable.Instant(0).Add(d), want)
-	}
-	equal(t, "time until", locktable.Instant(5).Until(3), -2*µs)
-	equal(t, "instant of its time", locktable.At(start.Time()), start)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -171,4 +173,26 @@ func said(err error) string {
 		return fmt.Sprintf("broken by %s, closed for %v", b.By.Client, b.ClosedFor)
 	}
 	return fmt.Sprint(err)
+}
+
+// drawing makes a chooser of rapid's randomness.
+func drawing(t *rapid.T) chooser {
+	return func(what string, n int) int { return rapid.IntRange(0, n-1).Draw(t, what) }
+}
+
+// steps is how many ops there are in one example.
+func steps(t *rapid.T) int { return rapid.IntRange(1, 80).Draw(t, "steps") }
+
+// reading makes a chooser of bytes. When they are used up, it always picks the first.
+func reading(b []byte) (choose chooser, left func() int) {
+	return func(_ string, n int) int {
+		if len(b) == 0 {
+			return 0
+		}
+		v := int(b[0])
+		if b = b[1:]; n > 256 && len(b) > 0 {
+			v, b = v<<8|int(b[0]), b[1:]
+		}
+		return v % n
+	}, func() int { return len(b) }
 }

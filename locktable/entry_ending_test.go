@@ -1,18 +1,12 @@
 package locktable_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
-
-func delayed(c *driver.Claim, d time.Duration) *driver.Claim {
-	c.LockDelay = d
-	return c
-}
 
 func TestRenew(t *testing.T) {
 	each(t, map[string]func(l *lab){
@@ -245,13 +239,4 @@ func TestIdle(t *testing.T) {
 			equal(l.t, "idle", l.e.Idle(1), true)
 		},
 	})
-}
-
-func brokenBy(t tb, err error) *driver.BrokenError {
-	t.Helper()
-	var broken *driver.BrokenError
-	if !errors.As(err, &broken) {
-		t.Fatalf("error %v, want a BrokenError", err)
-	}
-	return broken
 }
