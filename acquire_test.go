@@ -119,14 +119,6 @@ func TestDeadlineOfAWaitSaysWhoHeldTheLock(t *testing.T) {
 	})
 }
 
-func (w *world) waitersLeft(name string, want int) {
-	w.t.Helper()
-	synctest.Wait()
-	if n := len(w.entry(name).Waiters); n != want {
-		w.t.Errorf("%d wait for %q, want %d", n, name, want)
-	}
-}
-
 func TestCancelledWaitersLeaveNothingAndSkipNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)

@@ -1,11 +1,9 @@
 package pawl_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -13,34 +11,6 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
-
-// believers are the leases of a name that their holders trust, with what each excludes.
-type believers struct {
-	mu     sync.Mutex
-	leases []believer
-}
-
-type believer struct {
-	*pawl.Lease
-	weight, limit int
-}
-
-// look fails the test if holders believe in leases that exclude each other, in this very instant.
-func (b *believers) look(t *testing.T) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.leases = slices.DeleteFunc(b.leases, func(l believer) bool { return l.Err() != nil })
-	slices.SortFunc(b.leases, func(l, m believer) int { return cmp.Compare(l.Fence(), m.Fence()) })
-	sum := int64(0)
-	for i, l := range b.leases { // in the order of their grants: each counts those before it
-		if sum += int64(l.weight); sum > int64(l.limit) {
-			t.Errorf("%d is held of %d: %v", sum, l.limit, b.leases)
-		}
-		if i > 0 && l.Fence() == b.leases[i-1].Fence() {
-			t.Errorf("the same fence twice: %v", b.leases)
-		}
-	}
-}
 
 // Several processes claim a few names in every way, over links that lose requests, lose replies, and are slow,
 // sometimes beyond any deadline. Nobody may believe beside another, and in the end nothing may be left.

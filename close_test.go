@@ -4,57 +4,12 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
-
-// A server does its releases one after the other, and takes a while for each.
-type server struct {
-	*faulty
-	each     time.Duration
-	released atomic.Int64
-	healthy  func(l driver.LeaseRef) bool // nil is all; the others hang
-
-	mu   sync.Mutex // protects free
-	free time.Time  // when it has done what was sent
-}
-
-func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
-	s.released.Add(1)
-	if s.healthy != nil && !s.healthy(l) {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	s.mu.Lock()
-	now := time.Now()
-	if s.free.Before(now) {
-		s.free = now
-	}
-	s.free = s.free.Add(s.each)
-	wait := s.free.Sub(now)
-	s.mu.Unlock()
-	if err := sleep(ctx, wait); err != nil {
-		return err
-	}
-	return s.faulty.Release(ctx, l)
-}
-
-// serve makes a client of a server with so many leases.
-func (w *world) serve(leases int, s *server) *pawl.Client {
-	w.t.Helper()
-	s.faulty = &faulty{Driver: w.memory.Driver()}
-	c, err := pawl.New(s, nil)
-	noError(w.t, err)
-	for i := range leases {
-		must(w.t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
-	}
-	return c
-}
 
 func TestCloseOfManyLeasesTakesWhatTheServerTakes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -188,17 +143,6 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 			})
 		})
 	}
-}
-
-// reluctant takes a while to close.
-type reluctant struct {
-	driver.Driver
-	takes time.Duration
-}
-
-func (r *reluctant) Close() error {
-	time.Sleep(r.takes)
-	return r.Driver.Close()
 }
 
 // One that hangs, or some, keep the others waiting for no longer than a request lasts.

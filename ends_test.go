@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,17 +116,6 @@ func TestCtxThatEndsEndsTheCallThoughTheBackendHangs(t *testing.T) {
 			}
 		}
 	})
-}
-
-// stubborn is a driver that waits for its answers, whatever its ctx says.
-type stubborn struct {
-	*faulty
-	takes time.Duration
-}
-
-func (s *stubborn) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
-	time.Sleep(s.takes)
-	return s.faulty.Acquire(background, c)
 }
 
 func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
@@ -273,27 +261,4 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 			})
 		})
 	}
-}
-
-// gone is a backend that is down until it is up.
-type gone struct {
-	*faulty
-	down     func(ctx context.Context) error
-	up       atomic.Bool
-	released atomic.Int64
-}
-
-func (g *gone) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if g.up.Load() {
-		return g.faulty.Acquire(ctx, c)
-	}
-	return driver.Grant{}, g.down(ctx)
-}
-
-func (g *gone) Release(ctx context.Context, l driver.LeaseRef) error {
-	g.released.Add(1)
-	if g.up.Load() {
-		return g.faulty.Release(ctx, l)
-	}
-	return g.down(ctx)
 }

@@ -12,15 +12,6 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// examined is a backend with a doctor.
-type examined struct {
-	driver.Driver
-	findings []driver.Finding
-	err      error
-}
-
-func (e *examined) Diagnose(context.Context) ([]driver.Finding, error) { return e.findings, e.err }
-
 func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
 	e := &examined{Driver: memlock.New(nil), findings: []driver.Finding{{Severity: "warning", Subject: "disk"}}}
 	c, err := pawl.New(e, nil)

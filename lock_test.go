@@ -16,8 +16,6 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-var background = context.Background()
-
 func TestLockExcludesOtherClients(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)

@@ -12,20 +12,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
-
-// tokens is a driver that remembers the tokens it was shown.
-type tokens struct {
-	driver.Driver
-	seen []driver.Token
-}
-
-func (d *tokens) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	d.seen = append(d.seen, c.Token)
-	return d.Driver.Acquire(ctx, c)
-}
 
 func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,16 +10,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// careless is a driver that answers what it should not.
-type careless struct {
-	*faulty
-	acquire func(driver.Claim) (driver.Grant, error)
-}
-
-func (d *careless) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
-	return d.acquire(c)
-}
-
 func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 	for name, answer := range map[string]func(driver.Claim) (driver.Grant, error){
 		"no TTL":       func(driver.Claim) (driver.Grant, error) { return driver.Grant{Fence: 1, Fences: 1}, nil },

@@ -78,23 +78,6 @@ func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 	})
 }
 
-// A stumble is how a function of the Observer fails: it panics, or ends its goroutine.
-var stumbles = map[string]func(){
-	"panics":             func() { panic("a bug") },
-	"ends its goroutine": runtime.Goexit,
-}
-
-// aloneOn runs f on a goroutine of its own, and returns when that has ended, however.
-func aloneOn(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { _ = recover() }()
-		f()
-	}()
-	<-done
-}
-
 func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 	for how, stumble := range stumbles {
 		for what, scene := range map[string]struct {
@@ -190,14 +173,6 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 			})
 		}
 	}
-}
-
-// lossOfReplies loses those to claims.
-func lossOfReplies(op string) error {
-	if op == "acquire" {
-		return errNet
-	}
-	return nil
 }
 
 // What the client tells by itself must not cost others their leases. (A panic there ends the program, as in any goroutine

@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -84,3 +85,54 @@ func (l *listener) balanced(t *testing.T) {
 type spanKey struct{}
 
 func span(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
+
+// places is what an Observer and the errors say of the places of those who wait.
+type places struct {
+	mu   sync.Mutex
+	told map[uint64][]int
+}
+
+func (p *places) observer() *pawl.Observer {
+	p.told = map[uint64][]int{}
+	return &pawl.Observer{Queued: func(e pawl.QueuedEvent) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.told[e.Claim] = append(p.told[e.Claim], e.Held.Position)
+	}}
+}
+
+// first is how many claims were told that place first.
+func (p *places) first() map[int]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := map[int]int{}
+	for _, told := range p.told {
+		n[told[0]]++
+	}
+	return n
+}
+
+// aloneOn runs f on a goroutine of its own, and returns when that has ended, however.
+func aloneOn(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { _ = recover() }()
+		f()
+	}()
+	<-done
+}
+
+// A stumble is how a function of the Observer fails: it panics, or ends its goroutine.
+var stumbles = map[string]func(){
+	"panics":             func() { panic("a bug") },
+	"ends its goroutine": runtime.Goexit,
+}
+
+// lossOfReplies loses those to claims.
+func lossOfReplies(op string) error {
+	if op == "acquire" {
+		return errNet
+	}
+	return nil
+}

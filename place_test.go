@@ -12,32 +12,6 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// places is what an Observer and the errors say of the places of those who wait.
-type places struct {
-	mu   sync.Mutex
-	told map[uint64][]int
-}
-
-func (p *places) observer() *pawl.Observer {
-	p.told = map[uint64][]int{}
-	return &pawl.Observer{Queued: func(e pawl.QueuedEvent) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.told[e.Claim] = append(p.told[e.Claim], e.Held.Position)
-	}}
-}
-
-// first is how many claims were told that place first.
-func (p *places) first() map[int]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := map[int]int{}
-	for _, told := range p.told {
-		n[told[0]]++
-	}
-	return n
-}
-
 // Of five who wait in one process only the first stands in the backend's queue, where one
 // of another process is ahead of it.
 func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {

@@ -15,16 +15,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// slowBatch takes a millisecond for each lease that it renews.
-type slowBatch struct{ *faulty }
-
-func (s *slowBatch) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
-	if err := sleep(ctx, time.Duration(len(l))*time.Millisecond); err != nil {
-		return nil, err
-	}
-	return s.faulty.Renew(ctx, l)
-}
-
 // The time of a request is bounded by the shortest lease in it, which long ones should not have to share.
 func TestShortLeasesAndLongOnesDoNotHarmEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

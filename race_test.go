@@ -138,17 +138,6 @@ func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
 	c.releases.leave()
 }
 
-// refusing does something during a release.
-type refusing struct {
-	driver.Driver
-	during func()
-}
-
-func (r *refusing) Release(ctx context.Context, l driver.LeaseRef) error {
-	r.during()
-	return r.Driver.Release(ctx, l)
-}
-
 // So a Release is let in for as long as Close has not seen which leases there are.
 func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 	for round := range 1000 {

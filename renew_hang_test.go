@@ -4,39 +4,11 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
-
-// hanging does not answer a renewal as long as there is a lease in it that hangs.
-type hanging struct {
-	*faulty
-	hangs func(driver.LeaseRef) bool
-	asked atomic.Int64
-}
-
-func (h *hanging) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	h.asked.Add(1)
-	if slices.ContainsFunc(leases, h.hangs) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return h.faulty.Renew(ctx, leases)
-}
-
-// hang makes a client whose renewals hang for the names that begin with "hangs".
-func (w *world) hang(o *pawl.Options) (*pawl.Client, *hanging) {
-	w.t.Helper()
-	h := &hanging{faulty: &faulty{Driver: w.memory.Driver()}, hangs: func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }}
-	c, err := pawl.New(h, o)
-	noError(w.t, err)
-	return c, h
-}
 
 func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 	for many, ttls := range map[int][]time.Duration{
@@ -133,20 +105,4 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 			})
 		})
 	}
-}
-
-type dead struct {
-	*faulty
-	down  func(context.Context)
-	dead  atomic.Bool
-	asked atomic.Int64
-}
-
-func (d *dead) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	d.asked.Add(1)
-	if d.dead.Load() {
-		d.down(ctx)
-		return nil, errNet
-	}
-	return d.faulty.Renew(ctx, leases)
 }

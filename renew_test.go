@@ -260,10 +260,6 @@ func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 	})
 }
 
-type forgetful struct{ *faulty }
-
-func (f *forgetful) Renew(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
-
 func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(nil)

@@ -11,13 +11,6 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// after calls f by itself, and answers how long it took, in virtual time.
-func after(f func() error) (took time.Duration, err error) {
-	began := time.Now()
-	err = f()
-	return time.Since(began), err
-}
-
 func TestShutdownLetsHoldersFinish(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		heard := &listener{}

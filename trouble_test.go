@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -110,21 +109,6 @@ func TestDeadlineOfATryIsSaidAsSuch(t *testing.T) {
 		})
 	}
 }
-
-// socket never answers a claim.
-type socket struct{ *faulty }
-
-func (s *socket) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
-	deadline, _ := ctx.Deadline()
-	time.Sleep(time.Until(deadline))
-	return driver.Grant{}, os.ErrDeadlineExceeded
-}
-
-// timeoutError is how a backend's client library says that an attempt took too long.
-type timeoutError struct{ host string }
-
-func (e *timeoutError) Error() string { return e.host + ": " + context.DeadlineExceeded.Error() }
-func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

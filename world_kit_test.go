@@ -14,6 +14,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
+var background = context.Background()
+
 // faulty is a driver between a client and its backend that a test can make fail. Its hooks are called before an
 // operation is sent (the request is lost if it returns an error), and after it (then the reply is lost).
 type faulty struct {
@@ -74,6 +76,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// after calls f by itself, and answers how long it took, in virtual time.
+func after(f func() error) (took time.Duration, err error) {
+	began := time.Now()
+	err = f()
+	return time.Since(began), err
 }
 
 func (f *faulty) set(before, after func(op string) error) {
@@ -183,6 +192,14 @@ func (w *world) free(name string) {
 	synctest.Wait()
 	if e := w.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
 		w.t.Errorf("%q is not free: %+v", name, e)
+	}
+}
+
+func (w *world) waitersLeft(name string, want int) {
+	w.t.Helper()
+	synctest.Wait()
+	if n := len(w.entry(name).Waiters); n != want {
+		w.t.Errorf("%d wait for %q, want %d", n, name, want)
 	}
 }
 

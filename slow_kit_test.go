@@ -2,7 +2,9 @@ package pawl_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -19,15 +21,6 @@ type slow struct {
 	delay  func(op string, n int) time.Duration // until the n-th request of an operation arrives; negative is never
 	breaks func(op string, n int) time.Duration // when its call fails, if it is not answered; 0 is with its ctx
 	sent   map[string]int
-}
-
-func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration) (*pawl.Client, *slow) {
-	w.t.Helper()
-	s := &slow{Driver: w.memory.Driver(), delay: delay, sent: map[string]int{}}
-	c, err := pawl.New(s, o)
-	noError(w.t, err)
-	w.t.Cleanup(func() { _ = c.Close(background) })
-	return c, s
 }
 
 // Close leaves what is under way to arrive.
@@ -99,6 +92,16 @@ func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
 	return <-answer
 }
 
+// slow makes a client over a slow network.
+func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration) (*pawl.Client, *slow) {
+	w.t.Helper()
+	s := &slow{Driver: w.memory.Driver(), delay: delay, sent: map[string]int{}}
+	c, err := pawl.New(s, o)
+	noError(w.t, err)
+	w.t.Cleanup(func() { _ = c.Close(background) })
+	return c, s
+}
+
 // first has the first request of an operation arrive late, and all others at once.
 func first(op string, late time.Duration) func(string, int) time.Duration {
 	return func(o string, n int) time.Duration {
@@ -107,4 +110,79 @@ func first(op string, late time.Duration) func(string, int) time.Duration {
 		}
 		return 0
 	}
+}
+
+// stubborn is a driver that waits for its answers, whatever its ctx says.
+type stubborn struct {
+	*faulty
+	takes time.Duration
+}
+
+func (s *stubborn) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+	time.Sleep(s.takes)
+	return s.faulty.Acquire(background, c)
+}
+
+// slowBatch takes a millisecond for each lease that it renews.
+type slowBatch struct{ *faulty }
+
+func (s *slowBatch) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+	if err := sleep(ctx, time.Duration(len(l))*time.Millisecond); err != nil {
+		return nil, err
+	}
+	return s.faulty.Renew(ctx, l)
+}
+
+// A server does its releases one after the other, and takes a while for each.
+type server struct {
+	*faulty
+	each     time.Duration
+	released atomic.Int64
+	healthy  func(l driver.LeaseRef) bool // nil is all; the others hang
+
+	mu   sync.Mutex // protects free
+	free time.Time  // when it has done what was sent
+}
+
+func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
+	s.released.Add(1)
+	if s.healthy != nil && !s.healthy(l) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	now := time.Now()
+	if s.free.Before(now) {
+		s.free = now
+	}
+	s.free = s.free.Add(s.each)
+	wait := s.free.Sub(now)
+	s.mu.Unlock()
+	if err := sleep(ctx, wait); err != nil {
+		return err
+	}
+	return s.faulty.Release(ctx, l)
+}
+
+// serve makes a client of a server with so many leases.
+func (w *world) serve(leases int, s *server) *pawl.Client {
+	w.t.Helper()
+	s.faulty = &faulty{Driver: w.memory.Driver()}
+	c, err := pawl.New(s, nil)
+	noError(w.t, err)
+	for i := range leases {
+		must(w.t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
+	}
+	return c
+}
+
+// reluctant takes a while to close.
+type reluctant struct {
+	driver.Driver
+	takes time.Duration
+}
+
+func (r *reluctant) Close() error {
+	time.Sleep(r.takes)
+	return r.Driver.Close()
 }

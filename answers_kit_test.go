@@ -1,0 +1,42 @@
+package pawl_test
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// careless is a driver that answers what it should not.
+type careless struct {
+	*faulty
+	acquire func(driver.Claim) (driver.Grant, error)
+}
+
+func (d *careless) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+	return d.acquire(c)
+}
+
+// forgetful is a driver that answers a renewal for none of its leases.
+type forgetful struct{ *faulty }
+
+func (f *forgetful) Renew(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
+
+// examined is a backend with a doctor.
+type examined struct {
+	driver.Driver
+	findings []driver.Finding
+	err      error
+}
+
+func (e *examined) Diagnose(context.Context) ([]driver.Finding, error) { return e.findings, e.err }
+
+// tokens is a driver that remembers the tokens it was shown.
+type tokens struct {
+	driver.Driver
+	seen []driver.Token
+}
+
+func (d *tokens) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	d.seen = append(d.seen, c.Token)
+	return d.Driver.Acquire(ctx, c)
+}

@@ -1,0 +1,18 @@
+package pawl
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// refusing does something during a release.
+type refusing struct {
+	driver.Driver
+	during func()
+}
+
+func (r *refusing) Release(ctx context.Context, l driver.LeaseRef) error {
+	r.during()
+	return r.Driver.Release(ctx, l)
+}
