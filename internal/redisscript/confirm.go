@@ -17,9 +17,6 @@ import (
 // the writes. So the claimant writes something itself, after it has learned of the grant, and waits for that; and it
 // writes it where the lease is found, in one step, for after a fail-over the server may be one that never had it.
 
-// Confirm is the script for that.
-var Confirm = script("confirm", "time", "begin", "quick_renew", "renew_args", "state", "stands", "extend", "gone", "confirm")
-
 // DefaultReplicaTimeout is how long replicas have to acknowledge a grant, if nothing else is said.
 const DefaultReplicaTimeout = 500 * time.Millisecond
 

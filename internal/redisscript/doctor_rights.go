@@ -2,15 +2,13 @@ package redisscript
 
 import (
 	"context"
-	_ "embed"
 	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
 
-//go:embed lua/rights.lua
-var rightsScript string
+var rightsScript = script("rights")
 
 // rights tries what the scripts call, rather than ask ACL DRYRUN: that is for administrators, and from 7.0 on.
 func (p *patient) rights() {
@@ -21,7 +19,7 @@ func (p *patient) rights() {
 	if p.d.Push && p.d.sender.Cluster() {
 		shard = p.d.Prefix + "{" + tags()[slot(doctorsName)] + "}inbox:doctor"
 	}
-	answer, err := p.Do(p.ctx, "EVAL", rightsScript, "0", key, inbox, shard)
+	answer, err := p.Do(p.ctx, "EVAL", rightsScript.Source, "0", key, inbox, shard)
 	var missing []string
 	for command := range strings.FieldsSeq(answer) {
 		if strings.HasSuffix(command, "PUBLISH") {

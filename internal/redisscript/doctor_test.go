@@ -83,18 +83,10 @@ func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
 // The doctor tries every command that a script calls.
 func TestTheDoctorTriesEveryRight(t *testing.T) {
 	call := regexp.MustCompile(`p?call\('([A-Z]+)'`)
-	entries, err := files.ReadDir("lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		text, err := files.ReadFile("lua/" + e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range call.FindAllStringSubmatch(string(text), -1) {
-			if !strings.Contains(rightsScript, "try('"+found[1]+"'") {
-				t.Errorf("%s calls %s, and rights.lua does not try it", e.Name(), found[1])
+	for name, text := range luaFiles(t) {
+		for _, found := range call.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(rightsScript.Source, "try('"+found[1]+"'") {
+				t.Errorf("%s calls %s, and rights.lua does not try it", name, found[1])
 			}
 		}
 	}

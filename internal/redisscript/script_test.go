@@ -10,7 +10,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // scripts are all that are sent.
-var scripts = []*Script{Acquire, Force, Renew, Release, Break, Raise, Read, Confirm, Many}
+var scripts = []*Script{Acquire, Force, Renew, Release, Break, Raise, Read, Confirm, Many, rightsScript}
 
 func TestScriptsAreSentAsTheGoldenFilesHaveThem(t *testing.T) {
 	for _, s := range scripts {

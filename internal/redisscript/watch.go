@@ -366,11 +366,15 @@ func (w *watch) news(name string, p Armed, doubtful bool) (tokens []driver.Token
 	return tokens
 }
 
-// mayHold reports whether a token may hold its lease, by the first fields of what is stored, see state.lua: an exclusive holder is
-// there by its token, and of the others there is the number.
+// storedVersion is the first byte of what is stored of a name.
+const storedVersion = 161
+
+// mayHold reports whether a token may hold its lease, by the first fields of what is
+// stored, see lua/lib/layout.lua: an exclusive holder is there by its token, and of the others
+// there is the number.
 func mayHold(state string, t driver.Token, all bool) bool {
 	const details, shared = 26, 26 + 8 + 8
-	if len(state) < details || state[0] != 161 {
+	if len(state) < details || state[0] != storedVersion {
 		return false
 	}
 	at, more := details, state[1] >= 2

@@ -1,11 +1,46 @@
--- Where it would stand in the line: as if it had come at its ticket, but no more than driver.MaxLead before it did,
--- and behind those who came no later. In a line time never runs back.
-local score, last, ahead = WAITS + now, nil, size > holders + broken
+-- acquire: an exclusive or shared claim that is not forced. It is granted, refused, or
+-- waits in the queue.
+--
+-- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
+--   the slot of the name: enough unless there are details.
+-- ARGV[1]: the claim, see lib/claim_args; ARGV[2]: how it waits, see there.
+-- Answers:
+--   a number above 0: granted, and this is the first fence, of as many as were asked for
+--   a number below 0: the claim came after its end; the server's time, negated
+--   'g' and >dI4: granted; the first fence, and how many there are
+--   'h' and a snapshot, see lib/snapshot: refused, or queued at the position it says
+--
+-- redis.calls:
+--   nobody holds the name or waits for it: TIME GET SET
+--   held, and it does not queue: TIME GET
+--   held, and it is the first in the queue: TIME GET; UNLINK HSET ZADD ZADD; 3
+--     PEXPIRE SET
+--   it queues behind others: TIME GET ZCARD; ZSCORE, ZRANGE; HSET ZADD ZADD; HLEN ZCARD;
+--     for the snapshot ZRANGE ZSCORE
+--   it waits already, and asks again: TIME GET ZCARD; ZSCORE, HGET ZSCORE; ZADD ZRANK;
+--     for the snapshot ZRANGE ZSCORE
+--   a ticket puts it among others: two calls more, and one for each score that is taken
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/name
+--- @include lib/quick_acquire
+--- @include lib/claim_args
+--- @include lib/state
+--- @include lib/place
+--- @include lib/extend
+--- @include lib/asked_again
+--- @include lib/snapshot
+
+-- Where it would be in the line: as if it had come at its ticket, but no more than
+-- MAX_LEAD before it did, and behind those who came no later. In a line time never runs
+-- back.
+local score, last, ahead = QUEUE_FROM + now, nil, size > holders + broken
 if queueing == 1 and not place then
   if ahead then last = tonumber(call('ZRANGE', L, '-1', '-1', 'WITHSCORES')[2]) end
   if last and last > score then score = last end
-  if ticket > 0 and WAITS + ticket < score then
-    score = math.max(WAITS + ticket, score - 250000)
+  if ticket > 0 and QUEUE_FROM + ticket < score then
+    score = math.max(QUEUE_FROM + ticket, score - MAX_LEAD)
     if last then
       local at = tostring(broken + holders)
       ahead = tonumber(call('ZRANGE', L, at, at, 'WITHSCORES')[2]) <= score
@@ -17,7 +52,8 @@ if queueing == 1 and not place then
 end
 
 if not ahead and closed <= now and not lease and held + weight <= limit then
-  local first, given = grant(token, weight, limit, run, now + ttl, delay, who, wish)
+  local expires = now + ttl
+  local first, given = grant(token, weight, limit, fences, expires, delay, who, min_fence)
   save()
   return answer(first, given)
 end
@@ -25,18 +61,23 @@ end
 local position, head = 0, nil
 if queueing == 1 then
   if place then
-    local rec = detail(token)
-    if unpack('>I4', rec, 2) ~= run then call('HSET', D, token, 'w' .. pack('>I4', run) .. rec:sub(6)) end
+    local rec = record(token)
+    if unpack('>I4', rec, 2) ~= fences then
+      call('HSET', D, token, 'w' .. pack('>I4', fences) .. rec:sub(6))
+    end
     call('ZADD', E, 'GT', now + wait, token)
   else
-    local since = ticket > 0 and score - WAITS or now
-    put(token, score, 'w' .. pack('>I4I4I4dd', run, weight, limit, since, delay) .. who, now + wait)
+    local since = ticket > 0 and score - QUEUE_FROM or now
+    local rec = 'w' .. pack(WAITER, fences, weight, limit, since, delay) .. who
+    put(token, score, rec, now + wait)
     position = size - broken - holders
-    if last and last > score then position = call('ZRANK', L, token) - broken - holders + 1 end
+    if last and last > score then
+      position = call('ZRANK', L, token) - broken - holders + 1
+    end
     if position == 1 then head = now + wait end
   end
-  raise(now + wait)
+  keep_until(now + wait)
 end
 if place then position = call('ZRANK', L, token) - broken - holders + 1 end
 save()
-return people('h', position, false, head)
+return snapshot('h', position, false, head)

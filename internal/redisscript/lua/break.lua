@@ -1,7 +1,30 @@
-call('GETEX', S) -- it changes nothing, but a script that has written may go on when memory is full
-settle()
+-- break: ends the lease with a given fence, for whoever may: its holder is told, and
+-- finds who did it.
+--
+-- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
+--   the slot of the name: enough unless there are details.
+-- ARGV[1]: >ddd: the fence; for how long nobody is granted the name, and how long it is
+--   remembered, in microseconds.
+-- ARGV[2]: who does it, as locktable.AppendOwner writes it.
+-- Answers: 1, broken; 0, nobody holds that fence.
+--
+-- redis.calls:
+--   an exclusive lease: TIME GET GETEX; UNLINK HSET ZADD ZADD for the word that is left
+--     to its holder; PUBLISH; 3 PEXPIRE SET
+--   a shared one: TIME GET GETEX ZCARD; ZRANGEBYSCORE; HGET ZSCORE; HDEL ZREM ZREM; HSET
+--     ZADD ZADD; PUBLISH; HLEN ZCARD SET
+--   then for each waiter that is granted the name: as in release
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/name
+local wanted, delay, keep = unpack('>ddd', ARGV[1])
+--- @include lib/state
+--- @include lib/take
+--- @include lib/settled
+
 local id
-if not (lease and lease.first <= wanted and wanted - lease.first < lease.run) then
+if not (lease and lease.first <= wanted and wanted - lease.first < lease.fences) then
   id = size > 0 and call('ZRANGEBYSCORE', L, wanted, wanted)[1]
   if not id then
     save()
@@ -11,7 +34,7 @@ end
 take(id, ARGV[2])
 if delay > 0 then
   closed = math.max(closed, now + delay)
-  raise(closed)
+  keep_until(closed)
 end
 promote()
 save()

@@ -1,14 +1,35 @@
--- As renew, but always a write, as quick_renew is too: WAIT asks for what its connection has written, and this stands for
--- the grant, which another one may have made.
-call('GETEX', S) -- it changes nothing, but a script that has written may go on when memory is full
-settle()
-local place = stands(token)
-local said = 1
+-- confirm: as renew, but always a write, as quick_renew is too. WAIT asks for what its
+-- connection has written, and this stands for the grant, which another one may have made.
+--
+-- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
+--   the slot of the name: enough unless there are details.
+-- ARGV[1]: the lease, see lib/renew_args.
+-- Answers: 1, it is held; else as lib/not_held.
+--
+-- redis.calls:
+--   an exclusive lease, and nobody waits: TIME GET SET
+--   somebody waits: TIME GET GETEX ZCARD; SET
+--   a shared lease: TIME GET GETEX ZCARD; ZSCORE, HGET ZSCORE; ZADD; SET
+--   nothing is held: TIME GET GETEX
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/name
+--- @include lib/quick_renew
+--- @include lib/renew_args
+--- @include lib/state
+--- @include lib/place
+--- @include lib/extend
+--- @include lib/not_held
+--- @include lib/settled
+
+local place = place_of(token)
+local result = 1
 if place == 'lease' or place == 'h' then
   extend(place, token, now + ttl)
   changed = true
 else
-  said = gone(token)
+  result = not_held(token)
 end
 save()
-return said
+return result

@@ -1,11 +1,38 @@
-if place then forget(token) end
+-- force: a claim that is granted at once, whoever holds the name. The leases of others
+-- are taken, and their holders are told.
+--
+-- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
+--   the slot of the name: enough unless there are details.
+-- ARGV[1]: the claim, see lib/claim_args; ARGV[2]: how it would wait, see there; ARGV[3]:
+--   who takes the leases, as locktable.AppendOwner writes it.
+-- Answers: a number or 'g', as acquire.
+--
+-- redis.calls:
+--   the name is free: TIME GET SET
+--   held by another: TIME GET; UNLINK HSET ZADD ZADD for the word that is left to it;
+--     PUBLISH; 3 PEXPIRE SET
+--   more for each shared holder: HGET ZSCORE; HDEL ZREM ZREM; HSET ZADD ZADD; PUBLISH
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/name
+--- @include lib/quick_acquire
+--- @include lib/claim_args
+--- @include lib/state
+--- @include lib/place
+--- @include lib/extend
+--- @include lib/asked_again
+--- @include lib/take
+
+if place then remove(token) end
 local by = ARGV[3]
 if lease then take(nil, by) end
 if holders > 0 then
   for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do take(id, by) end
 end
 closed = 0
-local first, given = grant(token, weight, limit, run, now + ttl, delay, who, wish)
+local expires = now + ttl
+local first, given = grant(token, weight, limit, fences, expires, delay, who, min_fence)
 promote() -- beside a forced claim that is not exclusive, the head of the queue may fit
 save()
 return answer(first, given)

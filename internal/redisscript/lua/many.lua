@@ -1,10 +1,27 @@
--- Several steps on several names, in order: for each key an argument, and for each a number as the answer; then the time.
--- What is not the quick case is answered 0, and is asked again by itself. No error ends the script, for others would be
--- left with no answer. redis.calls: TIME, and for each step GET and SET.
+-- many: the quick cases of several steps on as many names, in order. What is not the
+-- quick case is answered 0, and is asked again by itself. No error ends the script, for
+-- others would be left with no answer.
 --
--- ARGV[1] is what claims have in common; empty if there are none. ARGV[1 + i] is about KEYS[i]. Its length is its kind: 16
--- bytes are a token to release; 20 a token to grant, and how many microseconds before the common end its own one is.
--- Others are what a script of one name has first.
+-- KEYS[i]: S of a name.
+-- ARGV[1]: what claims have in common, empty if there are none. >ddd: the TTL, how long
+--   the name is remembered, and the end that is latest, in microseconds; then the
+--   lock-delay and who claims, as in the argument of one claim.
+-- ARGV[1 + i] is about KEYS[i]. Its length is its kind:
+--   16 bytes: c16, a token to release
+--   20 bytes: >c16I4, a token to grant one fence, and how many microseconds before the
+--     common end its own one is
+--   others: what a script of one name has first, see lib/claim_args and lib/renew_args
+-- Answers: a list of numbers. For each key what its quick case answers, 0 if it is not
+--   that; then the server's time in microseconds.
+--
+-- redis.calls: TIME, and for each step GET and SET
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/quick_acquire
+--- @include lib/quick_renew
+--- @include lib/quick_release
+
 local ttl, keep, ends, at, holder
 if ARGV[1] ~= '' then
   ttl, keep, ends, at = unpack('>ddd', ARGV[1])
@@ -19,11 +36,14 @@ for i = 1, #KEYS do
   elseif n == 16 then
     answers[i] = quick_release(S, s, now, arg)
   elseif n == 20 then
-    answers[i] = quick_acquire(S, s, now, ttl, keep, 0, ends - unpack('>I4', arg, 17), 1, '\0\0\0\1' .. arg:sub(1, 16) .. holder)
-  elseif arg:byte() == 97 then -- 'a'
-    local its, kept, wish, by, run = unpack('>ddddI4', arg, 2)
-    answers[i] = quick_acquire(S, s, now, its, kept, wish, by, run, arg:sub(34))
-  elseif arg:byte() == 114 then -- 'r'
+    local by = ends - unpack('>I4', arg, 17)
+    local its = '\0\0\0\1' .. arg:sub(1, 16) .. holder
+    answers[i] = quick_acquire(S, s, now, ttl, keep, 0, by, 1, its)
+  elseif arg:byte() == QUICK_ACQUIRE then
+    local its_ttl, its_keep, min_fence, by, fences = unpack('>ddddI4', arg, 2)
+    local its = arg:sub(34)
+    answers[i] = quick_acquire(S, s, now, its_ttl, its_keep, min_fence, by, fences, its)
+  elseif arg:byte() == QUICK_RENEW then
     answers[i] = quick_renew(S, s, now, arg)
   else
     answers[i] = 0

@@ -1,27 +1,57 @@
-call('GETEX', S) -- it changes nothing, but a script that has written may go on when memory is full
-settle()
-local place, first = stands(token)
+-- raise: makes the fence of a lease at least as high as one that another node of a quorum
+-- gave.
+--
+-- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
+--   the slot of the name: enough unless there are details.
+-- ARGV[1]: >c16dd: the token; the fence that is wanted; and how long the name is
+--   remembered, in microseconds.
+-- Answers:
+--   a number above 0: the first fence that the lease has now, not below the wanted one
+--   'h' and a snapshot, see lib/snapshot: permits that would be too many behind a higher
+--     fence
+--   else as lib/not_held
+--   an error PAWLFENCE: there are no fences as high as that
+--
+-- redis.calls:
+--   an exclusive lease: TIME GET GETEX; SET
+--   a shared one: TIME GET GETEX ZCARD; ZSCORE; HGET ZSCORE; HSET ZADD; SET
+--   nothing is held: TIME GET GETEX
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/name
+local token, wanted, keep = unpack('>c16dd', ARGV[1])
+--- @include lib/state
+--- @include lib/place
+--- @include lib/snapshot
+--- @include lib/not_held
+--- @include lib/settled
+
+local place, first = place_of(token)
 local rec, at, weight, limit
-local run, own = 1, place == 'lease' or place == 'h'
+local fences, own = 1, place == 'lease' or place == 'h'
 if place == 'lease' then
-  first, run = lease.first, lease.run
+  first, fences = lease.first, lease.fences
 elseif place == 'h' then
-  rec = detail(token)
-  first, weight, limit, at = unpack('>dI4I4', rec, 2)
+  rec = record(token)
+  first, weight, limit, at = unpack('>dI4I4', rec, 2) -- of HOLDER
 end
 if not own or first >= wanted then
-  local said = own and first or gone(token)
+  local result = own and first or not_held(token)
   save()
-  return said
+  return result
 end
 
--- It becomes the last one granted: holders stand in the order of their fences, and no number is the fence of two.
-if fence > first + run - 1 then wanted = math.max(wanted, fence + 1) end -- others were granted since
+-- It becomes the last one granted: holders stand in the order of their fences, and no
+-- number is the fence of two.
+if fence > first + fences - 1 then -- others were granted since
+  wanted = math.max(wanted, fence + 1)
+end
 if place == 'h' and held > limit then -- after them it could not have been
   save()
-  return people('h', 0, false)
+  return snapshot('h', 0, false)
 end
-if wanted + run - 1 >= WAITS then
+if wanted + fences - 1 >= QUEUE_FROM then
   save()
   return redis.error_reply('PAWLFENCE there are no fences as high as that')
 end
@@ -31,7 +61,7 @@ else
   call('HSET', D, token, 'h' .. pack('>dI4I4', wanted, weight, limit) .. rec:sub(at))
   call('ZADD', L, wanted, token)
 end
-fence, changed = wanted + run - 1, true
-raise(fence) -- it is remembered until the clock has passed it
+fence, changed = wanted + fences - 1, true
+keep_until(fence) -- it is remembered until the clock has passed it
 save()
 return wanted

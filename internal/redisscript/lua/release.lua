@@ -1,34 +1,68 @@
-call('GETEX', S) -- it changes nothing, but a script that has written may go on when memory is full
-settle()
-local place = stands(token)
-local said = 1
+-- release: gives up a lease or a place in the queue, and passes the name on.
+--
+-- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
+--   the slot of the name: enough unless there are details.
+-- ARGV[1]: the lease, >ddc16 behind its first byte: the minimum hold and how long the
+--   name is remembered, in microseconds, and the token; then >d, the end of the request,
+--   if the first byte is TIMED_RELEASE. It is QUICK_RELEASE if there is no minimum hold
+--   and no end.
+-- Answers: 1, released; below 0, the server's time, negated: it came after its end; else
+--   as lib/not_held.
+--
+-- redis.calls:
+--   an exclusive lease, and nobody waits: TIME GET SET
+--   the next in the queue gets the name: TIME GET GETEX ZCARD; ZRANGE HGET ZSCORE; HDEL
+--     ZREM ZREM; PUBLISH or SPUBLISH; SET
+--   a shared lease: TIME GET GETEX ZCARD; ZSCORE; HGET ZSCORE; HDEL ZREM ZREM; SET
+--   nothing is held: TIME GET GETEX
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/name
+--- @include lib/quick_release
+local min_hold, keep, token, at = unpack('>ddc16', ARGV[1], 2)
+if ARGV[1]:byte() == QUICK_RELEASE and quick_release(S, s, now, token) > 0 then
+  return 1
+end
+if ARGV[1]:byte() == TIMED_RELEASE and not (now <= unpack('>d', ARGV[1], at)) then
+  return -now
+end
+--- @include lib/state
+--- @include lib/place
+--- @include lib/not_held
+--- @include lib/settled
+
+local place = place_of(token)
+local result = 1
 if place == 'lease' then
-  local ends = math.min(lease.since, now) + minHold -- now may be earlier, if the clock ran back
+  -- now may be earlier, if the clock ran back.
+  local ends = math.min(lease.since, now) + min_hold
   if ends > now then
     -- It ends as a release does: with no lock-delay, and for nobody to renew.
     lease.token, lease.delay, lease.expires = ZERO, 0, ends
-    raise(ends)
+    keep_until(ends)
   else
     lease = nil
   end
   changed = true
 elseif place == 'h' then
-  local rec = detail(token)
-  local first, weight, limit, since, _, at = unpack('>dI4I4dd', rec, 2)
-  local ends = math.min(since, now) + minHold
-  forget(token)
+  local rec = record(token)
+  local first, weight, limit, since, _, at = unpack(HOLDER, rec, 2)
+  local ends = math.min(since, now) + min_hold
+  remove(token)
   if ends > now then
-    put('l' .. pack('>d', first), first, 'h' .. pack('>dI4I4dd', first, weight, limit, since, 0) .. rec:sub(at), ends)
-    raise(ends)
+    rec = 'h' .. pack(HOLDER, first, weight, limit, since, 0) .. rec:sub(at)
+    put('l' .. pack('>d', first), first, rec, ends)
+    keep_until(ends)
   else
     held, holders = held - weight, holders - 1
   end
   changed = true
 elseif place == 'w' then
-  forget(token)
+  remove(token)
 else
-  said = gone(token)
+  result = not_held(token)
 end
 promote()
 save()
-return said
+return result

@@ -1,17 +1,42 @@
-call('GETEX', S) -- it changes nothing, but a script that has written may go on when memory is full
-settle()
-local place = stands(token)
-local said = 1
+-- renew: extends a lease; never shortens it. It gives the keys their time back if
+-- somebody else has set another.
+--
+-- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
+--   the slot of the name: enough unless there are details.
+-- ARGV[1]: the lease, see lib/renew_args.
+-- Answers: 1, renewed; else as lib/not_held.
+--
+-- redis.calls:
+--   an exclusive lease, and nobody waits: TIME GET SET
+--   somebody waits: TIME GET GETEX ZCARD; 4 PTTL; SET
+--   a shared lease: TIME GET GETEX ZCARD; ZSCORE, HGET ZSCORE; ZADD; 4 PTTL; now and then
+--     SET
+--   nothing is held: TIME GET GETEX
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/name
+--- @include lib/quick_renew
+--- @include lib/renew_args
+--- @include lib/state
+--- @include lib/place
+--- @include lib/extend
+--- @include lib/not_held
+--- @include lib/restore_ttl
+--- @include lib/settled
+
+local place = place_of(token)
+local result = 1
 if place == 'lease' or place == 'h' then
   extend(place, token, now + ttl)
-  lasts(S, till)
+  restore_ttl(S, kept_until)
   if size > 0 then
-    lasts(D, kept)
-    lasts(L, kept)
-    lasts(E, kept)
+    restore_ttl(D, details_until)
+    restore_ttl(L, details_until)
+    restore_ttl(E, details_until)
   end
 else
-  said = gone(token)
+  result = not_held(token)
 end
 save()
-return said
+return result

@@ -1,12 +1,24 @@
--- For the doctor: tries what the scripts call, and answers with what the user may not. The key is nobody's and is gone
--- afterwards; a node of a cluster refuses a key of another one, but looks at the rights first.
+-- rights: for the doctor. It tries what the scripts call, and answers with what the user
+-- may not. The key is nobody's and is gone afterwards; a node of a cluster refuses a key
+-- of another one, but looks at the rights first. It is sent with EVAL.
+--
+-- KEYS: none, for any node of a cluster is asked.
+-- ARGV: the key; the channel to publish on, or ''; the sharded channel, or ''.
+-- Answers: a list of commands.
+--
+-- redis.calls: each command of the other scripts, once
+
 local key, inbox, shard = ARGV[1], ARGV[2], ARGV[3]
+local refusals = { 'NOPERM', "can't run", "can't access", "can't publish", 'ACL failure' }
 local refused = {}
 local function try(command, ...)
   local r = redis.pcall(command, ...)
   local said = type(r) == 'table' and r.err or ''
-  if said:find('NOPERM') or said:find("can't run") or said:find("can't access") or said:find("can't publish") or said:find('ACL failure') then
-    refused[#refused + 1] = command
+  for _, refusal in ipairs(refusals) do
+    if said:find(refusal) then
+      refused[#refused + 1] = command
+      break
+    end
   end
 end
 try('TIME')

@@ -4,12 +4,10 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local S = KEYS[1]
 local s = call('GET', S)
+local keep = 0
 local D, L, E = KEYS[2], KEYS[3], KEYS[4]
-local ALL, WAITS, NEVER = 2147483647, 4503599627370496, 9007199254740992
-local ZERO = string.rep('\0', 16)
-local GRANTED, LOST = 1, 2
-local fence, closed, till = 0, 0, 0
-local kept, held, holders, broken = 0, 0, 0, 0
+local fence, closed, kept_until = 0, 0, 0
+local details_until, held, holders, broken = 0, 0, 0, 0
 local soonest = 0
 local size = 0
 local lease
@@ -20,25 +18,35 @@ local function sane(x, below) return x >= 0 and x < below and x % 1 == 0 end
 if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
-v, f, fence, closed, till, at = unpack('>BBddd', s)
+v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
 if v ~= 161 or f > 3 then damaged('the state is of another version') end
-till = math.ceil(till)
-if not (sane(fence, WAITS) and sane(closed, NEVER) and sane(till, NEVER)) then damaged('a number is out of range') end
+kept_until = math.ceil(kept_until)
+if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
+and sane(kept_until, 9007199254740992)) then
+damaged('a number is out of range')
+end
 more = f >= 2
 if more then
 if #s < at + 31 then damaged('the state is too short') end
-kept, held, holders, broken, soonest, at = unpack('>ddI4I4d', s, at)
-kept = math.ceil(kept)
-if not (sane(kept, NEVER) and sane(held, NEVER) and soonest < NEVER) or held < holders then damaged('a number is out of range') end
+details_until, held, holders, broken, soonest, at = unpack('>ddI4I4d', s, at)
+details_until = math.ceil(details_until)
+if not (sane(details_until, 9007199254740992) and sane(held, 9007199254740992) and soonest < 9007199254740992)
+or held < holders then
+damaged('a number is out of range')
+end
 end
 if f % 2 == 1 then
 if #s < at + 43 then damaged('the state is too short') end
 lease = {}
-lease.expires, lease.since, lease.run, lease.token, lease.delay, at = unpack('>ddI4c16d', s, at)
+lease.expires, lease.since, lease.fences, lease.token, lease.delay, at =
+unpack('>ddI4c16d', s, at)
 lease.who = s:sub(at)
-lease.first = fence - lease.run + 1
-if lease.first < 0 or lease.run < 1 or holders > 0 then damaged('the holder does not fit the fence') end
-if not (sane(lease.since, NEVER) and sane(lease.expires, NEVER) and sane(lease.delay, NEVER)) then
+lease.first = fence - lease.fences + 1
+if lease.first < 0 or lease.fences < 1 or holders > 0 then
+damaged('the holder does not fit the fence')
+end
+if not (sane(lease.since, 9007199254740992) and sane(lease.expires, 9007199254740992)
+and sane(lease.delay, 9007199254740992)) then
 damaged('a number is out of range')
 end
 elseif #s ~= at - 1 then
@@ -46,7 +54,9 @@ damaged('the state is too long')
 end
 end
 local function details()
-if not D then error('TRYAGAIN the slot of the name is being moved, and it has details') end
+if not D then
+error('TRYAGAIN the slot of the name is being moved, and it has details')
+end
 end
 local function count()
 if not more then return end
@@ -54,7 +64,7 @@ details()
 size = call('ZCARD', L)
 if size < holders + broken then damaged('holders are missing') end
 end
-local function detail(id)
+local function record(id)
 local rec = call('HGET', D, id)
 local expires = tonumber(call('ZSCORE', E, id) or nil)
 if not rec or not expires then damaged('details are missing') end
@@ -65,7 +75,7 @@ local function put(id, score, rec, expires)
 details()
 if size == 0 then
 call('UNLINK', D, L, E)
-kept = 0
+details_until = 0
 end
 joined = true
 if size == 0 or expires < soonest then soonest, changed = expires, true end
@@ -75,57 +85,63 @@ local new = call('ZADD', L, score, id)
 size = size + new
 return new
 end
-local function forget(id)
+local function remove(id)
 call('HDEL', D, id)
 call('ZREM', L, id)
 call('ZREM', E, id)
 size = size - 1
-if size == 0 then kept = 0 end
+if size == 0 then details_until = 0 end
 end
-local raised = false
-local function raise(instant)
-if instant > till then till, raised, changed = math.ceil(instant + keep / 8), true, true end
+local longer = false
+local function keep_until(instant)
+if instant > kept_until then
+kept_until, longer, changed = math.ceil(instant + keep / 8), true, true
 end
-local function signal(who, kind, token, first, run)
+end
+local function signal(who, kind, token, first, fences)
 local n = unpack('>I2', who)
 local box = who:sub(3, 2 + n)
 local m = unpack('>I2', who, 3 + n)
 local shard = who:sub(5 + n, 4 + n + m)
-local said = pack('>Bc16dI4', kind, token, first, run)
-if m > 0 and kind == GRANTED then
-redis.pcall('SPUBLISH', shard, said)
+local message = pack('>Bc16dI4', kind, token, first, fences)
+if m > 0 and kind == 1 then
+redis.pcall('SPUBLISH', shard, message)
 elseif n > 0 then
-redis.pcall('PUBLISH', box, said)
+redis.pcall('PUBLISH', box, message)
 end
 end
-local function grant(token, weight, limit, run, expires, delay, who, wish)
-if weight ~= ALL then run = 1 end
-local first = math.max(fence + 1, now, wish)
-fence = first + run - 1
-if fence >= WAITS then damaged('fences have run out, or the clock of the server is wrong') end
-if weight == ALL then
-lease = { token = token, first = first, run = run, since = now, expires = expires, delay = delay, who = who }
+local function grant(token, weight, limit, fences, expires, delay, who, min_fence)
+if weight ~= 2147483647 then fences = 1 end
+local first = math.max(fence + 1, now, min_fence)
+fence = first + fences - 1
+if fence >= 4503599627370496 then
+damaged('fences have run out, or the clock of the server is wrong')
+end
+if weight == 2147483647 then
+lease = { token = token, first = first, fences = fences, since = now,
+expires = expires, delay = delay, who = who }
 else
-put(token, first, 'h' .. pack('>dI4I4dd', first, weight, limit, now, delay) .. who, expires)
+local rec = 'h' .. pack('>dI4I4dd', first, weight, limit, now, delay) .. who
+put(token, first, rec, expires)
 held, holders = held + weight, holders + 1
 end
-raise(math.max(expires + delay, now + keep, fence))
+keep_until(math.max(expires + delay, now + keep, fence))
 changed = true
-return first, run
+return first, fences
 end
 local function promote()
 while size > holders + broken and closed <= now and not lease do
 local at = tostring(broken + holders)
 local token = call('ZRANGE', L, at, at)[1]
-local rec, expires = detail(token)
+local rec, expires = record(token)
 if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
-local run, weight, limit, _, delay, rest = unpack('>I4I4I4dd', rec, 2)
+local fences, weight, limit, _, delay, rest = unpack('>I4I4I4dd', rec, 2)
 if held + weight > limit then return end
 local who = rec:sub(rest)
-if weight == ALL then forget(token) end
+if weight == 2147483647 then remove(token) end
 local first
-first, run = grant(token, weight, limit, run, expires, delay, who, 0)
-signal(who, GRANTED, token, first, run)
+first, fences = grant(token, weight, limit, fences, expires, delay, who, 0)
+signal(who, 1, token, first, fences)
 end
 end
 local function settle()
@@ -149,63 +165,74 @@ held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
 end
 end
-forget(id)
+remove(id)
 end
 changed = true
-if size > 0 then soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0) end
+if size > 0 then
+soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0)
+end
 end
 if closed <= now then closed = 0 end
 promote()
 end
 local function save()
 if more ~= (size > 0) then changed = true end
-if joined and size > 0 and not (kept >= till and call('HLEN', D) == size and call('ZCARD', E) == size) then
-kept = 0
+if joined and size > 0 and not (details_until >= kept_until
+and call('HLEN', D) == size and call('ZCARD', E) == size) then
+details_until = 0
 end
-if size > 0 and kept < till then
-kept, changed = till + 3600000000, true
-local ms = string.format('%d', math.ceil((kept - now) / 1000))
+if size > 0 and details_until < kept_until then
+details_until, changed = kept_until + 3600000000, true
+local ms = string.format('%d', math.ceil((details_until - now) / 1000))
 call('PEXPIRE', D, ms)
 call('PEXPIRE', L, ms)
 call('PEXPIRE', E, ms)
 end
 if not changed then return end
 local f, state = 0, ''
-if size > 0 then f, state = 2, pack('>ddI4I4d', kept, held, holders, broken, soonest) end
+if size > 0 then
+f, state = 2, pack('>ddI4I4d', details_until, held, holders, broken, soonest)
+end
 if lease then
 f = f + 1
-state = state .. pack('>ddI4c16d', lease.expires, lease.since, lease.run, lease.token, lease.delay) .. lease.who
+state = state .. pack('>ddI4c16d', lease.expires, lease.since, lease.fences, lease.token,
+lease.delay) .. lease.who
 end
-state = pack('>BBddd', 161, f, fence, closed, till) .. state
-if raised then
-call('SET', S, state, 'PX', math.ceil((till - now) / 1000))
+state = pack('>BBddd', 161, f, fence, closed, kept_until) .. state
+if longer then
+call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else
 call('SET', S, state, 'KEEPTTL')
 end
 end
-local function people(kind, position, waiters, head)
+local function snapshot(kind, position, waiters, head)
 local out = { '' }
 local n = 0
-local function holder(first, run, weight, limit, since, expires, delay, kept, who)
+local function add(first, fences, weight, limit, since, expires, delay, released, who)
 n = n + 1
-out[#out + 1] = pack('>dI4I4I4dddBI4', first, run, weight, limit, since, expires, delay, kept and 1 or 0, #who) .. who
+local kept = released and 1 or 0
+out[#out + 1] = pack('>dI4I4I4dddBI4', first, fences, weight, limit, since, expires,
+delay, kept, #who) .. who
 end
 if lease then
-holder(lease.first, lease.run, ALL, ALL, lease.since, lease.expires, lease.delay, lease.token == ZERO, lease.who)
+add(lease.first, lease.fences, 2147483647, 2147483647, lease.since, lease.expires,
+lease.delay, lease.token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', lease.who)
 end
 if holders > 0 then
 for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do
-local rec, expires = detail(id)
+local rec, expires = record(id)
 local first, weight, limit, since, delay, at = unpack('>dI4I4dd', rec, 2)
-holder(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
+add(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
 end
 end
 if size > holders + broken and (waiters or not head) then
-for i, id in ipairs(call('ZRANGE', L, broken + holders, waiters and -1 or broken + holders)) do
+local from = broken + holders
+for _, id in ipairs(call('ZRANGE', L, from, waiters and -1 or from)) do
 if waiters then
-local rec, expires = detail(id)
+local rec, expires = record(id)
 local _, weight, limit, since, _, at = unpack('>I4I4I4dd', rec, 2)
-out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1) .. rec:sub(at)
+out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1)
+.. rec:sub(at)
 else
 head = tonumber(call('ZSCORE', E, id) or 0)
 end
@@ -215,4 +242,4 @@ out[1] = kind .. pack('>ddddI4I4', now, fence, closed, head or 0, position, n)
 return table.concat(out)
 end
 count()
-return people('e', 0, true)
+return snapshot('e', 0, true)

@@ -2,13 +2,13 @@
 local function extend(place, token, later)
   if place == 'lease' then
     if later > lease.expires then lease.expires, changed = later, true end
-    raise(lease.expires + lease.delay)
+    keep_until(lease.expires + lease.delay)
   else
-    local rec, expires = detail(token)
-    local _, _, _, _, delay = unpack('>dI4I4dd', rec, 2)
+    local rec, expires = record(token)
+    local _, _, _, _, delay = unpack(HOLDER, rec, 2)
     if later > expires then
       call('ZADD', E, later, token)
-      raise(later + delay)
+      keep_until(later + delay)
     end
   end
 end

@@ -1,1 +1,0 @@
-local wanted, delay, keep = unpack('>ddd', ARGV[1])

@@ -1,0 +1,18 @@
+-- A claim that is asked again, by a caller that lost the answer, or by a waiter to which
+-- another client has passed the name since: it has its lease or its place still.
+
+-- A grant of as many fences as were asked for is told by the first.
+local function answer(first, given)
+  if given == fences then return first end
+  return 'g' .. pack('>dI4', first, given)
+end
+
+settle()
+
+local place, score = place_of(token)
+if place == 'lease' or place == 'h' then
+  extend(place, token, now + ttl)
+  save()
+  if place == 'h' then return score end
+  return answer(lease.first, lease.fences)
+end

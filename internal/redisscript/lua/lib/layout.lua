@@ -1,0 +1,66 @@
+-- What is stored of a name, and the constants of all scripts. Nothing of this file is
+-- sent: a line `local NAME = literal` is a constant, whose value is put where its name is
+-- used. So a constant costs nothing, and no function of a script has to capture it.
+--
+-- A name that is only locked and released is one string. The other three keys are there
+-- while somebody shares it, waits for it, or has yet to learn that its lease was broken:
+-- the details.
+--
+--   S  string: the state
+--        HEAD     version; flags: 1 there is an exclusive holder, 2 there are details;
+--                 the last fence; closed until (lock-delay); S is kept until
+--        DETAILS  if there are details: D, L and E are kept until; the weights of the
+--                 shared holders together; how many they are; how many are broken; when
+--                 the first of the details expires, at the earliest
+--        LEASE    if there is an exclusive holder: when it expires; since when it holds;
+--                 how many fences it has; its token; its lock-delay; then who it is, to
+--                 the end. Its fences are the last ones granted.
+--   D  hash: the record of each member
+--        'h' HOLDER  a shared holder: fence, weight, limit, since, lock-delay; then who
+--                    it is
+--        'w' WAITER  a waiter: how many fences it wants, weight, limit, since,
+--                    lock-delay; then who it is
+--        of a broken lease: who broke it, as locktable.AppendOwner writes it
+--   L  sorted set, the line: first the broken, by time (scores below 0); then the shared
+--      holders, by fence; then the waiters, by arrival (scores from QUEUE_FROM)
+--   E  sorted set: when each member expires
+--
+-- The members of D, L and E are the same: a token; 'l' and the fence (>d) for a shared
+-- lease that was released, and is kept for its minimum hold; 'b' and a token for a broken
+-- lease. An exclusive lease that is kept so has the token ZERO.
+--
+-- Who a claimant is: the channel for its signals, and the one in the slot of the name,
+-- with its length (>I2) before each; then its owner, as locktable.AppendOwner writes it.
+--
+-- S is the root: where it is missing nothing is held, and where it says that there are no
+-- details there are none. Instants and durations are microseconds. Numbers are doubles,
+-- as Lua has no others: exact up to 2^53.
+
+local VERSION = 161
+local HEAD = '>BBddd'
+local HEAD_SIZE = 26
+local DETAILS = '>ddI4I4d'
+local LEASE = '>ddI4c16d'
+local HEAD_AND_TIMES = '>BBddddd'
+local HEAD_TO_TOKEN = '>BBdddddI4c16'
+local HEAD_AND_LEASE = '>BBdddddI4c16d'
+local HEAD_AND_LEASE_SIZE = 70
+local HOLDER = '>dI4I4dd'
+local WAITER = '>I4I4I4dd'
+local ZERO = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+
+-- Scores of waiters begin at 2^52, so all fences are below. Instants are below 2^53.
+local QUEUE_FROM = 4503599627370496
+local NEVER = 9007199254740992
+
+-- What driver.Exclusive, driver.MaxLead, and the kinds of signals are in Go.
+local EXCLUSIVE = 2147483647
+local MAX_LEAD = 250000
+local SIGNAL_GRANTED = 1
+local SIGNAL_LOST = 2
+
+-- The first byte of an argument says what is asked, see args.go.
+local QUICK_ACQUIRE = 97  -- 'a'
+local QUICK_RENEW = 114   -- 'r'
+local QUICK_RELEASE = 101 -- 'e'
+local TIMED_RELEASE = 79  -- 'O'

@@ -1,0 +1,230 @@
+-- The whole lock algorithm, as in locktable/entry.go, on what is stored of one name: see
+-- lib/layout. It needs the lines of lib/time and lib/name, and the local keep.
+local D, L, E = KEYS[2], KEYS[3], KEYS[4] -- nil while a slot is moved, see details
+
+local fence, closed, kept_until = 0, 0, 0
+local details_until, held, holders, broken = 0, 0, 0, 0
+local soonest = 0 -- nobody in E expires before
+local size = 0    -- of D, L and E
+local lease       -- the exclusive holder
+local more = false -- S says that there are details
+local changed = false
+
+-- What cannot be read is never taken for a free name.
+local function damaged(what) error('PAWLDAMAGED ' .. what) end
+
+local function sane(x, below) return x >= 0 and x < below and x % 1 == 0 end
+
+if s then
+  if #s < HEAD_SIZE then damaged('the state is too short') end
+  local v, f, at
+  v, f, fence, closed, kept_until, at = unpack(HEAD, s)
+  if v ~= VERSION or f > 3 then damaged('the state is of another version') end
+  kept_until = math.ceil(kept_until) -- it was not always a whole number
+  if not (sane(fence, QUEUE_FROM) and sane(closed, NEVER)
+    and sane(kept_until, NEVER)) then
+    damaged('a number is out of range')
+  end
+  more = f >= 2
+  if more then
+    if #s < at + 31 then damaged('the state is too short') end
+    details_until, held, holders, broken, soonest, at = unpack(DETAILS, s, at)
+    details_until = math.ceil(details_until)
+    if not (sane(details_until, NEVER) and sane(held, NEVER) and soonest < NEVER)
+      or held < holders then
+      damaged('a number is out of range')
+    end
+  end
+  if f % 2 == 1 then
+    if #s < at + 43 then damaged('the state is too short') end
+    lease = {}
+    lease.expires, lease.since, lease.fences, lease.token, lease.delay, at =
+      unpack(LEASE, s, at)
+    lease.who = s:sub(at)
+    lease.first = fence - lease.fences + 1 -- nothing else was granted since
+    if lease.first < 0 or lease.fences < 1 or holders > 0 then
+      damaged('the holder does not fit the fence')
+    end
+    if not (sane(lease.since, NEVER) and sane(lease.expires, NEVER)
+      and sane(lease.delay, NEVER)) then
+      damaged('a number is out of range')
+    end
+  elseif #s ~= at - 1 then
+    damaged('the state is too long')
+  end
+end
+
+-- A cluster that is moving a slot refuses what names several keys of it if some are
+-- missing, and most names have only S. Then S alone is given, and that is enough as long
+-- as there are no details.
+local function details()
+  if not D then
+    error('TRYAGAIN the slot of the name is being moved, and it has details')
+  end
+end
+
+local function count()
+  if not more then return end
+  details()
+  size = call('ZCARD', L)
+  if size < holders + broken then damaged('holders are missing') end
+end
+
+local function record(id)
+  local rec = call('HGET', D, id)
+  local expires = tonumber(call('ZSCORE', E, id) or nil)
+  if not rec or not expires then damaged('details are missing') end
+  return rec, expires
+end
+
+local joined = false -- somebody was put into D, L and E
+local function put(id, score, rec, expires)
+  details()
+  if size == 0 then
+    -- They are there if somebody deleted the name, but not all of it.
+    call('UNLINK', D, L, E)
+    details_until = 0
+  end
+  joined = true
+  if size == 0 or expires < soonest then soonest, changed = expires, true end
+  call('HSET', D, id, rec)
+  call('ZADD', E, expires, id)
+  local new = call('ZADD', L, score, id)
+  size = size + new
+  return new
+end
+
+local function remove(id)
+  call('HDEL', D, id)
+  call('ZREM', L, id)
+  call('ZREM', E, id)
+  size = size - 1
+  if size == 0 then details_until = 0 end -- the keys are gone, and with them their time
+end
+
+-- keep_until makes all of it stay until then, and somewhat longer, so that it is seldom
+-- done. It never shortens that.
+local longer = false
+local function keep_until(instant)
+  if instant > kept_until then
+    kept_until, longer, changed = math.ceil(instant + keep / 8), true, true
+  end
+end
+
+-- signal tells who stands behind a claim: 'who' begins with where it listens. Nothing
+-- depends on its arrival, so a user without the right to publish may still lock.
+local function signal(who, kind, token, first, fences)
+  local n = unpack('>I2', who)
+  local box = who:sub(3, 2 + n)
+  local m = unpack('>I2', who, 3 + n)
+  local shard = who:sub(5 + n, 4 + n + m)
+  local message = pack('>Bc16dI4', kind, token, first, fences)
+  if m > 0 and kind == SIGNAL_GRANTED then
+    redis.pcall('SPUBLISH', shard, message)
+  elseif n > 0 then
+    redis.pcall('PUBLISH', box, message)
+  end
+end
+
+local function grant(token, weight, limit, fences, expires, delay, who, min_fence)
+  if weight ~= EXCLUSIVE then fences = 1 end
+  local first = math.max(fence + 1, now, min_fence)
+  fence = first + fences - 1
+  if fence >= QUEUE_FROM then
+    damaged('fences have run out, or the clock of the server is wrong')
+  end
+  if weight == EXCLUSIVE then
+    lease = { token = token, first = first, fences = fences, since = now,
+      expires = expires, delay = delay, who = who }
+  else
+    local rec = 'h' .. pack(HOLDER, first, weight, limit, now, delay) .. who
+    put(token, first, rec, expires)
+    held, holders = held + weight, holders + 1
+  end
+  keep_until(math.max(expires + delay, now + keep, fence))
+  changed = true
+  return first, fences
+end
+
+-- promote grants to the head of the queue, and to the next, until one does not fit.
+local function promote()
+  while size > holders + broken and closed <= now and not lease do
+    local at = tostring(broken + holders)
+    local token = call('ZRANGE', L, at, at)[1]
+    local rec, expires = record(token)
+    if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
+    local fences, weight, limit, _, delay, rest = unpack(WAITER, rec, 2)
+    if held + weight > limit then return end
+    local who = rec:sub(rest)
+    if weight == EXCLUSIVE then remove(token) end
+    local first
+    first, fences = grant(token, weight, limit, fences, expires, delay, who, 0)
+    signal(who, SIGNAL_GRANTED, token, first, fences)
+  end
+end
+
+-- settle removes what has expired, then grants to the head of the queue while it fits.
+local function settle()
+  count()
+  if lease and lease.expires <= now then
+    if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) end
+    lease, changed = nil, true
+  end
+  if size > 0 and soonest <= now then
+    local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
+    for i = 1, #dead, 2 do
+      local id = dead[i]
+      if #id == 17 then
+        broken = broken - 1
+      else
+        local rec = call('HGET', D, id)
+        if not rec then damaged('details are missing') end
+        if rec:sub(1, 1) == 'h' then
+          local _, weight, _, _, delay = unpack(HOLDER, rec, 2)
+          held, holders = held - weight, holders - 1
+          if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
+        end
+      end
+      remove(id)
+    end
+    changed = true
+    if size > 0 then
+      soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0)
+    end
+  end
+  if closed <= now then closed = 0 end
+  promote()
+end
+
+local function save()
+  if more ~= (size > 0) then changed = true end
+  if joined and size > 0 and not (details_until >= kept_until
+    and call('HLEN', D) == size and call('ZCARD', E) == size) then
+    -- One that somebody deleted was made anew, and nothing says how long it is kept.
+    details_until = 0
+  end
+  if size > 0 and details_until < kept_until then
+    -- An hour more, so that this is done about once an hour.
+    details_until, changed = kept_until + 3600000000, true
+    local ms = string.format('%d', math.ceil((details_until - now) / 1000))
+    call('PEXPIRE', D, ms)
+    call('PEXPIRE', L, ms)
+    call('PEXPIRE', E, ms)
+  end
+  if not changed then return end
+  local f, state = 0, ''
+  if size > 0 then
+    f, state = 2, pack(DETAILS, details_until, held, holders, broken, soonest)
+  end
+  if lease then
+    f = f + 1
+    state = state .. pack(LEASE, lease.expires, lease.since, lease.fences, lease.token,
+      lease.delay) .. lease.who
+  end
+  state = pack(HEAD, VERSION, f, fence, closed, kept_until) .. state
+  if longer then
+    call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
+  else
+    call('SET', S, state, 'KEEPTTL')
+  end
+end

@@ -1,1 +1,0 @@
-local token, wanted, keep = unpack('>c16dd', ARGV[1])

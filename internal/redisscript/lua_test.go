@@ -1,0 +1,166 @@
+package redisscript
+
+import (
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What is said of the files in lua/, as tests. Nothing here runs a script: drivertest does.
+
+// offered is what Redis has for a script, as far as we use it.
+var offered = []string{
+	"ARGV", "KEYS", "redis", "struct", "math", "string", "table",
+	"error", "ipairs", "tonumber", "tostring", "type",
+}
+
+func TestScriptsUseNoNameThatRedisDoesNotOffer(t *testing.T) {
+	for _, s := range scripts {
+		for _, name := range globals(t, s.Source) {
+			if !slices.Contains(offered, name) {
+				t.Errorf("%s uses %q, which is neither local nor offered", s.Name, name)
+			}
+		}
+	}
+}
+
+func TestNamesThatAreNotDeclaredAreFound(t *testing.T) {
+	for source, want := range map[string]string{
+		"local a = 1 return a":                        "",
+		"local function f() return a end local a = 1": "a",
+		"a = 1":                      "a",
+		"local s = VERSION return s": "VERSION",
+		"local function f() return function() b() end end":   "b",
+		"local t = {} function t.f() end return t.f(t.ARGV)": "",
+	} {
+		if got := strings.Join(globals(t, source), " "); got != want {
+			t.Errorf("in %q the names %q are not declared, want %q", source, got, want)
+		}
+	}
+}
+
+// globals are the names that a script uses, and does not declare.
+func globals(t *testing.T, source string) (names []string) {
+	t.Helper()
+	chunk, err := parse.Parse(strings.NewReader(source), "script")
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, source)
+	}
+	compiled, err := lua.Compile(chunk, "script")
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, source)
+	}
+	var look func(*lua.FunctionProto)
+	look = func(f *lua.FunctionProto) {
+		const opcode, constant = 26, 1<<18 - 1 // where gopher-lua has them in an instruction
+		for _, code := range f.Code {
+			if op := int(code >> opcode); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
+				names = append(names, f.Constants[code&constant].String())
+			}
+		}
+		for _, inner := range f.FunctionPrototypes {
+			look(inner)
+		}
+	}
+	look(compiled)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// luaFiles are the sources by their names, without lua/ and .lua.
+func luaFiles(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := fs.WalkDir(files, "lua", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(path)
+		all[strings.TrimSuffix(strings.TrimPrefix(path, "lua/"), ".lua")] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestEachScriptBeginsWithAHeader(t *testing.T) {
+	included := map[string]bool{}
+	for name, text := range luaFiles(t) {
+		for _, m := range regexp.MustCompile(`(?m)^--- @include (.*)$`).FindAllStringSubmatch(text, -1) {
+			included[m[1]] = true
+		}
+		if strings.HasPrefix(name, "lib/") {
+			continue
+		}
+		if !slices.ContainsFunc(scripts, func(s *Script) bool { return s.Name == name }) {
+			t.Errorf("lua/%s.lua is no script that a test knows", name)
+		}
+		header, _, _ := strings.Cut(text, "\n\n")
+		for _, want := range []string{"-- " + name + ": ", "\n-- KEYS", "\n-- ARGV", "\n-- Answers:", "\n-- redis.calls:"} {
+			if !strings.Contains("\n"+header, want) {
+				t.Errorf("the header of lua/%s.lua has no %q", name, strings.TrimSpace(want))
+			}
+		}
+	}
+	for name := range luaFiles(t) {
+		if strings.HasPrefix(name, "lib/") && !included[name] {
+			t.Errorf("lua/%s.lua is included by none", name)
+		}
+	}
+}
+
+func TestLuaIsNoWiderThan90Columns(t *testing.T) {
+	for name, text := range luaFiles(t) {
+		for i, line := range strings.Split(text, "\n") {
+			if n := utf8.RuneCountInString(line); n > 90 {
+				t.Errorf("lua/%s.lua:%d has %d columns", name, i+1, n)
+			}
+		}
+	}
+}
+
+// What Lua and Go have to agree on is a constant on both sides.
+func TestTheConstantsOfTheScriptsAreThoseOfGo(t *testing.T) {
+	a := assembly{constants: map[string]string{}}
+	a.file("lib/layout")
+	if a.out.Len() > 0 {
+		t.Errorf("lib/layout has more than constants: %s", a.out.String())
+	}
+	field := regexp.MustCompile(`c16|I4|[Bd]`)
+	size := func(format string) (n int64) {
+		for _, f := range field.FindAllString(format, -1) {
+			n += map[string]int64{"B": 1, "I4": 4, "d": 8, "c16": 16}[f]
+		}
+		return n
+	}
+	for name, want := range map[string]int64{
+		"HEAD_SIZE":           size(a.constants["HEAD"]),
+		"HEAD_AND_LEASE_SIZE": size(a.constants["HEAD"]) + size(a.constants["LEASE"]),
+		"QUEUE_FROM":          1 << 52,
+		"NEVER":               1 << 53,
+		"EXCLUSIVE":           driver.Exclusive,
+		"MAX_LEAD":            driver.MaxLead.Microseconds(),
+		"SIGNAL_GRANTED":      int64(driver.SignalGranted),
+		"SIGNAL_LOST":         int64(driver.SignalLost),
+		"QUICK_ACQUIRE":       quickAcquire,
+		"QUICK_RENEW":         quickRenew,
+		"QUICK_RELEASE":       quickRelease,
+		"TIMED_RELEASE":       timedRelease,
+		"VERSION":             storedVersion,
+	} {
+		if got := a.constants[name]; got != strconv.FormatInt(want, 10) {
+			t.Errorf("%s is %s in lua/lib/layout.lua, and %d in Go", name, got, want)
+		}
+	}
+}

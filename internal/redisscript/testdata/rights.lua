@@ -1,0 +1,34 @@
+local key, inbox, shard = ARGV[1], ARGV[2], ARGV[3]
+local refusals = { 'NOPERM', "can't run", "can't access", "can't publish", 'ACL failure' }
+local refused = {}
+local function try(command, ...)
+local r = redis.pcall(command, ...)
+local said = type(r) == 'table' and r.err or ''
+for _, refusal in ipairs(refusals) do
+if said:find(refusal) then
+refused[#refused + 1] = command
+break
+end
+end
+end
+try('TIME')
+try('GET', key)
+try('GETEX', key)
+try('SET', key, '', 'XX')
+try('PEXPIRE', key, 1)
+try('PTTL', key)
+try('HSET', key, 'x', '')
+try('HGET', key, 'x')
+try('HDEL', key, 'x')
+try('HLEN', key)
+try('UNLINK', key)
+try('ZADD', key, 'XX', 1, 'x')
+try('ZREM', key, 'x')
+try('ZCARD', key)
+try('ZRANGE', key, 0, 0)
+try('ZRANGEBYSCORE', key, 0, 0)
+try('ZRANK', key, 'x')
+try('ZSCORE', key, 'x')
+if inbox ~= '' then try('PUBLISH', inbox, '') end
+if shard ~= '' then try('SPUBLISH', shard, '') end
+return refused
