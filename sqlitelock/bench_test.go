@@ -7,16 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/pawl-go/pawl/driver"
 )
-
-func cycle(tb testing.TB, d driver.Driver, name string) {
-	c := mutex(name)
-	mustAcquire(tb, d, c)
-	mustRelease(tb, d, c)
-}
 
 func perSecond(b *testing.B, cycles int) {
 	b.ReportMetric(float64(cycles)/b.Elapsed().Seconds(), "cycles/s")
@@ -70,24 +61,6 @@ func BenchmarkWriters(b *testing.B) {
 			})
 		}
 	}
-}
-
-// childHammers cycles as fast as it can, and says how often it did and what the longest took.
-func childHammers(d *Driver) {
-	name := "job:" + d.Inbox()
-	cycles, worst := 0, time.Duration(0)
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); cycles++ {
-		began := time.Now()
-		c := mutex(name)
-		if _, err := d.Acquire(ctx, c); err != nil {
-			panic(err)
-		}
-		if err := d.Release(ctx, lease(c)); err != nil {
-			panic(err)
-		}
-		worst = max(worst, time.Since(began))
-	}
-	fmt.Println(cycles, worst.Microseconds())
 }
 
 // BenchmarkProcesses lets processes with names of their own write as fast as they can, for three seconds.

@@ -3,30 +3,12 @@ package sqlitelock
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-// writeLocked lets another connection, as of another process, keep the write lock until the test says.
-func writeLocked(tb testing.TB, path string) (unlock func()) {
-	tb.Helper()
-	c, err := connect(path)
-	if err == nil {
-		err = c.script("BEGIN IMMEDIATE")
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return func() {
-		if err := errors.Join(c.script("ROLLBACK"), c.close()); err != nil {
-			tb.Error(err)
-		}
-	}
-}
 
 func TestABusyFileIsWaitedFor(t *testing.T) {
 	path := file(t)
@@ -49,17 +31,6 @@ func TestABusyFileIsWaitedFor(t *testing.T) {
 	if err := <-granted; err != nil {
 		t.Fatal(err)
 	}
-}
-
-// A transaction that could not be undone would keep everybody out, us included.
-func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
-	d := open(t, file(t), nil)
-	w := d.table.writer.conn
-	err := errors.Join(w.begin.exec(), w.upsertEntry.exec([]byte("job"), []byte("half a step")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustAcquire(t, d, mutex("job"))
 }
 
 func TestCancellingEndsTheWaitForABusyFile(t *testing.T) {
@@ -141,17 +112,6 @@ func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 	}
 }
 
-func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
-	path := file(t)
-	d := open(t, path, nil)
-	func() {
-		defer func() { _ = recover() }()
-		_ = d.table.writer.conn.transaction(func() error { panic("bug") })
-	}()
-	mustAcquire(t, open(t, path, nil), mutex("job"))
-	mustAcquire(t, d, mutex("other"))
-}
-
 func TestManyMayOpenANewFileAtOnce(t *testing.T) {
 	path := file(t)
 	opened := make(chan *Driver)
@@ -178,37 +138,5 @@ func TestManyMayOpenANewFileAtOnce(t *testing.T) {
 	}
 	if granted != 1 {
 		t.Fatalf("%d were granted", granted)
-	}
-}
-
-func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
-	path := file(t)
-	d := open(t, path, nil)
-	c, err := connect(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.close()
-	// A reader that stays holds the log's end where it is.
-	if err := c.script("BEGIN; SELECT count(*) FROM entries"); err != nil {
-		t.Fatal(err)
-	}
-	size := func() int64 {
-		info, err := os.Stat(path + "-wal")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.Size()
-	}
-	for size() <= longLog {
-		cycle(t, d, "job")
-	}
-	if err := c.script("COMMIT"); err != nil {
-		t.Fatal(err)
-	}
-	for began := time.Now(); size() > longLog; cycle(t, d, "job") {
-		if time.Since(began) > 5*time.Second {
-			t.Fatalf("the log still has %d bytes", size())
-		}
 	}
 }

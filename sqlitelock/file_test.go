@@ -1,8 +1,6 @@
 package sqlitelock
 
 import (
-	"bytes"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,41 +14,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
-
-// refused opens what must not be opened, and returns the error.
-func refused(tb testing.TB, path string) *driver.Error {
-	tb.Helper()
-	d, err := Open(ctx, path, nil)
-	var e *driver.Error
-	switch {
-	case err == nil:
-		_ = d.Close()
-		tb.Fatalf("%s was opened", path)
-	case !errors.As(err, &e) || !errors.Is(err, driver.ErrUnavailable):
-		tb.Fatalf("not a *driver.Error: %v", err)
-	case e.Backend != "sqlite "+path || e.Op != "open":
-		tb.Fatalf("it does not say what and where: %v", err)
-	}
-	tb.Log(err)
-	return e
-}
-
-// raw runs SQL on a file, as another program would.
-func raw(tb testing.TB, path string, statements ...string) {
-	tb.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, s := range statements {
-		if _, err := db.Exec(s); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		tb.Fatal(err)
-	}
-}
 
 func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -141,47 +104,6 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	}
 	if e := refused(t, filepath.Join(plain, "locks.db")); !e.Permanent {
 		t.Error("a folder cannot be made in a file")
-	}
-}
-
-func TestAnotherApplicationsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
-	for name, statements := range map[string][]string{
-		"tables":         {"CREATE TABLE customers (id INTEGER)"},
-		"application id": {"PRAGMA application_id = 7"},
-		"user version":   {"PRAGMA user_version = 1"},
-		"in WAL mode":    {"PRAGMA journal_mode = WAL", "CREATE TABLE customers (id INTEGER)"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := file(t)
-			raw(t, path, statements...)
-			before, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e := refused(t, path); !e.Permanent {
-				t.Error("it stays another application's")
-			}
-			after, err := os.ReadFile(path)
-			if err != nil || !bytes.Equal(before, after) {
-				t.Errorf("it was changed (%v)", err)
-			}
-			if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-				t.Errorf("left behind: %v, %v", left, err)
-			}
-		})
-	}
-}
-
-func TestANewerSchemaIsRefused(t *testing.T) {
-	path := file(t)
-	d, err := Open(ctx, path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = d.Close()
-	raw(t, path, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion+1))
-	if e := refused(t, path); !e.Permanent || !strings.Contains(e.Hint, "newer") {
-		t.Error(e)
 	}
 }
 
@@ -329,13 +251,6 @@ func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing
 	}
 }
 
-// notice makes the next look at the files come after a moment.
-func (id *identity) notice(after time.Time) {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	id.checked = after
-}
-
 // When somebody writes before anybody looks, the log is long again, with a hole in it. What
 // stood there is an error, and never a free name.
 func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
@@ -368,51 +283,6 @@ func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
 	}
 	if refused == 0 {
 		t.Error("nobody noticed")
-	}
-}
-
-// finding looks for what the doctor says of a subject.
-func finding(t *testing.T, d *Driver, subject string) *driver.Finding {
-	t.Helper()
-	found, err := d.Diagnose(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range found {
-		if found[i].Subject == subject {
-			return &found[i]
-		}
-	}
-	return nil
-}
-
-func TestTheDoctorNamesWhatIsSharedByMistake(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("for systems with link counts")
-	}
-	for _, which := range []string{"", "-wal", "-shm"} {
-		path := file(t)
-		d := open(t, path, nil)
-		if f := finding(t, d, "hard links"); f != nil {
-			t.Fatalf("a file with one name: %+v", f)
-		}
-		if err := os.Link(path+which, path+".other"); err != nil {
-			t.Fatal(err)
-		}
-		f := finding(t, d, "hard links")
-		if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, path+which+" has 2 names") {
-			t.Errorf("%q with a second name: %+v", which, f)
-		}
-	}
-	for _, which := range []string{"", "-wal", "-shm"} {
-		path := file(t)
-		d := open(t, path, nil)
-		if err := os.Chmod(path+which, 0o666); err != nil { //nolint:gosec // it is the test
-			t.Fatal(err)
-		}
-		if f := finding(t, d, "file mode"); f == nil || !strings.Contains(f.Detail, path+which) {
-			t.Errorf("%q that all may write: %+v", which, f)
-		}
 	}
 }
 

@@ -6,12 +6,6 @@ import (
 	"time"
 )
 
-// rows counts the names that are remembered.
-func rows(tb testing.TB, d *Driver) int64 {
-	tb.Helper()
-	return ask(tb, d, "SELECT count(*) FROM entries")
-}
-
 func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	c := clock()
 	path := file(t)

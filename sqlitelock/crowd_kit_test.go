@@ -1,0 +1,70 @@
+package sqlitelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// childCrowds lets many clients lock one name again and again, each with a driver of its own as if it were a
+// process, and says how often they did once all of them had been at it for a while, what was refused, and how
+// long the longest waited.
+func childCrowds(path string) {
+	clients, _ := strconv.Atoi(os.Getenv(childClients))
+	seconds, _ := strconv.Atoi(os.Getenv(childSeconds))
+	run, stop := context.WithCancel(ctx)
+	var counting atomic.Bool
+	var grants, refused, longest atomic.Int64
+	var all sync.WaitGroup
+	for range clients {
+		d, err := Open(ctx, path, nil)
+		if err != nil {
+			panic(err)
+		}
+		c, err := pawl.New(d, &pawl.Options{Observer: &pawl.Observer{}})
+		if err != nil {
+			panic(err)
+		}
+		all.Go(func() {
+			for run.Err() == nil {
+				began := time.Now()
+				l, err := c.Mutex("crowd").Lock(run)
+				switch {
+				case err == nil:
+					if counting.Load() {
+						grants.Add(1)
+						if took := int64(time.Since(began)); took > longest.Load() {
+							longest.Store(took)
+						}
+					}
+					err = l.Release(ctx)
+				case run.Err() != nil:
+					err = nil
+				}
+				if err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+				if err != nil && !errors.Is(err, context.Canceled) {
+					refused.Add(1)
+				}
+			}
+			if err := c.Close(ctx); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		})
+	}
+	fmt.Println("ready")
+	time.Sleep(3 * time.Second)
+	counting.Store(true)
+	time.Sleep(time.Duration(seconds) * time.Second)
+	fmt.Println(grants.Load(), refused.Load(), time.Duration(longest.Load()).Milliseconds())
+	stop()
+	all.Wait()
+}

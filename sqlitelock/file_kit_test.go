@@ -1,0 +1,84 @@
+package sqlitelock
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// raw runs SQL on a file, as another program would.
+func raw(tb testing.TB, path string, statements ...string) {
+	tb.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// refused opens what must not be opened, and returns the error.
+func refused(tb testing.TB, path string) *driver.Error {
+	tb.Helper()
+	d, err := Open(ctx, path, nil)
+	var e *driver.Error
+	switch {
+	case err == nil:
+		_ = d.Close()
+		tb.Fatalf("%s was opened", path)
+	case !errors.As(err, &e) || !errors.Is(err, driver.ErrUnavailable):
+		tb.Fatalf("not a *driver.Error: %v", err)
+	case e.Backend != "sqlite "+path || e.Op != "open":
+		tb.Fatalf("it does not say what and where: %v", err)
+	}
+	tb.Log(err)
+	return e
+}
+
+// finding looks for what the doctor says of a subject.
+func finding(t *testing.T, d *Driver, subject string) *driver.Finding {
+	t.Helper()
+	found, err := d.Diagnose(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range found {
+		if found[i].Subject == subject {
+			return &found[i]
+		}
+	}
+	return nil
+}
+
+// notice makes the next look at the files come after a moment.
+func (id *identity) notice(after time.Time) {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	id.checked = after
+}
+
+// writeLocked lets another connection, as of another process, keep the write lock until the test says.
+func writeLocked(tb testing.TB, path string) (unlock func()) {
+	tb.Helper()
+	c, err := connect(path)
+	if err == nil {
+		err = c.script("BEGIN IMMEDIATE")
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(c.script("ROLLBACK"), c.close()); err != nil {
+			tb.Error(err)
+		}
+	}
+}

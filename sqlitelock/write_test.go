@@ -1,0 +1,62 @@
+package sqlitelock
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+)
+
+// A transaction that could not be undone would keep everybody out, us included.
+func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
+	d := open(t, file(t), nil)
+	w := d.table.writer.conn
+	err := errors.Join(w.begin.exec(), w.upsertEntry.exec([]byte("job"), []byte("half a step")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, d, mutex("job"))
+}
+
+func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	func() {
+		defer func() { _ = recover() }()
+		_ = d.table.writer.conn.transaction(func() error { panic("bug") })
+	}()
+	mustAcquire(t, open(t, path, nil), mutex("job"))
+	mustAcquire(t, d, mutex("other"))
+}
+
+func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	c, err := connect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	// A reader that stays holds the log's end where it is.
+	if err := c.script("BEGIN; SELECT count(*) FROM entries"); err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	for size() <= longLog {
+		cycle(t, d, "job")
+	}
+	if err := c.script("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); size() > longLog; cycle(t, d, "job") {
+		if time.Since(began) > 5*time.Second {
+			t.Fatalf("the log still has %d bytes", size())
+		}
+	}
+}
