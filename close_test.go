@@ -4,12 +4,138 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
+
+func TestCloseEndsEverything(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		foreign := must(t)(b.Mutex("y").Lock(background))
+		waiters := make(chan error)
+		for _, name := range []string{"x", "x", "y", "y"} { // behind its own client, and behind another
+			go func() { _, err := a.Mutex(name).Lock(background); waiters <- err }()
+		}
+		synctest.Wait()
+		noError(t, a.Close(background))
+		for range 4 {
+			isError(t, <-waiters, pawl.ErrClosed)
+		}
+		<-lease.Done()
+		isError(t, lease.Err(), pawl.ErrLost, pawl.ErrClosed)
+		isError(t, lease.Release(background), pawl.ErrClosed)
+		w.free("x")
+		if e := w.entry("y"); len(e.Waiters) != 0 || len(e.Holders) != 1 || foreign.Err() != nil {
+			t.Errorf("what is left of y: %+v", e)
+		}
+
+		_, err := a.Mutex("x").Lock(background)
+		isError(t, err, pawl.ErrClosed)
+		_, err = a.Mutex("x").TryLock(background)
+		isError(t, err, pawl.ErrClosed)
+		_, err = a.Inspect(background, "x")
+		isError(t, err, pawl.ErrClosed)
+		for _, err := range a.List(background, "") {
+			isError(t, err, pawl.ErrClosed)
+		}
+		isError(t, a.Break(background, "x", 1, 0), pawl.ErrClosed)
+		noError(t, a.Close(background)) // once more
+	})
+}
+
+func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
+	for range 100 {
+		inWorld(t, func(t *testing.T, w *world) {
+			c, f := w.client(nil)
+			f.latency = time.Millisecond
+			var wg sync.WaitGroup
+			for i := range 8 {
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * 300 * time.Microsecond)
+					lease, err := c.Mutex("x").Lock(background)
+					if err == nil {
+						err = lease.Release(background)
+					}
+					if err != nil {
+						isError(t, err, pawl.ErrClosed)
+					}
+				})
+			}
+			time.Sleep(1500 * time.Microsecond)
+			noError(t, c.Close(background))
+			wg.Wait()
+			w.free("x")
+		})
+	}
+}
+
+// Release and Close both want to tell the backend. Whoever is first, the lease was held until then.
+func TestReleaseRacingCloseIsNoLossButOfTheClient(t *testing.T) {
+	for range 500 {
+		inWorld(t, func(t *testing.T, w *world) {
+			c, _ := w.client(nil)
+			lease := must(t)(c.Mutex("x").Lock(background))
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				if err := lease.Release(background); err != nil && !errors.Is(err, pawl.ErrClosed) {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() { noError(t, c.Close(background)) })
+			wg.Wait()
+			w.free("x")
+		})
+	}
+}
+
+func TestCloseDoesNotWaitLongerThanItsCtx(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		must(t)(c.Mutex("x").Lock(background))
+		f.down()
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		began := time.Now()
+		isError(t, c.Close(ctx), context.DeadlineExceeded)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		must(t)(c.Mutex("x").Lock(background))
+		f.down()
+		first := make(chan error)
+		go func() { first <- c.Close(background) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		isError(t, c.Close(ctx), context.DeadlineExceeded)
+		answer := <-first // after the time that Close has by default
+		isError(t, answer, pawl.ErrUnavailable)
+		isError(t, c.Close(background), answer)
+	})
+}
+
+func TestCloseWithoutACtxWaitsAsLongAsItTakes(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		must(t)(c.Mutex("x").Lock(background))
+		noError(t, c.Close(nil)) //nolint:staticcheck // a nil ctx must not leave it half closed
+		synctest.Wait()
+		w.free("x")
+	})
+}
 
 func TestCloseOfManyLeasesTakesWhatTheServerTakes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -180,11 +306,4 @@ func TestCloseSaysWhatIsRefusedForGood(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 	})
-}
-
-func TestCloseErrorIsASentence(t *testing.T) {
-	err := &pawl.CloseError{Unreleased: 2, Err: errors.New("pawl: no answer")}
-	if got := err.Error(); got != "pawl: closed, but 2 locks were not released and will expire: no answer" {
-		t.Error(got)
-	}
 }

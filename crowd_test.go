@@ -4,9 +4,23 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/pawl-go/pawl"
 )
+
+func TestReadersOfOneProcessDoNotWaitForEachOthersAnswers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		f.latency = 300 * time.Millisecond
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() { must(t)(c.RWMutex("x").RLock(background)) })
+		}
+		wg.Wait()
+		if took := time.Since(began); took > 301*time.Millisecond {
+			t.Errorf("64 readers took %v on a link of 300 ms", took)
+		}
+	})
+}
 
 // However many wait here for permits, those that stand in the backend's queue are no more than could be
 // granted together.
@@ -40,19 +54,5 @@ func TestCrowdForPermitsStandsInTheLocalQueue(t *testing.T) {
 		if n := f.count("acquire") - asked; n > 2*100 {
 			t.Errorf("%d claims for 100 hand-overs", n)
 		}
-	})
-}
-
-// While nobody was told that the name is held, readers do not wait for each other, whether they try or wait.
-func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		f.latency = 300 * time.Millisecond
-		first := make(chan *pawl.Lease)
-		go func() { first <- must(t)(c.RWMutex("x").RLock(background)) }()
-		time.Sleep(time.Millisecond)
-		noError(t, must(t)(c.RWMutex("x").TryRLock(background)).Release(background))
-		noError(t, (<-first).Release(background))
-		w.free("x")
 	})
 }

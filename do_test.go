@@ -3,12 +3,83 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl"
 )
+
+func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		m := c.Mutex("x")
+		boom := errors.New("boom")
+		isError(t, m.Do(background, func(context.Context) error { return boom }), boom)
+		w.free("x")
+		func() {
+			defer func() {
+				if recover() != "panic" {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			_ = m.Do(background, func(context.Context) error { panic("panic") })
+		}()
+		w.free("x")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_ = m.Do(background, func(context.Context) error { runtime.Goexit(); return nil })
+		})
+		wg.Wait()
+		w.free("x")
+	})
+}
+
+func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		ctx, cancel := context.WithCancel(background)
+		err := c.Mutex("x").Do(ctx, func(ctx context.Context) error {
+			if fence, ok := pawl.FenceFromContext(ctx); !ok || fence != w.entry("x").Holders[0].Fence {
+				t.Errorf("fence %d, %v", fence, ok)
+			}
+			cancel() // the caller's ctx ends what runs under it
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		isError(t, err, context.Canceled)
+		w.free("x")
+
+		other, _ := w.client(nil)
+		err = c.Mutex("x").Do(background, func(ctx context.Context) error {
+			must(t)(other.Mutex("x").ForceLock(background))
+			<-ctx.Done() // and so does the loss
+			isError(t, context.Cause(ctx), pawl.ErrLost)
+			return nil
+		})
+		isError(t, err, pawl.ErrLost)
+		if _, ok := pawl.FenceFromContext(background); ok {
+			t.Error("a fence where there is no lease")
+		}
+	})
+}
+
+func TestTryDoSaysThatItWasSkipped(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		must(t)(a.Mutex("x").Lock(background))
+		for _, try := range []func(context.Context, func(context.Context) error) (bool, error){
+			b.Mutex("x").TryDo, b.RWMutex("x").TryDo, b.RWMutex("x").TryRDo, b.Semaphore("x", 1).TryDo,
+		} {
+			ran, err := try(background, func(context.Context) error { t.Error("it ran"); return nil })
+			isError(t, err, pawl.ErrHeld)
+			if ran {
+				t.Error("says that it ran")
+			}
+		}
+	})
+}
 
 // Where nobody tells of a loss (signals are late, or there are none), its release is the first to hear of it.
 func TestDoSaysLostWhenOnlyItsReleaseFindsOut(t *testing.T) {
@@ -136,61 +207,6 @@ func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
 		}))
 		if _, ok := pawl.FenceOf(background, "outer"); ok {
 			t.Error("a fence where there is no lease")
-		}
-	})
-}
-
-func TestNilLeaseAnswersAnErrorRatherThanPanics(t *testing.T) {
-	for _, l := range []*pawl.Lease{nil, {}} {
-		isError(t, l.Release(background), pawl.ErrInvalid)
-		isError(t, l.ReleaseNow(background), pawl.ErrInvalid)
-		isError(t, l.Err(), pawl.ErrInvalid)
-		<-l.Done()
-		isError(t, context.Cause(l.Context()), pawl.ErrInvalid)
-		if l.Name() != "" || l.Fence() != 0 || !l.Deadline().IsZero() {
-			t.Errorf("%q, fence %d, until %v", l.Name(), l.Fence(), l.Deadline())
-		}
-	}
-}
-
-func TestMinHoldThatIsLongerThanTheMaxHoldIsRefused(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		_, err := c.Mutex("x", pawl.WithMinHold(time.Minute+1), pawl.WithMaxHold(time.Minute)).Lock(background)
-		isError(t, err, pawl.ErrInvalid)
-		if f.count("acquire") > 0 {
-			t.Error("it was sent")
-		}
-		noError(t, must(t)(c.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithMaxHold(time.Minute)).Lock(background)).Release(background))
-	})
-}
-
-// The caller's own map may change while locks are acquired.
-func TestOptionsAreCopiedAtNew(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		acquired := 0
-		o := &pawl.Options{
-			Labels:   map[string]string{"job": "a"},
-			Observer: &pawl.Observer{Acquired: func(pawl.AcquiredEvent) { acquired++ }},
-		}
-		c, _ := w.client(o)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for range 100 {
-				o.Labels["job"] = "b"
-				o.Observer.Acquired = nil
-			}
-		})
-		for range 100 {
-			l := must(t)(c.Mutex("x", pawl.WithLabel("run", "7")).Lock(background))
-			if labels := w.entry("x").Holders[0].Owner.Labels; labels["job"] != "a" || labels["run"] != "7" {
-				t.Errorf("labels %v", labels)
-			}
-			noError(t, l.Release(background))
-		}
-		wg.Wait()
-		if acquired != 100 {
-			t.Errorf("%d of 100 were told", acquired)
 		}
 	})
 }

@@ -3,14 +3,46 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
+
+func TestInspection(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(&pawl.Options{ID: "a"})
+		b, _ := w.client(&pawl.Options{ID: "b"})
+		lease := must(t)(a.Mutex("jobs/1").Lock(background))
+		must(t)(a.RWMutex("jobs/2").RLock(background))
+		must(t)(a.Mutex("other").Lock(background))
+		ctx, cancel := context.WithCancel(background)
+		done := make(chan struct{})
+		go func() { _, _ = b.Mutex("jobs/1").Lock(ctx); close(done) }()
+		synctest.Wait()
+		var names []string
+		for e, err := range a.List(background, "jobs/") {
+			noError(t, err)
+			names = append(names, e.Name)
+		}
+		if len(names) != 2 || names[0] != "jobs/1" || names[1] != "jobs/2" {
+			t.Errorf("listed %v", names)
+		}
+		e, err := b.Inspect(background, "jobs/1")
+		noError(t, err)
+		if len(e.Holders) != 1 || e.Holders[0].Owner.Client != "a" || e.Holders[0].Fence != lease.Fence() ||
+			len(e.Waiters) != 1 || e.Waiters[0].Owner.Client != "b" {
+			t.Errorf("%+v", e)
+		}
+		if p := a.Properties(); p.Backend != "memory" || !p.Push {
+			t.Errorf("%+v", p)
+		}
+		cancel()
+		<-done
+	})
+}
 
 func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
 	e := &examined{Driver: memlock.New(nil), findings: []driver.Finding{{Severity: "warning", Subject: "disk"}}}
@@ -36,36 +68,4 @@ func TestABackendWithoutADoctorSaysSo(t *testing.T) {
 	if _, err := c.Diagnose(background); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("%v, want ErrUnsupported", err)
 	}
-}
-
-// Its caller has a fence, and never had a token.
-func TestBreakSaysWhichFenceNobodyHas(t *testing.T) {
-	c, err := pawl.New(memlock.New(nil), nil)
-	noError(t, err)
-	defer c.Close(background)
-	err = c.Break(background, "x", 17, 0)
-	isError(t, err, pawl.ErrNotHeld)
-	if got := err.Error(); got != `pawl: no lease of "x" has the fence 17` {
-		t.Errorf("it says %s", got)
-	}
-}
-
-// However deep the errors are that an error holds.
-func TestAnErrorSaysPawlOnce(t *testing.T) {
-	down := &driver.Error{Backend: "quorum", Op: "renew", Err: &driver.Error{Backend: "redis", Op: "renew", Err: errNet}}
-	lost := &pawl.LostError{Name: "x", Fence: 17, Reason: pawl.ReasonUnreachable, Err: down}
-	if got := lost.Error(); got != `pawl: lost "x" (fence 17): backend unreachable: quorum: renew: redis: renew: network down` {
-		t.Errorf("it says %s", got)
-	}
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		defer f.down()()
-		ctx, cancel := context.WithTimeout(background, time.Second)
-		defer cancel()
-		_, err := c.Mutex("x").Lock(ctx)
-		isError(t, err, context.DeadlineExceeded)
-		if got := err.Error(); strings.Count(got, "pawl: ") != 1 || !strings.Contains(got, "network down") {
-			t.Errorf("it says %s", got)
-		}
-	})
 }

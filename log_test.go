@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -72,5 +73,39 @@ func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 		if len(d.seen) == 0 {
 			t.Error("no token was seen")
 		}
+	})
+}
+
+// Tokens are secrets of the client: whatever prints a client, a lock or a lease must not show them.
+func TestNothingThatIsPrintedShowsAToken(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		var tokens []driver.Token
+		f.claimed = func(t driver.Token) { tokens = append(tokens, t) }
+		m := c.Mutex("x")
+		lease := must(t)(m.Lock(background))
+		ctx, cancel := context.WithCancel(background)
+		waits := make(chan error)
+		go func() { _, err := c.Mutex("x").Lock(ctx); waits <- err }()
+		time.Sleep(time.Second)
+		_, held := c.Mutex("x").TryLock(background)
+		e, _ := c.Inspect(background, "x")
+		var printed strings.Builder
+		fmt.Fprintln(&printed, lease.Context())
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			fmt.Fprintf(&printed, strings.Repeat(verb+"\n", 7), c, m, lease, *m, &held, held, e)
+		}
+		for _, token := range tokens {
+			for _, form := range []string{string(token[:]), fmt.Sprintf("%x", token[:]), strings.Trim(fmt.Sprintf("%d", token[:]), "[]")} {
+				if strings.Contains(printed.String(), form) {
+					t.Errorf("a token is shown as %q", form)
+				}
+			}
+		}
+		if len(tokens) != 2 {
+			t.Errorf("%d claims were sent", len(tokens))
+		}
+		cancel()
+		<-waits
 	})
 }

@@ -67,3 +67,44 @@ func TestGrantWithoutARunHasOneFence(t *testing.T) {
 		}
 	})
 }
+
+func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		f := &forgetful{faulty: &faulty{Driver: w.memory.Driver()}}
+		c, err := pawl.New(f, nil)
+		noError(t, err)
+		defer c.Close(background)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		time.Sleep(20 * time.Second)
+		noError(t, lease.Err())
+		time.Sleep(20 * time.Second)
+		isError(t, lease.Err(), pawl.ErrLost) // for nobody can know that it was renewed
+	})
+}
+
+func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		f.set(nil, func(op string) error {
+			if op == "acquire" {
+				panic("a bug")
+			}
+			return nil
+		})
+		for _, claim := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").TryLock} {
+			func() {
+				defer func() {
+					if recover() != "a bug" {
+						t.Error("the panic was swallowed")
+					}
+				}()
+				_, _ = claim(background)
+			}()
+		}
+		f.set(nil, nil)
+		w.free("x")
+		if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
+			t.Errorf("%d things were left behind", n)
+		}
+	})
+}

@@ -3,12 +3,49 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 )
+
+func TestObserverHearsEverything(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
+		heard := map[string]int{}
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard[what]++
+		}
+		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
+			Queued:   func(pawl.QueuedEvent) { note("waiting") },
+			Acquired: func(e pawl.AcquiredEvent) { note("acquired after " + e.Waited.String()) },
+			Released: func(e pawl.ReleasedEvent) { note("released after " + e.Held.String()) },
+			Lost:     func(e pawl.LostEvent) { note("lost: " + e.Err.Reason.String()) },
+			Failed:   func(e pawl.FailedEvent) { note("trouble: " + e.Op) },
+		}})
+		other, _ := w.client(nil)
+		held := must(t)(other.Mutex("x").Lock(background))
+		time.AfterFunc(time.Minute, func() { _ = held.Release(background) })
+		lease := must(t)(c.Mutex("x").Lock(background))
+		time.Sleep(time.Second)
+		noError(t, lease.Release(background))
+		must(t)(c.Mutex("y").Lock(background))
+		f.down()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, want := range []string{"waiting", "acquired after 1m0s", "acquired after 0s", "released after 1s", "lost: backend unreachable", "trouble: renew"} {
+			if heard[want] == 0 {
+				t.Errorf("not heard: %s; heard: %v", want, heard)
+			}
+		}
+	})
+}
 
 // What a trace needs: whose call it was, and which events are of one claim.
 func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {

@@ -2,12 +2,15 @@ package pawl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
@@ -105,4 +108,29 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A renewal that hangs never holds up the word that a lease is lost.
+func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		f := &hanging{faulty: &faulty{Driver: w.memory.Driver()}}
+		c, err := pawl.New(f, &pawl.Options{RequestTimeout: 20 * time.Second})
+		noError(t, err)
+		defer c.Close(background)
+		f.hangs = func(driver.LeaseRef) bool { return true }
+		var all sync.WaitGroup
+		for i := range 200 {
+			ttl := time.Second << (i % 6)
+			l := must(t)(c.Mutex(fmt.Sprint(i), pawl.WithTTL(ttl)).Lock(background))
+			all.Go(func() {
+				<-l.Done()
+				var lost *pawl.LostError
+				if !errors.As(l.Err(), &lost) || lost.Reason != pawl.ReasonUnreachable || !lost.Until.After(time.Now()) {
+					t.Errorf("lease %d of %v had to stop %v ago: %v", i, ttl, time.Since(lost.Until), lost)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		all.Wait()
+	})
 }

@@ -80,18 +80,17 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 			b, f := w.client(nil)
 			c, _ := w.client(nil)
 			held := must(t)(a.Mutex("x").Lock(background))
-			f.noSignals = true
-			var late []driver.Signal // b's signals, held back
-			defer f.Driver.Listen(func(s driver.Signal) { late = append(late, s) })()
+			late, stop := f.holdBack()
+			defer stop()
 			got := make(chan *pawl.Lease, 1)
 			go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
 			synctest.Wait()
 			noError(t, held.Release(background))
 			forced := must(t)(c.Mutex("x").ForceLock(background))
-			if len(late) != 2 {
-				t.Fatalf("signals %v", late)
+			if len(*late) != 2 {
+				t.Fatalf("signals %v", *late)
 			}
-			for _, s := range late {
+			for _, s := range *late {
 				f.hear(s)
 			}
 			synctest.Wait()
@@ -104,4 +103,76 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A signal of a grant that came and went while this process was paused must not be taken for the next one.
+func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, f := w.client(nil)
+		c, _ := w.client(nil)
+		held := must(t)(a.Mutex("x").Lock(background))
+
+		late, stop := f.holdBack()
+		defer stop()
+		got := make(chan *pawl.Lease, 1)
+		go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
+		synctest.Wait()
+		f.down() // b is cut off: it does not renew what it is granted now
+		noError(t, held.Release(background))
+		synctest.Wait()
+		if len(*late) != 1 || (*late)[0].Kind != driver.SignalGranted {
+			t.Fatalf("signals %v", *late)
+		}
+		time.Sleep(6 * time.Second) // b's grant is over
+		third := must(t)(c.Mutex("x").Lock(background))
+		f.set(nil, nil) // b is back, and queues again
+		time.Sleep(4 * time.Second)
+		f.hear((*late)[0]) // and now the old signal arrives
+		synctest.Wait()
+		select {
+		case l := <-got:
+			t.Fatalf("b believes in fence %d while %d is held", l.Fence(), third.Fence())
+		default:
+		}
+		noError(t, third.Release(background))
+		if l := <-got; l.Fence() <= third.Fence() {
+			t.Errorf("fence %d after %d", l.Fence(), third.Fence())
+		}
+	})
+}
+
+func TestLookSignalMakesEveryWaiterAsk(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, f := w.client(nil)
+		f.noSignals = true
+		held := must(t)(a.Mutex("x").Lock(background))
+		got := make(chan *pawl.Lease, 1)
+		go func() { got <- must(t)(b.Mutex("x").Lock(background)) }()
+		synctest.Wait()
+		noError(t, held.Release(background))
+		f.hear(driver.Signal{Kind: driver.SignalLook})
+		synctest.Wait()
+		select {
+		case <-got:
+		default:
+			t.Error("it did not ask")
+		}
+	})
+}
+
+func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		f.noSignals = true
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		noError(t, b.Break(background, "x", lease.Fence(), 0))
+		synctest.Wait()
+		noError(t, lease.Err())
+		f.hear(driver.Signal{Kind: driver.SignalLook})
+		synctest.Wait()
+		isError(t, lease.Err(), pawl.ErrLost)
+	})
 }

@@ -135,6 +135,14 @@ func (f *faulty) Listen(h func(driver.Signal)) func() {
 	})
 }
 
+// holdBack keeps the signals of a client from it, for a test to have it hear them later;
+// stop ends that.
+func (f *faulty) holdBack() (late *[]driver.Signal, stop func()) {
+	f.noSignals = true
+	late = new([]driver.Signal)
+	return late, f.Driver.Listen(func(s driver.Signal) { *late = append(*late, s) })
+}
+
 func (f *faulty) Properties() driver.Properties {
 	p := f.Driver.Properties()
 	p.Push = p.Push && !f.noPush

@@ -2,8 +2,6 @@ package pawl
 
 import (
 	"context"
-	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -79,92 +77,4 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 			t.Errorf("still held: %+v", e)
 		}
 	})
-}
-
-// A Release that comes when Close has begun leaves the lease to Close, which must have seen it.
-func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
-	const leases = 32
-	for round := range 30 {
-		memory := memlock.NewMemory(nil)
-		c, err := New(memory.Driver(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all sync.WaitGroup
-		begin := make(chan struct{})
-		for i := range leases {
-			lease, err := c.Mutex(strconv.Itoa(i)).Lock(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
-			all.Go(func() {
-				<-begin
-				_ = lease.Release(context.Background())
-			})
-		}
-		all.Go(func() {
-			<-begin
-			if err := c.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-		close(begin)
-		all.Wait()
-		d := memory.Driver()
-		for i := range leases {
-			if e, _ := d.Inspect(context.Background(), strconv.Itoa(i)); len(e.Holders) > 0 {
-				t.Errorf("round %d: still held: %+v", round, e)
-			}
-		}
-		_ = d.Close()
-	}
-}
-
-// Who is refused is counted as in for a moment, and that is no lock that was not released.
-func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
-	memory := memlock.NewMemory(nil)
-	r := &refusing{Driver: memory.Driver()}
-	c, err := New(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Mutex("x").Lock(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	r.during = func() { c.releases.n.Add(1) } // the first half of an enter that comes too late
-	if err := c.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	c.releases.leave()
-}
-
-// So a Release is let in for as long as Close has not seen which leases there are.
-func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
-	for round := range 1000 {
-		c, err := New(memlock.New(nil), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var all sync.WaitGroup
-		ready := make(chan struct{})
-		all.Go(func() {
-			for i := 0; c.releases.enter(); i++ {
-				c.releases.leave()
-				if i == 100 {
-					close(ready)
-				}
-			}
-			if !c.renewer.Stopped() {
-				t.Errorf("round %d: it is refused, and Close has not looked yet", round)
-			}
-		})
-		<-ready
-		if err := c.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		all.Wait()
-		if t.Failed() {
-			return
-		}
-	}
 }

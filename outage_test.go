@@ -3,7 +3,6 @@ package pawl_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,24 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
+
+func TestFailingBackendIsRiddenOutForABoundedTime(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		up := f.down()
+		began := time.Now()
+		_, err := c.Mutex("x").Lock(background)
+		isError(t, err, pawl.ErrUnavailable, errNet)
+		if took := time.Since(began); took < 10*time.Second || took > 12*time.Second {
+			t.Errorf("said after %v, want about 10 s", took)
+		}
+		if n := f.count("acquire"); n > 40 {
+			t.Errorf("%d attempts in 10 s", n)
+		}
+		time.AfterFunc(5*time.Second, up)
+		must(t)(c.Mutex("x").Lock(background)) // an outage of 5 s is not even seen
+	})
+}
 
 // Those who wait behind others in this process bear a failing backend no longer than if they had asked it.
 func TestFailingBackendIsRiddenOutForThatTimeByAllWaiters(t *testing.T) {
@@ -69,45 +86,40 @@ func TestOutageDoesNotLookLikeALockThatIsHeld(t *testing.T) {
 	})
 }
 
-// A renewal that hangs never holds up the word that a lease is lost.
-func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
+func TestPermanentErrorIsSaidAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		f := &hanging{faulty: &faulty{Driver: w.memory.Driver()}}
-		c, err := pawl.New(f, &pawl.Options{RequestTimeout: 20 * time.Second})
-		noError(t, err)
-		defer c.Close(background)
-		f.hangs = func(driver.LeaseRef) bool { return true }
-		var all sync.WaitGroup
-		for i := range 200 {
-			ttl := time.Second << (i % 6)
-			l := must(t)(c.Mutex(fmt.Sprint(i), pawl.WithTTL(ttl)).Lock(background))
-			all.Go(func() {
-				<-l.Done()
-				var lost *pawl.LostError
-				if !errors.As(l.Err(), &lost) || lost.Reason != pawl.ReasonUnreachable || !lost.Until.After(time.Now()) {
-					t.Errorf("lease %d of %v had to stop %v ago: %v", i, ttl, time.Since(lost.Until), lost)
-				}
-			})
-			time.Sleep(time.Second)
+		c, f := w.client(nil)
+		wrong := &driver.Error{Backend: "test", Op: "acquire", Permanent: true, Err: errors.New("wrong password")}
+		f.set(func(string) error { return wrong }, nil)
+		began := time.Now()
+		_, err := c.Mutex("x").Lock(background)
+		isError(t, err, pawl.ErrUnavailable)
+		if took := time.Since(began); took > 0 {
+			t.Errorf("said after %v", took)
 		}
-		all.Wait()
 	})
 }
 
-// Sockets have deadlines of their own, and end a call in the instant of ctx's deadline, or before ctx itself.
-func TestDeadlineOfATryIsSaidAsSuch(t *testing.T) {
-	for range 20 {
-		inWorld(t, func(t *testing.T, w *world) {
-			f := &socket{faulty: &faulty{Driver: w.memory.Driver()}}
-			c, err := pawl.New(f, nil)
-			noError(t, err)
-			defer c.Close(background)
-			ctx, cancel := context.WithDeadline(background, time.Now().Add(time.Second))
-			defer cancel()
-			_, err = c.Mutex("x").TryLock(ctx)
-			isError(t, err, context.DeadlineExceeded)
-		})
-	}
+func TestServerThatDoesNotAnswerIsNotTheCallersDeadline(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		f.latency = time.Hour
+		_, err := c.Mutex("x").TryLock(background)
+		isError(t, err, pawl.ErrUnavailable)
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v Is DeadlineExceeded, but the caller set none", err)
+		}
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		_, err = c.Mutex("x").Lock(ctx)
+		isError(t, err, context.DeadlineExceeded)
+		if errors.Is(err, pawl.ErrHeld) {
+			t.Error("nobody has said that it is held")
+		}
+		f.mu.Lock()
+		f.latency = 0
+		f.mu.Unlock()
+	})
 }
 
 func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) {
@@ -131,33 +143,6 @@ func TestBackendsOwnErrorIsReachableAndItsDeadlineIsNotTheCallers(t *testing.T) 
 				t.Errorf("%s: %v Is DeadlineExceeded, but the caller set none", name, err)
 			}
 			f.set(nil, nil)
-		}
-	})
-}
-
-func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, f := w.client(nil)
-		f.set(nil, func(op string) error {
-			if op == "acquire" {
-				panic("a bug")
-			}
-			return nil
-		})
-		for _, claim := range []func(context.Context) (*pawl.Lease, error){c.Mutex("x").Lock, c.Mutex("x").TryLock} {
-			func() {
-				defer func() {
-					if recover() != "a bug" {
-						t.Error("the panic was swallowed")
-					}
-				}()
-				_, _ = claim(background)
-			}()
-		}
-		f.set(nil, nil)
-		w.free("x")
-		if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
-			t.Errorf("%d things were left behind", n)
 		}
 	})
 }

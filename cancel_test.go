@@ -1,0 +1,238 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func TestCtxThatIsOverWritesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		ctx, cancel := context.WithCancel(background)
+		cancel()
+		_, err := c.Mutex("x").Lock(ctx)
+		isError(t, err, context.Canceled)
+		_, err = c.Mutex("x").TryLock(ctx)
+		isError(t, err, context.Canceled)
+		if n := f.count("acquire"); n > 0 {
+			t.Errorf("%d requests were sent", n)
+		}
+	})
+}
+
+func TestDeadlineOfAWaitSaysWhoHeldTheLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		must(t)(a.Mutex("x").Lock(background))
+		for range 2 { // the second one waits behind the first, and has not asked the backend itself
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			defer cancel()
+			began := time.Now()
+			_, err := b.Mutex("x").Lock(ctx)
+			isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
+			if took := time.Since(began); took != time.Second {
+				t.Errorf("the wait ended after %v", took)
+			}
+			var held *pawl.HeldError
+			if !errors.As(err, &held) || len(held.Holders) != 1 {
+				t.Errorf("the error does not name the holder: %v", err)
+			}
+		}
+		w.waitersLeft("x", 0)
+	})
+}
+
+func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		gone := must(t)(a.Mutex("x").Lock(background))
+		got := make(chan *pawl.Lease)
+		go func() { got <- must(t)(b.Mutex("x").Lock(background)) }()
+		synctest.Wait()
+		noError(t, gone.Release(background))
+		lease := <-got
+		ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
+		defer cancel()
+		_, err := b.Mutex("x").Lock(ctx) // it waits here, for the lease to be passed on
+		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
+		var held *pawl.HeldError
+		if errors.As(err, &held) && len(held.Holders) > 0 && held.Holders[0].Fence == gone.Fence() {
+			t.Errorf("%v, but that lease was released", err)
+		}
+		noError(t, lease.Release(background))
+	})
+}
+
+func TestCancelledWaitersLeaveNothingAndSkipNobody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		other, _ := w.client(nil)
+		held := must(t)(a.Mutex("x").Lock(background))
+		ctx, cancel := context.WithCancel(background)
+		var wg sync.WaitGroup
+		for i := range 100 {
+			c := b
+			if i%3 == 0 {
+				c, _ = w.client(nil)
+			}
+			wg.Go(func() {
+				_, err := c.Mutex("x").Lock(ctx)
+				if err != context.Canceled {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		last := make(chan *pawl.Lease, 1)
+		go func() { l, _ := other.Mutex("x").Lock(background); last <- l }()
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+		w.waitersLeft("x", 1)
+		if n := b.Gates() + b.Inboxes(); n > 0 {
+			t.Errorf("%d things were left behind", n)
+		}
+		noError(t, held.Release(background))
+		noError(t, (<-last).Release(background))
+		w.free("x")
+	})
+}
+
+// A wait may be cancelled in the very instant in which it is granted, by the backend or inside the process.
+// Either way the next one must get the lock.
+func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
+	for range 100 {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, _ := w.client(nil)
+			held := must(t)(a.Mutex("x").Lock(background))
+			var wg sync.WaitGroup
+			ctx, cancel := context.WithCancel(background)
+			for _, c := range []*pawl.Client{a, b, a} {
+				wg.Go(func() {
+					if l, err := c.Mutex("x").Lock(ctx); err == nil {
+						noError(t, l.Release(background))
+					}
+				})
+			}
+			survivor := make(chan *pawl.Lease, 1)
+			synctest.Wait()
+			go func() { l, _ := b.Mutex("x").Lock(background); survivor <- l }()
+			synctest.Wait()
+			go cancel()
+			noError(t, held.Release(background))
+			wg.Wait()
+			noError(t, (<-survivor).Release(background))
+			w.free("x")
+		})
+	}
+}
+
+// ctx may end before a claim is sent, on its way there, on the way back, in either queue, or just after.
+func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
+	for after := time.Duration(0); after < 60*time.Millisecond; after += 500 * time.Microsecond {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, f := w.client(nil)
+			f.latency = 10 * time.Millisecond
+			held := must(t)(a.Mutex("x").Lock(background))
+			time.AfterFunc(25*time.Millisecond, func() { _ = held.Release(background) })
+			ctx, cancel := context.WithCancel(background)
+			time.AfterFunc(after, cancel)
+			var wg sync.WaitGroup
+			for i := range 3 {
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					l, err := b.Mutex("x").Lock(ctx)
+					if err == nil {
+						err = l.Release(background)
+					} else if err == context.Canceled {
+						err = nil
+					}
+					noError(t, err)
+				})
+			}
+			time.Sleep(3 * time.Millisecond)
+			last := must(t)(b.Mutex("x").Lock(background))
+			noError(t, last.Release(background))
+			wg.Wait()
+			time.Sleep(100 * time.Millisecond)
+			w.free("x")
+			if n := b.Gates() + b.Inboxes() + b.Leases(); n > 0 {
+				t.Errorf("cancelled after %v: %d things were left behind", after, n)
+			}
+		})
+	}
+}
+
+func TestCtxThatEndsEndsTheCallThoughTheBackendHangs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.slow(nil, func(op string, _ int) time.Duration {
+			if op == "acquire" {
+				return -1
+			}
+			return 0
+		})
+		m := c.Mutex("x")
+		for name, begin := range map[string]func(context.Context) (*pawl.Lease, error){"try": m.TryLock, "wait": m.Lock, "force": m.ForceLock} {
+			ctx, cancel := context.WithCancel(background)
+			time.AfterFunc(100*time.Millisecond, cancel)
+			began := time.Now()
+			_, err := begin(ctx)
+			isError(t, err, context.Canceled)
+			if took := time.Since(began); took != 100*time.Millisecond {
+				t.Errorf("%s: it came back after %v", name, took)
+			}
+		}
+	})
+}
+
+func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, err := pawl.New(&stubborn{&faulty{Driver: w.memory.Driver()}, 600 * time.Millisecond}, nil)
+		noError(t, err)
+		defer c.Close(background)
+		m := c.Mutex("x")
+		for _, begin := range []func(context.Context) (*pawl.Lease, error){m.TryLock, m.Lock, m.ForceLock} {
+			for _, want := range []error{context.DeadlineExceeded, context.Canceled} {
+				ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+				if want == context.Canceled {
+					cancel()
+					ctx, cancel = context.WithCancel(background)
+					time.AfterFunc(100*time.Millisecond, cancel)
+				}
+				_, err := begin(ctx)
+				isError(t, err, want)
+				w.free("x")
+				cancel()
+			}
+		}
+	})
+}
+
+func TestGrantBySignalAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
+	for range 20 {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, _ := w.client(nil)
+			held := must(t)(a.Mutex("x").Lock(background))
+			ctx, cancel := context.WithCancel(background)
+			done := make(chan error)
+			go func() { _, err := b.Mutex("x").Lock(ctx); done <- err }()
+			synctest.Wait()
+			cancel()
+			noError(t, held.Release(background))
+			isError(t, <-done, context.Canceled)
+			w.free("x")
+		})
+	}
+}

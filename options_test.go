@@ -1,0 +1,270 @@
+package pawl_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		claims := map[string]func() (*pawl.Lease, error){
+			"empty name":            func() (*pawl.Lease, error) { return c.Mutex("").Lock(background) },
+			"256 bytes":             func() (*pawl.Lease, error) { return c.Mutex(strings.Repeat("a", 256)).Lock(background) },
+			"control character":     func() (*pawl.Lease, error) { return c.Mutex("a\nb").TryLock(background) },
+			"invalid UTF-8":         func() (*pawl.Lease, error) { return c.RWMutex("a\xff").RLock(background) },
+			"nil ctx":               func() (*pawl.Lease, error) { return c.Mutex("x").Lock(nil) }, //nolint:staticcheck // it is the test
+			"zero TTL":              func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(0)).Lock(background) },
+			"negative TTL":          func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(-1)).Lock(background) },
+			"TTL under 10 ms":       func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(9*time.Millisecond)).Lock(background) },
+			"TTL over 30 days":      func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithTTL(721*time.Hour)).Lock(background) },
+			"negative minimum hold": func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMinHold(-1)).Lock(background) },
+			"negative delay":        func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithLockDelay(-1)).Lock(background) },
+			"negative max hold":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMaxHold(-1)).Lock(background) },
+			"margin of the TTL":     func() (*pawl.Lease, error) { return c.Mutex("x", pawl.WithMargin(20*time.Second)).Lock(background) },
+			"no permits":            func() (*pawl.Lease, error) { return c.Semaphore("x", 0).Acquire(background, 1) },
+			"zero of four":          func() (*pawl.Lease, error) { return c.Semaphore("x", 4).Acquire(background, 0) },
+			"five of four":          func() (*pawl.Lease, error) { return c.Semaphore("x", 4).TryAcquire(background, 5) },
+			"all permits":           func() (*pawl.Lease, error) { return c.Semaphore("x", 1<<31-1).TryAcquire(background, 1) },
+			"long label": func() (*pawl.Lease, error) {
+				return c.Mutex("x", pawl.WithLabel("k", strings.Repeat("v", 257))).Lock(background)
+			},
+		}
+		for what, claim := range claims {
+			_, err := claim()
+			var invalid *pawl.InvalidError
+			if !errors.Is(err, pawl.ErrInvalid) || !errors.As(err, &invalid) || invalid.Allowed == "" {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if n := f.count("acquire"); n > 0 {
+			t.Errorf("%d requests were sent", n)
+		}
+		if n := c.Gates() + c.Inboxes(); n > 0 {
+			t.Errorf("%d things were left behind", n)
+		}
+	})
+}
+
+func TestImpossibleOptionsStopAtNew(t *testing.T) {
+	for what, o := range map[string]*pawl.Options{
+		"TTL":            {TTL: time.Millisecond},
+		"QueueTTL":       {QueueTTL: -time.Second},
+		"RequestTimeout": {RequestTimeout: -1},
+		"LocalHandoff":   {LocalHandoff: time.Second + 1},
+		"label":          {Labels: map[string]string{"": "x"}},
+	} {
+		d := memlock.New(nil)
+		if _, err := pawl.New(d, o); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+		_ = d.Close()
+	}
+	if _, err := pawl.New(nil, nil); !errors.Is(err, pawl.ErrInvalid) {
+		t.Errorf("nil driver: %v", err)
+	}
+}
+
+func TestOptionThatIsNilChangesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		m := c.Mutex("x", nil, pawl.WithLabel("try", "1"), nil)
+		lease := must(t)(m.Lock(background))
+		e, err := c.Inspect(background, "x")
+		noError(t, err)
+		if got := e.Holders[0].Owner.Labels["try"]; got != "1" {
+			t.Errorf("label %q beside it", got)
+		}
+		noError(t, lease.Release(background))
+	})
+}
+
+// The caller's own map may change while locks are acquired.
+func TestOptionsAreCopiedAtNew(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		acquired := 0
+		o := &pawl.Options{
+			Labels:   map[string]string{"job": "a"},
+			Observer: &pawl.Observer{Acquired: func(pawl.AcquiredEvent) { acquired++ }},
+		}
+		c, _ := w.client(o)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range 100 {
+				o.Labels["job"] = "b"
+				o.Observer.Acquired = nil
+			}
+		})
+		for range 100 {
+			l := must(t)(c.Mutex("x", pawl.WithLabel("run", "7")).Lock(background))
+			if labels := w.entry("x").Holders[0].Owner.Labels; labels["job"] != "a" || labels["run"] != "7" {
+				t.Errorf("labels %v", labels)
+			}
+			noError(t, l.Release(background))
+		}
+		wg.Wait()
+		if acquired != 100 {
+			t.Errorf("%d of 100 were told", acquired)
+		}
+	})
+}
+
+func TestLabelsAreShownAndNothingIsLeft(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(&pawl.Options{Labels: map[string]string{"job": "42"}})
+		lease := must(t)(c.Mutex("x", pawl.WithLabel("try", "1")).Lock(background))
+		e, err := c.Inspect(background, "x")
+		noError(t, err)
+		if got := fmt.Sprint(e.Holders[0].Owner.Labels); got != "map[job:42 try:1]" {
+			t.Errorf("labels %s", got)
+		}
+		noError(t, lease.Release(background))
+		synctest.Wait()
+		if n := c.Gates() + c.Leases() + c.Inboxes(); n > 0 {
+			t.Errorf("%d things were left behind", n)
+		}
+	})
+}
+
+func TestLongestDurationsDoNotOverflow(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		const ever = time.Duration(math.MaxInt64)
+		c, f := w.client(&pawl.Options{TTL: driver.MaxTTL, QueueTTL: driver.MaxTTL, RetryFor: ever, LocalHandoff: time.Second})
+		m := c.Mutex("x", pawl.WithLockDelay(driver.MaxTTL))
+		lease := must(t)(m.Lock(background))
+		next := make(chan *pawl.Lease)
+		go func() { next <- must(t)(m.Lock(background)) }()
+		time.Sleep(time.Hour)
+		noError(t, lease.Err())
+		noError(t, lease.Release(background))
+		if left := time.Until((<-next).Deadline()); left > driver.MaxTTL-driver.MaxTTL/10 || left < driver.MaxTTL/2 {
+			t.Errorf("the term is %v", left)
+		}
+		if n := f.count("acquire"); n > 3 {
+			t.Errorf("%d claims were sent", n)
+		}
+	})
+}
+
+func TestMinHoldKeepsTheNameHeldAfterTheRelease(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		began := time.Now()
+		lease := must(t)(a.Mutex("x", pawl.WithMinHold(time.Minute)).Lock(background))
+		time.Sleep(10 * time.Second)
+		noError(t, lease.Release(background))
+		must(t)(b.Mutex("x").Lock(background))
+		if took := time.Since(began); took < time.Minute || took > time.Minute+5*time.Millisecond {
+			t.Errorf("the next one was in after %v", took)
+		}
+	})
+}
+
+func TestMinHoldThatIsLongerThanTheMaxHoldIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		_, err := c.Mutex("x", pawl.WithMinHold(time.Minute+1), pawl.WithMaxHold(time.Minute)).Lock(background)
+		isError(t, err, pawl.ErrInvalid)
+		if f.count("acquire") > 0 {
+			t.Error("it was sent")
+		}
+		noError(t, must(t)(c.Mutex("x", pawl.WithMinHold(time.Minute), pawl.WithMaxHold(time.Minute)).Lock(background)).Release(background))
+	})
+}
+
+func TestMaxHoldEndsALeaseThatIsHeldTooLong(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x", pawl.WithMaxHold(2*time.Minute)).Lock(background))
+		began := time.Now()
+		next := make(chan *pawl.Lease, 1)
+		go func() { l, _ := b.Mutex("x").Lock(background); next <- l }()
+		<-lease.Done()
+		var lost *pawl.LostError
+		if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
+			t.Errorf("told %v", lease.Err())
+		}
+		if took := time.Since(began); took < 110*time.Second || took > 2*time.Minute {
+			t.Errorf("lost after %v", took)
+		}
+		<-next
+		if took := time.Since(began); took < 2*time.Minute-time.Millisecond || took > 2*time.Minute+10*time.Millisecond {
+			t.Errorf("the next one was in after %v", took)
+		}
+		if n := f.count("renew"); n > 20 {
+			t.Errorf("%d renewals", n)
+		}
+	})
+}
+
+func TestMaxHoldCountsFromTheGrantAlsoAfterAWait(t *testing.T) {
+	for _, push := range []bool{true, false} {
+		inWorld(t, func(t *testing.T, w *world) {
+			a, _ := w.client(nil)
+			b, f := w.client(nil)
+			f.noSignals = !push
+			held := must(t)(a.Mutex("x").Lock(background))
+			got := make(chan *pawl.Lease)
+			go func() { got <- must(t)(b.Mutex("x", pawl.WithMaxHold(time.Second)).Lock(background)) }()
+			time.Sleep(10*time.Second + 300*time.Millisecond)
+			noError(t, held.Release(background))
+			lease := <-got
+			began := time.Now()
+			next := make(chan struct{})
+			go func() { must(t)(a.Mutex("x").Lock(background)); close(next) }()
+			<-lease.Done()
+			var lost *pawl.LostError
+			if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
+				t.Errorf("told %v", lease.Err())
+			}
+			if took := time.Since(began); took < 850*time.Millisecond || took > time.Second {
+				t.Errorf("lost after %v", took)
+			}
+			<-next
+			if took := time.Since(began); took > time.Second+10*time.Millisecond {
+				t.Errorf("the next one was in after %v", took)
+			}
+		})
+	}
+}
+
+func TestMarginThatLeavesNothingOfTheLongestHoldIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		_, err := c.Mutex("x", pawl.WithMargin(15*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background)
+		isError(t, err, pawl.ErrInvalid)
+		if f.count("acquire") > 0 {
+			t.Error("it was sent")
+		}
+		l := must(t)(c.Mutex("x", pawl.WithMargin(5*time.Second), pawl.WithMaxHold(10*time.Second)).Lock(background))
+		noError(t, l.Release(background))
+	})
+}
+
+func TestLockDelayKeepsTheNameClosedAfterAnExpiryOnly(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, f := w.client(nil)
+		b, _ := w.client(nil)
+		m := a.Mutex("x", pawl.WithLockDelay(time.Minute))
+		noError(t, must(t)(m.Lock(background)).Release(background))
+		must(t)(m.TryLock(background)) // at once
+		f.down()
+		began := time.Now()
+		must(t)(b.Mutex("x").Lock(background))
+		if took := time.Since(began); took < 90*time.Second || took > 90*time.Second+5*time.Millisecond {
+			t.Errorf("the next one was in after %v, want TTL and delay", took)
+		}
+	})
+}

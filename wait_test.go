@@ -1,0 +1,137 @@
+package pawl_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func TestWaitersAreServedInTheOrderOfTheirArrival(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first, _ := w.client(nil)
+		held := must(t)(first.Mutex("x").Lock(background))
+		var mu sync.Mutex
+		var order []int
+		var wg sync.WaitGroup
+		for i := range 20 {
+			c, _ := w.client(nil) // a process each
+			wg.Go(func() {
+				lease := must(t)(c.Mutex("x").Lock(background))
+				mu.Lock()
+				order = append(order, i)
+				mu.Unlock()
+				time.Sleep(20 * time.Millisecond)
+				noError(t, lease.Release(background))
+			})
+			synctest.Wait()
+		}
+		if n := len(w.entry("x").Waiters); n != 20 {
+			t.Errorf("%d wait in the backend, want 20", n)
+		}
+		began := time.Now()
+		noError(t, held.Release(background))
+		wg.Wait()
+		for i, got := range order {
+			if got != i {
+				t.Fatalf("order %v", order)
+			}
+		}
+		if took := time.Since(began); took != 400*time.Millisecond {
+			t.Errorf("20 hand-overs took %v besides their work", took-400*time.Millisecond)
+		}
+	})
+}
+
+func TestThousandWaitersAreServedInOrderForTwoRequestsEach(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, f := w.client(&pawl.Options{LocalHandoff: -1})
+		held := must(t)(a.Mutex("x").Lock(background))
+		var mu sync.Mutex
+		served := 0
+		var wg sync.WaitGroup
+		for i := range 1000 {
+			wg.Go(func() {
+				l := must(t)(b.Mutex("x").Lock(background))
+				mu.Lock()
+				if served != i {
+					t.Errorf("%d was served as the %dth", i, served)
+				}
+				served++
+				mu.Unlock()
+				noError(t, l.Release(background))
+			})
+			synctest.Wait()
+		}
+		noError(t, held.Release(background))
+		wg.Wait()
+		if n := f.count("acquire") + f.count("release") + f.count("renew"); n > 2*1000+10 {
+			t.Errorf("%d requests", n)
+		}
+		w.free("x")
+	})
+}
+
+func TestNoReaderPassesAWaitingWriter(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		reader := must(t)(a.RWMutex("x").RLock(background))
+		done := make(chan *pawl.Lease)
+		go func() { l, _ := b.RWMutex("x").Lock(background); done <- l }()
+		synctest.Wait()
+		_, err := a.RWMutex("x").TryRLock(background)
+		isError(t, err, pawl.ErrHeld)
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		_, err = a.RWMutex("x").RLock(ctx) // in the local queue of another client, and still behind
+		isError(t, err, pawl.ErrHeld, context.DeadlineExceeded)
+		noError(t, reader.Release(background))
+		noError(t, (<-done).Release(background))
+	})
+}
+
+func TestDeadHolderIsReplacedWhenItsTTLIsOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		dead, f := w.client(nil)
+		must(t)(dead.Mutex("x").Lock(background))
+		died := time.Now()
+		f.down()
+		c, _ := w.client(nil)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		if took := time.Since(died); took < 30*time.Second || took > 30*time.Second+5*time.Millisecond {
+			t.Errorf("granted again after %v, want the TTL of 30 s", took)
+		}
+		noError(t, lease.Release(background))
+	})
+}
+
+func TestWaitingWorksWithoutSignals(t *testing.T) {
+	for name, set := range map[string]func(*faulty){
+		"lost":        func(f *faulty) { f.noSignals = true },
+		"unsupported": func(f *faulty) { f.noSignals, f.noPush = true, true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, _ := w.client(nil)
+				b, f := w.client(nil)
+				set(f)
+				lease := must(t)(a.Mutex("x").Lock(background))
+				time.AfterFunc(time.Minute, func() { _ = lease.Release(background) })
+				began := time.Now()
+				must(t)(b.Mutex("x").Lock(background))
+				bound := 2 * time.Second // a third of QueueTTL: the next keep-alive
+				if f.noPush {
+					bound = 250 * time.Millisecond
+				}
+				if late := time.Since(began) - time.Minute; late < 0 || late > bound {
+					t.Errorf("%v late", late)
+				}
+			})
+		})
+	}
+}
