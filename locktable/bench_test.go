@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// BenchmarkEntryCycle is a lock's whole life on an entry that stays in memory: acquire, renew, release.
+// BenchmarkEntryCycle is a lock's whole life on an entry that stays in memory: acquire,
+// renew, release.
 func BenchmarkEntryCycle(b *testing.B) {
 	e, now, c := &locktable.Entry{}, start, mutex("a")
 	b.ReportAllocs()

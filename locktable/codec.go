@@ -10,22 +10,25 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The stored form of an entry: a magic byte that is also the version, then its fields in order, integers as
-// varints and strings with their length before them. It is small, quick, and has one encoding per entry.
+// The stored form of an entry: a magic byte that is also the version, then its fields in
+// order, integers as varints and strings with their length before them. It is small,
+// quick, and has one encoding per entry.
 //
-// Whatever is stored may have been written by somebody else: a newer Pawl, an editor, a failing disk. Decode
-// accepts only what Append can write of an entry that keeps its rules, and says what is wrong with the rest.
-// A row that cannot be read is never taken for a free name.
+// Decode trusts nothing: a newer Pawl, an editor or a failing disk may have written what
+// is stored. It accepts only what Append can write of an entry that keeps its rules, and
+// says what is wrong with the rest. It never takes a row that cannot be read for a free
+// name.
 const version = 0xA2
 
-// Bounds on what is decoded. The largest instant is in the year 2255, and as exact in a float64 as in an int64.
+// Bounds on what is decoded. The largest instant is in the year 2255, and as exact in a
+// float64 as in an int64.
 const (
 	maxInstant = 1<<53 - 1
 	maxFence   = 1 << 62
 	maxPeople  = 1 << 20 // holders, waiters
 )
 
-// CorruptError says that a stored entry is not one.
+// CorruptError says what is wrong with a stored entry.
 type CorruptError struct{ Problem string }
 
 func (e *CorruptError) Error() string {
@@ -61,7 +64,8 @@ func (e *Entry) Append(b []byte) []byte {
 	return b
 }
 
-// Append appends the stored form of w to b. It is a part of the entry's, or stands by itself in a row.
+// Append appends the stored form of w to b. It is a part of the entry's, or stands by
+// itself in a row.
 func (w *Waiter) Append(b []byte) []byte {
 	b = append(b, w.Token[:]...)
 	b = appendString(b, w.Inbox)
@@ -80,8 +84,8 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// AppendOwner appends the stored form of o to b. It is a part of the entry's, and of what the
-// backends on Redis store.
+// AppendOwner appends the stored form of o to b. It is a part of the entry's, and of what
+// the backends on Redis store.
 func AppendOwner(b []byte, o driver.Owner) []byte {
 	b = appendString(b, o.Client)
 	b = appendString(b, o.Host)
@@ -96,8 +100,8 @@ func AppendOwner(b []byte, o driver.Owner) []byte {
 	return b
 }
 
-// DecodeOwner reads the stored form of an owner, and returns what follows it. Its error is a
-// [*CorruptError].
+// DecodeOwner reads the stored form of an owner, and returns what follows it. Its error
+// is a [*CorruptError].
 func DecodeOwner(b []byte) (o driver.Owner, rest []byte, err error) {
 	r := reader{rest: b}
 	if o = r.owner(); r.problem != "" {
@@ -160,8 +164,8 @@ func DecodeWaiter(b []byte) (Waiter, error) {
 	return w, nil
 }
 
-// problem checks the rules between fields: what would let one client free another's lease, let two hold what
-// only one may, or let a fence fall.
+// problem checks the rules between fields: what would let one client free another's
+// lease, let two hold what only one may, or let a fence fall.
 func (e *Entry) problem() string {
 	seen := map[driver.Token]bool{}
 	held, last := int64(0), uint64(0)
@@ -195,7 +199,8 @@ func (e *Entry) problem() string {
 	return ""
 }
 
-// reader reads fields one after the other. The first problem stays, and everything after it reads as zero.
+// reader reads fields one after the other. The first problem stays, and everything after
+// it reads as zero.
 type reader struct {
 	rest    []byte
 	problem string
@@ -289,8 +294,8 @@ func (r *reader) weight() (weight, limit int) {
 	return weight, limit
 }
 
-// count reads how many follow. Each takes a byte at the least, so a large count with few bytes behind it is
-// refused before anything is made for it.
+// count reads how many follow. Each takes a byte at the least, so a large count with few
+// bytes behind it is refused before anything is made for it.
 func (r *reader) count(what string, most uint64) int {
 	n := int(r.uint(what, 0, most))
 	if n > len(r.rest) {

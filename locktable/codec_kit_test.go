@@ -7,7 +7,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// full is an entry with everything in it, and with values that are easy to find in its stored form.
+// full is an entry with everything in it, and with values that are easy to find in its
+// stored form.
 func full() *locktable.Entry {
 	return &locktable.Entry{
 		Fence: 300, Closed: 7,

@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The stored form is read by other versions and by other languages: whoever changes it must mean to.
+// The stored form is read by other versions and by other languages: a change of it has to
+// be meant.
 func TestTheStoredFormIsThis(t *testing.T) {
 	const golden = "\xa2\xac\x02\x0e" + // version, fence, closed
 		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
@@ -122,8 +123,8 @@ func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 	}
 }
 
-// A few bytes that promise a million holders cost nothing, and a large row that is damaged costs little more
-// than its own size.
+// A few bytes that promise a million holders cost nothing, and a large row that is
+// damaged costs little more than its own size.
 func TestADamagedCountCostsNoMemory(t *testing.T) {
 	const count = "\xff\xff\x3f" // 1<<20 - 1
 	noise := bytes.Repeat([]byte{0xff}, 1<<20)
@@ -155,8 +156,8 @@ func TestAnOwnerCanBeStoredByItself(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads an entry from any bytes: it is refused with a CorruptError, or it is an entry that keeps its
-// rules, and keeps them whatever happens to it afterwards.
+// FuzzDecode reads an entry from any bytes: it is refused with a CorruptError, or it is
+// an entry that keeps its rules, and keeps them whatever happens to it afterwards.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(nil), []byte(nil))
 	f.Add((&locktable.Entry{}).Append(nil), []byte("\x01\x00\x00"))

@@ -13,7 +13,8 @@ type Instant int64
 // At is the instant of t.
 func At(t time.Time) Instant { return Instant(t.UnixMicro()) }
 
-// Add is the instant d later. A part of a microsecond counts as a whole one, so that nothing ends early.
+// Add is the instant d later. A part of a microsecond counts as a whole one, so that
+// nothing ends early.
 func (i Instant) Add(d time.Duration) Instant {
 	return i + Instant((d+time.Microsecond-1)/time.Microsecond)
 }
@@ -24,29 +25,33 @@ func (i Instant) Until(j Instant) time.Duration { return time.Duration(j-i) * ti
 // Time is the instant for people.
 func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 
-// An Entry is all that a backend knows of one name, and the methods below are the whole lock algorithm: each
-// takes the time and changes the entry, with no clock, no I/O and no lock of its own. Who stores it runs one
-// method in one atomic step and sends the signals that are left in the entry afterwards.
+// An Entry is all that a backend knows of one name, and the methods below are the whole
+// lock algorithm: each takes the time and changes the entry, with no clock, no I/O and no
+// lock of its own. A table runs one method in one atomic step, stores the entry, and then
+// sends the signals that are left in it.
 //
-// Read them in this order: settle, which every method does first; Acquire, with queue.go; Renew; Release; Break;
-// Raise.
+// Read them in this order: settle, which every method does first; Acquire, with queue.go;
+// Renew; Release; Break; Raise.
 //
 // What holds before and after each method (and what the property tests check):
 //
 //   - fences of holders are distinct and at most Fence, and Fence never falls
 //   - a token stands at most once among the holders and the queue
-//   - the weights of the holders, up to and with each of them, are at most that holder's limit
-//   - those who wait stand in the order in which they came
-//   - after settle no holder and no waiter is expired, and the head of the queue does not fit
+//   - the weights of the holders, up to and with each of them, are at most that holder's
+//     limit
+//   - waiters stand in the order in which they came
+//   - after settle no holder and no waiter is expired, and the head of the queue does not
+//     fit
 type Entry struct {
 	Fence   uint64   // the last one ever granted, the last of a range included
 	Closed  Instant  // nothing is granted before this: somebody was broken, or expired with a lock-delay
 	Holders []Holder // in the order of their grants
 	Queue   []Waiter // in the order in which they will be served: all, or the first of them
-	Rest    Rest     // those behind them, if waiters are stored apart from the entry, see Apart
-	Broken  []Broken // who lost a lease to whom, until the lease would have ended anyway
+	Rest    Rest     // the waiters behind them, if they are stored apart from the entry, see Apart
+	Broken  []Broken // leases that were taken from their holders, until they would have ended anyway
 
-	// What the last method did, for whoever stores the entry. None of it is part of what is stored.
+	// What the last method did, for the table that stores the entry. None of it is
+	// stored.
 	Changed bool     // the entry is not as it was
 	Short   bool     // the method had to see more of the queue: what it did does not count, and it is run again
 	Signals []Signal // to send once it is stored
@@ -79,7 +84,8 @@ type Waiter struct {
 	LockDelay time.Duration
 }
 
-// Broken remembers that a lease was taken from its holder, so that its next renewal can say by whom.
+// Broken remembers that a lease was taken from its holder, so that its next renewal can
+// say by whom.
 type Broken struct {
 	Token driver.Token
 	By    driver.Owner
@@ -92,8 +98,9 @@ type Signal struct {
 	driver.Signal
 }
 
-// settle removes what has expired, then grants to the head of the queue while it fits. Every method begins
-// with it, so no janitor is needed and nothing depends on one: whoever comes next does the work.
+// settle removes what has expired, then grants to the head of the queue while it fits.
+// Every method begins with it, so the next caller does the work, and no janitor is
+// needed.
 func (e *Entry) settle(now Instant) {
 	e.Changed, e.Short, e.Signals = false, false, nil // a new list, for the old one may be on its way
 	e.expire(now)
@@ -101,7 +108,8 @@ func (e *Entry) settle(now Instant) {
 }
 
 func (e *Entry) expire(now Instant) {
-	// The slices are searched before they are rebuilt: mostly nothing has expired, and then nothing is written.
+	// The slices are searched before they are rebuilt: mostly nothing has expired, and
+	// then nothing is written.
 	if slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires <= now }) {
 		for _, h := range e.Holders {
 			if h.Expires <= now && h.LockDelay > 0 { // counted from the expiry, whenever it is found
@@ -124,12 +132,13 @@ func (e *Entry) expire(now Instant) {
 	}
 }
 
-// promote grants to the head of the queue, and to the next, until one does not fit. Nobody passes it: that
-// is the whole of fairness.
+// promote grants to the head of the queue, and to the next, until one does not fit.
+// Nobody passes that one, so the queue is fair.
 //
-// The grant lasts as long as the place would have, because the waiter does not know of it yet: if it is dead, it
-// costs the others its QueueTTL and no more. If it lives, it may trust the grant for its QueueTTL from the
-// sending of its last attempt: that attempt was handled later than it was sent, and this grant is later still.
+// The grant lasts as long as the place would have, because the waiter does not know of it
+// yet: if it is dead, it costs the others its QueueTTL and no more. If it lives, it may
+// trust the grant for its QueueTTL from the sending of its last attempt: that attempt was
+// handled later than it was sent, and this grant is later still.
 func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
@@ -145,8 +154,8 @@ func (e *Entry) promote(now Instant) {
 	}
 }
 
-// fits reports whether a claim could be granted if nobody were ahead of it. A name with as many holders as can be
-// stored has no room.
+// fits reports whether a claim could be granted if nobody were ahead of it. A name with
+// as many holders as can be stored has no room.
 func (e *Entry) fits(now Instant, weight, limit int) bool {
 	if now < e.Closed || len(e.Holders) >= maxPeople {
 		return false
@@ -158,9 +167,9 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 	return held+int64(weight) <= int64(limit)
 }
 
-// grant adds a holder, with the next fences. The time in microseconds keeps them rising when the entry was
-// lost or forgotten since the last grant; the last fence, when the clock ran back. A fence that is wished for is
-// heeded as far as it stays near the time.
+// grant adds a holder, with the next fences. The time in microseconds keeps them rising
+// when the entry was lost or forgotten since the last grant; the last fence, when the
+// clock ran back. A fence that is wished for is heeded as far as it stays near the time.
 func (e *Entry) grant(now Instant, h Holder, wish uint64) Holder {
 	if h.Weight != driver.Exclusive {
 		h.Fences = 1 // holders side by side would get runs that overlap in time; only an exclusive one is alone
@@ -177,11 +186,12 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64) Holder {
 	return h
 }
 
-// Acquire grants the claim, or says who is in the way.
+// Acquire grants the claim, or returns the holders and waiters that are in its way.
 func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, *driver.HeldError) {
 	e.settle(now)
 
-	// Asked again: by a caller that lost the reply, or by a waiter that settle, or somebody before, promoted.
+	// Asked again: by a caller that lost the reply, or by a waiter that settle, or
+	// somebody before, promoted.
 	if h := e.holder(c.Token); h != nil {
 		e.extend(h, now.Add(c.TTL))
 		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
@@ -200,7 +210,8 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 
 	w, position := e.place(c.Token)
 	if w == nil {
-		// Nobody may be ahead. A place that is kept cannot be at the head and fit: settle would have seen it.
+		// Nobody may be ahead. A place that is kept cannot be at the head and fit: settle
+		// would have seen it.
 		came, first := e.arrival(now, c)
 		if first == 1 && e.fits(now, c.Weight, c.Limit) {
 			return e.admit(now, c, inbox), nil
@@ -227,7 +238,8 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
 
-// held says who is in the way, and when that changes by itself.
+// held makes the error of a claim that is refused: what is in its way, and when that
+// changes by itself.
 func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
 	var head Instant
 	switch {
@@ -242,7 +254,7 @@ func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldErr
 	}
 }
 
-// RetryAfter is how long nobody who asks for c is granted it, unless somebody acts. While
+// RetryAfter is how long asking for c again is of no use, unless somebody acts. While
 // the name is closed nothing changes before it opens. Otherwise the first holder expires
 // (its lock-delay included); or, if only the queue is in the way of a claim that would
 // fit, the place of its head lapses. head is when that is, 0 if nobody waits.
@@ -287,8 +299,9 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 	return driver.ErrNotHeld
 }
 
-// Release ends the token's lease, or takes it out of the queue, and passes the name on. With minHold, the
-// lease stays until that long after its grant, but the token no longer names it.
+// Release ends the token's lease, or takes it out of the queue, and passes the name on.
+// With minHold, the lease stays until that long after its grant, but the token no longer
+// names it.
 func (e *Entry) Release(now Instant, token driver.Token, minHold time.Duration) error {
 	e.settle(now)
 	if h := e.holder(token); h != nil {
@@ -306,7 +319,8 @@ func (e *Entry) Release(now Instant, token driver.Token, minHold time.Duration) 
 	return nil
 }
 
-// Break takes the lease with this fence from its holder, and keeps the name closed for delay.
+// Break takes the lease with this fence from its holder, and keeps the name closed for
+// delay.
 func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.Owner) error {
 	e.settle(now)
 	i := slices.IndexFunc(e.Holders, func(h Holder) bool { return h.Fence <= fence && fence-h.Fence < uint64(h.Fences) })
@@ -321,8 +335,9 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	return nil
 }
 
-// maxBroken bounds what is remembered of those who were broken, for a client in a loop could break for ever.
-// Who is forgotten hears ErrNotHeld, but not by whom.
+// maxBroken bounds how many broken leases are remembered, for a client in a loop could
+// break for ever. The holder of one that is forgotten hears ErrNotHeld, but not who took
+// it.
 const maxBroken = 256
 
 // take removes a holder against its will, and leaves word for it.
@@ -339,10 +354,11 @@ func (e *Entry) take(i int, by driver.Owner) {
 	e.Changed = true
 }
 
-// Raise makes the fence of the token's lease at least fence, and answers with what it is then. The lease whose
-// fence rises becomes the last one granted: holders stand in the order of their fences, no number is the
-// fence of two leases, and the weights up to and with each holder are within its limit. If it could not have been
-// granted last, because of those who were since, nothing is changed.
+// Raise makes the fence of the token's lease at least fence, and returns what it is then.
+// The lease whose fence rises becomes the last one granted: holders stand in the order of
+// their fences, no number is the fence of two leases, and the weights up to and with each
+// holder are within its limit. If it could not have been granted after the leases that
+// were granted since, nothing is changed.
 func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, error) {
 	e.settle(now)
 	h := e.holder(c.Token)
@@ -369,9 +385,10 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 	return fence, nil
 }
 
-// Idle reports whether nothing would be lost with the entry but its last fence, which the clock has passed:
-// it may be forgotten, and the next fence is greater all the same, as long as the clock does not run back. Who
-// holds or waits counts until its time is over, not until somebody finds that out.
+// Idle reports whether nothing would be lost with the entry but its last fence, which the
+// clock has passed: it may be forgotten, and the next fence is greater all the same, as
+// long as the clock does not run back. A holder or a waiter counts until its time is
+// over, not until somebody finds that out.
 func (e *Entry) Idle(now Instant) bool {
 	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, 0)) &&
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
@@ -379,7 +396,8 @@ func (e *Entry) Idle(now Instant) bool {
 		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })
 }
 
-// holder finds a lease by its token. The zero token finds none: those that are kept have it.
+// holder finds a lease by its token. The zero token finds none: leases that are kept for
+// their minimum hold have it.
 func (e *Entry) holder(token driver.Token) *Holder {
 	for i := range e.Holders {
 		if e.Holders[i].Token == token && !token.IsZero() {

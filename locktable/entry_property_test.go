@@ -13,9 +13,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// The lab checks the laws at every step, so there is nothing to see in the first two properties but what
-// happens. They are two because what is promised differs: a clock that runs back is survived as long as the
-// entry is remembered, and an entry may be forgotten as long as the clock does not run back.
+// The lab checks the laws at every step, so there is nothing to see in the first two
+// properties but what happens. They are two because what is promised differs: a clock
+// that runs back is survived as long as the entry is remembered, and an entry may be
+// forgotten as long as the clock does not run back.
 
 func TestLawsHoldWhateverHappensAlthoughTheClockRunsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -55,7 +56,8 @@ func TestAStoredEntryBehavesAsTheOneInMemory(t *testing.T) {
 	})
 }
 
-// Asking again at once, with the same token, gives the same answer and changes nothing for the others.
+// Asking again at once, with the same token, gives the same answer and changes nothing
+// for the others.
 func TestAskingAgainAfterALostReplyIsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
@@ -75,8 +77,9 @@ func TestAskingAgainAfterALostReplyIsTheSame(t *testing.T) {
 	})
 }
 
-// Whatever went before, when everybody is dead but one who keeps asking, it is granted as soon as the last
-// lease and its lock-delay, and each place in the queue and what it may be granted, have ended.
+// Whatever went before, when everybody is dead but one who keeps asking, it is granted as
+// soon as the last lease and its lock-delay, and each place in the queue and what it may
+// be granted, have ended.
 func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
@@ -86,7 +89,8 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 		c := claimOf(choose)
 		c.Token, c.Owner.Client, c.Force, c.Queue, c.QueueTTL = tokenOf("last"), "last", false, true, time.Hour
 		_, held := l.acquire(&c)
-		// The dead in the queue hold the name at the worst until their places would have lapsed.
+		// The dead in the queue hold the name at the worst until their places would have
+		// lapsed.
 		deadline := max(l.now, l.e.Closed)
 		for _, h := range l.e.Holders {
 			deadline = max(deadline, h.Expires.Add(h.LockDelay))
@@ -106,7 +110,8 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 	})
 }
 
-// The head of the queue has nobody to wait for but the holders: dead, they cost TTL and lock-delay, no more.
+// The head of the queue has nobody to wait for but the holders: dead, they cost TTL and
+// lock-delay, no more.
 func TestTheHeadIsGrantedAtTheInstantTheLastHolderIsOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
@@ -132,7 +137,8 @@ func TestTheHeadIsGrantedAtTheInstantTheLastHolderIsOver(t *testing.T) {
 	})
 }
 
-// A client that died in the queue delays the next by what is left of its place, once it would be its turn.
+// A client that died in the queue delays the next by what is left of its place, once it
+// would be its turn.
 func TestADeadWaiterCostsTheNextItsQueueTTL(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
@@ -157,7 +163,7 @@ func TestADeadWaiterCostsTheNextItsQueueTTL(t *testing.T) {
 	})
 }
 
-// Among those who queue, stay, and do not force, the order of grants is the order of arrival.
+// Among waiters that stay and do not force, the order of grants is the order of arrival.
 func TestGrantsComeInTheOrderOfArrival(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, choose := newLab(t), drawing(t)
@@ -177,7 +183,8 @@ func TestGrantsComeInTheOrderOfArrival(t *testing.T) {
 			l.ok(l.release(whose(l.e.Holders[0].Token), 0))
 			served = append(served, newcomers(l, served)...)
 		}
-		// A client may be granted and released between two looks, so only the order is compared.
+		// A client may be granted and released between two looks, so only the order is
+		// compared.
 		last := -1
 		for _, who := range served {
 			i := slices.Index(arrived, who)
@@ -190,8 +197,8 @@ func TestGrantsComeInTheOrderOfArrival(t *testing.T) {
 	})
 }
 
-// FuzzOperations reads a sequence of operations from the bytes. The lab checks the laws at every step, and the
-// model knows every answer.
+// FuzzOperations reads a sequence of operations from the bytes. The lab checks the laws
+// at every step, and the model knows every answer.
 func FuzzOperations(f *testing.F) {
 	f.Add([]byte(""))
 	f.Add([]byte("\x01\x00\x00\x01\x01\x00\x00\x00\x01\x00\x01\x01\x01\x00\x00\x00\x06\x00\x00"))

@@ -12,9 +12,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A lab is one entry on a clock that stands still until it is told to move. Every method of the entry is run
-// through the lab, which looks at the entry before and after, and fails the test when a rule is broken: see
-// laws_kit_test.go. So each unit test, property and fuzz input checks all rules at each of its steps.
+// A lab is one entry on a clock that stands still until it is told to move. Every method
+// of the entry is run through the lab, which looks at the entry before and after, and
+// fails the test when a rule is broken: see laws_kit_test.go. So each unit test, property
+// and fuzz input checks all rules at each of its steps.
 type lab struct {
 	t   tb
 	e   *locktable.Entry
@@ -40,7 +41,8 @@ var start = locktable.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 
 func newLab(t tb) *lab { return &lab{t: t, e: &locktable.Entry{}, now: start} }
 
-// The claims of the tests. Who claims is also its token, its inbox and its owner, so that messages are readable.
+// The claims of the tests. Who claims is also its token, its inbox and its owner, so that
+// messages are readable.
 func mutex(who string) *driver.Claim  { return permits(who, driver.Exclusive, driver.Unlimited) }
 func reader(who string) *driver.Claim { return permits(who, 1, driver.Unlimited) }
 

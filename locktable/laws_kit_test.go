@@ -19,7 +19,8 @@ type act struct {
 	fence uint64
 }
 
-// step runs one method of the entry and checks the rules of docs/design.md, section 4, on what it did.
+// step runs one method of the entry and checks the rules of docs/design.md, section 4, on
+// what it did.
 func (l *lab) step(a act, f func()) {
 	l.t.Helper()
 	before := clone(l.e)
@@ -41,9 +42,10 @@ func clone(e *locktable.Entry) *locktable.Entry {
 
 // checkState checks what is true of every entry after every step.
 //
-// The rule of exclusion is about the moment of a grant: held + weight <= limit, each claim by its own limit.
-// Since those that are granted later come later in the list, and since those that leave only make room, it can
-// be seen at any time: up to and with each holder, the weights add up to no more than that holder's limit.
+// The rule of exclusion is about the moment of a grant: held + weight <= limit, each
+// claim by its own limit. Since those that are granted later come later in the list, and
+// since those that leave only make room, it can be seen at any time: up to and with each
+// holder, the weights add up to no more than that holder's limit.
 func (l *lab) checkState() {
 	l.t.Helper()
 	seen := map[driver.Token]bool{}
@@ -91,7 +93,8 @@ func (l *lab) checkState() {
 	}
 }
 
-// checkFences checks that every new grant has a fence above all that were granted before, and not below the clock.
+// checkFences checks that every new grant has a fence above all that were granted before,
+// and not below the clock.
 func (l *lab) checkFences(before *locktable.Entry) {
 	l.t.Helper()
 	if l.e.Fence < before.Fence {
@@ -121,7 +124,8 @@ func (l *lab) fresh(before *locktable.Entry) (out []locktable.Holder) {
 	return out
 }
 
-// checkHolders checks that a lease is changed by nobody but its own token, a break, and the clock.
+// checkHolders checks that a lease is changed by nobody but its own token, a break, and
+// the clock.
 func (l *lab) checkHolders(a act, before *locktable.Entry) {
 	l.t.Helper()
 	delay := before.Closed
@@ -162,7 +166,8 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 	}
 }
 
-// checkQueue checks that the queue is served from its head only, and that nobody moves in it.
+// checkQueue checks that the queue is served from its head only, and that nobody moves in
+// it.
 func (l *lab) checkQueue(a act, before *locktable.Entry) {
 	l.t.Helper()
 	var expect []driver.Token // who should be ahead of whom: the live ones, as they stood before
@@ -171,7 +176,7 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 			expect = append(expect, w.Token)
 		}
 	}
-	var got []driver.Token // those granted now, and then those who wait
+	var got []driver.Token // the leases granted now, and then the waiters
 	for _, h := range l.fresh(before) {
 		if !(a.force && h.Token == a.token) {
 			got = append(got, h.Token)
@@ -212,8 +217,8 @@ func (l *lab) words(e *locktable.Entry, t driver.Token) (n int) {
 	return n
 }
 
-// checkSignals checks that who was promoted, and who was broken, is told, and nobody else; and that word is
-// left for who was broken.
+// checkSignals checks that promoted waiters and broken holders are told, and nobody else,
+// and that word is left for broken holders.
 func (l *lab) checkSignals(a act, before *locktable.Entry) {
 	l.t.Helper()
 	var want []locktable.Signal
@@ -242,14 +247,15 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 			l.t.Fatalf("%s by %s: signal %+v to %q is missing", a.what, whose(a.token), s.Signal, s.Inbox)
 		}
 	}
-	for _, s := range l.e.Signals { // who is promoted and leaves in one step is told, too
+	for _, s := range l.e.Signals { // a waiter that is promoted and leaves in one step is told, too
 		if !slices.Contains(want, s) && !waited(s.Token) {
 			l.t.Fatalf("%s by %s: signal %+v to %q is sent for nothing", a.what, whose(a.token), s.Signal, s.Inbox)
 		}
 	}
 }
 
-// checkStored checks that what changed is said to have changed, and can be stored and read.
+// checkStored checks that what changed is said to have changed, and can be stored and
+// read.
 func (l *lab) checkStored(before *locktable.Entry) {
 	l.t.Helper()
 	stored := l.e.Append(nil)
@@ -265,8 +271,9 @@ func (l *lab) checkStored(before *locktable.Entry) {
 	}
 }
 
-// checkHeld checks a refusal: that RetryAfter is neither too late (nobody who asks before it, while all the
-// others are silent, is granted) nor about nothing (at it, something that is in the way is gone).
+// checkHeld checks a refusal: that RetryAfter is neither too late (no claim that is made
+// before it, while all the others are silent, is granted) nor about nothing (at it,
+// something that is in the way is gone).
 func (l *lab) checkHeld(c *driver.Claim, held *driver.HeldError) {
 	l.t.Helper()
 	if held.RetryAfter <= 0 {
@@ -308,8 +315,8 @@ func (l *lab) checkHeld(c *driver.Claim, held *driver.HeldError) {
 	}
 }
 
-// raise runs Raise, and checks what is true of it whatever happens: the lease is the last one granted if its fence
-// rose, and nothing else of it is changed.
+// raise runs Raise, and checks what is true of it whatever happens: the lease is the last
+// one granted if its fence rose, and nothing else of it is changed.
 func (l *lab) raise(who string, fence uint64) (uint64, error) {
 	l.t.Helper()
 	before := clone(l.e)

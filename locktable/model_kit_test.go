@@ -11,9 +11,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A model says the rules of docs/design.md, section 4, a second time, as plainly as can be and with no eye to
-// speed: a diary of everything that was ever claimed, from which nothing is deleted, read from its first page
-// for every answer. It shares no code with the entry.
+// A model says the rules of docs/design.md, section 4, a second time, as plainly as can
+// be and with no eye to speed: a diary of everything that was ever claimed, from which
+// nothing is deleted, read from its first page for every answer. It shares no code with
+// the entry.
 type model struct {
 	diary []*story // in the order of arrival
 	fence uint64
@@ -33,10 +34,10 @@ type story struct {
 	run      int
 	brokenBy string
 	word     bool // brokenBy is still remembered
-	broken   int  // the how-manieth break this was
+	broken   int  // the number of this break, from 1
 }
 
-// in are the stories at a stage; those that hold come in the order of their fences.
+// in returns the stories at a stage; holders come in the order of their fences.
 func (m *model) in(stages ...string) (out []*story) {
 	for _, s := range m.diary {
 		if slices.Contains(stages, s.stage) {
@@ -180,7 +181,8 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	return answerOf(driver.Grant{}, held)
 }
 
-// cameAt is when a claim joins the queue: not before those who are there, but for its ticket.
+// cameAt is when a claim joins the queue: not before the waiters that are there, but for
+// its ticket.
 func (m *model) cameAt(now locktable.Instant, c driver.Claim) locktable.Instant {
 	came := now
 	for _, s := range m.in("waits") {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// An op is one thing that happens to a name. Properties draw ops with rapid, fuzzers read them from bytes, and
-// the model and the entry are both given them.
+// An op is one thing that happens to a name. Properties draw ops with rapid, fuzzers read
+// them from bytes, and the model and the entry are both given them.
 type op struct {
 	what  string // "acquire", "renew", "release", "break", "sleep", "forget"
 	claim driver.Claim
@@ -39,7 +39,8 @@ type chooser func(what string, n int) int
 
 func pick[T any](choose chooser, what string, of ...T) T { return of[choose(what, len(of))] }
 
-// Few clients and few durations, so that things meet: at the same instant, and one step beside it.
+// Few clients and few durations, so that things meet: at the same instant, and one step
+// beside it.
 var (
 	clients   = []string{"a", "b", "c", "d", "e"}
 	durations = []time.Duration{10 * ms, 10*ms + 1, 15 * ms, 20 * ms, 50 * ms, sec}
@@ -48,8 +49,8 @@ var (
 	actions   = []string{"sleep", "acquire", "acquire", "acquire", "acquire", "renew", "release", "release", "break", "sleep", "sleep", "forget"}
 )
 
-// next draws an op that fits the state of the lab: the fence to break is often one that is held, and a sleep
-// often ends at the instant of something.
+// next draws an op that fits the state of the lab: the fence to break is often one that
+// is held, and a sleep often ends at the instant of something.
 func (l *lab) next(choose chooser, backwards bool) op {
 	o := op{what: pick(choose, "what", actions...)}
 	switch o.what {
@@ -76,7 +77,8 @@ func (l *lab) next(choose chooser, backwards bool) op {
 	return o
 }
 
-// sameAsBefore makes a token that holds or waits ask for what it asked before: a token is for one claim.
+// sameAsBefore makes a token that holds or waits ask for what it asked before: a token is
+// for one claim.
 func (l *lab) sameAsBefore(c *driver.Claim) {
 	for _, h := range l.e.Holders {
 		if h.Token == c.Token {
@@ -128,7 +130,8 @@ func (l *lab) nap(choose chooser, backwards bool) time.Duration {
 	}
 }
 
-// do runs the op on the entry and returns all that can be seen of it: the answer and the signals, in words.
+// do runs the op on the entry and returns all that can be seen of it: the answer and the
+// signals, in words.
 func (l *lab) do(o op) string {
 	l.t.Helper()
 	var answer string

@@ -7,7 +7,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// shown is an owner to give away: whoever gets it may change its labels, and the entry stays as it is.
+// shown copies an owner to give it away: the receiver may change its labels, and the
+// entry stays as it is.
 func shown(o driver.Owner) driver.Owner {
 	o.Labels = maps.Clone(o.Labels)
 	return o

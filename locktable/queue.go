@@ -7,10 +7,12 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Rest is the part of a queue that a step does not see. Where waiters are stored apart from their entry, a step
-// is shown the first of them and the place of its own claim, so it costs what it changes, however many wait.
+// Rest is the part of a queue that a step does not see. Where waiters are stored apart
+// from their entry, a step is shown the first of them and the place of its own claim, so
+// it costs what it changes, however many wait.
 //
-// As it is stored with the entry, it is about all who wait, and has the first three fields only.
+// As it is stored with the entry, it is about all waiters, and has the first three fields
+// only.
 type Rest struct {
 	Len    int     // how many stand behind those in Entry.Queue
 	Last   Instant // the last of them came no later
@@ -23,7 +25,8 @@ type Rest struct {
 // waiting is how many stand in the queue.
 func (e *Entry) waiting() int { return len(e.Queue) + e.Rest.Len }
 
-// place finds a waiter by its token, and its position, from 1. The position is 0 if the token has no place.
+// place finds a waiter by its token, and its position, from 1. The position is 0 if the
+// token has no place.
 func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
 	for i := range e.Queue {
 		if e.Queue[i].Token == token {
@@ -36,13 +39,14 @@ func (e *Entry) place(token driver.Token) (w *Waiter, position int) {
 	return nil, 0
 }
 
-// arrival says when a claim came that joins the queue now, and the position that it gets. It comes now, behind all
-// others; with a ticket, it stands as if it had come then, but no more than MaxLead ago. In a queue time never
-// runs back, or those who come after the clock did so would pass the others.
+// arrival returns when a claim that joins the queue now came, and the position that it
+// gets. It comes now, behind all others; with a ticket, it stands as if it had come then,
+// but no more than MaxLead ago. In a queue time never runs back, or claims that come
+// after the clock did so would pass the others.
 func (e *Entry) arrival(now Instant, c *driver.Claim) (came Instant, position int) {
 	ticket := c.Ticket
 	if !c.Queue {
-		ticket = 0 // who does not queue passes nobody who does
+		ticket = 0 // a claim that does not queue passes no waiter
 	}
 	came = e.came(now, ticket)
 	n := len(e.Queue)

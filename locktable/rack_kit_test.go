@@ -10,8 +10,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// rack is the plainest table whose waiters stand apart: the stored entry of one name, and its queue in order.
-// It counts what a step asked of the rows.
+// rack is the plainest table whose waiters stand apart: the stored entry of one name, and
+// its queue in order. It counts what a step asked of the rows.
 type rack struct {
 	stored []byte
 	line   []locktable.Waiter

@@ -7,17 +7,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Rows are waiters that are stored one by one, apart from the entries of their names, in the order in which they
-// came: first by Since, then by their joining. A table that has them runs its steps through [Apart]; a step then
-// reads and writes what it changes, and not a thousand waiters to keep the place of one.
+// Rows are waiters that are stored one by one, apart from the entries of their names, in
+// the order in which they came: first by Since, then by their joining. A table that has
+// them runs its steps through [Apart]; a step then reads and writes what it changes, and
+// not a thousand waiters to keep the place of one.
 //
 // The methods are called inside the atomic step.
 type Rows interface {
-	// Lapse drops those of a name whose place is over at now, and says how many they were; and of the others,
-	// when the next place lapses, and when the last of them came.
+	// Lapse drops the waiters of a name whose places are over at now, and returns how
+	// many they were. Of the others it returns when the next place lapses, and when the
+	// last of them came.
 	Lapse(name string, now Instant) (gone int, next, last Instant, err error)
 
-	// Look finds in one go what a step has to see. None of those who wait has lapsed.
+	// Look finds in one go what a step has to see. No place has lapsed by then.
 	Look(name string, l Look) (Sight, error)
 
 	// Move stores what a step did to the queue of a name.
@@ -28,7 +30,7 @@ type Rows interface {
 type Look struct {
 	First int          // the first so many
 	Token driver.Token // the place of this one; zero is nobody's
-	Rank  bool         // and how many stand ahead of it
+	Rank  bool         // how many stand ahead of it, too
 	Early bool         // if it has no place: how many came by Came, which are not all
 	Came  Instant
 }
@@ -117,7 +119,7 @@ func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, now Instant, f f
 	}
 }
 
-// lapse takes those out of a line whose places are over.
+// lapse takes the waiters out of a line whose places are over.
 func lapse(rows Rows, name string, line Rest, now Instant) (rest Rest, lapsed bool, err error) {
 	if line.Lapses > now && now >= line.Last { // if the clock ran back, now the last one counts
 		return line, false, nil
@@ -185,7 +187,8 @@ func (b bounds) comeBack(rows Rows, name string, e *Entry) error {
 	return rows.Move(name, Moves{Left: sight.First})
 }
 
-// first is how many of the queue to look at to begin with: nobody, if nobody can be granted the name.
+// first is how many waiters to look at to begin with: none, if nobody can be granted the
+// name.
 func (e *Entry) first(now Instant) int {
 	full := func(h Holder) bool { return h.Weight == driver.Exclusive && h.Expires > now }
 	if e.Closed > now || slices.ContainsFunc(e.Holders, full) {
@@ -194,7 +197,8 @@ func (e *Entry) first(now Instant) int {
 	return 1
 }
 
-// see shows the entry the first of those who wait, and the step's own place. It returns all who are seen.
+// see shows the entry the first waiters, and the step's own place. It returns all that it
+// shows.
 func (e *Entry) see(rows Rows, s Step, first int, now Instant) (seen []Waiter, err error) {
 	l := Look{First: first}
 	if h := e.holder(s.Token); !s.Token.IsZero() && (h == nil || h.Expires <= now) {
@@ -229,7 +233,8 @@ func (e *Entry) see(rows Rows, s Step, first int, now Instant) (seen []Waiter, e
 	return seen, nil
 }
 
-// moved compares those who were seen with those who are there now. Both are in the order of the queue.
+// moved compares the waiters that were seen with those that are there now. Both are in
+// the order of the queue.
 func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 	now := e.Queue
 	if e.Rest.Own != nil {

@@ -25,7 +25,8 @@ func TestAQueueThatStandsApartIsServedAsTheOneInTheEntry(t *testing.T) {
 	})
 }
 
-// However many wait, a step reads and writes no more than it changes, and finds those who lapsed in the midst.
+// However many wait, a step reads and writes no more than it changes, and finds places
+// that lapsed in the midst.
 func TestAStepCostsWhatItChangesHoweverManyWait(t *testing.T) {
 	type cost struct{ looked, moved, lapses, tries int }
 	for what, test := range map[string]struct {
@@ -81,7 +82,8 @@ func TestAShortQueueStandsInTheEntry(t *testing.T) {
 	equal(t, "rows moved", r.moved, 0)
 }
 
-// All readers that a writer kept waiting are let in at once, though the step has to look again and again.
+// All readers that a writer kept waiting are let in at once, though the step has to look
+// again and again.
 func TestAllWhoFitAreLetInAlthoughTheyStandApart(t *testing.T) {
 	r, now := lined(t, 300, reader)
 	if _, err := r.do(now+1, op{what: "release", claim: *mutex("holder")}); err != nil {
@@ -96,7 +98,8 @@ func TestAllWhoFitAreLetInAlthoughTheyStandApart(t *testing.T) {
 	}
 }
 
-// Rows that are not as many as the entry says are damage, and damage is never a free place.
+// Rows that are not as many as the entry says are damage, and damage is never a free
+// place.
 func TestRowsThatAreMissingAreDamage(t *testing.T) {
 	for what, spoil := range map[string]func(r *rack){
 		"all":        func(r *rack) { r.line = nil },
@@ -114,7 +117,8 @@ func TestRowsThatAreMissingAreDamage(t *testing.T) {
 	}
 }
 
-// Somebody deletes the row of a name, as one does that is damaged, and not those of its waiters.
+// Somebody deletes the row of a name, as one does that is damaged, and not those of its
+// waiters.
 func TestRowsThatAreLeftOverAreNobodys(t *testing.T) {
 	r, now := lined(t, 3, mutex)
 	r.stored = nil

@@ -124,7 +124,8 @@ func lease(who string) driver.LeaseRef {
 	return driver.LeaseRef{Name: "job", Token: tokenOf(who), TTL: ttl}
 }
 
-// everything calls each method that talks to the table once, and returns what they answer.
+// everything calls each method that talks to the table once, and returns what they
+// answer.
 func everything(ctx context.Context, d *locktable.Driver) map[string]error {
 	out := map[string]error{}
 	_, out["acquire"] = d.Acquire(ctx, *mutex("a"))

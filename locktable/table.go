@@ -13,40 +13,44 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Table stores entries by name and runs a function on one atomically. It is all that a backend has to be:
-// transactions, or compare-and-swap, on rows of names and bytes.
+// A Table stores entries by name and runs a function on one atomically. A backend has to
+// be no more than that: transactions, or compare-and-swap, on rows of names and bytes.
 type Table interface {
-	// Update runs f on the entry of each step's name, each in an atomic step of its own (one transaction for all
-	// is fine) and at the backend's time. f gets the index of the step, the entry as stored (new if there is
-	// none) and the time, and reports with e.Changed and e.Signals what it did: a changed entry is stored
-	// before Update returns, then its signals are sent. If a step has to be repeated, f is run again on a
-	// fresh entry. A name need not appear once only.
+	// Update runs f on the entry of each step's name, each in an atomic step of its own
+	// (one transaction for all is fine) and at the backend's time. f gets the index of
+	// the step, the entry as stored (new if there is none) and the time, and reports with
+	// e.Changed and e.Signals what it did: a changed entry is stored before Update
+	// returns, then its signals are sent. If a step has to be repeated, f is run again on
+	// a fresh entry. A name need not appear once only.
 	//
-	// A step that is OnTime changes nothing after the end of ctx, see [driver.End]. So the table compares that end
-	// with its clock inside the step, when nothing can hold the step up any more: once it has the lock, or in
-	// the condition of the write. Where Update returns only after all that it began is done or undone, it is enough
-	// to look at ctx there.
+	// A step that is OnTime changes nothing after the end of ctx, see [driver.End]. So
+	// the table compares that end with its clock inside the step, when nothing can hold
+	// the step up any more: once it has the lock, or in the condition of the write. Where
+	// Update returns only after all that it began is done or undone, it is enough to look
+	// at ctx there.
 	//
-	// An entry that cannot be decoded is an error for its name, never an empty entry. On an error the caller
-	// knows nothing: some names may have been changed.
+	// An entry that cannot be decoded is an error for its name, never an empty entry. On
+	// an error the caller knows nothing: some names may have been changed.
 	Update(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant)) error
 
-	// Read returns the entry as stored, with all who wait, and the backend's time. It need not see steps under way.
+	// Read returns the entry as stored, with all waiters, and the backend's time. It need
+	// not see steps under way.
 	Read(ctx context.Context, name string) (*Entry, Instant, error)
 
-	// Scan yields the stored entries whose names start with prefix, in byte order of the names. An error that
-	// concerns one row comes with its name.
+	// Scan yields the stored entries whose names start with prefix, in byte order of the
+	// names. An error that concerns one row comes with its name.
 	Scan(ctx context.Context, prefix string) iter.Seq2[Row, error]
 
 	Properties() driver.Properties
 	Close() error
 }
 
-// A Step is one change of one entry. All but the name is for tables that can make use of it.
+// A Step is one change of one entry. Tables need its name and OnTime; Apart needs the
+// rest.
 type Step struct {
 	Name   string
 	Token  driver.Token // whose place in the queue it is about; zero: nobody's
-	Place  bool         // it says how many stand ahead of that place, or of the one that the token would take
+	Place  bool         // it counts who is ahead of that place, or of the one that it would take
 	Ticket uint64       // with Place: of the claim, see driver.Claim
 	OnTime bool         // it has an end, see Table.Update
 }
@@ -58,8 +62,8 @@ type Row struct {
 	Now   Instant
 }
 
-// Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler, driver.Lister,
-// driver.LeaseBreaker and driver.FenceRaiser.
+// Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker and driver.FenceRaiser.
 type Driver struct {
 	table  Table
 	inbox  string
@@ -68,8 +72,9 @@ type Driver struct {
 	listeners driver.Listeners
 }
 
-// New makes a driver over a table. inbox is where this client's signals go: the table sends the signals of
-// an entry to the inboxes that they name, and hands what comes in for its own to [Driver.Deliver].
+// New makes a driver over a table. inbox is where this client's signals go: the table
+// sends the signals of an entry to the inboxes that they name, and hands what comes in
+// for its own to [Driver.Deliver].
 func New(t Table, inbox string) *Driver { return &Driver{table: t, inbox: inbox} }
 
 // Acquire implements driver.Driver.
@@ -121,7 +126,8 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, nil
 }
 
-// renewHalves narrows the trouble down to the entries that are damaged, so that they cost nobody else a lease.
+// renewHalves renews each half by itself, down to the entries that are damaged, so that
+// these cost nobody else a lease.
 func (d *Driver) renewHalves(ctx context.Context, leases []driver.LeaseRef) []error {
 	var answers []error
 	for half := range slices.Chunk(leases, (len(leases)+1)/2) {
@@ -230,7 +236,7 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 // Listen implements driver.Signaler.
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
 
-// Deliver hands a signal that came in for this driver's inbox to whoever listens.
+// Deliver hands a signal that came in for this driver's inbox to its listeners.
 func (d *Driver) Deliver(s driver.Signal) { d.listeners.Notify(s) }
 
 // Inbox is the address that New was given.
@@ -267,8 +273,9 @@ func (d *Driver) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// trouble gives an error of the table its operation and its name. What is already typed, and the end of the
-// caller's own ctx, pass as they are. The end of a ctx that is not the caller's is trouble like any other.
+// trouble gives an error of the table its operation and its name. What is already typed,
+// and the end of the caller's own ctx, pass as they are. The end of a ctx that is not the
+// caller's is trouble like any other.
 func (d *Driver) trouble(ctx context.Context, op, name string, err error) error {
 	if d.closed.Load() {
 		return driver.ErrClosed

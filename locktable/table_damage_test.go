@@ -109,7 +109,7 @@ func TestListing(t *testing.T) {
 		return names
 	}
 	for prefix, want := range map[string][]string{
-		"":     {"b/closed", "b/held", "b/kept", "c/held"}, // and not who is only remembered for its fence
+		"":     {"b/closed", "b/held", "b/kept", "c/held"}, // and not a name that is only remembered for its fence
 		"b/":   {"b/closed", "b/held", "b/kept"},
 		"c":    {"c/held"},
 		"held": nil,

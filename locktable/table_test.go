@@ -107,7 +107,8 @@ func TestTheEndOfTheCallersContextIsPassedAsItIs(t *testing.T) {
 	equal(t, "rows", len(s.rows), 0)
 }
 
-// A table has time-outs of its own. To the caller, whose ctx goes on, they are trouble like any other.
+// A table has time-outs of its own. To the caller, whose ctx goes on, they are trouble
+// like any other.
 func TestTheEndOfAnotherContextIsTrouble(t *testing.T) {
 	s := newShelf()
 	d := s.client("1")

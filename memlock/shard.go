@@ -25,8 +25,8 @@ type shard struct {
 	_       [64]byte // keeps neighbours out of each other's cache line
 }
 
-// An entry of a shard knows the how-manieth it is there. So does the list of all that
-// sweep goes through.
+// An entry is numbered by its birth on the shard, and so is the list of births that
+// sweepLocked goes through: a name may be forgotten and come again.
 type entry struct {
 	locktable.Entry
 	born int
@@ -94,7 +94,7 @@ func (s *shard) forgetLocked(name string, e *entry) {
 	delete(s.entries, name)
 	s.spare = e
 	if last := len(s.later) - 1; last >= s.next && s.later[last].born == e.born {
-		s.later = s.later[:last] // mostly it was the last to come, and sweep is spared the look
+		s.later = s.later[:last] // mostly it was the last to come, and need not be swept
 	}
 }
 
