@@ -37,7 +37,8 @@ func BenchmarkCycleOfManyNames(b *testing.B) {
 	perSecond(b, b.N)
 }
 
-// BenchmarkWriters is goroutines with names of their own, through one driver and through two.
+// BenchmarkWriters is goroutines with names of their own, through one driver and through
+// two.
 func BenchmarkWriters(b *testing.B) {
 	for _, writers := range []int{2, 64} {
 		for _, drivers := range []int{1, 2} {
@@ -63,7 +64,8 @@ func BenchmarkWriters(b *testing.B) {
 	}
 }
 
-// BenchmarkProcesses lets processes with names of their own write as fast as they can, for three seconds.
+// BenchmarkProcesses lets processes with names of their own write as fast as they can,
+// for three seconds.
 func BenchmarkProcesses(b *testing.B) {
 	for _, n := range []int{2, 8} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

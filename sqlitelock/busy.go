@@ -11,9 +11,10 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// retry repeats try while other processes are in the way: at once a few times, since a step takes some
-// microseconds, then with growing pauses, whose jitter keeps two processes from meeting for ever. It gives up
-// when ctx ends, or after patience if ctx has no deadline.
+// retry repeats try while other processes are in the way: at once a few times, since a
+// step takes some microseconds, then with growing pauses, whose jitter keeps two
+// processes from meeting for ever. It gives up when ctx ends, or after patience if ctx
+// has no deadline.
 func (t *table) retry(ctx context.Context, try func() error) error {
 	err := try()
 	if !isBusy(err) {
@@ -36,6 +37,11 @@ func (t *table) retry(ctx context.Context, try func() error) error {
 	return err
 }
 
+// The pauses are coarse: a process in which nothing else runs waits for a timer in epoll,
+// which counts in milliseconds, so most of them take one. With exact ones (nanosleep) a
+// name that many wait for is handed over a little more often, but processes with names of
+// their own get a fifth less through: the write lock then goes back and forth, and SQLite
+// reads its pages anew each time that another process has written.
 const (
 	atOnce     = 6 // tries that only let other goroutines run in between
 	firstPause = 100 * time.Microsecond

@@ -13,8 +13,9 @@ import (
 	"modernc.org/sqlite"
 )
 
-// conn is one connection to the file, for one goroutine at a time. It talks to the driver below database/sql:
-// the pool would cost a third more per transaction, and there is nothing to pool.
+// conn is one connection to the file, for one goroutine at a time. It talks to the driver
+// below database/sql: the pool would cost a third more per transaction, and there is
+// nothing to pool.
 type conn struct {
 	c interface {
 		sqldriver.Conn
@@ -25,11 +26,12 @@ type conn struct {
 	look  *stmt                  // at the log
 }
 
-// connect opens the file, which exists. busy_timeout stays 0: SQLite's own handler sleeps without regard for
-// any ctx, so waiting for other processes is ours to do.
+// connect opens the file, which exists. busy_timeout stays 0: SQLite's own handler sleeps
+// without regard for any ctx, so waiting for other processes is ours to do.
 func connect(path string) (*conn, error) {
-	// As a URI with everything escaped, no character of the name is taken for a parameter. With mode=rw
-	// nothing is created: whoever deletes the file right now gets an error, not an empty file of mode 0644.
+	// As a URI with everything escaped, no character of the name is taken for a
+	// parameter. With mode=rw nothing is created: if the file is deleted right now, this
+	// is an error, and makes no empty file of mode 0644.
 	path = filepath.ToSlash(path)
 	if path[0] != '/' {
 		path = "/" + path // C:/locks.db
@@ -130,8 +132,8 @@ type preparedStmt interface {
 	sqldriver.StmtQueryContext
 }
 
-// exec runs s. No ctx goes down to SQLite: a statement takes microseconds, watching a ctx costs a goroutine
-// each time, and an interrupted transaction would have to be undone.
+// exec runs s. No ctx goes down to SQLite: a statement takes microseconds, watching a ctx
+// costs a goroutine each time, and an interrupted transaction would have to be undone.
 func (s *stmt) exec(args ...sqldriver.Value) error {
 	_, err := s.s.ExecContext(context.Background(), s.c.bind(args))
 	return err

@@ -13,8 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Diagnose implements driver.Diagnoser: the filesystem, the journal mode, who may read the file, the health of
-// its pages and the length of its log. It reads the whole file.
+// Diagnose implements driver.Diagnoser: the filesystem, the journal mode, who may read
+// the file, the health of its pages and the length of its log. It reads the whole file.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
@@ -74,7 +74,8 @@ func (t *table) fileFindings() (found []driver.Finding) {
 	return found
 }
 
-// linked is the finding about a file that can be opened by another name, beside which are other companions.
+// linked is the finding about a file that can be opened by another name, beside which are
+// other companions.
 func linked(path string, names uint64) driver.Finding {
 	return driver.Finding{
 		Severity: "error", Subject: "hard links",
@@ -83,7 +84,8 @@ func linked(path string, names uint64) driver.Finding {
 	}
 }
 
-// mounted is the finding about a file that is mounted without its folder, as into a container.
+// mounted is the finding about a file that is mounted without its folder, as into a
+// container.
 func mounted(path string) driver.Finding {
 	return driver.Finding{
 		Severity: "error", Subject: "mount",

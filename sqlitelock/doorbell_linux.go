@@ -5,9 +5,10 @@ import (
 	"syscall"
 )
 
-// A doorbell tells another process of this host that there is a signal for it, so that it need not look all
-// the time: an empty datagram to an abstract socket, which has no file that could be left behind. It goes
-// astray between containers that share the folder but not the network; then looking has to do.
+// A doorbell tells another process of this host that there is a signal for it, so that it
+// need not look all the time: an empty datagram to an abstract socket, which has no file
+// that could be left behind. It goes astray between containers that share the folder but
+// not the network; then looking has to do.
 //
 // Anybody on the host may ring. All that it does is to make us look.
 type doorbell struct{ conn *net.UnixConn }
@@ -23,7 +24,8 @@ func newDoorbell(inbox string) *doorbell {
 	return &doorbell{conn: conn}
 }
 
-// ring rings at another inbox, if somebody is in, and never waits: a bell that cannot take more rings already.
+// ring rings the bell of another inbox, if there is one, and never waits: a bell that
+// cannot take more is ringing already.
 func (b *doorbell) ring(inbox string) {
 	if b == nil {
 		return
@@ -38,8 +40,8 @@ func (b *doorbell) ring(inbox string) {
 	})
 }
 
-// reaches reports whether another inbox is within earshot, and we so within its own: a socket of that name is
-// to be found. Nobody is disturbed.
+// reaches reports whether another inbox is within earshot, and so are we for it: there is
+// a socket of that name. It rings no bell.
 func (b *doorbell) reaches(inbox string) (found bool) {
 	if b == nil {
 		return false

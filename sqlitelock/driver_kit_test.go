@@ -31,7 +31,8 @@ func open(tb testing.TB, path string, o *Options) *Driver {
 	return d
 }
 
-// deafen takes the doorbell away, as between containers that share no network: polling has to do.
+// deafen takes the doorbell away, as between containers that share no network: polling
+// has to do.
 func deafen(d *Driver) *Driver {
 	d.table.bell.close()
 	return d

@@ -48,8 +48,8 @@ func isTransient(err error) bool {
 	return false
 }
 
-// trouble makes a driver.Error of what went wrong with the file, with advice. The end of the caller's ctx,
-// and what is typed already, pass as they are.
+// failed makes a driver.Error of what went wrong with the file, with advice. The end of
+// the caller's ctx, and what is typed already, pass as they are.
 func (t *table) failed(op string, err error) error {
 	var typed *driver.Error
 	switch {

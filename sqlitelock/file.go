@@ -14,13 +14,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// making is held while a file is made. Closing any descriptor of a file drops all the POSIX locks that this
-// process has on it, SQLite's included, so nobody may open the file while the one that made it is not closed.
-// For the same reason nothing in this package ever opens an existing file but through SQLite.
+// making is held while a file is made. Closing any descriptor of a file drops all the
+// POSIX locks that this process has on it, SQLite's included, so nobody may open the file
+// while the one that made it is not closed. For the same reason nothing in this package
+// ever opens an existing file but through SQLite.
 var making sync.Mutex
 
-// makeFile makes path an existing regular file, unless it must exist already, and returns its name without
-// symbolic links: SQLite names the companions after that.
+// makeFile makes path an existing regular file, unless it must exist already, and returns
+// its name without symbolic links: SQLite names the companions after that.
 func makeFile(path string, mustExist bool) (string, error) {
 	if strings.ContainsRune(path, 0) || path == "" {
 		return "", &driver.InvalidError{What: "path", Problem: "is " + quote(path), Allowed: "the name of a file"}
@@ -50,8 +51,8 @@ func makeFile(path string, mustExist bool) (string, error) {
 	return regular(abs)
 }
 
-// existing is for a caller who would rather have an error than a new file. An empty one has yet to become a
-// database, which is not for such a caller to do.
+// existing is for a caller who would rather have an error than a new file. An empty one
+// has yet to become a database, which is not for such a caller to do.
 func existing(abs string) (string, error) {
 	const hint = "is the path right? no lock was ever taken in it"
 	info, err := os.Stat(abs)
@@ -95,8 +96,9 @@ func regular(abs string) (string, error) {
 	return real, nil
 }
 
-// emptied reports whether a file is empty that others have open, or had when they were killed. SQLite makes the
-// companions when there is something in the file; so they are looked at first.
+// emptied reports whether a file is empty that others have open, or had when they were
+// killed. SQLite makes the companions when there is something in the file; so they are
+// looked at first.
 func emptied(real string) bool {
 	_, wal := os.Stat(real + "-wal")
 	_, shm := os.Stat(real + "-shm")
@@ -113,14 +115,14 @@ func writable(folder string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// fileError is trouble before there is a connection. Mostly asking again will not help; a full disk and a
-// lack of descriptors may pass.
+// fileError is trouble before there is a connection. Mostly asking again will not help; a
+// full disk and a lack of descriptors may pass.
 func fileError(path, hint string, err error) error {
 	return &driver.Error{Backend: backend(path), Op: "open", Hint: hint, Permanent: !isTransient(err), Err: err}
 }
 
-// An identity remembers which files were opened: the database and its companions, for two processes exclude
-// each other only if they share all three.
+// An identity remembers which files were opened: the database and its companions, for two
+// processes exclude each other only if they share all three.
 type identity struct {
 	mu      sync.Mutex
 	paths   [3]string
@@ -133,7 +135,8 @@ type identity struct {
 // identityEvery is how often the files are looked at, which costs some microseconds.
 const identityEvery = 100 * time.Millisecond
 
-// identify remembers the files of a database with pages of this size. The first check looks at them again.
+// identify remembers the files of a database with pages of this size. The first check
+// looks at them again.
 func identify(path string, page int64) (*identity, error) {
 	id := &identity{paths: [3]string{path, path + "-wal", path + "-shm"}, page: page}
 	for i, p := range id.paths {
@@ -145,8 +148,9 @@ func identify(path string, page int64) (*identity, error) {
 	return id, nil
 }
 
-// check says whether the paths still lead to what was opened, and whether all is there. What
-// cannot be looked at is taken to be there. c is a connection that the caller may use.
+// check says whether the paths still lead to what was opened, and whether all is there.
+// What cannot be looked at is taken to be there. c is a connection that the caller may
+// use.
 func (id *identity) check(c *conn) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -173,10 +177,10 @@ func (id *identity) check(c *conn) error {
 	return nil
 }
 
-// cutShort reports whether the log is shorter than SQLite knows it to be: somebody truncated
-// it. It can be seen until the next write, which goes behind the hole. A restart of the log
-// (restartLog, or a shell) makes it short, too, first in the file and then in the index that
-// is asked here; so it is asked again.
+// cutShort reports whether the log is shorter than SQLite knows it to be: somebody
+// truncated it. It can be seen until the next write, which goes behind the hole. A
+// restart of the log (restartLog, or a shell) makes it short, too, first in the file and
+// then in the index that is asked here; so it is asked again.
 func (id *identity) cutShort(c *conn) bool {
 	for range 3 {
 		frames, err := c.logFrames()
@@ -207,7 +211,8 @@ func (id *identity) logSize() int64 {
 	return size
 }
 
-// replacedError says that this process and the next to open the path would lock different files.
+// replacedError says that this process and the next to open the path would lock different
+// files.
 type replacedError struct{ path, how string }
 
 const truncated = "truncated"

@@ -66,7 +66,8 @@ func (id *identity) notice(after time.Time) {
 	id.checked = after
 }
 
-// writeLocked lets another connection, as of another process, keep the write lock until the test says.
+// writeLocked lets another connection, as of another process, keep the write lock until
+// the test says.
 func writeLocked(tb testing.TB, path string) (unlock func()) {
 	tb.Helper()
 	c, err := connect(path)

@@ -214,7 +214,8 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 	}
 }
 
-// An empty file is a new one, unless somebody has it open: then it was emptied under leases that are held in it.
+// An empty file is a new one, unless somebody has it open: then it was emptied under
+// leases that are held in it.
 func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
@@ -251,8 +252,8 @@ func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing
 	}
 }
 
-// When somebody writes before anybody looks, the log is long again, with a hole in it. What
-// stood there is an error, and never a free name.
+// When somebody writes before anybody looks, the log is long again, with a hole in it.
+// What stood there is an error, and never a free name.
 func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
 	path := file(t)
 	d, other := open(t, path, nil), open(t, path, nil)

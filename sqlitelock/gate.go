@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A gate is a mutex in whose queue nobody has to stay, see desk.queue. It is fair, for goroutines that send to a channel are served in order.
+// A gate is a mutex in whose queue nobody has to stay, see desk.queue. It is fair, for
+// goroutines that send to a channel are served in order.
 type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }
@@ -27,9 +28,9 @@ func (g gate) try() bool {
 
 func (g gate) free() { <-g }
 
-// writing has the gates of the files that are open for writing: the drivers of one file in
-// one process queue at the same gate, in order, instead of getting in each other's way as
-// different processes have to.
+// writing has the gates of the files that are open for writing: the drivers of one file
+// in one process queue at the same gate, in order, instead of getting in each other's way
+// as different processes have to.
 var writing gates
 
 type gates struct {
@@ -75,9 +76,9 @@ type connection interface {
 }
 
 // spins is how often a caller looks again, while others run, before it stands in the
-// queue. A step takes some microseconds, less than putting a goroutine to sleep and waking
-// it: with 64 at once this doubles what gets through. Nobody overtakes a caller in the
-// queue: the gate passes from hand to hand there.
+// queue. A step takes some microseconds, less than putting a goroutine to sleep and
+// waking it: with 64 at once this doubles what gets through. Nobody overtakes a caller in
+// the queue: the gate passes from hand to hand there.
 const spins = 100
 
 // enter waits for the gate, and returns the connection. It gives up when ctx ends, or
@@ -138,7 +139,8 @@ func (d *desk[C]) open(connect func(path string) (C, error), path string) (c C, 
 	return d.conn, err
 }
 
-// close closes the connection, if there is one, before the first caller or after the last.
+// close closes the connection, if there is one, before the first caller or after the
+// last.
 func (d *desk[C]) close() error {
 	var none C
 	c := d.conn

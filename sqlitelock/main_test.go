@@ -8,7 +8,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the other process of the tests that need one: see process_kit_test.go.
+// The test binary is also the other process of the tests that need one: see
+// process_kit_test.go.
 func TestMain(m *testing.M) {
 	if verb := os.Getenv(childVerb); verb != "" {
 		child(verb)

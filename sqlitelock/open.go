@@ -14,8 +14,8 @@ import (
 const urlForm = "sqlite:/absolute/path, sqlite:relative/path or sqlite:///absolute/path, " +
 	"with ?retention=DURATION, &poll=DURATION and &create=false if need be; a ?, # or % of the path as %3F, %23, %25"
 
-// The URL is sqlite:PATH, absolute or relative to the working directory. Its parameters are those of [Options];
-// create=false is MustExist.
+// The URL is sqlite:PATH, absolute or relative to the working directory. Its parameters
+// are those of [Options]; create=false is MustExist.
 func init() {
 	driver.Register("sqlite", func(ctx context.Context, u *url.URL) (driver.Driver, error) {
 		path, o, err := parseURL(u)

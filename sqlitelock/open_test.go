@@ -67,7 +67,8 @@ func TestAURLOpensTheFile(t *testing.T) {
 	}
 }
 
-// Who only looks must not take what a slip of the pen made for locks that nobody holds.
+// A program that only looks must not take a file made by a slip of the pen for locks that
+// nobody holds.
 func TestAFileThatMustExistIsNotMade(t *testing.T) {
 	folder := t.TempDir()
 	missing, empty := filepath.Join(folder, "a", "locks.db"), filepath.Join(folder, "empty.db")

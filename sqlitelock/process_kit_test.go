@@ -16,7 +16,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Children are this binary again, with a verb and a file in the environment. They speak on standard output.
+// Children are this binary again, with a verb and a file in the environment. They speak
+// on standard output.
 const (
 	childVerb    = "PAWL_SQLITE_TEST_VERB"
 	childFile    = "PAWL_SQLITE_TEST_FILE"
@@ -69,7 +70,7 @@ func child(verb string) {
 	d.Listen(func(s driver.Signal) {
 		select {
 		case heard <- s:
-		default: // a listener must not block, and those who cycle do not listen
+		default: // a listener must not block, and children that cycle do not listen
 		}
 	})
 	switch verb {
@@ -113,7 +114,8 @@ func childStays(d driver.Driver) {
 	_ = d.Close()
 }
 
-// childCycles acquires and releases names of a few, and prints each fence that it was granted, until it is killed.
+// childCycles acquires and releases names of a few, and prints each fence that it was
+// granted, until it is killed.
 func childCycles(d *Driver) {
 	for {
 		c := queued("name " + strconv.Itoa(rand.N(3)))
@@ -131,7 +133,8 @@ func childCycles(d *Driver) {
 	}
 }
 
-// childHammers cycles as fast as it can, and says how often it did and what the longest took.
+// childHammers cycles as fast as it can, and says how often it did and what the longest
+// took.
 func childHammers(d *Driver) {
 	name := "job:" + d.Inbox()
 	cycles, worst := 0, time.Duration(0)
@@ -149,7 +152,8 @@ func childHammers(d *Driver) {
 	fmt.Println(cycles, worst.Microseconds())
 }
 
-// childWaits waits in a queue for as long as it is told, and says how much of a processor that took.
+// childWaits waits in a queue for as long as it is told, and says how much of a processor
+// that took.
 func childWaits(d *Driver) {
 	seconds, _ := strconv.Atoi(os.Getenv(childSeconds))
 	c := queued("busy")
@@ -185,8 +189,8 @@ func childCounts(d *Driver, heard <-chan driver.Signal) {
 	}
 }
 
-// childPingPong gets the name that its partner holds, says when it heard of it, holds it for a while, and
-// lets it go, again and again.
+// childPingPong gets the name that its partner holds, says when it heard of it, holds it
+// for a while, and lets it go, again and again.
 func childPingPong(d *Driver, heard <-chan driver.Signal) {
 	for {
 		c := queued("ball")
@@ -201,7 +205,8 @@ func childPingPong(d *Driver, heard <-chan driver.Signal) {
 	}
 }
 
-// waitFor is a simple version of what the root package does: it asks, waits for a signal, and asks again.
+// waitFor is a simple version of what the root package does: it asks, waits for a signal,
+// and asks again.
 func waitFor(d *Driver, c driver.Claim, heard <-chan driver.Signal) {
 	for {
 		_, err := d.Acquire(ctx, c)
@@ -218,8 +223,8 @@ func waitFor(d *Driver, c driver.Claim, heard <-chan driver.Signal) {
 	}
 }
 
-// handOvers lets two processes hand a name back and forth, and returns how long each took: from before the
-// release in one to after the acquiring in the other.
+// handOvers lets two processes hand a name back and forth, and returns how long each
+// took: from before the release in one to after the acquiring in the other.
 func handOvers(tb testing.TB, n int) []time.Duration {
 	path := file(tb)
 	type hold struct{ got, released int64 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAProcessMayBeKilledAtAnyMoment kills writers again and again: the file stays whole, its entries can be
-// read, and the fences that were granted only ever rose.
+// TestAProcessMayBeKilledAtAnyMoment kills writers again and again: the file stays whole,
+// its entries can be read, and the fences that were granted only ever rose.
 func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 	path := file(t)
 	rounds := 25

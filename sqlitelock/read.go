@@ -24,8 +24,9 @@ func (t *table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 	return e, t.now(), err
 }
 
-// Scan implements locktable.Table. It reads a page at a time: whoever ranges over it may take its time, and a
-// read transaction that stays open keeps the log from beginning again.
+// Scan implements locktable.Table. It reads a page at a time: a caller that ranges over
+// it may take its time, and a read transaction that stays open keeps the log from
+// beginning again.
 func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
 	return func(yield func(locktable.Row, error) bool) {
 		from := prefix
@@ -124,7 +125,8 @@ func (r *reader) setUp() error {
 	})
 }
 
-// snapshot runs f in a transaction, for those who wait are in another table than what they wait for.
+// snapshot runs f in a transaction, for waiters are in another table than the entries
+// that they wait for.
 func (r *reader) snapshot(f func() error) error {
 	if err := r.begin.exec(); err != nil {
 		return err
@@ -132,8 +134,8 @@ func (r *reader) snapshot(f func() error) error {
 	return errors.Join(f(), r.end.exec())
 }
 
-// load reads an entry with all who wait. One that cannot be decoded is an error: never an empty entry, which all
-// could have.
+// load reads an entry with all who wait. One that cannot be decoded is an error: never an
+// empty entry, which all could have.
 func (r *reader) load(name string) (*locktable.Entry, error) {
 	e := &locktable.Entry{}
 	var corrupt error

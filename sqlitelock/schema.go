@@ -7,20 +7,23 @@ import (
 	sqldriver "database/sql/driver"
 )
 
-// What marks a file as ours: "Pawl" in the header's application id, and the version of the schema.
+// What marks a file as ours: "Pawl" in the header's application id, and the version of
+// the schema.
 const (
 	applicationID = 0x5061776C
 	schemaVersion = 3
 )
 
-// One row per name, in the order of its bytes; without a rowid there is one tree to search instead of two.
+// One row per name, in the order of its bytes; without a rowid there is one tree to
+// search instead of two.
 //
 // A waiter of a long queue has a row of its own, so that a step costs what it changes,
 // however many wait; see locktable.Rows. Its indexes are for its place, its token, and
 // the end of its place.
 //
-// A signal is for the driver that listens at inbox. AUTOINCREMENT, because readers remember the last id that
-// they saw, and ids must not start again when the table was emptied.
+// A signal is for the driver that listens at inbox. AUTOINCREMENT, because readers
+// remember the last id that they saw, and ids must not start again when the table was
+// emptied.
 //
 // The row of tidying is where the forgetting of old names stands.
 const schema = `
@@ -61,11 +64,13 @@ CREATE TABLE tidying (
 INSERT INTO tidying VALUES (1, x'00', 0);
 `
 
-// settings of every connection. NORMAL syncs at checkpoints only: without it a power cut could leave a file
-// that nobody can open. A checkpoint for every 4000 pages, of a kilobyte each, makes that cheap.
-// A log of twice that size is not getting anywhere.
+// longLog is twice what a checkpoint of the settings allows: a log of that size is not
+// getting anywhere.
 const longLog = 8 << 20
 
+// settings are those of every connection. NORMAL syncs at checkpoints only: without it a
+// power cut could leave a file that nobody can open. A checkpoint for every 4000 pages,
+// of a kilobyte each, makes that cheap.
 const settings = `
 PRAGMA busy_timeout = 0;
 PRAGMA synchronous = NORMAL;
@@ -78,15 +83,17 @@ type schemaError struct{ problem, hint string }
 
 func (e *schemaError) Error() string { return e.problem }
 
-// ensureSchema makes the tables in an empty file, and refuses a file that is not ours before anything was
-// written to it. It fails as busy when another process is at the same work: then it is to be called again.
+// ensureSchema makes the tables in an empty file, and refuses a file that is not ours
+// before anything was written to it. It fails as busy when another process is at the same
+// work: then it is to be called again.
 func ensureSchema(c *conn) error {
 	empty, err := checkSchema(c)
 	if err != nil {
 		return err
 	}
 	if empty {
-		// Of no effect once there are pages. An entry has some hundred bytes, and each write logs whole pages.
+		// Of no effect once there are pages. An entry has some hundred bytes, and each
+		// write logs whole pages.
 		if err := c.script("PRAGMA page_size = 1024"); err != nil {
 			return err
 		}
@@ -122,8 +129,9 @@ func ensureSchema(c *conn) error {
 	return nil
 }
 
-// reserve gives a new file some free pages, so that checkpoints, and with them renewals and releases, go on
-// for a while when the disk is full. They are written before they are freed, or else they would only be promised.
+// reserve gives a new file some free pages, so that checkpoints, and with them renewals
+// and releases, go on for a while when the disk is full. They are written before they are
+// freed, or else they would only be promised.
 const reserve = `
 CREATE TABLE reserve AS SELECT zeroblob(65536) AS room;
 PRAGMA wal_checkpoint;

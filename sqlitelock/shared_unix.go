@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// shared judges whether a file can be opened at another place, where it has other companions.
+// shared judges whether a file can be opened at another place, where it has other
+// companions.
 func shared(path string, info os.FileInfo) (found []driver.Finding) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
 		found = append(found, linked(path, uint64(s.Nlink))) //nolint:unconvert // other systems have other types
@@ -22,7 +23,8 @@ func shared(path string, info os.FileInfo) (found []driver.Finding) {
 	return found
 }
 
-// mountsFile looks for a path among the mount points, which are the fifth words of their lines.
+// mountsFile looks for a path among the mount points, which are the fifth words of their
+// lines.
 func mountsFile(mounts, path string) bool {
 	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
 	for line := range strings.Lines(mounts) {

@@ -10,14 +10,16 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Signals for other drivers are rows, written in the transaction that caused them. Each driver reads the rows
-// for its own inbox that are new since it last looked, and removes none; what is older than
-// signalLife is dropped by whoever tidies. Who was stopped for longer has to see to its lease or its place anyway.
+// Signals for other drivers are rows, written in the transaction that caused them. Each
+// driver reads the rows for its own inbox that are new since it last looked, and removes
+// none; writers that tidy drop what is older than signalLife. A process that was stopped
+// for longer has to ask about its leases and its places anyway.
 const signalLife = 10 * time.Second
 
 const selectSignals = "SELECT id, token, kind, fence, fences FROM signals WHERE inbox = ? AND id > ? ORDER BY id"
 
-// dropSignals looks at the oldest rows only, however many there are. Those from the future were written before the clock was set back.
+// dropSignals looks at the oldest rows only, however many there are. Those from the
+// future were written before the clock was set back.
 const dropSignals = `DELETE FROM signals WHERE id IN
 	(SELECT id FROM (SELECT id, at FROM signals ORDER BY id LIMIT 256) WHERE at < ? OR at > ?)`
 
@@ -28,8 +30,9 @@ func (w *writer) send(s locktable.Signal, now locktable.Instant) error {
 
 // receive reads the signals for inbox that came in since the last call.
 func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
-	// data_version is a cheap question: it rises when any other connection changes the file. It is not
-	// kept until the rows are read, so after an error they are asked for again.
+	// data_version is a cheap question: it rises when any other connection changes the
+	// file. It is not kept until the rows are read, so after an error they are asked for
+	// again.
 	var version any
 	if err := r.dataVersion.each(func(row []sqldriver.Value) { version = row[0] }); err != nil || version == r.version {
 		return nil, err
@@ -52,8 +55,8 @@ func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
 	return own, nil
 }
 
-// poll looks for signals for as long as the driver is open: when the doorbell rings, and at the pace that the
-// watch sets.
+// poll looks for signals for as long as the driver is open: when the doorbell rings, and
+// at the pace that the watch sets.
 func (t *table) poll() {
 	timer := time.NewTimer(0)
 	timer.Stop()
@@ -82,8 +85,9 @@ func (t *table) poll() {
 	}
 }
 
-// look delivers what came in, and reports whether the file is still the one that was opened. Other errors are
-// nobody's: the next look is soon, and who waits asks by itself.
+// look delivers what came in, and reports whether the file is still the one that was
+// opened. It reports no other error: the next look is soon, and waiters ask by
+// themselves.
 func (t *table) look(rung bool) (whole bool) {
 	r, err := t.reader.enter(context.Background(), t.patience)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sqlitelock keeps locks in an SQLite file: for several processes on one host, with no server to run.
-// It is pure Go; nothing has to be installed.
+// Package sqlitelock keeps locks in an SQLite file: for several processes on one host,
+// with no server to run. It is pure Go; nothing has to be installed.
 //
 //	d, err := sqlitelock.Open(ctx, "/var/lib/pawl/locks.db", nil)
 //	locks, err := pawl.New(d, nil)
@@ -9,8 +9,8 @@
 // # URLs
 //
 // The form is "sqlite:PATH": absolute, or relative to the working directory. After
-// "sqlite://" the path has to be absolute. In a path, write ?, # and % as %3F, %23 and %25.
-// The parameters are:
+// "sqlite://" the path has to be absolute. In a path, write ?, # and % as %3F, %23 and
+// %25. The parameters are:
 //
 //   - retention=DURATION: see [Options.Retention], as in "24h"
 //   - poll=DURATION: see [Options.Poll], as in "4ms"
@@ -18,59 +18,65 @@
 //
 // # What has to be set up?
 //
-// Nothing. The file is made when it is missing, with mode 0600, and missing folders with 0700: who can read
-// the file can read the tokens in it, and so release what others hold. To share it between users, make the
-// folder and the (empty) file with the owner, the group and the mode that you want; SQLite gives its two
-// companions, FILE-wal and FILE-shm, the same. A file of another application, or of a newer Pawl, is refused.
+// Nothing. The file is made when it is missing, with mode 0600, and missing folders with
+// 0700: who can read the file can read the tokens in it, and so release what others hold.
+// To share it between users, make the folder and the (empty) file with the owner, the
+// group and the mode that you want; SQLite gives its two companions, FILE-wal and
+// FILE-shm, the same. A file of another application, or of a newer Pawl, is refused.
 //
 // # Which disks will do?
 //
-// Local ones. SQLite in WAL mode shares memory between its processes, so all of them have to run on one
-// host, and network filesystems are out; [Driver.Diagnose] looks for them. In containers, mount the folder, not
-// the file, so that the companions are shared too.
+// Local ones. SQLite in WAL mode shares memory between its processes, so all of them have
+// to run on one host, and network filesystems are out; [Driver.Diagnose] looks for them.
+// In containers, mount the folder, not the file, so that the companions are shared too.
 //
 // # Whose clock decides?
 //
-// The host's wall clock, which all its processes share. When it is set back, leases last longer by as much;
-// when it is set forward, they end early, and their holders hear of it by the next renewal. Fences rise in
-// either case, unless the entry of a name was forgotten (see [Options.Retention]) and the clock then went
-// back past its last grant.
+// The host's wall clock, which all its processes share. When it is set back, leases last
+// longer by as much; when it is set forward, they end early, and their holders hear of it
+// by the next renewal. Fences rise in either case, unless the entry of a name was
+// forgotten (see [Options.Retention]) and the clock then went back past its last grant.
 //
 // # What survives a crash?
 //
-// A process may be killed at any instruction: the file stays whole, and its leases run out. A machine may
-// lose its power: the file stays whole, and the last grants before it may be forgotten, which harms nobody,
-// because their holders ended with the machine and fences follow the clock.
+// A process may be killed at any instruction: the file stays whole, and its leases run
+// out. A machine may lose its power: the file stays whole, and the last grants before it
+// may be forgotten, which harms nobody, because their holders ended with the machine and
+// fences follow the clock.
 //
 // # What if the file is deleted or truncated?
 //
-// Do not do it while the file is in use: those who have it open go on with the deleted
-// file, and the next process makes a new one, so both could hold a lock at once. It is
-// noticed within about 100 ms of the next use, and from then on every call answers with a
-// permanent error; fences of the new file are greater all the same. To start afresh, stop
-// all that use it, then delete FILE, FILE-wal and FILE-shm together.
+// Do not do it while the file is in use: processes that have it open go on with the
+// deleted file, and the next process makes a new one, so both could hold a lock at once.
+// It is noticed within about 100 ms of the next use, and from then on every call answers
+// with a permanent error; fences of the new file are greater all the same. To start
+// afresh, stop all that use it, then delete FILE, FILE-wal and FILE-shm together.
 //
 // A file that is truncated is noticed in the same way. A FILE-wal that is truncated is,
-// too, unless somebody writes before anybody looks. Then what stood in it reads as damage.
-// In either case nothing is granted twice: a name that cannot be read is not free.
+// too, unless somebody writes before anybody looks. Then what stood in it reads as
+// damage. In either case nothing is granted twice: a name that cannot be read is not
+// free.
 //
 // # How fast is it?
 //
-// Some 25 000 cycles of acquire and release per second on an ordinary machine; the processes of a file share
-// that. A name is handed over between processes in less than a millisecond on Linux, where a doorbell, a
-// datagram without content, tells the next holder to look into the file. Where no doorbell is heard (on other
-// systems, and between containers with networks of their own), a driver looks every few milliseconds while one
-// of its claims waits in a queue, see [Options.Poll]; and every 100 ms while it holds leases, which somebody
-// could break.
+// Some 25 000 cycles of acquire and release per second on an ordinary machine; the
+// processes of a file share that. A name is handed over between processes in less than a
+// millisecond on Linux, where a doorbell, a datagram without content, tells the next
+// holder to look into the file. Where no doorbell is heard (on other systems, and between
+// containers with networks of their own), a driver looks every few milliseconds while one
+// of its claims waits in a queue, see [Options.Poll]; and every 100 ms while it holds
+// leases, which somebody could break.
 //
 // # What if the disk is full?
 //
-// New names are refused, with an error that says so. What is held can be renewed and released as long as the
-// pages that it needs are there already, which they mostly are: a new file has some to spare.
+// New names are refused, with an error that says so. What is held can be renewed and
+// released as long as the pages that it needs are there already, which they mostly are: a
+// new file has some to spare.
 //
 // # Is every grant on the disk?
 //
-// No: the disk is waited for about once in a thousand transactions, which keeps the file whole in a power cut.
+// No: the disk is waited for about once in a thousand transactions, which keeps the file
+// whole in a power cut.
 package sqlitelock
 
 import (
@@ -85,34 +91,37 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Retention is how long the last fence of a name is remembered after its last grant. When it is
-	// forgotten, the next fence is greater all the same, unless the clock was set back past that grant.
-	// Forgetting keeps the file small when names are used once. Default: 24 hours; at least a minute.
+	// Retention is how long the last fence of a name is remembered after its last grant.
+	// When it is forgotten, the next fence is greater all the same, unless the clock was
+	// set back past that grant. Forgetting keeps the file small when names are used once.
+	// Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// Poll is how often a driver that hears no doorbell looks for signals while one of its claims waits in a
-	// queue; after a second of waiting it looks half as often. Half of it is what a hand-over takes on
-	// average. Default: 4 ms; 1 ms to 1 s.
+	// Poll is how often a driver that hears no doorbell looks for signals while one of
+	// its claims waits in a queue; after a second of waiting it looks half as often. Half
+	// of it is what a hand-over takes on average. Default: 4 ms; 1 ms to 1 s.
 	Poll time.Duration
 
-	// MustExist refuses to make the file, or to make a database of an empty one: for who only looks, and shall not
-	// take what a slip of the pen made for locks that nobody holds. The error Is fs.ErrNotExist.
+	// MustExist refuses to make the file, or to make a database of an empty one: for a
+	// program that only looks, and that must not take a file made by a slip of the pen
+	// for locks that nobody holds. Open then returns an error that matches
+	// fs.ErrNotExist.
 	MustExist bool
 
-	// Now is the clock that decides what has expired. All processes of a file need the same one, so this is
-	// for tests. Default: time.Now.
+	// Now is the clock that decides what has expired. All processes of a file need the
+	// same one, so this is for tests. Default: time.Now.
 	Now func() time.Time
 }
 
-// Driver is one client of a file. It implements driver.Driver, driver.Signaler, driver.Lister,
-// driver.LeaseBreaker and driver.Diagnoser.
+// Driver is one client of a file. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker and driver.Diagnoser.
 type Driver struct {
 	*locktable.Driver
 	table *table
 }
 
-// Open opens the file at path, and makes it if there is none and it need not exist. Its error is a [*driver.InvalidError] or a
-// [*driver.Error]; ctx bounds only the opening.
+// Open opens the file at path, and makes it if there is none and it need not exist. The
+// error is a [*driver.InvalidError] or a [*driver.Error]. ctx bounds only the opening.
 func Open(ctx context.Context, path string, o *Options) (*Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -150,7 +159,8 @@ func (o *Options) withDefaults() (Options, error) {
 	return out, nil
 }
 
-// newInbox draws the address of a driver's signals. It is no secret, only unlike any other.
+// newInbox draws the address of a driver's signals. It is no secret, only unlike any
+// other.
 func newInbox() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:])

@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What a driver must do is the business of drivertest. Here is what is particular to a file.
+// What a driver must do is the business of drivertest. Here is what is particular to a
+// file.
 
 func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
 	path := file(t)

@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// table is the locktable.Table over one file: a connection that writes, a connection that reads, so that
-// looking is possible while writers queue, and a goroutine that looks for signals.
+// table is the locktable.Table over one file: a connection that writes, a connection that
+// reads, so that looking is possible while writers queue, and a goroutine that looks for
+// signals.
 type table struct {
 	path  string
 	inbox string
@@ -67,9 +68,10 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 // settling is how long the companions may take to get their owner and mode.
 const settling = time.Second
 
-// connect opens both connections. SQLite makes the companions with the mode that the umask leaves, and gives them
-// the file's a moment later. A process of another user that opens them in between cannot, or gets companions that
-// it can only read, and keeps them for as long as it has any connection. So it has none while it waits.
+// connect opens both connections. SQLite makes the companions with the mode that the
+// umask leaves, and gives them the file's a moment later. A process of another user that
+// opens them in between cannot, or gets companions that it can only read, and keeps them
+// for as long as it has any connection. So it has none while it waits.
 func (t *table) connect(ctx context.Context) error {
 	for began, n := time.Now(), 0; ; n++ {
 		err := t.retry(ctx, t.connectOnce)
@@ -90,8 +92,8 @@ func cannotWrite(err error) bool {
 	return c == sqlite3.SQLITE_CANTOPEN || c == sqlite3.SQLITE_READONLY
 }
 
-// connectOnce makes one attempt, and finds out that the writer can write. The first that opens the file after a crash
-// recovers it, and keeps the others busy for that long.
+// connectOnce makes one attempt, and finds out that the writer can write. The first that
+// opens the file after a crash recovers it, and keeps the others busy for that long.
 func (t *table) connectOnce() error {
 	if err := t.disconnect(); err != nil { // what a busy attempt left
 		return err
@@ -137,7 +139,8 @@ func (t *table) Properties() driver.Properties {
 	}
 }
 
-// Close implements locktable.Table. Steps under way end first; those that queue are answered with ErrClosed.
+// Close implements locktable.Table. Steps under way end first; steps that queue are
+// answered with ErrClosed.
 func (t *table) Close() error {
 	t.closing.Do(func() {
 		close(t.closed)

@@ -8,11 +8,13 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Names that nobody has used for the retention time are forgotten by whoever writes: about one transaction in
-// tidyEvery is followed by one that looks at tidyRows names. The table remembers where it stands, so that
-// processes which make two transactions in their life get through it together. After the last name it rests.
+// Writers forget the names that nobody has used for the retention time: about one
+// transaction in tidyEvery is followed by one that looks at tidyRows names. The table
+// remembers where it stands, so that processes which make two transactions in their life
+// get through it together. After the last name it rests.
 //
-// When a name was last granted stands in its fence, so there is no column, and no index, to keep for it.
+// When a name was last granted stands in its fence, so there is no column, and no index,
+// to keep for it.
 const (
 	tidyEvery = 64
 	tidyRows  = 64
@@ -42,7 +44,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	}
 	for _, r := range rows {
 		if r.err == nil && r.entry.Rest.Len > 0 && r.entry.Rest.Lapses <= now {
-			// Whoever waited may have died there, and nobody has come since to find out.
+			// Its waiters may have died, and nobody has come since to find out.
 			if r.entry, _, r.err = w.run(locktable.Step{Name: r.name}, now, func(*locktable.Entry) {}); code(r.err) != 0 {
 				return r.err
 			}
@@ -60,7 +62,8 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 	return w.setRest.exec([]byte(next), int64(rest))
 }
 
-// forgettable reports whether nothing is lost with e but its fence, and that for long enough.
+// forgettable reports whether nothing is lost with e but its fence, and that for long
+// enough.
 func forgettable(e *locktable.Entry, now locktable.Instant, retention time.Duration) bool {
 	return e.Idle(now) && locktable.Instant(e.Fence).Add(retention) <= now
 }

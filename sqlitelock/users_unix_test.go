@@ -41,8 +41,9 @@ func unprivileged(t *testing.T) (folder string) {
 	return folder
 }
 
-// SQLite makes the companions with the mode that the umask leaves, and gives them the file's a moment later. Who
-// opens the file in between must not be left with companions that it can only read, for as long as it lives.
+// SQLite makes the companions with the mode that the umask leaves, and gives them the
+// file's a moment later. Who opens the file in between must not be left with companions
+// that it can only read, for as long as it lives.
 func TestWhoOpensTheFileWhileItsCompanionsAreMadeCanLock(t *testing.T) {
 	for _, which := range []string{"-shm", "-wal"} {
 		for mode, what := range map[os.FileMode]string{0o440: "read", 0o000: "open"} {

@@ -9,11 +9,13 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A watch knows what this driver has to hear of from other processes, and so how often to look: often while
-// a claim waits in a queue, seldom while there are only leases (which may be broken), else not at all.
+// A watch knows what this driver has to hear of from other processes, and so how often to
+// look: often while a claim waits in a queue, seldom while there are only leases (which
+// may be broken), else not at all.
 //
-// It learns from what transactions leave in the entries. It may believe in a place or a lease that somebody
-// else has ended, until it would have expired: then a few looks are for nothing.
+// It learns from what transactions leave in the entries. It may believe in a place or a
+// lease that somebody else has ended, until it would have expired: then a few looks are
+// for nothing.
 type watch struct {
 	hurry chan struct{} // has room for one: the pace has changed, ask again
 	rings chan struct{} // has room for one: somebody rang
@@ -37,7 +39,7 @@ const (
 	slowPace  = 100 * time.Millisecond // while we only hold, and while the doorbell works
 	eagerPace = time.Millisecond       // for a place that was just taken: many holders take milliseconds
 	eagerFor  = 20 * time.Millisecond
-	restless  = time.Second // after that at half the pace: a process that waits for long shall not be seen to
+	restless  = time.Second // after that at half the pace: long waits must cost next to nothing
 )
 
 func newWatch() *watch {
@@ -57,7 +59,7 @@ func wake(c chan struct{}) {
 // ring is called when the doorbell rings.
 func (w *watch) ring() { wake(w.rings) }
 
-// note takes down what a step did to our places and our leases.
+// note records what a step did to our places and our leases.
 func (o *outcome) note(e *locktable.Entry, m locktable.Moves, inbox string) {
 	for _, w := range m.Left {
 		if w.Inbox == inbox {
@@ -111,17 +113,18 @@ func (w *watch) apply(places []place, holds locktable.Instant) {
 	}
 }
 
-// relies takes note of whether those who will pass a name on to us can ring our bell. They do so soon, and once:
-// who had to find out by a signal that came without a ring would have found out too late.
+// relies notes whether the holders that will pass a name on to us can ring our bell. It
+// has to be known before: a hand-over comes once, and a driver that learns from a signal
+// without a ring has learned too late.
 func (w *watch) relies(onBell bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hears = onBell
 }
 
-// heard takes note of signals that came in, and whether it was a ring that made us look for them. A driver
-// that finds signals without a ring is out of earshot of who sent them (or was quicker than the bell: then
-// the ring is still to come).
+// heard notes signals that came in, and whether it was a ring that made us look for them.
+// A driver that finds signals without a ring is out of earshot of their sender, or was
+// quicker than the bell, and the ring is still to come.
 func (w *watch) heard(signals []driver.Signal, rung bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A process that waits for one name and ends has no second hand-over, from which to learn that it hears no bell.
+// A process that waits for one name and ends has no second hand-over, from which to learn
+// that it hears no bell.
 func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*Driver) *Driver

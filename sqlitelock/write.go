@@ -16,8 +16,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// batch is how many names go into one transaction: enough to share its cost, few enough that other processes
-// do not wait for long.
+// batch is how many names go into one transaction: enough to share its cost, few enough
+// that other processes do not wait for long.
 const batch = 256
 
 // Update implements locktable.Table.
@@ -32,8 +32,9 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	return nil
 }
 
-// transact runs f on some entries in one transaction. Then it hands out the signals that are for this
-// driver: not under the gate, for who hears one comes back at once.
+// transact runs f on some entries in one transaction. Then, with the writer given back,
+// it hands out the signals that are for this driver, for a listener that hears one comes
+// back at once.
 func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	did, err := t.store(ctx, steps, f)
 	if err != nil {
@@ -77,7 +78,8 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 	return did, nil
 }
 
-// keepHouse does now and then what nobody waits for. What fails here is done next time, or by others.
+// keepHouse does now and then what nobody waits for. What fails here is done next time,
+// or by others.
 func (t *table) keepHouse(w *writer) {
 	if rand.N(t.tidyEvery) == 0 {
 		_ = w.transaction(func() error { return w.tidy(t.now(), t.Retention) })
@@ -91,7 +93,8 @@ func (t *table) keepHouse(w *writer) {
 	}
 }
 
-// insist is how often a very long log is tried again, while other processes write: some 20 ms in all.
+// insist is how often a very long log is tried again, while other processes write: some
+// 20 ms in all.
 const insist = 16
 
 // outcome is what a transaction did that concerns this driver.
@@ -100,11 +103,11 @@ type outcome struct {
 	sentTo  []string          // the inboxes that others have to look into
 	places  []place           // in queues, taken and left
 	holds   locktable.Instant // the latest expiry of our leases
-	ringers []string          // the inboxes of those who hold what we wait for
+	ringers []string          // the inboxes of the holders of what we wait for
 }
 
-// step is the inside of a transaction. Nothing can hold it up any more, and transact returns when it is stored or
-// undone, so this is where its end is looked at.
+// step is the inside of a transaction. Nothing can hold it up any more, and transact
+// returns when it is stored or undone, so this is where its end is looked at.
 func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	now := t.now()
 	for i, s := range steps {
@@ -220,8 +223,9 @@ func (w *writer) setUp() error {
 	})
 }
 
-// transaction runs f in a transaction that excludes every other writer from its beginning, and undoes it if
-// anything fails, f's panic included: an open transaction would stop every process.
+// transaction runs f in a transaction that excludes every other writer from its
+// beginning, and undoes it if anything fails, f's panic included: an open transaction
+// would stop every process.
 func (w *writer) transaction(f func() error) error {
 	err := w.begin.exec()
 	if code(err) == sqlite3.SQLITE_ERROR { // one is open: it could not be undone when it failed
@@ -260,8 +264,9 @@ func (w *writer) checkpoint() error {
 	return w.copyLog.each(func([]sqldriver.Value) {})
 }
 
-// restartLog copies the log with all others shut out. SQLite's own checkpoints give way, so that when several
-// processes write all the time none ever ends, and the log would grow for ever. It reports whether it could.
+// restartLog copies the log with all others shut out. SQLite's own checkpoints give way,
+// so that when several processes write all the time none ever ends, and the log would
+// grow for ever. It reports whether it could.
 func (w *writer) restartLog() (done bool) {
 	err := w.copyWholeLog.each(func(row []sqldriver.Value) { done = row[0] == int64(0) }) // else others are busy
 	return done && err == nil
