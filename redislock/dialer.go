@@ -84,6 +84,7 @@ func (o *dialer) waiting() (interrupt func()) {
 	return func() {
 		for g, n := range all {
 			if g.reads.Load() == n {
+				g.ended.Store(n)
 				_ = g.SetReadDeadline(time.Unix(1, 0)) // the next request would set another one
 			}
 		}
@@ -100,6 +101,7 @@ type greeted struct {
 
 	over  *dialer       // nil if it is not for commands
 	reads atomic.Uint64 // that have begun and ended: odd while it waits
+	ended atomic.Uint64 // the one that was interrupted
 }
 
 func (g *greeted) Close() error {
@@ -110,9 +112,14 @@ func (g *greeted) Close() error {
 }
 
 func (g *greeted) Read(b []byte) (int, error) {
-	g.reads.Add(1)
+	read := g.reads.Add(1)
 	n, err := g.Conn.Read(b)
 	g.reads.Add(1)
+	if err != nil && g.ended.Load() == read {
+		// Others waited behind the one who gave up. To them it was lost, and no timeout: what
+		// they sent is sent again.
+		err = net.ErrClosed
+	}
 	if n > 0 && !g.done.Load() {
 		g.done.Store(true)
 		g.stop()

@@ -1,0 +1,69 @@
+//go:build unix
+
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// A caller that gives up while the server stands still has its connection closed, on which
+// others wait as well. They have time: theirs is sent again on the next one.
+func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
+	t.Parallel()
+	for protocol, options := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {
+		for what, step := range map[string]func(driver.Driver, context.Context, driver.Claim) error{
+			"try": func(d driver.Driver, ctx context.Context, _ driver.Claim) error {
+				_, err := d.Acquire(ctx, mutex("other"))
+				return err
+			},
+			"release": func(d driver.Driver, ctx context.Context, held driver.Claim) error {
+				return d.Release(ctx, lease(held))
+			},
+			"read": func(d driver.Driver, ctx context.Context, _ driver.Claim) error {
+				_, err := d.Inspect(ctx, "other")
+				return err
+			},
+		} {
+			t.Run(what+"/"+protocol, func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t)
+				d := start(t, "redis://"+server.Addr+options)
+				long, cancel := context.WithTimeout(ctx, 20*time.Second)
+				defer cancel()
+				held := mutex("held")
+				if _, err := d.Acquire(long, held); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 { // the server is known to be quick
+					if _, err := d.Inspect(long, "held"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				hasty, giveUp := context.WithTimeout(ctx, 20*time.Second)
+				defer giveUp()
+				server.Pause()
+				answers := make(chan error, 1)
+				gaveUp := make(chan error, 1)
+				go func() { _, err := d.Acquire(hasty, mutex("job")); gaveUp <- err }()
+				time.Sleep(10 * time.Millisecond)
+				go func() { answers <- step(d, long, held) }()
+				time.Sleep(10 * time.Millisecond)
+				giveUp()
+				if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+					t.Errorf("the one who gives up: %v", err)
+				}
+				time.Sleep(50 * time.Millisecond)
+				server.Resume()
+				if err := <-answers; err != nil {
+					t.Errorf("the other: %v", err)
+				}
+			})
+		}
+	}
+}
