@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -150,6 +151,48 @@ func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	})
+}
+
+// A fence that is reserved and not used brings the next one a microsecond ahead of the
+// backend's clock, and fences that outrun it fall when the backend loses its data.
+func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
+	const waiters = 64
+	own := func(i int) pawl.Option { return pawl.WithLabel("job", strconv.Itoa(i)) }
+	for what, lock := range map[string]func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error){
+		"labels of their own": func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error) {
+			return c.Mutex("x", own(i)).Lock
+		},
+		"two kinds in turn": func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error) {
+			return c.Mutex("x", own(i%2)).Lock
+		},
+		"two kinds in pairs": func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error) {
+			return c.Mutex("x", own(i/2%2)).Lock
+		},
+		"a maximum hold": func(c *pawl.Client, _ int) func(context.Context) (*pawl.Lease, error) {
+			return c.Mutex("x", pawl.WithMaxHold(time.Minute)).Lock
+		},
+		"readers and writers": func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error) {
+			if i%2 == 0 {
+				return c.RWMutex("x").RLock
+			}
+			return c.RWMutex("x").Lock
+		},
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			c, _ := w.client(nil)
+			held := must(t)(c.Mutex("x", own(-1)).Lock(background))
+			var wg sync.WaitGroup
+			for i := range waiters {
+				wg.Go(func() { noError(t, must(t)(lock(c, i)(background)).Release(background)) })
+				synctest.Wait()
+			}
+			noError(t, held.Release(background))
+			wg.Wait()
+			if last := w.entry("x").Fence; last > held.Fence()+waiters+4 { // the last ones may be back
+				t.Errorf("%s: %d fences for %d leases", what, last-held.Fence(), waiters)
+			}
+		})
+	}
 }
 
 // The one to whom a lease is passed may have given up in that instant: then it passes it

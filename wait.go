@@ -95,18 +95,23 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 const (
 	rounds   = 4
 	mostMore = 256
+	mostRun  = 1024 // who is counted stands in a list, whose mutex is held meanwhile
 )
 
-// fences is how many an exclusive claim should reserve: one for itself, and some for each
-// waiter here, who may be back before the handoff closes. For a long queue it is no more
-// than one each: fences that are reserved and not used run ahead of the clock, by a
-// microsecond each.
+// fences is how many an exclusive claim should reserve: one for itself, and one for each
+// waiter here that its lease can be passed to; or some for each, if those are all, for they
+// may be back before the handoff closes. For a long queue it is no more than one each:
+// fences that are reserved and not used run ahead of the clock, by a microsecond each.
 func (a *attempts) fences() int {
-	if a.w == nil || a.c.settings.LocalHandoff < 0 || !a.claim.exclusive() {
+	cl := a.claim
+	if a.w == nil || a.c.settings.LocalHandoff < 0 || !cl.exclusive() || !cl.alike(cl) {
 		return 1
 	}
-	n := a.w.Length()
-	return min(max(n, min(1+rounds*(n-1), mostMore)), driver.MaxFences)
+	behind, all := a.w.Alike(mostRun-1, cl.alike)
+	if !all {
+		return 1 + behind
+	}
+	return 1 + max(behind, min(rounds*behind, mostMore))
 }
 
 var errTooLate = errors.New("the answer took longer than the lease lasts")

@@ -107,6 +107,37 @@ func TestOnlyAClaimOfTheSameKindTakesAHoldOver(t *testing.T) {
 	allAsk(t, "a-", a, b)
 }
 
+func TestThoseToWhomAHoldCouldBePassedAreCountedUpToTheFirstOther(t *testing.T) {
+	p := newPlace()
+	var line []*Waiter[*person]
+	for _, kind := range "aaabaa" {
+		w := p.enter(exclusive("x"))
+		w.Claim.kind = string(kind)
+		line = append(line, w)
+	}
+	for _, c := range []struct {
+		of, most, n int
+		all         bool
+	}{
+		{of: 0, most: 9, n: 2}, {of: 0, most: 2, n: 2}, {of: 0, most: 1, n: 1}, {of: 2, most: 9},
+		{of: 3, most: 9}, {of: 4, most: 9, n: 1, all: true}, {of: 4, most: 1, n: 1, all: true},
+		{of: 5, most: 9, all: true},
+	} {
+		w := line[c.of]
+		n, all := w.Alike(c.most, func(other *person) bool { return other.kind == w.Claim.kind })
+		if n != c.n || all != c.all {
+			t.Errorf("%d of %d behind number %d: %d, all: %v", c.n, c.most, c.of, n, all)
+		}
+	}
+	for _, w := range line {
+		w.Leave(start)
+		if n, all := w.Alike(9, func(*person) bool { return true }); n != 0 || !all {
+			t.Errorf("%d behind one who has left", n)
+		}
+	}
+	p.empty(t)
+}
+
 func TestHoldThatIsNoGoodAnyMoreGoesBack(t *testing.T) {
 	p := newPlace()
 	h := p.grant("x", nil, 5)

@@ -93,9 +93,6 @@ func TestPlacesAreThoseThatCountingSays(t *testing.T) {
 			if n := position(t, line[i]); n != i+1 {
 				t.Fatalf("place %d, want %d of %d", n, i+1, len(line))
 			}
-			if n := line[i].Length(); n != len(line) {
-				t.Fatalf("length %d, want %d", n, len(line))
-			}
 		}
 	}
 	for _, w := range line {

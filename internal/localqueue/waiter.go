@@ -44,14 +44,20 @@ func (w *Waiter[W]) Err() error {
 	return *w.err
 }
 
-// Length is how many wait for the name, w included.
-func (w *Waiter[W]) Length() int {
+// Alike is how many stand right behind w of whom alike says that w's hold could be passed
+// to them, up to most; and whether they are all who stand behind it.
+func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	if w.queue == nil {
-		return 1
+		return 0, true
 	}
-	return w.queue.length
+	x := w.next
+	for ; x != nil && n < most && alike(x.Claim); x = x.next {
+		w.shard.looked++
+		n++
+	}
+	return n, x == nil
 }
 
 // Told notes that the backend answered w with "held".
