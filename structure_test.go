@@ -210,6 +210,16 @@ func TestNoFileIsLong(t *testing.T) {
 	}
 }
 
+// Tests stand in files with the name of what they test, and their helpers in kits.
+func TestKitsHaveNoTests(t *testing.T) {
+	test := regexp.MustCompile(`(?m)^func (Test|Benchmark|Fuzz|Example)\w*\(`)
+	for file, text := range sources(t, ".go") {
+		if found := test.Find(text); found != nil && strings.HasSuffix(file, "kit_test.go") {
+			t.Errorf("%s has %q", file, found)
+		}
+	}
+}
+
 // The README shows the body of Example, and before it the imports that are not obvious.
 func TestREADMEShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
