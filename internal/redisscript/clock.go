@@ -2,17 +2,11 @@ package redisscript
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"github.com/pawl-go/pawl/driver"
 )
 
 // A clock is what a driver knows of its server's clock: a lower bound, for the ends of what it sends. A request that
@@ -210,49 +204,3 @@ func readTime(answer string) int64 {
 	}
 	return s*1e6 + micros
 }
-
-// lost reports whether an error says that the connection was lost: the server has closed it, or was not there.
-func lost(err error) bool {
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return false
-}
-
-// A timely step is sent with an end on the server's clock. What the server refuses because of that was sent with one that was too
-// early, or has come too late. Either way the time is known now, and it is sent again, until ctx is over.
-//
-// c is the claim; without one it is not sent again when the connection was lost.
-func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send func(end int64) Reply) Reply {
-	until := driver.End(ctx)
-	var again again
-	for tries := 0; ; tries++ {
-		sent := time.Now()
-		p := send(d.clock.end(until, name))
-		if r := (reader{rest: p.Text}); r.take(1) == "h" {
-			d.clock.learn(int64(r.instant()), sent)
-		}
-		switch {
-		case again.may(ctx, d, p) && c != nil && d.addStray(c, until):
-			tries--
-			continue
-		case p.Err != nil || p.Text != "" || p.Int >= 0:
-			return p
-		}
-		d.clock.late(-p.Int, sent, name)
-		if err := ended(ctx); err != nil {
-			return Reply{Err: err}
-		}
-		if tries == mostTries {
-			return Reply{Err: errNoTime}
-		}
-	}
-}
-
-// mostTries is how often a step is sent to a server that finds it late, though its ctx is not over: the second time the end
-// is right, unless the clock jumps, or the name moves between servers.
-const mostTries = 5
-
-var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")

@@ -60,7 +60,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	if p.Err == nil {
 		return nil
 	}
-	d.watch.over(c.Token)
+	d.tracking.over(c.Token)
 	bye, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if back := d.run(bye, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention, 0)}}); back.Err != nil {

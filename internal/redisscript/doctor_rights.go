@@ -54,9 +54,9 @@ func (x *examination) push(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	rights := "give the user &" + x.d.Prefix + "* +subscribe +unsubscribe +publish (in a cluster +ssubscribe +sunsubscribe +spublish, too)"
-	_, shard, err := x.d.inbox.open(ctx, &driver.Claim{Name: doctorsName, Queue: true, QueueTTL: time.Second})
+	_, shard, err := x.d.signals.open(ctx, &driver.Claim{Name: doctorsName, Queue: true, QueueTTL: time.Second})
 	switch {
-	case err != nil || !x.d.inbox.works():
+	case err != nil || !x.d.signals.works():
 		x.say("", "warning", "push", "no channel can be subscribed to: waiters ask now and then, which is slower and more load", rights)
 	case len(x.mute) > 0:
 		for _, at := range x.mute {
@@ -70,14 +70,14 @@ func (x *examination) push(ctx context.Context) {
 // tracking is about what tells a holder that its name was deleted, flushed or evicted.
 func (x *examination) tracking(ctx context.Context) {
 	const else_ = "the server does not tell of keys that somebody deletes or evicts, and a holder hears of that by its next renewal: "
-	if x.d.watch == nil {
+	if x.d.tracking == nil {
 		x.say("", "info", "tracking", else_+x.d.Unwatched, "where that is too late, use redislock over RESP3, without lazy=true and tracking=false (redlock: has no tracking), and "+
 			"give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if p := x.d.watch.server.Watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
+	if p := x.d.tracking.server.Watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
 		x.say("", "info", "tracking", else_+p.Err.Error(), "give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 	}
 }

@@ -50,34 +50,34 @@ func (o *Options) Validate() error {
 // driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
 	Options
-	sender  *prompt
-	pool    Pooled // the sender under it, nil if it is none
-	backend string // how errors name it
-	inbox   *inbox
-	watch   *watch // nil if the server does not tell of changes
-	others  *together
-	clock   *clock
-	strays  strays
-	busy    *busy
-	signed  atomic.Pointer[signature]
-	agreed  atomic.Pointer[terms]
-	closed  atomic.Bool
+	sender    *prompt
+	pool      Pooled // the sender under it, nil if it is none
+	backend   string // how errors name it
+	signals   *subscriber
+	tracking  *tracker // nil if the server does not tell of changes
+	coalescer *coalescer
+	clock     *clock
+	strays    strays
+	busy      *busy
+	signed    atomic.Pointer[signature]
+	agreed    atomic.Pointer[terms]
+	closed    atomic.Bool
 }
 
 // New makes a driver over a client. The options have been validated.
 func New(s Sender, o Options) *Driver {
 	d := &Driver{Options: o, backend: "redis " + s.Where()}
-	d.inbox = newInbox(s, o.Prefix, o.Push)
-	d.inbox.hint = o.Replicas > 0
-	d.sender = newPrompt(s, d.inbox.life)
+	d.signals = newSubscriber(s, o.Prefix, o.Push)
+	d.signals.hint = o.Replicas > 0
+	d.sender = newPrompt(s, d.signals.life)
 	d.pool, _ = s.(Pooled)
-	d.clock, d.busy = newClock(d.sender, d.inbox.life, &d.inbox.loops), newBusy()
-	d.inbox.again = d.clock.forget
-	d.others = newTogether(s, o.Prefix, d.inbox.life, d.clock)
+	d.clock, d.busy = newClock(d.sender, d.signals.life, &d.signals.loops), newBusy()
+	d.signals.again = d.clock.forget
+	d.coalescer = newCoalescer(s, o.Prefix, d.signals.life, d.clock)
 	if server, ok := s.(Watcher); ok && o.Watch {
-		d.watch = newWatch(server, o.Prefix)
-		d.inbox.granted = func(t driver.Token) { d.watch.held(t, 0) }
-		d.inbox.loops.Go(func() { d.watch.run(d.inbox.life, d.lost) })
+		d.tracking = newTracker(server, o.Prefix)
+		d.signals.granted = func(t driver.Token) { d.tracking.held(t, 0) }
+		d.signals.loops.Go(func() { d.tracking.run(d.signals.life, d.lost) })
 	}
 	return d
 }
@@ -101,11 +101,11 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
 	}
-	d.watch.claim(&c)
+	d.tracking.claim(&c)
 	p := d.timely(ctx, c.Name, &c, func(end int64) Reply { return d.claim(ctx, &c, end, signed) })
 	if p.Err == nil && p.Text != "" && p.Text[0] == 'h' {
 		if !c.Queue {
-			d.watch.over(c.Token)
+			d.tracking.over(c.Token)
 		}
 		var seen *snapshot
 		if seen, p.Err = readSnapshot(p.Text); p.Err == nil {
@@ -125,7 +125,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := d.confirm(ctx, &c); err != nil {
 		return driver.Grant{}, err
 	}
-	d.watch.held(c.Token, c.TTL)
+	d.tracking.held(c.Token, c.TTL)
 	return g, nil
 }
 
@@ -135,7 +135,7 @@ func (d *Driver) claim(ctx context.Context, c *driver.Claim, end int64, signed s
 		p, done := d.quickly(ctx, c.Name, quickStep{
 			kind: quickAcquire, token: c.Token, end: end, terms: d.termsOf(c, signed), fences: run(c), wish: c.MinFence,
 		})
-		defer d.others.leave()
+		defer d.coalescer.leave()
 		if done {
 			return p
 		}
@@ -151,7 +151,7 @@ func (d *Driver) claim(ctx context.Context, c *driver.Claim, end int64, signed s
 // the time, if that is not known. It returns what is stored of who claims.
 func (d *Driver) begin(ctx context.Context, c *driver.Claim) (signed string, err error) {
 	asked := d.clock.begin()
-	box, shard, err := d.inbox.open(ctx, c)
+	box, shard, err := d.signals.open(ctx, c)
 	if err != nil {
 		return "", err
 	}
@@ -189,21 +189,21 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 		return nil, err
 	}
 	for i := range renewals {
-		d.watch.renewing(renewals[i].Token)
+		d.tracking.renewing(renewals[i].Token)
 	}
 	answers, failed := make([]error, len(renewals)), 0
 	for i, p := range d.runAllQuickly(ctx, Renew, calls) {
 		l := &renewals[i]
 		if p.Err != nil {
 			answers[i] = d.trouble(ctx, "renew", l.Name, p.Err)
-			d.watch.held(l.Token, 0)
+			d.tracking.held(l.Token, 0)
 			failed++
 			continue
 		}
 		if answers[i] = readEnd(p); answers[i] != nil {
-			d.watch.over(l.Token)
+			d.tracking.over(l.Token)
 		} else {
-			d.watch.held(l.Token, l.TTL)
+			d.tracking.held(l.Token, l.TTL)
 		}
 	}
 	if failed == len(answers) && (failed > 1 || ended(ctx) != nil) {
@@ -220,7 +220,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := d.ready(ctx); err != nil {
 		return err
 	}
-	d.watch.over(l.Token)
+	d.tracking.over(l.Token)
 	d.strays.releasing(l.Token)
 	var p Reply
 	if l.OnTime {
@@ -238,7 +238,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 func (d *Driver) release(ctx context.Context, l *driver.LeaseRef, end int64) Reply {
 	if !l.OnTime && l.MinHold == 0 && d.shares(l.Name) {
 		p, done := d.quickly(ctx, l.Name, quickStep{kind: quickRelease, token: l.Token})
-		defer d.others.leave()
+		defer d.coalescer.leave()
 		if done {
 			return p
 		}
@@ -268,10 +268,10 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64
 	if err := d.ready(ctx); err != nil {
 		return 0, err
 	}
-	d.watch.renewing(l.Token)
+	d.tracking.renewing(l.Token)
 	raise := Call{Keys: keys(d.Prefix, l.Name), Args: []string{raiseArg(&l, fence, d.Retention)}}
 	p := d.twice(ctx, func() Reply { return d.run(ctx, Raise, raise) })
-	d.watch.held(l.Token, 0)
+	d.tracking.held(l.Token, 0)
 	var seen *snapshot
 	switch {
 	case p.Err != nil:
@@ -308,7 +308,7 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 }
 
 // Listen implements driver.Signaler.
-func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.inbox.listeners.Listen(f) }
+func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.signals.listeners.Listen(f) }
 
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {
@@ -318,8 +318,8 @@ func (d *Driver) Properties() driver.Properties {
 		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
 			"whose name was lost or forgotten",
 		MinTTL:           driver.MinTTL,
-		Push:             d.inbox.works(),
-		ReportsDeletions: d.watch.works(),
+		Push:             d.signals.works(),
+		ReportsDeletions: d.tracking.works(),
 	}
 }
 
@@ -329,7 +329,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.clock.stop()
-	d.inbox.close()
+	d.signals.close()
 	err := d.sender.Close()
 	d.sender.close() // what was still under way ends with the connections, if they were ours
 	return err

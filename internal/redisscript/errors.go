@@ -3,7 +3,10 @@ package redisscript
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -39,6 +42,16 @@ func gaveUp(ctx context.Context) error {
 		return err
 	}
 	return context.Canceled
+}
+
+// lost reports whether an error says that the connection was lost: the server has closed it, or was not there.
+func lost(err error) bool {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
 }
 
 // Trouble makes a *driver.Error of what a client of Redis said.

@@ -24,7 +24,7 @@ type prompt struct {
 	fewer      chan struct{} // holds one: a straggler has ended
 
 	mu    sync.Mutex // protects both below
-	idle  []*errand
+	idle  []*worker
 	over  bool
 	loops sync.WaitGroup
 }
@@ -34,12 +34,12 @@ const (
 	mostIdle       = 64
 )
 
-// An errand is a goroutine that makes one request after the other.
-type errand struct {
-	next chan struct{} // holds one: do, or what Run needs, is there; closed when there is no more
-	done chan struct{} // holds one: so is the answer
-	late *time.Timer   // stopped while nobody waits
-	fate atomic.Int32  // answered or givenUp, whichever came first
+// A worker is a goroutine that makes one request after the other.
+type worker struct {
+	next    chan struct{} // holds one: do, or what Run needs, is there; closed when there is no more
+	done    chan struct{} // holds one: so is the answer
+	late    *time.Timer   // stopped while nobody waits
+	outcome atomic.Int32  // answered or givenUp, whichever came first
 
 	do     func() // nil for Run, which is mostly wanted, and so makes no garbage
 	ctx    context.Context
@@ -77,16 +77,16 @@ func (p *prompt) Run(ctx context.Context, s *Script, c Call) Reply {
 			return reply
 		}
 	}
-	e, err := p.take(ctx)
+	w, err := p.take(ctx)
 	if err != nil {
 		return Reply{Err: err}
 	}
-	e.ctx, e.script, e.call = p.left(ctx), s, c
-	if err := p.wait(ctx, e); err != nil {
+	w.ctx, w.script, w.call = p.left(ctx), s, c
+	if err := p.wait(ctx, w); err != nil {
 		return Reply{Err: err}
 	}
-	reply := e.reply
-	p.give(e)
+	reply := w.reply
+	p.give(w)
 	if p.direct != nil {
 		p.direct.note(reply, now)
 	}
@@ -190,16 +190,16 @@ func promptly[T any](ctx context.Context, p *prompt, f func() T) (answer T, err 
 	if alone(ctx) {
 		return f(), nil
 	}
-	e, err := p.take(ctx)
+	w, err := p.take(ctx)
 	if err != nil {
 		return answer, err
 	}
 	got := new(T) // not ours if we give up
-	e.do = func() { *got = f() }
-	if err := p.wait(ctx, e); err != nil {
+	w.do = func() { *got = f() }
+	if err := p.wait(ctx, w); err != nil {
 		return answer, err
 	}
-	p.give(e)
+	p.give(w)
 	return *got, nil
 }
 
@@ -210,7 +210,7 @@ func alone(ctx context.Context) bool {
 }
 
 // take waits until there are few enough stragglers, and returns one that is idle, or a new one.
-func (p *prompt) take(ctx context.Context) (*errand, error) {
+func (p *prompt) take(ctx context.Context) (*worker, error) {
 	for p.stragglers.Load() >= mostStragglers {
 		select {
 		case <-p.fewer:
@@ -229,14 +229,14 @@ func (p *prompt) take(ctx context.Context) (*errand, error) {
 		return nil, driver.ErrClosed
 	}
 	if n := len(p.idle); n > 0 {
-		e := p.idle[n-1]
+		w := p.idle[n-1]
 		p.idle = p.idle[:n-1]
-		return e, nil
+		return w, nil
 	}
-	e := &errand{next: make(chan struct{}, 1), done: make(chan struct{}, 1), late: time.NewTimer(time.Hour)}
-	e.late.Stop()
-	p.loops.Go(func() { p.run(e) })
-	return e, nil
+	w := &worker{next: make(chan struct{}, 1), done: make(chan struct{}, 1), late: time.NewTimer(time.Hour)}
+	w.late.Stop()
+	p.loops.Go(func() { p.run(w) })
+	return w, nil
 }
 
 // tellFewer lets one look who waits for fewer stragglers.
@@ -247,18 +247,18 @@ func (p *prompt) tellFewer() {
 	}
 }
 
-// wait has the request made, and waits for its answer. After an error e is a straggler.
-func (p *prompt) wait(ctx context.Context, e *errand) (err error) {
+// wait has the request made, and waits for its answer. After an error w is a straggler.
+func (p *prompt) wait(ctx context.Context, w *worker) (err error) {
 	deadline, bounded := ctx.Deadline()
 	if bounded {
-		e.late.Reset(time.Until(deadline))
-		defer e.late.Stop()
+		w.late.Reset(time.Until(deadline))
+		defer w.late.Stop()
 	}
-	e.next <- struct{}{}
+	w.next <- struct{}{}
 	select {
-	case <-e.done:
+	case <-w.done:
 		return nil
-	case <-e.late.C:
+	case <-w.late.C:
 		err = context.DeadlineExceeded
 	case <-driver.CallerDone(ctx):
 		err = gaveUp(ctx)
@@ -266,36 +266,36 @@ func (p *prompt) wait(ctx context.Context, e *errand) (err error) {
 		err = driver.ErrClosed
 	}
 	p.stragglers.Add(1)
-	if e.fate.CompareAndSwap(0, givenUp) {
+	if w.outcome.CompareAndSwap(0, givenUp) {
 		return err
 	}
 	p.stragglers.Add(-1)
-	<-e.done
+	<-w.done
 	return nil
 }
 
 // give takes back one whose answer has been read.
-func (p *prompt) give(e *errand) {
-	e.do, e.ctx, e.script, e.call, e.reply = nil, nil, nil, Call{}, Reply{}
-	e.fate.Store(0)
+func (p *prompt) give(w *worker) {
+	w.do, w.ctx, w.script, w.call, w.reply = nil, nil, nil, Call{}, Reply{}
+	w.outcome.Store(0)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over || len(p.idle) >= mostIdle {
-		close(e.next)
+		close(w.next)
 		return
 	}
-	p.idle = append(p.idle, e)
+	p.idle = append(p.idle, w)
 }
 
-func (p *prompt) run(e *errand) {
-	for range e.next {
-		if e.do != nil {
-			e.do()
+func (p *prompt) run(w *worker) {
+	for range w.next {
+		if w.do != nil {
+			w.do()
 		} else {
-			e.reply = p.Sender.Run(e.ctx, e.script, e.call)
+			w.reply = p.Sender.Run(w.ctx, w.script, w.call)
 		}
-		if e.fate.CompareAndSwap(0, answered) {
-			e.done <- struct{}{}
+		if w.outcome.CompareAndSwap(0, answered) {
+			w.done <- struct{}{}
 			continue
 		}
 		p.stragglers.Add(-1)
@@ -309,8 +309,8 @@ func (p *prompt) run(e *errand) {
 func (p *prompt) close() {
 	p.mu.Lock()
 	p.over = true
-	for _, e := range p.idle {
-		close(e.next)
+	for _, w := range p.idle {
+		close(w.next)
 	}
 	p.idle = nil
 	p.mu.Unlock()

@@ -84,7 +84,7 @@ func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 		if len(p.idle) != 0 {
 			t.Error("it is taken for one that is done")
 		}
-		to := newTogether(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, "", t.Context(), &clock{})
 		to.under.Add(1)
 		if answer, _, err := to.do(ctx, "key", aStep); err == nil {
 			t.Errorf("%v, want an error", answer)
@@ -183,7 +183,7 @@ func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &deaf{may: make(chan struct{})}
-		to := newTogether(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, "", t.Context(), &clock{})
 		if _, alone, _ := to.do(t.Context(), "first", aStep); !alone {
 			t.Fatal("the first was not alone")
 		}

@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,22 +18,22 @@ import (
 // no more of it, but something on the way may still have it. So a token that is released before its end is released once
 // more after it: see strays.
 
-// again is what is known of a step that is sent again because its connection turned out to be dead.
-type again struct {
+// A retry is what is known of a step that is sent again because its connection turned out to be dead.
+type retry struct {
 	sent  int  // how often it was
 	fresh bool // the last time on a new connection
 }
 
-// mostAgain is for when others give their connections back all the time.
-const mostAgain = 100
+// mostRetries is for when others give their connections back all the time.
+const mostRetries = 100
 
 // may reports whether a step that was answered so may be sent once more, and forgets what another server may not have said.
-func (a *again) may(ctx context.Context, d *Driver, p Reply) bool {
+func (a *retry) may(ctx context.Context, d *Driver, p Reply) bool {
 	if p.Err == nil || !lost(p.Err) {
 		return false
 	}
 	d.clock.forget()
-	if a.fresh || a.sent == mostAgain || ended(ctx) != nil {
+	if a.fresh || a.sent == mostRetries || ended(ctx) != nil {
 		return false
 	}
 	a.fresh = d.pool == nil || d.pool.Idle() == 0
@@ -42,7 +43,7 @@ func (a *again) may(ctx context.Context, d *Driver, p Reply) bool {
 
 // twice sends a step that says the same when it is repeated.
 func (d *Driver) twice(ctx context.Context, send func() Reply) Reply {
-	var a again
+	var a retry
 	p := send()
 	for a.may(ctx, d, p) {
 		p = send()
@@ -52,7 +53,7 @@ func (d *Driver) twice(ctx context.Context, send func() Reply) Reply {
 
 // atMostOnce sends a step that says "not held" when it is repeated. Then what it did the first time is not known.
 func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
-	var a again
+	var a retry
 	first := send()
 	p := first
 	for a.may(ctx, d, p) {
@@ -63,6 +64,42 @@ func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 	}
 	return p
 }
+
+// A timely step is sent with an end on the server's clock. What the server refuses because of that was sent with one that was too
+// early, or has come too late. Either way the time is known now, and it is sent again, until ctx is over.
+//
+// c is the claim; without one it is not sent again when the connection was lost.
+func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send func(end int64) Reply) Reply {
+	until := driver.End(ctx)
+	var again retry
+	for tries := 0; ; tries++ {
+		sent := time.Now()
+		p := send(d.clock.end(until, name))
+		if r := (reader{rest: p.Text}); r.take(1) == "h" {
+			d.clock.learn(int64(r.instant()), sent)
+		}
+		switch {
+		case again.may(ctx, d, p) && c != nil && d.addStray(c, until):
+			tries--
+			continue
+		case p.Err != nil || p.Text != "" || p.Int >= 0:
+			return p
+		}
+		d.clock.late(-p.Int, sent, name)
+		if err := ended(ctx); err != nil {
+			return Reply{Err: err}
+		}
+		if tries == mostTries {
+			return Reply{Err: errNoTime}
+		}
+	}
+}
+
+// mostTries is how often a step is sent to a server that finds it late, though its ctx is not over: the second time the end
+// is right, unless the clock jumps, or the name moves between servers.
+const mostTries = 5
+
+var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")
 
 // strays are the tokens of attempts that were sent twice, until the end of the first.
 type strays struct {
@@ -96,7 +133,7 @@ func (d *Driver) endStray(l driver.LeaseRef) {
 	delete(d.strays.all, l.Token)
 	d.strays.mu.Unlock()
 	if released && !d.closed.Load() {
-		ctx, cancel := context.WithTimeout(d.inbox.life, patience)
+		ctx, cancel := context.WithTimeout(d.signals.life, patience)
 		defer cancel()
 		_ = d.Release(ctx, l)
 	}

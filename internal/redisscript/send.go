@@ -12,6 +12,19 @@ import (
 // shares reports whether a step on this name may share a script with others.
 func (d *Driver) shares(name string) bool { return !d.sender.Cluster() && !d.busy.is(name) }
 
+// quickly takes a step together with others, if there are any. If it is not done there it
+// is for its caller to send by itself, who says coalescer.leave afterwards.
+func (d *Driver) quickly(ctx context.Context, name string, q quickStep) (p Reply, done bool) {
+	answer, first, err := d.coalescer.do(ctx, name, q)
+	if err != nil || answer != 0 {
+		return Reply{Int: answer, Err: err}, true
+	}
+	if !first {
+		d.busy.note(name)
+	}
+	return Reply{}, false
+}
+
 // runAllQuickly takes many of them at once, of a script that has one argument.
 func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []Reply {
 	if d.sender.Cluster() || len(calls) == 1 {

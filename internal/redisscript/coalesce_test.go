@@ -63,7 +63,7 @@ type told struct {
 var aStep = quickStep{kind: quickRelease}
 
 // crowd takes a step with each of these keys at the same time, while one more is under way.
-func crowd(ctx context.Context, t *together, keys []string) (answers []told, wait func()) {
+func crowd(ctx context.Context, t *coalescer, keys []string) (answers []told, wait func()) {
 	if _, alone, _ := t.do(ctx, "first", aStep); !alone {
 		panic("the first was not alone")
 	}
@@ -72,7 +72,7 @@ func crowd(ctx context.Context, t *together, keys []string) (answers []told, wai
 }
 
 // crowd2 is another crowd while the first is under way.
-func crowd2(ctx context.Context, t *together, keys []string) (answers []told, wait func()) {
+func crowd2(ctx context.Context, t *coalescer, keys []string) (answers []told, wait func()) {
 	answers = make([]told, len(keys))
 	var all sync.WaitGroup
 	for i, key := range keys {
@@ -96,7 +96,7 @@ func names(n int) []string {
 func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, "", t.Context(), &clock{})
 		keys := names(200)
 		keys[7], keys[100] = "busy", "busy"
 		answers, wait := crowd(t.Context(), to, keys)
@@ -117,7 +117,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 				t.Errorf("step %d: %+v", i, a)
 			}
 		}
-		if steps != len(keys) || scripts > len(keys)/most+fewLanes {
+		if steps != len(keys) || scripts > (len(keys)+most-1)/most+fewLanes {
 			t.Errorf("%d steps in %d scripts; want %d in a few", steps, scripts, len(keys))
 		}
 		if n := to.under.Load(); n != 0 {
@@ -129,7 +129,7 @@ func TestStepsThatComeTogetherAreSentTogether(t *testing.T) {
 func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, "", t.Context(), &clock{})
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -164,7 +164,7 @@ func TestAStepThatIsNotAnsweredEndsWithItsOwnContext(t *testing.T) {
 func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, "", t.Context(), &clock{})
 		to.lanes = make([]*lane, mostLanes) // all of them gather, as far as it knows
 		for i := range to.lanes {
 			to.lanes[i] = &lane{}
@@ -193,7 +193,7 @@ func TestAStepThatWasGivenUpIsNotSent(t *testing.T) {
 func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, "", t.Context(), &clock{})
 		_, wait := crowd(t.Context(), to, names(4))
 		for range 10 {
 			time.Sleep(2 * slowLane)
@@ -211,7 +211,7 @@ func TestThereAreMoreLanesWhereTheServerIsSlow(t *testing.T) {
 func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, "", t.Context(), &clock{})
 		broken := errors.New("connection lost")
 		answers, wait := crowd(t.Context(), to, names(20))
 		server.say(t.Context(), broken)
@@ -228,7 +228,7 @@ func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()
-		to := newTogether(server, "", t.Context(), &clock{})
+		to := newCoalescer(server, "", t.Context(), &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
 		server.say(t.Context(), errors.New("NOPERM No permissions to access a key"))
 		wait()
@@ -244,7 +244,7 @@ func TestClosingEndsWhatIsSentTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		server := newHeldUp()
-		to := newTogether(server, "", life, &clock{})
+		to := newCoalescer(server, "", life, &clock{})
 		answers, wait := crowd(t.Context(), to, names(20))
 		end()
 		wait()

@@ -10,12 +10,12 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// An inbox is where the signals of one driver come in: a channel of its own, whose name is stored with its claims.
+// A subscriber is where the signals of one driver come in: a channel of its own, whose name is stored with its claims.
 //
 // In a cluster a message on a plain channel goes to every node. That is right for "lost", which is seldom. "Granted" is
 // not: it is published in the slot of its name, on a channel with a hash tag of that slot, so that no other node hears
 // of it. There are 16384 slots, and the driver subscribes to those in which it waits.
-type inbox struct {
+type subscriber struct {
 	sender  Sender
 	prefix  string
 	id      string
@@ -44,18 +44,18 @@ type subscription struct {
 	once    sync.Once
 	up      atomic.Bool
 	failed  atomic.Bool // since the last time that it was up
-	until   time.Time   // of the last place in the queue that it was opened for; protected by inbox.mu
+	until   time.Time   // of the last place in the queue that it was opened for; protected by subscriber.mu
 }
 
-func newInbox(s Sender, prefix string, push bool) *inbox {
-	b := &inbox{sender: s, prefix: prefix, id: newID(), push: push, shards: map[uint16]*subscription{}}
+func newSubscriber(s Sender, prefix string, push bool) *subscriber {
+	b := &subscriber{sender: s, prefix: prefix, id: newID(), push: push, shards: map[uint16]*subscription{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
 }
 
 // open says where the signals of a claim shall go, and makes sure that they are heard. If they cannot be, the claim
 // goes on without: whoever waits then asks now and then.
-func (b *inbox) open(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
+func (b *subscriber) open(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
 	if !b.push {
 		return "", "", nil
 	}
@@ -99,7 +99,7 @@ func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
 const maxShards = 64
 
 // shard finds or makes the subscription of a slot. The caller holds the mutex.
-func (b *inbox) shard(slot uint16, until time.Time) *subscription {
+func (b *subscriber) shard(slot uint16, until time.Time) *subscription {
 	s := b.shards[slot]
 	if s == nil {
 		if len(b.shards) >= maxShards {
@@ -114,7 +114,7 @@ func (b *inbox) shard(slot uint16, until time.Time) *subscription {
 	return s
 }
 
-func (b *inbox) leave(now time.Time) {
+func (b *subscriber) leave(now time.Time) {
 	for slot, s := range b.shards {
 		if s.until.Before(now) {
 			s.end()
@@ -123,7 +123,7 @@ func (b *inbox) leave(now time.Time) {
 	}
 }
 
-func (b *inbox) subscribe(channel string, sharded bool) *subscription {
+func (b *subscriber) subscribe(channel string, sharded bool) *subscription {
 	ctx, end := context.WithCancel(b.life)
 	s := &subscription{channel: channel, sharded: sharded, end: end, tried: make(chan struct{})}
 	impatient := time.AfterFunc(hearing, s.giveUp)
@@ -151,7 +151,7 @@ func (s *subscription) giveUp() {
 func (s *subscription) settle() { s.once.Do(func() { close(s.tried) }) }
 
 // receive keeps a subscription up until ctx ends.
-func (b *inbox) receive(ctx context.Context, s *subscription) {
+func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.end()
 	defer s.settle() // it may have ended before there was an answer, and nobody would wait for its end
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -198,7 +198,7 @@ func (b *inbox) receive(ctx context.Context, s *subscription) {
 }
 
 // works reports whether signals arrive, as far as it is known: before the first claim it is expected.
-func (b *inbox) works() bool {
+func (b *subscriber) works() bool {
 	if !b.push {
 		return false
 	}
@@ -208,7 +208,7 @@ func (b *inbox) works() bool {
 }
 
 // close ends all subscriptions, and waits until they have ended.
-func (b *inbox) close() {
+func (b *subscriber) close() {
 	b.mu.Lock()
 	b.over = true
 	b.mu.Unlock()

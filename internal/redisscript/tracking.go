@@ -28,15 +28,15 @@ type Armed struct {
 // A lease is watched when it has lasted this long: most are over by then, and cost nothing.
 const watchAfter = 10 * time.Millisecond
 
-// watch lets holders hear at once when their name is deleted, flushed, evicted or overwritten by somebody who does not
-// send signals: whoever uses the scripts does. A nil *watch does nothing.
+// A tracker lets holders hear at once when their name is deleted, flushed, evicted or overwritten by somebody who does not
+// send signals: whoever uses the scripts does. A nil *tracker does nothing.
 //
 // Watching ends with each change, our own included: a renewal has to arm it again. It also ends with the connection, and
 // when another node of a cluster gets the name; both are heard of, and whoever then looks renews, and so arms it.
 //
 // Most changes are those of others who hold or wait for the same name, and cost the holder no more than to arm it again: at once,
 // if that was not done lately, and then at a pace. What is read for that says whether the name is gone, or another's.
-type watch struct {
+type tracker struct {
 	server Watcher
 	prefix string
 	began  time.Time
@@ -56,8 +56,8 @@ type watch struct {
 
 type watched struct {
 	name   string
-	at     time.Duration // since watch.began: not armed before; 0 while it is not granted
-	until  time.Duration // since watch.began: it is over by then, if nobody said so before
+	at     time.Duration // since tracker.began: not armed before; 0 while it is not granted
+	until  time.Duration // since tracker.began: it is over by then, if nobody said so before
 	all    bool          // it holds all of the name
 	listed bool          // in byName
 	armed  bool          // a change would be news: it is not our own renewal, and we have not heard of it yet
@@ -65,23 +65,23 @@ type watched struct {
 
 type watchedName struct {
 	tokens []driver.Token
-	last   time.Duration // since watch.began: when it was armed again
-	again  time.Duration // since watch.began: not armed again before; 0 if it need not be
+	last   time.Duration // since tracker.began: when it was armed again
+	again  time.Duration // since tracker.began: not armed again before; 0 if it need not be
 
 	// How many changes were heard of; by the last arming; and as of the last whose answer says what they mean. One that
 	// comes while the name is being armed may be later than what is read for that.
 	changes, asked, known int
 }
 
-func newWatch(s Watcher, prefix string) *watch {
-	return &watch{
+func newTracker(s Watcher, prefix string) *tracker {
+	return &tracker{
 		server: s, prefix: prefix, began: time.Now(), wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
 		byName: map[string]*watchedName{}, byToken: map[driver.Token]watched{},
 	}
 }
 
 // claim notes a claim before it is sent: the grant may be passed to it before the answer is here.
-func (w *watch) claim(c *driver.Claim) {
+func (w *tracker) claim(c *driver.Claim) {
 	if w == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (w *watch) claim(c *driver.Claim) {
 }
 
 // sweep forgets those that ended without a word. The caller holds the mutex.
-func (w *watch) sweep(now time.Duration) {
+func (w *tracker) sweep(now time.Duration) {
 	w.swept = now
 	for t, l := range w.byToken {
 		if l.until < now {
@@ -107,7 +107,7 @@ func (w *watch) sweep(now time.Duration) {
 }
 
 // renewing says that a change will be our own. It comes before the renewal is sent, and held after it.
-func (w *watch) renewing(t driver.Token) {
+func (w *tracker) renewing(t driver.Token) {
 	if w == nil {
 		return
 	}
@@ -120,7 +120,7 @@ func (w *watch) renewing(t driver.Token) {
 }
 
 // held says that a token holds its lease, for ttl from now; zero if that is not known.
-func (w *watch) held(t driver.Token, ttl time.Duration) {
+func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	if w == nil {
 		return
 	}
@@ -143,14 +143,14 @@ func (w *watch) held(t driver.Token, ttl time.Duration) {
 }
 
 // rouse makes run look at due and later. The caller holds the mutex.
-func (w *watch) rouse() {
+func (w *tracker) rouse() {
 	if !w.awake { // to wake it for each lease would cost more than the rest
 		w.awake = true
 		w.wake <- struct{}{} // there is room: what was in it was read before run fell asleep
 	}
 }
 
-func (w *watch) over(t driver.Token) {
+func (w *tracker) over(t driver.Token) {
 	if w == nil {
 		return
 	}
@@ -159,7 +159,7 @@ func (w *watch) over(t driver.Token) {
 	w.drop(t)
 }
 
-func (w *watch) drop(t driver.Token) {
+func (w *tracker) drop(t driver.Token) {
 	l, known := w.byToken[t]
 	if !known {
 		return
@@ -181,7 +181,7 @@ func (w *watch) drop(t driver.Token) {
 const watchPace = 500 * time.Millisecond
 
 // rearm has a name armed again: at once, if it was not lately. The caller holds the mutex.
-func (w *watch) rearm(name string, n *watchedName) {
+func (w *tracker) rearm(name string, n *watchedName) {
 	now := time.Since(w.began)
 	n.changes++
 	switch {
@@ -202,7 +202,7 @@ func (w *watch) rearm(name string, n *watchedName) {
 }
 
 // changed notes that somebody has changed what stands at a name. A renewal that is under way will say what that means.
-func (w *watch) changed(name string) {
+func (w *tracker) changed(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.byName[name]
@@ -219,7 +219,7 @@ const (
 
 // run arms what is due, until ctx ends. lost is called with the tokens whose name is not there any more, or may not
 // have been for a while.
-func (w *watch) run(ctx context.Context, lost func([]driver.Token)) {
+func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 	pace, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer pace.Stop()
 	defer again.Stop()
@@ -254,9 +254,9 @@ func (w *watch) run(ctx context.Context, lost func([]driver.Token)) {
 }
 
 // works reports whether somebody else's changes are told, as far as it is known.
-func (w *watch) works() bool { return w != nil && !w.fails.Load() }
+func (w *tracker) works() bool { return w != nil && !w.fails.Load() }
 
-func (w *watch) takeSoon() []string {
+func (w *tracker) takeSoon() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	names := w.soon
@@ -265,7 +265,7 @@ func (w *watch) takeSoon() []string {
 }
 
 // take returns the names whose time has come, empty if there are none yet. If nothing is due it is nil, and run sleeps.
-func (w *watch) take() []string {
+func (w *tracker) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.due)+len(w.later) == 0 {
@@ -306,7 +306,7 @@ func (w *watch) take() []string {
 
 // arm has names watched, and returns those that are not. It tells of those that are missing, of those that were changed
 // and cannot be looked at, or of all if doubtful.
-func (w *watch) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
+func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
 	slices.Sort(names)
 	for some := range slices.Chunk(slices.Compact(names), 256) {
 		some, states := w.list(some)
@@ -327,7 +327,7 @@ func (w *watch) arm(ctx context.Context, names []string, lost func([]driver.Toke
 
 // list notes that a change would be news, before it is asked for: the news may be quicker than the answer. It returns the
 // names that are still held, and their keys.
-func (w *watch) list(names []string) (known, states []string) {
+func (w *tracker) list(names []string) (known, states []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
@@ -348,7 +348,7 @@ func (w *watch) list(names []string) (known, states []string) {
 
 // news are the tokens of a name that may hold nothing any more, by what stands there. They are told once, until they are
 // armed again.
-func (w *watch) news(name string, p Armed, doubtful bool) (tokens []driver.Token) {
+func (w *tracker) news(name string, p Armed, doubtful bool) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.byName[name]
@@ -391,16 +391,16 @@ func mayHold(state string, t driver.Token, all bool) bool {
 // Invalidated tells the driver that somebody else changed what stands at these keys; no keys means that this may be
 // so for all of them. It does not block.
 func (d *Driver) Invalidated(keys []string) {
-	if d.watch == nil || d.closed.Load() {
+	if d.tracking == nil || d.closed.Load() {
 		return
 	}
 	if keys == nil {
-		d.inbox.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
+		d.signals.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
 		return
 	}
 	for _, key := range keys {
 		if name, ok := nameOf(d.Prefix, key); ok {
-			d.watch.changed(name)
+			d.tracking.changed(name)
 		}
 	}
 }
@@ -408,6 +408,6 @@ func (d *Driver) Invalidated(keys []string) {
 // lost tells those who claimed these tokens that they may hold nothing any more: it is for them to check.
 func (d *Driver) lost(tokens []driver.Token) {
 	for _, t := range tokens {
-		d.inbox.listeners.Notify(driver.Signal{Kind: driver.SignalLost, Token: t})
+		d.signals.listeners.Notify(driver.Signal{Kind: driver.SignalLost, Token: t})
 	}
 }

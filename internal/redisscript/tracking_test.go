@@ -31,7 +31,7 @@ func (s *scripted) Watch(_ context.Context, keys []string) []Armed {
 func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}
-		w := newWatch(server, "pawl:")
+		w := newTracker(server, "pawl:")
 		c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}
 		state := slices.Concat([]byte{161, 1}, make([]byte, 44), c.Token[:])
 		server.answers = append(server.answers, func() Armed {

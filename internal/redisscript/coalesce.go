@@ -12,7 +12,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// together makes one script of the steps that several goroutines of this process take at
+// A coalescer makes one script of the steps that several goroutines of this process take at
 // the same time, each on a name of its own: most of what a step costs, here and on the
 // server, is the sending. It takes the quick cases only, and in no cluster, where a script
 // has one slot.
@@ -22,7 +22,7 @@ import (
 // and come back for more. Two, for one of them gathers while the other is answered; with
 // more, scripts would be smaller. Only where the server is slow to answer, or far away,
 // there are more of them, so that nobody waits for a lane.
-type together struct {
+type coalescer struct {
 	sender Sender
 	life   context.Context
 	clock  *clock       // learns from each answer
@@ -71,8 +71,8 @@ type step struct {
 	done   chan struct{} // holds one
 }
 
-func newTogether(s Sender, prefix string, life context.Context, c *clock) *together {
-	return &together{sender: s, prefix: prefix, life: life, clock: c, free: sync.Pool{New: func() any {
+func newCoalescer(s Sender, prefix string, life context.Context, c *clock) *coalescer {
+	return &coalescer{sender: s, prefix: prefix, life: life, clock: c, free: sync.Pool{New: func() any {
 		return &step{done: make(chan struct{}, 1)}
 	}}}
 }
@@ -82,38 +82,38 @@ func newTogether(s Sender, prefix string, life context.Context, c *clock) *toget
 //
 // Whoever gives up leaves the step to its lane. If that has not sent it yet, it does not. If it is just doing so, the
 // release may overtake the claim: that is what the claim's end is for.
-func (t *together) do(ctx context.Context, name string, q quickStep) (answer int64, alone bool, err error) {
-	if t.under.Add(1) == 1 {
+func (co *coalescer) do(ctx context.Context, name string, q quickStep) (answer int64, alone bool, err error) {
+	if co.under.Add(1) == 1 {
 		// The caller goes on by itself, and counts as under way until leave.
 		return 0, true, nil
 	}
-	s, _ := t.free.Get().(*step)
+	s, _ := co.free.Get().(*step)
 	s.quickStep, s.name, s.ctx, s.canceled = q, name, ctx, driver.CallerDone(ctx)
 	s.deadline, _ = ctx.Deadline()
-	t.mu.Lock()
-	t.next = append(t.next, s)
-	if len(t.lanes) < fewLanes || len(t.lanes) < mostLanes && t.slow(time.Now()) {
-		t.open()
+	co.mu.Lock()
+	co.next = append(co.next, s)
+	if len(co.lanes) < fewLanes || len(co.lanes) < mostLanes && co.slow(time.Now()) {
+		co.open()
 	}
-	if !t.looking {
-		t.look(glance)
+	if !co.looking {
+		co.look(glance)
 	}
-	t.mu.Unlock()
+	co.mu.Unlock()
 	<-s.done
 	answer, err = s.answer, s.err
 	if !s.left {
 		*s = step{done: s.done}
-		t.free.Put(s)
+		co.free.Put(s)
 	}
 	return answer, false, err
 }
 
 // leave ends what do began.
-func (t *together) leave() { t.under.Add(-1) }
+func (co *coalescer) leave() { co.under.Add(-1) }
 
 // slow reports whether all lanes wait for an answer that takes long. The caller holds the mutex.
-func (t *together) slow(now time.Time) bool {
-	for _, l := range t.lanes {
+func (co *coalescer) slow(now time.Time) bool {
+	for _, l := range co.lanes {
 		if l.batch == nil || now.Sub(l.since) < slowLane {
 			return false
 		}
@@ -122,47 +122,47 @@ func (t *together) slow(now time.Time) bool {
 }
 
 // open begins another lane. The caller holds the mutex.
-func (t *together) open() {
+func (co *coalescer) open() {
 	l := &lane{aside: true}
 	aside := 0
-	for _, other := range t.lanes {
+	for _, other := range co.lanes {
 		if other.aside {
 			aside++
 		}
 	}
 	l.aside = aside < fewLanes
-	t.lanes = append(t.lanes, l)
-	go t.fly(l)
+	co.lanes = append(co.lanes, l)
+	go co.fly(l)
 }
 
 // fly is a lane's goroutine. It ends when nothing has gathered.
-func (t *together) fly(l *lane) {
+func (co *coalescer) fly(l *lane) {
 	for {
 		// The answers of one script wake many at a time, and they come back together.
 		runtime.Gosched()
-		batch := t.take(l)
+		batch := co.take(l)
 		if batch == nil {
 			return
 		}
-		p := t.send(l, batch)
-		for _, s := range t.answer(l, batch, p) {
+		p := co.send(l, batch)
+		for _, s := range co.answer(l, batch, p) {
 			s.done <- struct{}{}
 		}
 	}
 }
 
 // take takes what has gathered, as much as goes into one script. If that is nothing the lane is closed.
-func (t *together) take(l *lane) (batch []*step) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for n := 0; len(batch) == 0 && len(t.next) > 0; {
-		n = min(len(t.next), most)
-		batch = slices.DeleteFunc(t.next[:n:n], func(s *step) bool { return s.over })
-		t.next = t.next[n:]
+func (co *coalescer) take(l *lane) (batch []*step) {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	for n := 0; len(batch) == 0 && len(co.next) > 0; {
+		n = min(len(co.next), most)
+		batch = slices.DeleteFunc(co.next[:n:n], func(s *step) bool { return s.over })
+		co.next = co.next[n:]
 	}
 	if len(batch) == 0 {
-		t.next = nil
-		t.lanes = slices.DeleteFunc(t.lanes, func(o *lane) bool { return o == l })
+		co.next = nil
+		co.lanes = slices.DeleteFunc(co.lanes, func(o *lane) bool { return o == l })
 		return nil
 	}
 	l.batch, l.since = batch, time.Now()
@@ -170,20 +170,20 @@ func (t *together) take(l *lane) (batch []*step) {
 }
 
 // send runs the script of a batch.
-func (t *together) send(l *lane, batch []*step) Reply {
-	c := pack(t.prefix, batch)
+func (co *coalescer) send(l *lane, batch []*step) Reply {
+	c := pack(co.prefix, batch)
 	began := l.since // only this goroutine writes it
-	ctx, p := unwaited{t.life, began.Add(patience)}, Reply{}
-	if aside, ok := t.sender.(Aside); ok && l.aside {
+	ctx, p := unwaited{co.life, began.Add(patience)}, Reply{}
+	if aside, ok := co.sender.(Aside); ok && l.aside {
 		p = aside.RunAside(ctx, Many, c)
 	} else {
-		p = t.sender.Run(ctx, Many, c)
+		p = co.sender.Run(ctx, Many, c)
 	}
 	if p.Err == nil && len(p.List) != len(batch)+1 {
 		p.Err = &damage{"fewer answers than steps"}
 	}
 	if p.Err == nil {
-		t.clock.learn(p.List[len(batch)], began)
+		co.clock.learn(p.List[len(batch)], began)
 	}
 	return p
 }
@@ -199,9 +199,9 @@ func (u unwaited) Deadline() (time.Time, bool) { return u.deadline, true }
 func (unwaited) Done() <-chan struct{}         { return nil }
 
 // answer notes the answer of each step of a batch, and returns those that wait for it.
-func (t *together) answer(l *lane, batch []*step, p Reply) []*step {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
+	co.mu.Lock()
+	defer co.mu.Unlock()
 	l.batch = nil
 	waiting := batch[:0]
 	for i, s := range batch {
@@ -221,41 +221,41 @@ func (t *together) answer(l *lane, batch []*step, p Reply) []*step {
 }
 
 // look has the timer look whether somebody has given up. The caller holds the mutex.
-func (t *together) look(in time.Duration) {
-	t.looking = true
-	if t.timer == nil {
-		t.timer = time.AfterFunc(in, t.sweep)
+func (co *coalescer) look(in time.Duration) {
+	co.looking = true
+	if co.timer == nil {
+		co.timer = time.AfterFunc(in, co.sweep)
 	} else {
-		t.timer.Reset(in)
+		co.timer.Reset(in)
 	}
 }
 
 // sweep ends the steps whose caller has given up, wherever they are: to have each of them wait for its deadline and its
 // ctx would cost more than the rest of it.
-func (t *together) sweep() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now, over := time.Now(), t.life.Err() != nil
-	n := len(t.next)
-	t.next = slices.DeleteFunc(t.next, func(s *step) bool { return t.givenUp(s, now, over) })
-	if len(t.next) == 0 && n > 0 {
-		t.next = nil
+func (co *coalescer) sweep() {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	now, over := time.Now(), co.life.Err() != nil
+	n := len(co.next)
+	co.next = slices.DeleteFunc(co.next, func(s *step) bool { return co.givenUp(s, now, over) })
+	if len(co.next) == 0 && n > 0 {
+		co.next = nil
 	}
-	for _, l := range t.lanes {
+	for _, l := range co.lanes {
 		for _, s := range l.batch {
-			t.givenUp(s, now, over)
+			co.givenUp(s, now, over)
 		}
 	}
-	if len(t.next) > 0 && len(t.lanes) < mostLanes && t.slow(now) {
-		t.open()
+	if len(co.next) > 0 && len(co.lanes) < mostLanes && co.slow(now) {
+		co.open()
 	}
-	if t.looking = len(t.lanes) > 0; t.looking {
-		t.look(glance)
+	if co.looking = len(co.lanes) > 0; co.looking {
+		co.look(glance)
 	}
 }
 
 // givenUp ends a step whose caller has given up, and reports whether it is over. The caller holds the mutex.
-func (t *together) givenUp(s *step, now time.Time, closed bool) bool {
+func (co *coalescer) givenUp(s *step, now time.Time, closed bool) bool {
 	if s.over {
 		return true
 	}

@@ -1,7 +1,6 @@
 package redisscript
 
 import (
-	"context"
 	"encoding/binary"
 	"time"
 
@@ -98,17 +97,4 @@ func pack(prefix string, batch []*step) Call {
 		from = arg
 	}
 	return c
-}
-
-// quickly takes a step together with others, if there are any. If it is not done there it
-// is for its caller to send by itself, who says others.leave afterwards.
-func (d *Driver) quickly(ctx context.Context, name string, q quickStep) (p Reply, done bool) {
-	answer, first, err := d.others.do(ctx, name, q)
-	if err != nil || answer != 0 {
-		return Reply{Int: answer, Err: err}, true
-	}
-	if !first {
-		d.busy.note(name)
-	}
-	return Reply{}, false
 }
