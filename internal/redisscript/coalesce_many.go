@@ -12,12 +12,12 @@ import (
 
 // A quickStep is a step that many.lua may take, as far as it is its own.
 type quickStep struct {
-	kind   byte // as in the first argument of a script of one name
-	token  driver.Token
-	end    int64  // on the server's clock, of a claim
-	terms  *terms // of a claim
-	fences int    // of a claim
-	wish   uint64 // of a claim
+	kind     byte // as in the first argument of a script of one name
+	token    driver.Token
+	end      int64  // on the server's clock, of a claim
+	terms    *terms // of a claim
+	fences   int    // of a claim
+	minFence uint64 // of a claim
 }
 
 // terms is what the claims of a process mostly have in common, and how it is sent.
@@ -47,7 +47,7 @@ func (q *quickStep) arg(b []byte) []byte {
 		return append(number(number(append(b, q.kind), 0), 0), q.token[:]...)
 	}
 	b = append(append(b, q.kind), q.terms.times...)
-	b = number(number(b, fenceArg(q.wish)), q.end)
+	b = number(number(b, fenceArg(q.minFence)), q.end)
 	b = append(binary.BigEndian.AppendUint32(b, uint32(q.fences)), q.token[:]...)
 	return append(b, q.terms.rest...)
 }
@@ -63,7 +63,7 @@ func pack(prefix string, batch []*step) Call {
 				common = s.terms
 				size += len(common.rest)
 			}
-			if latest = max(latest, s.end); s.terms != common || s.fences != 1 || s.wish != 0 {
+			if latest = max(latest, s.end); s.terms != common || s.fences != 1 || s.minFence != 0 {
 				size += 64 + len(s.terms.rest)
 			}
 		}
@@ -80,7 +80,7 @@ func pack(prefix string, batch []*step) Call {
 		switch before := latest - s.end; {
 		case s.kind == quickRelease:
 			all = append(all, s.token[:]...)
-		case s.terms == common && s.fences == 1 && s.wish == 0 && before < 1<<32:
+		case s.terms == common && s.fences == 1 && s.minFence == 0 && before < 1<<32:
 			all = binary.BigEndian.AppendUint32(append(all, s.token[:]...), uint32(before))
 		default:
 			all = s.arg(all)

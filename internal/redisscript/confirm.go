@@ -36,19 +36,17 @@ type Confirmation struct {
 	Asking bool   // that one is just getting them
 }
 
-// confirm waits for the replicas. If too few acknowledge in time, the grant is given back, and the error says so. When ctx
-// ends first, or that fails, nothing is known, as ever: it is for the caller to ask again, or to release.
+// confirm waits for the replicas. If too few acknowledge in time, the grant is given back, and
+// the error says so. When ctx ends first, or that fails, nothing is known, as ever: it is for
+// the caller to ask again, or to release.
 func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
-	if d.Replicas == 0 {
-		return nil
-	}
 	timeout := d.ReplicaTimeout
 	if end, ok := ctx.Deadline(); ok { // what is left is for giving it back
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 	p, n := d.confirmed(ctx, Confirmation{
-		Script: Confirm, Call: Call{Keys: keys(d.Prefix, l.Name), Args: []string{renewArg(&l, d.Retention)}},
+		Script: Confirm, Call: d.renewCall(&l),
 		Replicas: d.Replicas, Timeout: timeout,
 	})
 	if p.Err == nil {
@@ -63,10 +61,10 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	d.tracking.over(c.Token)
 	bye, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if back := d.run(bye, Release, Call{Keys: keys(d.Prefix, l.Name), Args: []string{releaseArg(&l, d.Retention, 0)}}); back.Err != nil {
+	if back := d.run(bye, Release, d.releaseCall(&l, 0)); back.Err != nil {
 		p.Err = back.Err
 	}
-	return d.trouble(ctx, "acquire", c.Name, p.Err)
+	return p.Err
 }
 
 // confirmed follows a name that is moved to another node of a cluster. The sender does not: the client would send the script

@@ -54,7 +54,7 @@ func (x *examination) push(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	rights := "give the user &" + x.d.Prefix + "* +subscribe +unsubscribe +publish (in a cluster +ssubscribe +sunsubscribe +spublish, too)"
-	_, shard, err := x.d.signals.open(ctx, &driver.Claim{Name: doctorsName, Queue: true, QueueTTL: time.Second})
+	_, shard, err := x.d.signals.channels(ctx, &driver.Claim{Name: doctorsName, Queue: true, QueueTTL: time.Second})
 	switch {
 	case err != nil || !x.d.signals.works():
 		x.say("", "warning", "push", "no channel can be subscribed to: waiters ask now and then, which is slower and more load", rights)

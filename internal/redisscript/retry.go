@@ -79,7 +79,7 @@ func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send 
 			d.clock.learn(int64(r.instant()), sent)
 		}
 		switch {
-		case again.may(ctx, d, p) && c != nil && d.addStray(c, until):
+		case again.may(ctx, d, p) && c != nil && d.strays.add(c, until):
 			tries--
 			continue
 		case p.Err != nil || p.Text != "" || p.Int >= 0:
@@ -101,8 +101,10 @@ const mostTries = 5
 
 var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")
 
-// strays are the tokens of attempts that were sent twice, until the end of the first.
+// strays are the tokens of claims that were sent twice, until the end of the first.
 type strays struct {
+	release func(driver.LeaseRef)
+
 	some atomic.Bool           // all has had some
 	mu   sync.Mutex            // protects all
 	all  map[driver.Token]bool // whether it was released meanwhile
@@ -110,32 +112,31 @@ type strays struct {
 
 const mostStrays = 1024
 
-// addStray reports whether a claim may be sent once more, although its first attempt was not answered.
-func (d *Driver) addStray(c *driver.Claim, end time.Time) bool {
-	d.strays.mu.Lock()
-	defer d.strays.mu.Unlock()
-	if _, known := d.strays.all[c.Token]; known || len(d.strays.all) >= mostStrays {
+// add reports whether a claim may be sent once more, although its first request was not
+// answered. If its token is released meanwhile, it is released once more after the end.
+func (s *strays) add(c *driver.Claim, end time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.all[c.Token]; known || len(s.all) >= mostStrays {
 		return known
 	}
-	if d.strays.all == nil {
-		d.strays.all = map[driver.Token]bool{}
+	if s.all == nil {
+		s.all = map[driver.Token]bool{}
 	}
-	d.strays.all[c.Token] = false
-	d.strays.some.Store(true)
+	s.all[c.Token] = false
+	s.some.Store(true)
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token}
-	time.AfterFunc(time.Until(end)+driver.MaxLead, func() { d.endStray(l) })
+	time.AfterFunc(time.Until(end)+driver.MaxLead, func() { s.end(l) })
 	return true
 }
 
-func (d *Driver) endStray(l driver.LeaseRef) {
-	d.strays.mu.Lock()
-	released := d.strays.all[l.Token]
-	delete(d.strays.all, l.Token)
-	d.strays.mu.Unlock()
-	if released && !d.closed.Load() {
-		ctx, cancel := context.WithTimeout(d.signals.life, patience)
-		defer cancel()
-		_ = d.Release(ctx, l)
+func (s *strays) end(l driver.LeaseRef) {
+	s.mu.Lock()
+	released := s.all[l.Token]
+	delete(s.all, l.Token)
+	s.mu.Unlock()
+	if released {
+		s.release(l)
 	}
 }
 

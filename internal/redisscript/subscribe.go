@@ -2,12 +2,14 @@ package redisscript
 
 import (
 	"context"
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // A subscriber is where the signals of one driver come in: a channel of its own, whose name is stored with its claims.
@@ -33,6 +35,7 @@ type subscriber struct {
 	over   bool
 
 	listeners driver.Listeners
+	signed    atomic.Pointer[signature]
 }
 
 // A subscription is to one channel, for as long as it is wanted.
@@ -53,9 +56,24 @@ func newSubscriber(s Sender, prefix string, push bool) *subscriber {
 	return b
 }
 
-// open says where the signals of a claim shall go, and makes sure that they are heard. If they cannot be, the claim
-// goes on without: whoever waits then asks now and then.
-func (b *subscriber) open(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
+// open makes sure that the signals of a claim are heard, and returns what is stored of who
+// claims: where they shall go, and its owner.
+func (b *subscriber) open(ctx context.Context, c *driver.Claim) (who string, err error) {
+	box, shard, err := b.channels(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	last := b.signed.Load()
+	if !last.of(box, shard, &c.Owner) {
+		last = &signature{box, shard, c.Owner, signed(box, shard, &c.Owner)}
+		b.signed.Store(last)
+	}
+	return last.text, nil
+}
+
+// channels says where the signals of a claim shall go. If they cannot be heard the claim goes
+// on without: a waiter then asks now and then.
+func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
 	if !b.push {
 		return "", "", nil
 	}
@@ -214,4 +232,25 @@ func (b *subscriber) close() {
 	b.mu.Unlock()
 	b.end()
 	b.loops.Wait()
+}
+
+// A signature is what signed made last, and of what: a process mostly signs the same.
+type signature struct {
+	box, shard string
+	owner      driver.Owner
+	text       string
+}
+
+func (s *signature) of(box, shard string, o *driver.Owner) bool {
+	return s != nil && s.box == box && s.shard == shard && len(o.Labels) == 0 && len(s.owner.Labels) == 0 &&
+		s.owner.Client == o.Client && s.owner.Host == o.Host && s.owner.PID == o.PID
+}
+
+// signed is what is stored of who claims: the two channels on which its signals are awaited,
+// then the owner. The scripts look at the channels only.
+func signed(box, shard string, o *driver.Owner) string {
+	b := make([]byte, 0, 64+len(box)+len(shard))
+	b = append(binary.BigEndian.AppendUint16(b, uint16(len(box))), box...)
+	b = append(binary.BigEndian.AppendUint16(b, uint16(len(shard))), shard...)
+	return string(locktable.AppendOwner(b, *o))
 }

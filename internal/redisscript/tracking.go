@@ -150,6 +150,18 @@ func (w *tracker) rouse() {
 	}
 }
 
+// answered says how a claim was answered. After an error nothing is known: it may be granted,
+// or may be told later that it is.
+func (w *tracker) answered(c *driver.Claim, refused bool, err error) {
+	switch {
+	case err != nil:
+	case !refused:
+		w.held(c.Token, c.TTL)
+	case !c.Queue:
+		w.over(c.Token)
+	}
+}
+
 func (w *tracker) over(t driver.Token) {
 	if w == nil {
 		return

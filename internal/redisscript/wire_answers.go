@@ -26,7 +26,7 @@ type snapshot struct {
 
 const maxPeople = 1 << 20
 
-// readSnapshot reads what people() in people.lua wrote.
+// readSnapshot reads what lua/lib/snapshot.lua wrote.
 func readSnapshot(s string) (*snapshot, error) {
 	r := reader{rest: s}
 	r.take(1) // 'h' or 'e'
@@ -71,13 +71,29 @@ func (p *snapshot) refusal(c *driver.Claim) *driver.HeldError {
 	}
 }
 
+// readClaim reads what a claim was answered: granted, or refused for now.
+func readClaim(p Reply, c *driver.Claim) (driver.Grant, *driver.HeldError, error) {
+	switch {
+	case p.Err != nil:
+		return driver.Grant{}, nil, p.Err
+	case p.Text != "" && p.Text[0] == 'h':
+		seen, err := readSnapshot(p.Text)
+		if err != nil {
+			return driver.Grant{}, nil, err
+		}
+		return driver.Grant{}, seen.refusal(c), nil
+	}
+	g, err := readGrant(p, c)
+	return g, nil, err
+}
+
 // readGrant reads a grant: the first fence, and how many they are if that is not what was asked for.
 func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 	if p.Text == "" {
 		if p.Int <= 0 {
 			return driver.Grant{}, &damage{"a fence below 1"}
 		}
-		return driver.Grant{Fence: uint64(p.Int), Fences: run(c), TTL: c.TTL}, nil
+		return driver.Grant{Fence: uint64(p.Int), Fences: fencesOf(c), TTL: c.TTL}, nil
 	}
 	r := reader{rest: p.Text}
 	r.take(1) // 'g'
@@ -159,7 +175,7 @@ func (r *reader) instant() locktable.Instant {
 	return locktable.Instant(f)
 }
 
-// claimant reads what who() wrote, with its length before it.
+// claimant reads what signed wrote, with its length before it.
 func (r *reader) claimant() driver.Owner {
 	in := reader{rest: r.take(int(r.uint32()))}
 	for range 2 {

@@ -9,8 +9,9 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// What goes into a script is packed into one string: a script costs Redis more for each argument than for the bytes
-// of it. Numbers are doubles, as Lua has no others; they are exact up to 2^53.
+// What goes into a script is packed into one string: a script costs Redis more for each
+// argument than for the bytes of it. Numbers are doubles, as Lua has no others; they are exact
+// up to 2^53. The header of each script says what it takes.
 
 // What the first argument of a step begins with.
 const (
@@ -22,6 +23,35 @@ const (
 	timedRelease = 'O' // with an end
 )
 
+// claimCall is a claim, and the script for it.
+func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Call) {
+	step, args := Acquire, []string{claimArg(c, o.Retention, end, who), waitArg(c)}
+	if c.Force {
+		step, args = Force, append(args, string(locktable.AppendOwner(nil, c.Owner)))
+	}
+	return step, Call{Keys: keys(o.Prefix, c.Name), Args: args}
+}
+
+// renewCall is for Renew and for Confirm.
+func (o *Options) renewCall(l *driver.LeaseRef) Call {
+	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{renewArg(l, o.Retention)}}
+}
+
+func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
+	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{releaseArg(l, o.Retention, end)}}
+}
+
+func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
+	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{raiseArg(l, fence, o.Retention)}}
+}
+
+func (o *Options) breakCall(name string, fence uint64, delay time.Duration, by driver.Owner) Call {
+	args := []string{breakArg(fence, delay, o.Retention), string(locktable.AppendOwner(nil, by))}
+	return Call{Keys: keys(o.Prefix, name), Args: args}
+}
+
+func (o *Options) readCall(name string) Call { return Call{Keys: keys(o.Prefix, name)} }
+
 func number(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(float64(v)))
 }
@@ -29,28 +59,28 @@ func number(b []byte, v int64) []byte {
 // micros rounds up, so that nothing ends early.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// quick reports whether a claim may be granted by quick_acquire.lua.
-func quick(c *driver.Claim) bool { return c.Weight == driver.Exclusive && !c.Force }
+// isQuick reports whether a claim may be granted by lua/lib/quick_acquire.lua.
+func isQuick(c *driver.Claim) bool { return c.Weight == driver.Exclusive && !c.Force }
 
-// run is how many fences a claim is granted.
-func run(c *driver.Claim) int {
+// fencesOf is how many fences a claim is granted.
+func fencesOf(c *driver.Claim) int {
 	if c.Weight == driver.Exclusive {
 		return max(c.Fences, 1)
 	}
 	return 1
 }
 
-// claimArg ends with what is stored of an exclusive holder as it is: the number of fences, the token, the lock-delay and who. end is on
-// the server's clock.
+// claimArg ends with what is stored of an exclusive holder as it is: the number of fences, the
+// token, the lock-delay and who. end is on the server's clock.
 func claimArg(c *driver.Claim, keep time.Duration, end int64, who string) string {
 	var room [256]byte // mostly enough, and then only the string is allocated
 	b := room[:1]
-	if b[0] = otherAcquire; quick(c) {
+	if b[0] = otherAcquire; isQuick(c) {
 		b[0] = quickAcquire
 	}
 	keep = max(keep, c.TTL+c.LockDelay)
 	b = number(number(number(number(b, micros(c.TTL)), micros(keep)), fenceArg(c.MinFence)), end)
-	b = append(binary.BigEndian.AppendUint32(b, uint32(run(c))), c.Token[:]...)
+	b = append(binary.BigEndian.AppendUint32(b, uint32(fencesOf(c))), c.Token[:]...)
 	return string(append(number(b, micros(c.LockDelay)), who...))
 }
 
@@ -98,25 +128,4 @@ func breakArg(fence uint64, delay, keep time.Duration) string {
 	b := make([]byte, 0, 24)
 	b = number(b, fenceArg(fence))
 	return string(number(number(b, micros(delay)), micros(keep)))
-}
-
-// A signature is what who made last, and of what: a process mostly signs the same.
-type signature struct {
-	box, shard string
-	owner      driver.Owner
-	text       string
-}
-
-func (s *signature) of(box, shard string, o *driver.Owner) bool {
-	return s != nil && s.box == box && s.shard == shard && len(o.Labels) == 0 && len(s.owner.Labels) == 0 &&
-		s.owner.Client == o.Client && s.owner.Host == o.Host && s.owner.PID == o.PID
-}
-
-// who is what is stored of who claims: the two channels on which its signals are awaited, then the owner. The
-// scripts look at the channels only.
-func who(box, shard string, o *driver.Owner) string {
-	b := make([]byte, 0, 64+len(box)+len(shard))
-	b = append(binary.BigEndian.AppendUint16(b, uint16(len(box))), box...)
-	b = append(binary.BigEndian.AppendUint16(b, uint16(len(shard))), shard...)
-	return string(locktable.AppendOwner(b, *o))
 }

@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"maps"
 	"slices"
@@ -9,6 +10,26 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 )
+
+// Inspect implements driver.Driver.
+func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if err := errors.Join(driver.ValidateName(name), d.ready(ctx)); err != nil {
+		return driver.Entry{}, err
+	}
+	p := d.twice(ctx, func() Reply { return d.run(ctx, Read, d.readCall(name)) })
+	return d.entry(ctx, name, p)
+}
+
+func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry, error) {
+	var seen *snapshot
+	if p.Err == nil {
+		seen, p.Err = readSnapshot(p.Text)
+	}
+	if p.Err != nil {
+		return driver.Entry{}, d.trouble(ctx, "read", name, p.Err)
+	}
+	return seen.public(name), nil
+}
 
 // page is how many entries are read in one pipeline.
 const page = 100
@@ -48,7 +69,7 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 	}
 	calls := make([]Call, len(names))
 	for i, name := range names {
-		calls[i].Keys = keys(d.Prefix, name)
+		calls[i] = d.readCall(name)
 	}
 	for i, p := range d.runAll(ctx, Read, calls) {
 		e, err := d.entry(ctx, names[i], p)

@@ -1,0 +1,77 @@
+package redisscript
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Acquire implements driver.Driver.
+func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := c.Validate(); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := d.ready(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	g, refused, err := d.acquire(ctx, &c)
+	switch {
+	case err != nil:
+		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
+	case refused != nil:
+		return driver.Grant{}, refused
+	}
+	return g, nil
+}
+
+// acquire is the way of a claim, down to the script, and of its answer up again.
+func (d *Driver) acquire(ctx context.Context, c *driver.Claim) (driver.Grant, *driver.HeldError, error) {
+	who, err := d.listen(ctx, c)
+	if err != nil {
+		return driver.Grant{}, nil, err
+	}
+	d.tracking.claim(c)
+	p := d.timely(ctx, c.Name, c, func(end int64) Reply { return d.claim(ctx, c, end, who) })
+	g, refused, err := readClaim(p, c)
+	if err == nil && refused == nil {
+		err = ended(ctx) // a grant that is shown too late is for nobody
+	}
+	if err == nil && refused == nil && d.Replicas > 0 {
+		err = d.confirm(ctx, c)
+	}
+	d.tracking.answered(c, refused != nil, err)
+	return g, refused, err
+}
+
+// listen comes before anything is claimed, for the signal may come before the answer that
+// says "queued"; meanwhile the server is asked for the time, if that is not known. It returns
+// what is stored of who claims.
+func (d *Driver) listen(ctx context.Context, c *driver.Claim) (who string, err error) {
+	asked := d.clock.begin()
+	who, err = d.signals.open(ctx, c)
+	if err != nil || asked == nil {
+		return who, err
+	}
+	select {
+	case <-asked:
+		return who, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// claim sends a claim: together with other steps if that can be, else by itself.
+func (d *Driver) claim(ctx context.Context, c *driver.Claim, end int64, who string) Reply {
+	if isQuick(c) && d.shares(c.Name) {
+		p, done := d.quickly(ctx, c.Name, quickStep{
+			kind: quickAcquire, token: c.Token, end: end, terms: d.termsOf(c, who),
+			fences: fencesOf(c), minFence: c.MinFence,
+		})
+		defer d.coalescer.leave()
+		if done {
+			return p
+		}
+	}
+	step, call := d.claimCall(c, end, who)
+	return d.run(ctx, step, call)
+}

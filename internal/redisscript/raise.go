@@ -1,0 +1,35 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// RaiseFence implements driver.FenceRaiser.
+func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence)); err != nil {
+		return 0, err
+	}
+	if err := d.ready(ctx); err != nil {
+		return 0, err
+	}
+	d.tracking.renewing(l.Token)
+	raise := d.raiseCall(&l, fence)
+	p := d.twice(ctx, func() Reply { return d.run(ctx, Raise, raise) })
+	d.tracking.held(l.Token, 0)
+	var seen *snapshot
+	switch {
+	case p.Err != nil:
+	case p.Text == "" && p.Int > 0:
+		return uint64(p.Int), nil
+	case p.Text != "" && p.Text[0] == 'h':
+		if seen, p.Err = readSnapshot(p.Text); p.Err == nil {
+			return 0, seen.refusal(&driver.Claim{Name: l.Name})
+		}
+	default:
+		return 0, readEnd(p)
+	}
+	return 0, d.trouble(ctx, "raise", l.Name, p.Err)
+}

@@ -1,0 +1,52 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Release implements driver.Driver.
+func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
+	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
+		return err
+	}
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	d.tracking.over(l.Token)
+	d.strays.releasing(l.Token)
+	var p Reply
+	if l.OnTime {
+		p = d.timely(ctx, l.Name, nil, func(end int64) Reply { return d.release(ctx, &l, end) })
+	} else {
+		p = d.atMostOnce(ctx, func() Reply { return d.release(ctx, &l, 0) })
+	}
+	if p.Err != nil {
+		return d.trouble(ctx, "release", l.Name, p.Err)
+	}
+	return readEnd(p)
+}
+
+// releaseStray releases a lease that a stray claim may have been granted.
+func (d *Driver) releaseStray(l driver.LeaseRef) {
+	if d.closed.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(d.signals.life, patience)
+	defer cancel()
+	_ = d.Release(ctx, l)
+}
+
+// release sends a release: together with other steps if that can be, else by itself.
+func (d *Driver) release(ctx context.Context, l *driver.LeaseRef, end int64) Reply {
+	if !l.OnTime && l.MinHold == 0 && d.shares(l.Name) {
+		p, done := d.quickly(ctx, l.Name, quickStep{kind: quickRelease, token: l.Token})
+		defer d.coalescer.leave()
+		if done {
+			return p
+		}
+	}
+	return d.run(ctx, Release, d.releaseCall(l, end))
+}
