@@ -4,19 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/memlock"
 )
-
-// inMemory is a suite on a backend whose time is real, as far as it can tell.
-func inMemory(t *testing.T) *suite {
-	m := memlock.NewMemory(nil)
-	return &suite{T: t, Harness: Harness{
-		Open: func(testing.TB) driver.Driver { return m.Driver() },
-		Unit: time.Second, Patience: time.Second,
-	}}
-}
 
 func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
 	for name, fails := range map[string]func(k *kit){

@@ -5,37 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
-
-func open(t *testing.T, url string) driver.Driver {
-	t.Helper()
-	d, err := driver.Open(t.Context(), url)
-	if err != nil {
-		t.Fatalf("Open(%q): %v", url, err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return d
-}
-
-// takes reports whether a new claim on a name is granted.
-func takes(t *testing.T, d driver.Driver, name string) bool {
-	t.Helper()
-	_, err := d.Acquire(t.Context(), driver.Claim{
-		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,
-	})
-	if err != nil && !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("Acquire: %v", err)
-	}
-	return err == nil
-}
 
 func TestURLsOfOneNameShareAMemory(t *testing.T) {
 	url := "mem:Jobs" + rand.Text() // named memories stay, also for a second run in this process

@@ -1,0 +1,19 @@
+package memlock_test
+
+import (
+	"flag"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// A subtest that lets time pass holds its place among the parallel ones while it sleeps:
+// with as many places as processors, the real time of the whole suite would be the sum of
+// theirs.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "64"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,42 @@
+package memlock
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// remembered is how many names with a prefix m keeps.
+func (m *Memory) remembered(prefix string) (n int) {
+	for i := range m.shards {
+		n += len(m.shards[i].appendNames(nil, prefix))
+	}
+	return n
+}
+
+// few is how many names may be left over: the last on each shard.
+const few = 64 * 2 * sweepEvery
+
+// hold acquires names that are used once.
+func hold(t *testing.T, d *locktable.Driver, prefix string, n int, release bool) {
+	t.Helper()
+	for i := range n {
+		c := driver.Claim{
+			Name: prefix + strconv.Itoa(i), Token: driver.NewToken(), Owner: driver.Owner{Client: "c"},
+			Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second, LockDelay: time.Second,
+		}
+		if _, err := d.Acquire(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
+		if !release {
+			continue
+		}
+		if err := d.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
