@@ -132,7 +132,7 @@ func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) e
 	if ended := ctx.Err(); ended != nil {
 		err = ended
 		if failure != nil {
-			err = fmt.Errorf("%w: %w", ended, failure)
+			err = &endedError{ended, failure}
 		}
 	}
 	return &CloseError{Unreleased: unreleased, Err: err}

@@ -150,18 +150,25 @@ func (e *CloseError) Error() string {
 // bare is an error inside another: "pawl: " is said once.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// waitError ends a wait whose ctx ended. It matches the ctx's error, and also what stood
-// in the way, if that is known: ErrHeld or ErrUnavailable.
-type waitError struct {
-	name string
-	ctx  error
-	why  error
+// endedError is the error of a ctx that ended, and what stood in the way until then.
+type endedError struct {
+	ctx error
+	why error
 }
 
-func (e *waitError) Unwrap() []error { return []error{e.ctx, e.why} }
+func (e *endedError) Unwrap() []error { return []error{e.ctx, e.why} }
+
+func (e *endedError) Error() string { return e.ctx.Error() + ": " + bare(e.why) }
+
+// waitError ends a wait whose ctx ended. It matches the ctx's error, and also what stood in the
+// way, if that is known: ErrHeld or ErrUnavailable.
+type waitError struct {
+	name string
+	endedError
+}
 
 func (e *waitError) Error() string {
-	return fmt.Sprintf("pawl: gave up waiting for %q: %v: %v", e.name, e.ctx, bare(e.why))
+	return fmt.Sprintf("pawl: gave up waiting for %q: %v", e.name, &e.endedError)
 }
 
 // gaveUp is the error of a wait that ctx ended. Cancelling is the caller's own decision
@@ -172,7 +179,7 @@ func gaveUp(ctx context.Context, name string, why error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || why == nil {
 		return err
 	}
-	return &waitError{name: name, ctx: err, why: why}
+	return &waitError{name, endedError{err, why}}
 }
 
 // ended is ctx.Err, and right also in the instant in which the deadline has passed and

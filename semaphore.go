@@ -64,7 +64,7 @@ func validatePermits(k, n int) error {
 	case n < 1 || n >= driver.Unlimited:
 		return &InvalidError{What: "semaphore", Problem: fmt.Sprintf("has %d permits", n), Allowed: fmt.Sprintf("1 to %d", driver.Unlimited-1)}
 	case k < 1 || k > n:
-		return &InvalidError{What: "permits", Problem: fmt.Sprintf("%d requested, the limit is %d", k, n), Allowed: fmt.Sprintf("1 to %d", n)}
+		return &InvalidError{What: fmt.Sprintf("%d permits", k), Problem: fmt.Sprintf("requested, the limit is %d", n), Allowed: fmt.Sprintf("1 to %d", n)}
 	}
 	return nil
 }
