@@ -1,7 +1,6 @@
 package pawl_test
 
 import (
-	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -9,36 +8,13 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
-
-// distant is a backend that is 50 µs away. It waits by yielding, because a sleep that short is not to be had.
-type distant struct{ *locktable.Driver }
 
 func (distant) travel() {
 	for began := time.Now(); time.Since(began) < 25*time.Microsecond; {
 		runtime.Gosched()
 	}
-}
-
-func (d distant) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	d.travel()
-	defer d.travel()
-	return d.Driver.Acquire(ctx, c)
-}
-
-func (d distant) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
-	d.travel()
-	defer d.travel()
-	return d.Driver.Renew(ctx, l)
-}
-
-func (d distant) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.travel()
-	defer d.travel()
-	return d.Driver.Release(ctx, l)
 }
 
 // BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend 50 µs away: what the

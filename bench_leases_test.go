@@ -1,15 +1,12 @@
 package pawl_test
 
 import (
-	"context"
 	"runtime"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 )
 
 // BenchmarkLeasesHeld100000 holds a hundred thousand leases in one client for two TTLs of 10 s, and reports
@@ -55,47 +52,3 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 		}
 	}
 }
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-// ledger is a backend that grants everything, and notes only when each lease was last renewed: what is
-// measured is the client.
-type ledger struct {
-	mu      sync.Mutex
-	fence   uint64
-	renewed map[string]time.Time
-	oldest  time.Duration
-}
-
-func (d *ledger) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.fence++
-	d.renewed[c.Name] = time.Now()
-	return driver.Grant{Fence: d.fence, Fences: 1, TTL: c.TTL}, nil
-}
-
-func (d *ledger) Renew(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Now()
-	for _, l := range leases {
-		d.oldest = max(d.oldest, now.Sub(d.renewed[l.Name]))
-		d.renewed[l.Name] = now
-	}
-	return make([]error, len(leases)), nil
-}
-
-func (d *ledger) Release(context.Context, driver.LeaseRef) error { return nil }
-
-func (d *ledger) Inspect(context.Context, string) (driver.Entry, error) { return driver.Entry{}, nil }
-
-func (d *ledger) Properties() driver.Properties { return driver.Properties{Backend: "ledger"} }
-
-func (d *ledger) Close() error { return nil }

@@ -3,12 +3,10 @@ package pawl_test
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -45,19 +43,6 @@ func BenchmarkEnter40000(b *testing.B) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
-}
-
-// silent is a backend that does not answer until its caller has given up.
-type silent struct {
-	driver.Driver
-
-	asked atomic.Int64
-}
-
-func (s *silent) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
-	s.asked.Add(1)
-	<-ctx.Done()
-	return driver.Grant{}, ctx.Err()
 }
 
 // BenchmarkCancel80000 is 80 000 who wait for one name and whose ctx ends: until all have
@@ -99,16 +84,4 @@ func BenchmarkCancel80000(b *testing.B) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
-}
-
-// watched is a ctx that counts how often it was waited for.
-type watched struct {
-	context.Context
-
-	waits atomic.Int64
-}
-
-func (w *watched) Done() <-chan struct{} {
-	w.waits.Add(1)
-	return w.Context.Done()
 }

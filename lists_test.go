@@ -1,7 +1,6 @@
 package pawl_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,28 +10,6 @@ import (
 
 // Lists that people read, held against what they list: a new package, scheme, target or
 // benchmark is in all of them, and what is gone is in none.
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// folders are the packages of this module, by folder; the root is "".
-func folders(t *testing.T) []string {
-	t.Helper()
-	var found []string
-	for path, p := range goList(t, "") {
-		if !p.DepOnly {
-			found = append(found, strings.TrimPrefix(strings.TrimPrefix(path, modulePath), "/"))
-		}
-	}
-	slices.Sort(found)
-	return found
-}
 
 func TestContributingSaysWhereEachPackageIs(t *testing.T) {
 	table, _, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "## Running things")

@@ -1,0 +1,99 @@
+package pawl_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const modulePath = "github.com/pawl-go/pawl"
+
+type listed struct {
+	ImportPath, Name, Dir, Doc string
+	GoFiles, Imports, Deps     []string
+	Standard, DepOnly          bool
+}
+
+// goList asks the go command for the packages of this module and all that they import, on one system; "" is
+// this one.
+func goList(t *testing.T, system string) map[string]*listed {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
+		"-json=ImportPath,Name,Dir,Doc,GoFiles,Imports,Deps,Standard,DepOnly", "./...")
+	cmd.Env = os.Environ()
+	if system != "" {
+		cmd.Env = append(cmd.Env, "GOOS="+system, "CGO_ENABLED=0")
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(fmt.Errorf("go list: %w\n%s", err, &stderr))
+	}
+	packages := map[string]*listed{}
+	for in := json.NewDecoder(bytes.NewReader(out)); in.More(); {
+		p := &listed{}
+		if err := in.Decode(p); err != nil {
+			t.Fatal(err)
+		}
+		packages[p.ImportPath] = p
+	}
+	return packages
+}
+
+// within reports whether a package is the given one or below it.
+func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+
+// sources reads the files of the repository that have one of the extensions.
+func sources(t *testing.T, extensions ...string) map[string][]byte {
+	t.Helper()
+	found := map[string][]byte{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && path != ".") {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() && slices.Contains(extensions, filepath.Ext(path)) {
+			found[path], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Fatalf("no file with the extension %v", extensions)
+	}
+	return found
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// folders are the packages of this module, by folder; the root is "".
+func folders(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for path, p := range goList(t, "") {
+		if !p.DepOnly {
+			found = append(found, strings.TrimPrefix(strings.TrimPrefix(path, modulePath), "/"))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
