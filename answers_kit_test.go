@@ -16,7 +16,7 @@ func (d *careless) Acquire(_ context.Context, c driver.Claim) (driver.Grant, err
 	return d.acquire(c)
 }
 
-// forgetful is a driver that answers a renewal for none of its leases.
+// forgetful is a driver whose answer to a renewal leaves out all the leases.
 type forgetful struct{ *faulty }
 
 func (f *forgetful) Renew(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }

@@ -15,7 +15,8 @@ type believers struct {
 	leases []believer
 }
 
-// look fails the test if holders believe in leases that exclude each other, in this very instant.
+// look fails the test if holders believe in leases that exclude each other at this
+// moment.
 func (b *believers) look(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

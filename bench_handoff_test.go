@@ -17,8 +17,8 @@ func (distant) travel() {
 	}
 }
 
-// BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend 50 µs away: what the
-// local handoff is for.
+// BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend
+// 50 µs away: what the local handoff is for.
 func BenchmarkOneName64Distant(b *testing.B) {
 	c, err := pawl.New(distant{memlock.New(nil)}, nil)
 	if err != nil {
@@ -42,8 +42,8 @@ func convoy(b *testing.B, c *pawl.Client) {
 	wg.Wait()
 }
 
-// BenchmarkOneName64DistantOther is the same, while another process takes the lock every few ms: how long
-// that one waits.
+// BenchmarkOneName64DistantOther is the same, while another process takes the lock every
+// few ms: how long that one waits.
 func BenchmarkOneName64DistantOther(b *testing.B) {
 	memory := memlock.NewMemory(nil)
 	c, err := pawl.New(distant{memory.Driver()}, nil)

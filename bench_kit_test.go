@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// distant is a backend that is 50 µs away. It waits by yielding, because a sleep that short is not to be had.
+// distant is a backend that is 50 µs away. It waits by yielding, because a sleep that
+// short is not to be had.
 type distant struct{ *locktable.Driver }
 
 func (d distant) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -32,8 +33,8 @@ func (d distant) Release(ctx context.Context, l driver.LeaseRef) error {
 	return d.Driver.Release(ctx, l)
 }
 
-// ledger is a backend that grants everything, and notes only when each lease was last renewed: what is
-// measured is the client.
+// ledger is a backend that grants everything, and notes only when each lease was last
+// renewed: what is measured is the client.
 type ledger struct {
 	mu      sync.Mutex
 	fence   uint64
@@ -93,6 +94,7 @@ func (w *watched) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
+// heap returns the bytes that are in use after a collection.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

@@ -9,9 +9,10 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// BenchmarkLeasesHeld100000 holds a hundred thousand leases in one client for two TTLs of 10 s, and reports
-// what they cost: bytes and goroutines, and how old the oldest lease grew before it was renewed, in percent
-// of its TTL. A third is on time; 90 is lost. Run it once: -benchtime=1x.
+// BenchmarkLeasesHeld100000 holds a hundred thousand leases in one client for two TTLs of
+// 10 s, and reports what they cost: bytes and goroutines, and how old the oldest lease
+// grew before it was renewed, in percent of its TTL. A third is on time; 90 is lost. Run
+// it once: -benchtime=1x.
 func BenchmarkLeasesHeld100000(b *testing.B) {
 	const leases, ttl = 100_000, 10 * time.Second
 	for range b.N {

@@ -41,7 +41,7 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 	}
 }
 
-// Its caller has a fence, and never had a token.
+// The caller of Break has a fence and never had a token, so the error names the fence.
 func TestBreakSaysWhichFenceNobodyHas(t *testing.T) {
 	c, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)

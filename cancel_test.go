@@ -31,7 +31,7 @@ func TestDeadlineOfAWaitSaysWhoHeldTheLock(t *testing.T) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
 		must(t)(a.Mutex("x").Lock(background))
-		for range 2 { // the second one waits behind the first, and has not asked the backend itself
+		for range 2 { // the second waits behind the first, and asks no backend itself
 			ctx, cancel := context.WithTimeout(background, time.Second)
 			defer cancel()
 			began := time.Now()
@@ -107,8 +107,8 @@ func TestCancelledWaitersLeaveNothingAndSkipNobody(t *testing.T) {
 	})
 }
 
-// A wait may be cancelled in the very instant in which it is granted, by the backend or inside the process.
-// Either way the next one must get the lock.
+// A wait may be cancelled at the moment of its grant, by the backend or inside the
+// process. Either way the next waiter must get the lock.
 func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 	for range 100 {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -137,7 +137,8 @@ func TestCancelRacingAGrantLosesNoWakeUp(t *testing.T) {
 	}
 }
 
-// ctx may end before a claim is sent, on its way there, on the way back, in either queue, or just after.
+// The ctx may end before a claim is sent, on its way to the backend or back, in either
+// queue, or just after.
 func TestClaimThatIsCancelledAtAnyMomentLeavesNothing(t *testing.T) {
 	for after := time.Duration(0); after < 60*time.Millisecond; after += 500 * time.Microsecond {
 		inWorld(t, func(t *testing.T, w *world) {

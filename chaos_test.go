@@ -13,8 +13,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Several processes claim a few names in every way, over links that lose requests, lose replies, and are slow,
-// sometimes beyond any deadline. Nobody may believe beside another, and in the end nothing may be left.
+// Several processes claim a few names in every way, over links that lose requests and
+// replies, and that are sometimes slower than any deadline. No two holders may believe in
+// leases that exclude each other, and nothing may be left at the end.
 func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 	ttls := []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second}
 	for seed := range uint64(10) {
@@ -106,7 +107,8 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 	}
 }
 
-// Whatever ends the waiting of one in a local queue, the others go on, and nothing is left.
+// Whatever ends the wait of one waiter in a local queue, the others go on, and nothing is
+// left.
 func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 	for seed := range uint64(20) {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -150,8 +152,9 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 	}
 }
 
-// Whatever the backend, the network, the users' functions and their ends do, the Observer's books are right: each lease
-// that was acquired is once released or lost, a loss is no success, and nothing is left behind.
+// Whatever the backend, the network and the users' functions do, and however the client
+// is closed, the Observer's counts are right: each lease that was acquired is released or
+// lost exactly once, a loss is not reported as a success, and nothing is left behind.
 func TestBooksAddUpOverAHostileDriver(t *testing.T) {
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

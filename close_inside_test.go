@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A Release that comes when Close has begun leaves the lease to Close, which must have seen it.
+// A Release that comes after Close began leaves the lease to Close, which must have seen
+// it.
 func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 	const leases = 32
 	for round := range 30 {
@@ -48,7 +49,8 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// Who is refused is counted as in for a moment, and that is no lock that was not released.
+// A Release that Close refuses is counted for a moment as under way. Close must not
+// report that as a lock that was not released.
 func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
 	memory := memlock.NewMemory(nil)
 	r := &refusing{Driver: memory.Driver()}
@@ -66,7 +68,7 @@ func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
 	c.releases.leave()
 }
 
-// So a Release is let in for as long as Close has not seen which leases there are.
+// A Release is let in until Close has seen which leases there are.
 func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 	for round := range 1000 {
 		c, err := New(memlock.New(nil), nil)

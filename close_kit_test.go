@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// refusing does something during a release.
+// refusing is a driver that calls a function of the test during each release.
 type refusing struct {
 	driver.Driver
 	during func()

@@ -76,7 +76,8 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// Release and Close both want to tell the backend. Whoever is first, the lease was held until then.
+// Release and Close both release the lease in the backend. Whichever is first, the lease
+// was held until then.
 func TestReleaseRacingCloseIsNoLossButOfTheClient(t *testing.T) {
 	for range 500 {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -232,7 +233,8 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 	}
 }
 
-// A driver waits for what its client library has under way, which may be set to wait for long.
+// A driver waits for the requests that its client library has under way, and the library
+// may be set to wait long.
 func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		patience, takes, longest time.Duration
@@ -271,7 +273,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	}
 }
 
-// One that hangs, or some, keep the others waiting for no longer than a request lasts.
+// Releases that hang delay the others by no more than one request timeout.
 func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s := &server{healthy: func(l driver.LeaseRef) bool { return len(l.Name) > 2 }} // ten hang
@@ -286,7 +288,8 @@ func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-// What the backend will never answer is not waited for, and said all the same.
+// Close does not wait for a release that the backend refuses for good, and still reports
+// it.
 func TestCloseSaysWhatIsRefusedForGood(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

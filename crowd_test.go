@@ -22,8 +22,8 @@ func TestReadersOfOneProcessDoNotWaitForEachOthersAnswers(t *testing.T) {
 	})
 }
 
-// However many wait here for permits, those that stand in the backend's queue are no more than could be
-// granted together.
+// However many waiters this process has for permits, no more of them are in the backend's
+// queue than can be granted together.
 func TestCrowdForPermitsStandsInTheLocalQueue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)

@@ -81,7 +81,7 @@ func TestTryDoSaysThatItWasSkipped(t *testing.T) {
 	})
 }
 
-// Where nobody tells of a loss (signals are late, or there are none), its release is the first to hear of it.
+// Where no signal reports a loss, or it comes late, the release is the first to find out.
 func TestDoSaysLostWhenOnlyItsReleaseFindsOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		heard := &listener{}
@@ -162,7 +162,8 @@ func TestTryDoTellsItsOwnErrHeldFromThatOfItsFunction(t *testing.T) {
 	})
 }
 
-// What f left behind hears of the end before anybody else can have the name.
+// What f started in the background hears of the end before anybody else can have the
+// name.
 func TestDoEndsTheCtxOfItsFunctionBeforeTheName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

@@ -51,7 +51,7 @@ func (d *dead) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, er
 	return d.faulty.Renew(ctx, leases)
 }
 
-// hanging does not answer a renewal as long as there is a lease in it that hangs.
+// hanging is a driver that does not answer a renewal if one of its leases hangs.
 type hanging struct {
 	*faulty
 	hangs func(driver.LeaseRef) bool
@@ -76,7 +76,8 @@ func (w *world) hang(o *pawl.Options) (*pawl.Client, *hanging) {
 	return c, h
 }
 
-// socket never answers a claim.
+// socket is a driver whose claims end at the deadline of their ctx with an error of the
+// socket.
 type socket struct{ *faulty }
 
 func (s *socket) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
@@ -85,7 +86,8 @@ func (s *socket) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, err
 	return driver.Grant{}, os.ErrDeadlineExceeded
 }
 
-// timeoutError is how a backend's client library says that an attempt took too long.
+// timeoutError is the error by which a backend's client library says that a request took
+// too long.
 type timeoutError struct{ host string }
 
 func (e *timeoutError) Error() string { return e.host + ": " + context.DeadlineExceeded.Error() }

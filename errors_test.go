@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// However deep the errors are that an error holds.
+// The prefix stands once, however many errors are wrapped in one another.
 func TestAnErrorSaysPawlOnce(t *testing.T) {
 	down := &driver.Error{Backend: "quorum", Op: "renew", Err: &driver.Error{Backend: "redis", Op: "renew", Err: errNet}}
 	lost := &pawl.LostError{Name: "x", Fence: 17, Reason: pawl.ReasonUnreachable, Err: down}

@@ -68,8 +68,8 @@ func stopsWhenItsLockIsTaken(t *testing.T) {
 	}
 }
 
-// Code that uses locks is tested with memlock in a bubble of testing/synctest: nothing has to
-// be injected, and no test waits. Every client of the bubble is closed in it.
+// Code that uses locks is tested with memlock in a bubble of testing/synctest: nothing
+// has to be injected, and no test waits. Every client of the bubble is closed in it.
 func Example_synctest() {
 	_ = func(t *testing.T) { // func TestWorkerStopsWhenItsLockIsTaken(t *testing.T)
 		synctest.Test(t, stopsWhenItsLockIsTaken)

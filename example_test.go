@@ -13,7 +13,8 @@ import (
 	_ "github.com/pawl-go/pawl/sqlitelock" // for URLs that begin with sqlite:
 )
 
-// The README shows this one. It has no output to check, because it writes where only a service should.
+// The README shows this one. It has no output to check, because it writes where only a
+// service should.
 func Example() {
 	ctx := context.Background()
 	locks, err := pawl.Open(ctx, "sqlite:/var/lib/app/locks.db", nil)
@@ -90,7 +91,8 @@ func ExampleNew() {
 	// Output: true
 }
 
-// The simplest way: the function runs under the lock, and its ctx ends if the lock is lost.
+// The simplest way: the function runs under the lock, and its ctx ends if the lock is
+// lost.
 func ExampleMutex_Do() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
@@ -111,7 +113,8 @@ func ExampleMutex_TryDo() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
 	defer locks.Close(ctx)
-	// The name stays held for a minute, so that a machine whose clock is late skips it, too.
+	// The name stays held for a minute, so that a machine whose clock is late skips it,
+	// too.
 	nightly := locks.Mutex("nightly", pawl.WithMinHold(time.Minute))
 
 	for range 2 {
@@ -281,7 +284,8 @@ func ExampleClient_List() {
 	// job:b
 }
 
-// A service that stops: those at work finish, for 20 seconds at most, and nobody new begins.
+// A service that stops: those at work finish, for 20 seconds at most, and nobody new
+// begins.
 func ExampleClient_Shutdown() {
 	locks, _ := pawl.Open(context.Background(), "mem:", nil)
 	started, done := make(chan struct{}), make(chan error)

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// What a reader of a package's page begins with is shown there: each function that opens or
-// makes something, and of the root each method of a lock, and of the client what is for
-// operators.
+// What a reader of a package's page begins with is shown there: each function that opens
+// or makes something, and of the root each method of a lock, and of the client what is
+// for operators.
 func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
 	folders := []string{".", "locktable", "memlock", "sqlitelock", "redislock", "goredislock", "redlock", "quorumlock"}
 	for _, folder := range folders {
@@ -29,8 +29,8 @@ func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
 	}
 }
 
-// parsed are the files of a package that are no tests, and the names of the examples beside
-// them, without a suffix.
+// parsed are the files of a package that are no tests, and the names of the examples
+// beside them, without a suffix.
 func parsed(t *testing.T, folder string) (files []*ast.File, shown []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))

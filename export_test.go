@@ -7,8 +7,8 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// NewAsleep is New with a clock that a test puts to sleep: the time that slept answers has passed on the boot
-// clock, and not on the monotonic one.
+// NewAsleep is New with a clock that a test puts to sleep: what slept returns is the time
+// that has passed on the boot clock and not on the monotonic one.
 func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client {
 	s, err := o.settle()
 	if err != nil {
@@ -17,11 +17,11 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 	return start(d, s, func() clock.Reading { return clock.Reading{Mono: time.Now(), Slept: slept()} })
 }
 
-// Gates is how many names have a local queue.
+// Gates returns the number of names that have a local queue.
 func (c *Client) Gates() int { return c.queues.Names() }
 
-// Leases is how many holds are being renewed.
+// Leases returns the number of holds that are being renewed.
 func (c *Client) Leases() int { return c.renewer.Len() }
 
-// Inboxes is how many claims listen for signals.
+// Inboxes returns the number of claims that listen for signals.
 func (c *Client) Inboxes() int { return c.inboxes.Len() }

@@ -195,8 +195,8 @@ func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 	}
 }
 
-// The one to whom a lease is passed may have given up in that instant: then it passes it
-// on.
+// A waiter may give up at the moment at which it is passed a lease. Then it passes the
+// lease on.
 func TestLeasePassedToAWaiterThatGaveUpGoesOn(t *testing.T) {
 	for range 200 {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -245,9 +245,9 @@ func TestLostHoldIsNotPassedOn(t *testing.T) {
 	})
 }
 
-// A lease may be taken by force just before it is released. Who locks after that has to
-// get a greater fence, so nothing is passed on from when the signal came until the
-// backend has said that all is well.
+// A lease may be taken by force just before it is released. Whoever locks after that must
+// get a greater fence, so after a signal nothing is passed on until the backend has
+// answered that the lease still stands.
 func TestHoldThatMayBeLostIsNotPassedOn(t *testing.T) {
 	for name, signal := range map[string]driver.Signal{"to the holder": {Kind: driver.SignalLost}, "to everybody": {Kind: driver.SignalLook}} {
 		t.Run(name, func(t *testing.T) {
@@ -301,8 +301,8 @@ func TestHoldThatWasCheckedIsPassedOn(t *testing.T) {
 	})
 }
 
-// Where nothing is pushed, waiting is asking again; but not for what this process gave
-// back itself.
+// Without push a waiter has to ask again and again, but not for a lock that its own
+// process released.
 func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -324,8 +324,8 @@ func TestWaiterAsksAtOnceWhenItsOwnProcessHasGivenTheLockBack(t *testing.T) {
 	})
 }
 
-// Whoever asks first is served first, whichever process it is in: nobody stays out of the
-// backend's queue for a lease that cannot be passed on.
+// Waiters are served in the order in which they came, whichever process they are in: no
+// waiter stays out of the backend's queue for a lease that cannot be passed on.
 func TestProcessesAreServedInOrderThoughALeaseWasJustGranted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)

@@ -9,8 +9,9 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// A lease may be lost, because Close began or a signal came, before whoever asked for it has come back from
-// the backend. Then nothing of it is kept, and the Observer hears of it after the grant.
+// A lease may be lost, because Close began or a signal came, before its call has returned
+// from the backend. Then nothing of it is kept, and the Observer hears of the loss after
+// the grant.
 func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := 0
@@ -46,8 +47,9 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 	})
 }
 
-// Close may begin in the middle of a Release: after the lease ended, before the backend was told. Then Close
-// leaves it to the Release, which would otherwise be told that somebody else had ended the lease.
+// Close may begin in the middle of a Release: after the lease has ended, and before the
+// backend has heard of it. Then Close leaves the rest to the Release, which would
+// otherwise be told that somebody else ended the lease.
 func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := memlock.NewMemory(nil)

@@ -35,7 +35,8 @@ func (d *dice) span(most time.Duration) time.Duration {
 	return most >> d.n(10) * time.Duration(d.n(1000)) / 1000
 }
 
-// hostile is a driver that fails, hangs, panics, ends goroutines, loses requests and replies, and signals late or not.
+// hostile is a driver that fails, hangs, panics, ends goroutines, loses requests and
+// replies, and signals late or not.
 type hostile struct {
 	*locktable.Driver
 	*dice
@@ -98,7 +99,7 @@ func (h *hostile) Listen(f func(driver.Signal)) func() {
 	})
 }
 
-// callKey marks the ctx of a call: only there somebody can recover.
+// callKey marks the ctx of a call by a user, who can recover from a panic.
 type callKey struct{}
 
 // hostility is one run: a client over a hostile driver, its users, and a rival.
@@ -116,7 +117,8 @@ type hostility struct {
 	answers map[uint64]error // of Do and its like, by the claim
 }
 
-// observer hears everything, and then may stumble, where somebody can recover, or end the goroutine, where nobody can.
+// observer hears everything, and then may stumble: with a panic where somebody can
+// recover, and by ending the goroutine where nobody can.
 func (h *hostility) observer() *pawl.Observer {
 	stumble := func(recovered bool) {
 		time.Sleep(h.span(50 * time.Millisecond))
@@ -140,7 +142,8 @@ func (h *hostility) observer() *pawl.Observer {
 			stumble(true)
 		},
 		Released: func(e pawl.ReleasedEvent) { o.Released(e); stumble(true) },
-		// These two may be told by the client's own goroutines, where a panic ends the program.
+		// These two may be called by the client's own goroutines, where a panic ends the
+		// program.
 		Lost:   func(e pawl.LostEvent) { o.Lost(e); stumble(false) },
 		Failed: func(e pawl.FailedEvent) { o.Failed(e); stumble(false) },
 	}
@@ -179,7 +182,7 @@ func (h *hostility) run() {
 	}
 }
 
-// end closes the client, in one of the ways there are, or in several at once.
+// end closes the client, in one of the possible ways or in several at once.
 func (h *hostility) end() {
 	var ends sync.WaitGroup
 	for range 1 + h.n(3) {
@@ -211,7 +214,7 @@ func (h *hostility) end() {
 	}
 }
 
-// use is what a user does once.
+// use is one thing that a user does.
 func (h *hostility) use() {
 	ctx, cancel := context.WithTimeout(context.WithValue(background, callKey{}, true), h.span(20*time.Second))
 	defer cancel()
@@ -255,7 +258,7 @@ func (h *hostility) use() {
 	both.Wait()
 }
 
-// rival takes what it wants, and goes when the client has.
+// rival is another client that breaks, forces and tries locks until the client is closed.
 func (h *hostility) rival(c *pawl.Client) {
 	for {
 		select {
@@ -296,5 +299,6 @@ func newHostility(t *testing.T, w *world, seed uint64) *hostility {
 
 var names = []string{"a", "b", "c"}
 
-// claimKey is where the ctx of a call carries a place for its claim's number.
+// claimKey is the key under which the ctx of a call has a place for the number of its
+// claim.
 type claimKey struct{}

@@ -142,8 +142,8 @@ func TestTheDiagramOfTheLayersIsTrue(t *testing.T) {
 	}
 }
 
-// makeCommand is one at the begin of a line of code, or quoted. What it does may follow after
-// more than one blank.
+// makeCommand is one at the begin of a line of code, or quoted. What it does may follow
+// after more than one blank.
 var makeCommand = regexp.MustCompile("(?m)(?:^    |`)make((?: [A-Za-z_]+=(?:'[^']*'|[^ `\n]+)| [a-z]+)+)")
 
 // What documents tell people to type: each target is there, each variable is one, and a
@@ -205,8 +205,8 @@ func wantBenchmark(t *testing.T, file, pkg, pattern string) {
 	t.Errorf("%s: no benchmark in %s is called %s", file, pkg, pattern)
 }
 
-// What CI does elsewhere is what .ci/run does, and a release is for the platforms that are
-// compiled.
+// What CI does elsewhere is what .ci/run does, and a release is for the platforms that
+// are compiled.
 func TestTheWorkflowsDoWhatMakeDoes(t *testing.T) {
 	workflow, makefile := read(t, ".github/workflows/ci.yml"), read(t, "Makefile")
 	if !strings.Contains(workflow, "- run: .ci/run\n") {

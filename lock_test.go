@@ -58,8 +58,8 @@ func TestSemaphoreCountsPermitsOfAllClients(t *testing.T) {
 	})
 }
 
-// Each claim has an identity of its own: one lock value may be held several times, and a handle that is over
-// does not touch the others.
+// Each claim has an identity of its own: one lock value may be held several times, and
+// releasing an old lease again does not touch the others.
 func TestOneProcessHoldsSeveralPermitsEachByItself(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)

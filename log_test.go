@@ -76,7 +76,8 @@ func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 	})
 }
 
-// Tokens are secrets of the client: whatever prints a client, a lock or a lease must not show them.
+// Tokens are secrets of the client: whatever prints a client, a lock or a lease must not
+// show them.
 func TestNothingThatIsPrintedShowsAToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// The end of a lease may be quicker than the function that is told of its beginning.
+// A lease may end before the function that hears of its beginning has returned.
 func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 	for name, end := range map[string]func(c, other *pawl.Client, f *faulty, l *pawl.Lease){
 		"expired":  func(_, _ *pawl.Client, f *faulty, _ *pawl.Lease) { f.down() },
@@ -47,7 +47,8 @@ func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 	}
 }
 
-// A waiter may give up in the instant in which it is passed a lease: then nobody gets that lease, and nobody is told.
+// A waiter may give up at the moment at which it is passed a lease. Then nobody gets that
+// lease, and the Observer does not hear of it.
 func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		heard := &listener{}
@@ -175,8 +176,8 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// What the client tells by itself must not cost others their leases. (A panic there ends the program, as in any goroutine
-// that nobody watches.)
+// The Observer's functions that the client's own goroutines call must not cost others
+// their leases. (A panic there ends the program, as in any goroutine without a recover.)
 func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(&pawl.Options{Observer: &pawl.Observer{
@@ -205,7 +206,8 @@ func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 	})
 }
 
-// The Observer may use the client: it is called with nothing locked, and by nobody for whom others wait.
+// The Observer may use the client: it is called with no mutex held, and by no goroutine
+// for which others wait.
 func TestObserverMayCallBackIn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var c *pawl.Client

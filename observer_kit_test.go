@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A told is one thing that an Observer was told, in the order of the telling.
+// told is one event that an Observer heard.
 type told struct {
 	what string
 	pawl.Event
 	err error
 }
 
-// A listener is an Observer that keeps all that it is told.
+// listener is an Observer that keeps all events that it hears, in their order.
 type listener struct {
 	mu  sync.Mutex
 	all []told
@@ -34,7 +34,7 @@ func (l *listener) heard() []told {
 	return append([]told(nil), l.all...)
 }
 
-// count is how many events there were of a kind.
+// count returns the number of events of a kind.
 func (l *listener) count(what string) int {
 	n := 0
 	for _, t := range l.heard() {
@@ -56,7 +56,8 @@ func (l *listener) observer() *pawl.Observer {
 	}
 }
 
-// balanced fails the test unless each lease was told to be acquired, and then once to be released or lost.
+// balanced fails the test unless each lease was reported as acquired, and then once as
+// released or lost.
 func (l *listener) balanced(t *testing.T) {
 	t.Helper()
 	acquired, over := map[uint64]bool{}, map[uint64]bool{}
@@ -86,7 +87,7 @@ type spanKey struct{}
 
 func span(name string) context.Context { return context.WithValue(background, spanKey{}, name) }
 
-// places is what an Observer and the errors say of the places of those who wait.
+// places are the places in the queue that an Observer was told, by claim.
 type places struct {
 	mu   sync.Mutex
 	told map[uint64][]int
@@ -101,7 +102,7 @@ func (p *places) observer() *pawl.Observer {
 	}}
 }
 
-// first is how many claims were told that place first.
+// first returns for each place how many claims were told that one first.
 func (p *places) first() map[int]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,13 +124,13 @@ func aloneOn(f func()) {
 	<-done
 }
 
-// A stumble is how a function of the Observer fails: it panics, or ends its goroutine.
+// stumbles are the ways in which a function of the Observer fails.
 var stumbles = map[string]func(){
 	"panics":             func() { panic("a bug") },
 	"ends its goroutine": runtime.Goexit,
 }
 
-// lossOfReplies loses those to claims.
+// lossOfReplies loses the replies to claims.
 func lossOfReplies(op string) error {
 	if op == "acquire" {
 		return errNet

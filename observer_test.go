@@ -47,7 +47,8 @@ func TestObserverHearsEverything(t *testing.T) {
 	})
 }
 
-// What a trace needs: whose call it was, and which events are of one claim.
+// A trace needs to know which call an event belongs to, and which events are of one
+// claim.
 func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		heard := &listener{}
@@ -88,7 +89,8 @@ func TestEventsHaveTheValuesOfTheCallAndOneIDForEachClaim(t *testing.T) {
 	})
 }
 
-// Also when nobody waits for the answer any more: a lease that was passed on is its last user's.
+// This holds also when nobody waits for the answer any more. A lease that was passed on
+// counts as its last user's.
 func TestReleaseThatIsRepeatedFailsUnderTheIDOfItsClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		heard := &listener{}

@@ -89,7 +89,7 @@ func TestOptionThatIsNilChangesNothing(t *testing.T) {
 	})
 }
 
-// The caller's own map may change while locks are acquired.
+// The caller may change its own map while locks are acquired.
 func TestOptionsAreCopiedAtNew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		acquired := 0

@@ -30,7 +30,8 @@ func TestFailingBackendIsRiddenOutForABoundedTime(t *testing.T) {
 	})
 }
 
-// Those who wait behind others in this process bear a failing backend no longer than if they had asked it.
+// Waiters behind others in this process put up with a failing backend no longer than if
+// they had asked it themselves.
 func TestFailingBackendIsRiddenOutForThatTimeByAllWaiters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// Of five who wait in one process only the first stands in the backend's queue, where one
-// of another process is ahead of it.
+// Of five waiters in one process only the first is in the backend's queue, behind a
+// waiter of another process.
 func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var p places
@@ -99,8 +99,8 @@ func TestErrorsSayThatANameIsInUseByThisClient(t *testing.T) {
 	})
 }
 
-// An Observer that panics, or ends the goroutine, when it is told of one that waits here
-// leaves nothing behind, whether or not a lease has been passed on to that one meanwhile.
+// An Observer that panics or ends the goroutine when it hears of a local waiter leaves
+// nothing behind, whether or not that waiter has been passed a lease meanwhile.
 func TestObserverThatEndsAWaiterLeavesNothingBehind(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("observer") }, "Goexit": runtime.Goexit} {
 		for when, handOver := range map[string]bool{"waits": false, "has a lease": true} {

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A line is who waits for a lock, and the order in which they had it.
+// line is a group of waiters for one lock, and the order in which they had it.
 type line struct {
 	t    *testing.T
 	wg   sync.WaitGroup
@@ -18,7 +18,7 @@ type line struct {
 	past string
 }
 
-// join is one more who waits, and works for 1 ms.
+// join adds a waiter, which holds the lock for 1 ms.
 func (l *line) join(who string, c *pawl.Client) {
 	l.wg.Go(func() {
 		lease := must(l.t)(c.Mutex("x").Lock(background))
@@ -31,7 +31,7 @@ func (l *line) join(who string, c *pawl.Client) {
 	synctest.Wait()
 }
 
-// lockWithFencesToSpare locks "x" when three others wait for it, and have left again
+// lockWithFencesToSpare locks "x" with fences for three more waiters, who have given up
 // before it returns.
 func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	t.Helper()

@@ -88,9 +88,9 @@ func TestReleaseOfALeaseThatTheBackendHasNotSaysLost(t *testing.T) {
 	})
 }
 
-// A renewal that is under way must not reach the backend after the release.
-// A lease that was lost may still be there, kept by renewals whose answers did not come. Close does not know of it any
-// more, so its release gives it back although Close has begun.
+// The backend may still hold a lease that was lost, because of renewals whose answers did
+// not come. Close no longer knows of it, so its own release gives it back although Close
+// has begun.
 func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -128,6 +128,7 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 	})
 }
 
+// A renewal that is under way must not reach the backend after the release.
 func TestReleaseWaitsForARenewalUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -169,7 +170,7 @@ func TestReleaseNowDoesNotKeepTheNameForItsMinHold(t *testing.T) {
 	})
 }
 
-// Those who come later wait for the first without holding up virtual time.
+// Later callers wait for the first one, in a way that lets virtual time go on.
 func TestReleasesAtTheSameTimeAnswerTheSame(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

@@ -41,7 +41,7 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 	}
 }
 
-// What is due at the same time goes out together, and so with the one that hangs.
+// Renewals that are due at the same time go out together, the one that hangs among them.
 func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second} {
 		for _, hang := range []int{1, 5} {
@@ -70,7 +70,8 @@ func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
 	}
 }
 
-// A backend that is down is not asked more often for being asked in small batches, nor by many goroutines.
+// Small batches do not make the client ask a backend that is down more often, nor with
+// many goroutines.
 func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 	for name, down := range map[string]func(context.Context){
 		"refuses": func(context.Context) {},
@@ -110,7 +111,7 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 	}
 }
 
-// A renewal that hangs never holds up the word that a lease is lost.
+// A renewal that hangs never delays the report that a lease is lost.
 func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		f := &hanging{faulty: &faulty{Driver: w.memory.Driver()}}

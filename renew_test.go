@@ -188,7 +188,8 @@ func TestOneLeaseThatIsGoneDoesNotHarmItsBatch(t *testing.T) {
 	})
 }
 
-// The time of a request is bounded by the shortest lease in it, which long ones should not have to share.
+// The shortest lease in a request bounds its time. Long leases should not have to share
+// that bound.
 func TestShortLeasesAndLongOnesDoNotHarmEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, err := pawl.New(&slowBatch{&faulty{Driver: w.memory.Driver()}}, nil)

@@ -15,14 +15,15 @@ import (
 
 const modulePath = "github.com/pawl-go/pawl"
 
+// listed is what go list says of a package.
 type listed struct {
 	ImportPath, Name, Dir, Doc string
 	GoFiles, Imports, Deps     []string
 	Standard, DepOnly          bool
 }
 
-// goList asks the go command for the packages of this module and all that they import, on one system; "" is
-// this one.
+// goList asks the go command for the packages of this module and all that they import, on
+// one system; "" is this one.
 func goList(t *testing.T, system string) map[string]*listed {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",

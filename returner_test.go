@@ -41,8 +41,8 @@ func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
 	}
 }
 
-// Also when a later attempt was granted, and the lease was released long before the first
-// one arrives.
+// This holds also when a later request was granted, and its lease was released long
+// before the first request arrives.
 func TestLeaseIsReleasedAgainIfAnEarlierAttemptMayStillArrive(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, s := w.slow(nil, first("acquire", 2*time.Second))
@@ -93,8 +93,8 @@ func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 	})
 }
 
-// What has to be given back costs no goroutine each, and a backend that refuses is not
-// asked again and again for each.
+// A lease that has to be given back costs no goroutine of its own, and a backend that
+// refuses is not asked again and again for each.
 func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 	for name, down := range map[string]func(ctx context.Context) error{
 		"refuses": func(context.Context) error { return errNet },

@@ -105,7 +105,8 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 	})
 }
 
-// A claim that is on its way when Shutdown begins may be granted, and is then waited for as any other.
+// A claim that is under way when Shutdown begins may be granted. Then Shutdown waits for
+// its lease as for any other.
 func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -125,7 +126,7 @@ func TestShutdownWaitsForTheLeaseOfAClaimThatIsUnderWay(t *testing.T) {
 	})
 }
 
-// The function may need a while to stop: what it works with is not closed under it.
+// The function may need a while to stop. What it works with must not be closed under it.
 func TestShutdownWaitsForAFunctionWhoseLeaseIsLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// The backend may have renewed the lease first and lost it afterwards, and the signal may be quicker than the
-// answer to the renewal, which says that all is well.
+// The backend may renew a lease and lose it afterwards, and the signal of the loss may be
+// quicker than the answer to the renewal, which says that all is well.
 func TestLossThatIsSignaledDuringARenewalIsCheckedAtOnce(t *testing.T) {
 	for name, everybody := range map[string]bool{"to the holder": false, "to everybody": true} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestLossThatIsSignaledBeforeTheGrantIsCheckedAtOnce(t *testing.T) {
 	})
 }
 
-// A waiter that is slow to look finds two signals: it was granted the name, and lost it.
+// A waiter that is slow to look finds two signals: one of its grant, and one of its loss.
 func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	for range 50 {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -105,7 +105,8 @@ func TestGrantAndLossThatArriveTogetherAreALoss(t *testing.T) {
 	}
 }
 
-// A signal of a grant that came and went while this process was paused must not be taken for the next one.
+// A grant may come and go while a process is paused. Its signal must not be taken for the
+// next grant.
 func TestOldSignalIsNotTakenForAGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)

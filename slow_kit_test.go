@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// slow is a driver over a network in which requests take their time, and outlive their
-// calls. What comes after its end changes nothing, as driver.End says.
+// slow is a driver over a network in which requests take their time and outlive their
+// calls. A claim that arrives after its end changes nothing, as driver.End says.
 type slow struct {
 	*locktable.Driver
 
@@ -23,7 +23,7 @@ type slow struct {
 	sent   map[string]int
 }
 
-// Close leaves what is under way to arrive.
+// Close does not stop requests that are under way.
 func (s *slow) Close() error { return nil }
 
 func (s *slow) count(op string) int {
@@ -102,7 +102,8 @@ func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration
 	return c, s
 }
 
-// first has the first request of an operation arrive late, and all others at once.
+// first is a delay: the first request of an operation arrives late, and all others at
+// once.
 func first(op string, late time.Duration) func(string, int) time.Duration {
 	return func(o string, n int) time.Duration {
 		if o == op && n == 1 {
@@ -112,7 +113,7 @@ func first(op string, late time.Duration) func(string, int) time.Duration {
 	}
 }
 
-// stubborn is a driver that waits for its answers, whatever its ctx says.
+// stubborn is a driver whose claims ignore their ctx and wait for the answer.
 type stubborn struct {
 	*faulty
 	takes time.Duration
@@ -123,7 +124,7 @@ func (s *stubborn) Acquire(_ context.Context, c driver.Claim) (driver.Grant, err
 	return s.faulty.Acquire(background, c)
 }
 
-// slowBatch takes a millisecond for each lease that it renews.
+// slowBatch is a driver that takes a millisecond for each lease it renews.
 type slowBatch struct{ *faulty }
 
 func (s *slowBatch) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
@@ -133,7 +134,8 @@ func (s *slowBatch) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, er
 	return s.faulty.Renew(ctx, l)
 }
 
-// A server does its releases one after the other, and takes a while for each.
+// server is a driver that does its releases one after the other, and takes a while for
+// each.
 type server struct {
 	*faulty
 	each     time.Duration
@@ -164,7 +166,7 @@ func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
 	return s.faulty.Release(ctx, l)
 }
 
-// serve makes a client of a server with so many leases.
+// serve makes a client of a server, with so many leases.
 func (w *world) serve(leases int, s *server) *pawl.Client {
 	w.t.Helper()
 	s.faulty = &faulty{Driver: w.memory.Driver()}
@@ -176,7 +178,7 @@ func (w *world) serve(leases int, s *server) *pawl.Client {
 	return c
 }
 
-// reluctant takes a while to close.
+// reluctant is a driver that takes a while to close.
 type reluctant struct {
 	driver.Driver
 	takes time.Duration

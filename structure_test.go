@@ -13,11 +13,12 @@ import (
 	"testing"
 )
 
-// What docs/design.md says about the repository itself, as tests: who imports whom, what is documented, how
-// long a file may be, and that the README's example is code that compiles.
+// What docs/design.md says about the repository itself, as tests: who imports whom, what
+// is documented, how long a file may be, and that the README's example is code that
+// compiles.
 
-// corePackages are those that import nothing but the standard library, x/sys and each other, and what else
-// each of them may import.
+// corePackages are those that import nothing but the standard library, x/sys and each
+// other, and what else each of them may import.
 var corePackages = map[string][]string{
 	modulePath:                 nil,
 	modulePath + "/driver":     nil,
@@ -35,8 +36,9 @@ var corePackages = map[string][]string{
 	modulePath + "/internal/trust":      nil,
 }
 
-// timeless are the packages that take the time as a value, so that their tests need neither a bubble nor
-// patience: they read no clock, make no timer, and start no goroutine.
+// timeless are the packages that take the time as a value, so that their tests need
+// neither a bubble nor patience: they read no clock, make no timer, and start no
+// goroutine.
 var timeless = []string{"internal/backoff", "internal/inbox", "internal/keepalive", "internal/localqueue", "internal/trust", "locktable"}
 
 var systems = []string{"linux", "darwin", "windows"}
@@ -71,7 +73,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// checkCoreImport checks one import of a core package, or of an internal package that a core package uses.
+// checkCoreImport checks one import of a core package, or of an internal package that a
+// core package uses.
 func checkCoreImport(t *testing.T, packages map[string]*listed, path, i string, allowed []string) {
 	t.Helper()
 	_, isCore := corePackages[i]
@@ -86,7 +89,8 @@ func checkCoreImport(t *testing.T, packages map[string]*listed, path, i string, 
 	}
 }
 
-// Those that the root uses are in the list, so that no machinery moves into a package that nobody thinks of.
+// Those that the root uses are in the list, so that no machinery moves into a package
+// that nobody thinks of.
 func TestCorePackagesAreAllListed(t *testing.T) {
 	for _, i := range goList(t, "")[modulePath].Imports {
 		if _, ok := corePackages[i]; !ok && within(i, modulePath) {

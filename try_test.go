@@ -9,7 +9,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// While nobody was told that the name is held, readers do not wait for each other, whether they try or wait.
+// Until the backend has said that the name is held, readers do not wait for each other,
+// whether they try or wait.
 func TestTryOfAReaderIsNotRefusedBecauseAnotherReaderIsAsking(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)
@@ -41,7 +42,8 @@ func TestReplyOfATryThatWasLostIsTakenBack(t *testing.T) {
 	})
 }
 
-// Sockets have deadlines of their own, and end a call in the instant of ctx's deadline, or before ctx itself.
+// Sockets have deadlines of their own, and may end a call at the deadline of ctx before
+// ctx itself ends.
 func TestDeadlineOfATryIsSaidAsSuch(t *testing.T) {
 	for range 20 {
 		inWorld(t, func(t *testing.T, w *world) {

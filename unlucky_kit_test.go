@@ -12,8 +12,8 @@ import (
 
 var errBug = errors.New("a bug")
 
-// unlucky is what happens to the crowd of a process: its driver and its Observer fail and
-// panic, and each of those who wait gives up at any time.
+// unlucky is the bad luck of the crowd of one process: its driver and its Observer fail
+// and panic, and each waiter may give up at any time.
 type unlucky struct{ *dice }
 
 // step takes up to 300 µs, and fails or panics now and then.
@@ -28,7 +28,8 @@ func (u *unlucky) step(op string) error {
 	return nil
 }
 
-// visit locks once, in some way, and works for a while. What panics is recovered.
+// visit locks once, in some way, and works for a while. It recovers from the panics that
+// it makes.
 func (u *unlucky) visit(t *testing.T, c *pawl.Client, b *believers) {
 	defer func() {
 		if r := recover(); r != nil && r != errBug {

@@ -16,8 +16,9 @@ import (
 
 var background = context.Background()
 
-// faulty is a driver between a client and its backend that a test can make fail. Its hooks are called before an
-// operation is sent (the request is lost if it returns an error), and after it (then the reply is lost).
+// faulty is a driver between a client and its backend that a test can make fail. One hook
+// is called before an operation is sent, and one after it. If the first returns an error,
+// the request is lost; if the second does, the reply.
 type faulty struct {
 	*locktable.Driver
 
@@ -78,7 +79,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// after calls f by itself, and answers how long it took, in virtual time.
+// after calls f, and returns how long that took, in virtual time.
 func after(f func() error) (took time.Duration, err error) {
 	began := time.Now()
 	err = f()
@@ -135,8 +136,8 @@ func (f *faulty) Listen(h func(driver.Signal)) func() {
 	})
 }
 
-// holdBack keeps the signals of a client from it, for a test to have it hear them later;
-// stop ends that.
+// holdBack keeps signals from the client and collects them until stop is called. A test
+// can have the client hear them later.
 func (f *faulty) holdBack() (late *[]driver.Signal, stop func()) {
 	f.noSignals = true
 	late = new([]driver.Signal)
@@ -155,14 +156,15 @@ func (f *faulty) down() (up func()) {
 	return func() { f.set(nil, nil) }
 }
 
-// A world is one backend in virtual time, with as many clients as a test wants. Time moves only when all
-// goroutines wait.
+// world is one backend in virtual time, with as many clients as a test wants. Time moves
+// only when all goroutines wait.
 type world struct {
 	t      *testing.T
 	memory *memlock.Memory
 }
 
-// inWorld runs a test in a bubble of virtual time. Goroutines that are left at the end fail it.
+// inWorld runs a test in a bubble of virtual time. Goroutines that are left at the end
+// fail it.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +172,7 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	})
 }
 
-// client is one more process on the backend.
+// client makes one more client of the backend, as another process would have.
 func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
 	w.t.Helper()
 	f := &faulty{Driver: w.memory.Driver()}
@@ -182,7 +184,7 @@ func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
 	return c, f
 }
 
-// holders is how many hold a name, and waiters how many wait, as another client sees it.
+// entry returns the holders and waiters of a name, as another client sees them.
 func (w *world) entry(name string) driver.Entry {
 	w.t.Helper()
 	d := w.memory.Driver()
@@ -194,7 +196,7 @@ func (w *world) entry(name string) driver.Entry {
 	return e
 }
 
-// free fails the test unless nothing is left of a name: no holder, no waiter.
+// free fails the test unless a name has neither holders nor waiters.
 func (w *world) free(name string) {
 	w.t.Helper()
 	synctest.Wait()
