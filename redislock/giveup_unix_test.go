@@ -12,8 +12,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// A caller that gives up while the server stands still has its connection closed, on which
-// others wait as well. They have time: theirs is sent again on the next one.
+// A caller that gives up while the server stands still has its connection closed, on
+// which others wait as well. They have time: theirs is sent again on the next one.
 func TestACallerThatGivesUpTakesNobodysAnswerAway(t *testing.T) {
 	t.Parallel()
 	for protocol, options := range map[string]string{"RESP3": "", "RESP2": "?protocol=2"} {

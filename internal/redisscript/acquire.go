@@ -44,8 +44,8 @@ func (d *Driver) acquire(ctx context.Context, c *driver.Claim) (driver.Grant, *d
 }
 
 // listen comes before anything is claimed, for the signal may come before the answer that
-// says "queued"; meanwhile the server is asked for the time, if that is not known. It returns
-// what is stored of who claims.
+// says "queued"; meanwhile the server is asked for the time, if that is not known. It
+// returns what is stored of who claims.
 func (d *Driver) listen(ctx context.Context, c *driver.Claim) (who string, err error) {
 	asked := d.clock.begin()
 	who, err = d.signals.open(ctx, c)

@@ -9,18 +9,21 @@ import (
 	"time"
 )
 
-// A clock is what a driver knows of its server's clock: a lower bound, for the ends of what it sends. A request that
-// comes after its end is refused, and says the time: so an end that is too early costs one more round trip, and one
-// that is too late would let a request that was given up take effect.
+// A clock is what a driver knows of its server's clock: a lower bound, for the ends of
+// what it sends. A request that comes after its end is refused, and says the time: so an
+// end that is too early costs one more round trip, and one that is too late would let a
+// request that was given up take effect.
 //
-// The bound is learned from answers that carry the time, and from a TIME that goes out with the first subscription, and
-// then once a minute. It is forgotten when a connection was lost, for the next one may lead to another server. A grant's
-// fence is no use: it may be ahead of the clock.
+// The bound is learned from answers that carry the time, and from a TIME that goes out
+// with the first subscription, and then once a minute. It is forgotten when a connection
+// was lost, for the next one may lead to another server. A grant's fence is no use: it
+// may be ahead of the clock.
 //
-// In a cluster each master has its own. What is known of all of them together is the one that is furthest behind. A
-// master that is so far ahead of that one that it refuses what it is sent is remembered by the slot of the name, for a minute.
-// So what is sent to a master whose clock is not known yet may take effect later than it should, by as much as that
-// clock is behind all others: driver.MaxLead is for that.
+// In a cluster each master has its own. What is known of all of them together is the one
+// that is furthest behind. A master that is so far ahead of that one that it refuses what
+// it is sent is remembered by the slot of the name, for a minute. So what is sent to a
+// master whose clock is not known yet may take effect later than it should, by as much as
+// that clock is behind all others: driver.MaxLead is for that.
 type clock struct {
 	sender  Sender
 	cluster bool
@@ -37,7 +40,8 @@ type clock struct {
 	over   bool
 }
 
-// A reading says that at this moment of ours the server's clock, in microseconds since 1970, was there, or further.
+// A reading says that at this moment of ours the server's clock, in microseconds since
+// 1970, was there, or further.
 type reading struct {
 	at time.Time
 	is int64
@@ -47,8 +51,8 @@ func newClock(s Sender, life context.Context, loops *sync.WaitGroup) *clock {
 	return &clock{sender: s, life: life, loops: loops, cluster: s.Cluster()}
 }
 
-// by is a lower bound of the server's clock at a moment. Two clocks never run at the same speed: a thousandth is taken
-// off what has passed, or is to pass.
+// by is a lower bound of the server's clock at a moment. Two clocks never run at the same
+// speed: a thousandth is taken off what has passed, or is to pass.
 func (r *reading) by(t time.Time) int64 {
 	passed := t.Sub(r.at).Microseconds()
 	off := passed / 1000
@@ -58,7 +62,8 @@ func (r *reading) by(t time.Time) int64 {
 	return r.is + passed - off
 }
 
-// end is a moment of ours on the server's clock, no later than it will be; 0, which is always over, if nothing is known.
+// end is a moment of ours on the server's clock, no later than it will be; 0, which is
+// always over, if nothing is known.
 func (c *clock) end(t time.Time, name string) int64 {
 	if c.cluster {
 		if r, ok := c.slots.Load(slot(name)); ok {
@@ -88,8 +93,9 @@ func (c *clock) learn(is int64, sent time.Time) {
 		return // which of the masters it was is not known
 	}
 	old, now := c.known.Load(), time.Now()
-	// It was no less than what we believed when that was sent, or it is another clock, or was set back. Else it is worth
-	// a note if it says more than we know, and not by next to nothing.
+	// It was no less than what we believed when that was sent, or it is another clock, or
+	// was set back. Else it is worth a note if it says more than we know, and not by next to
+	// nothing.
 	if old == nil || is < old.by(sent) || is > old.by(now)+100 {
 		c.known.CompareAndSwap(old, &reading{now, is})
 	}
@@ -102,11 +108,13 @@ func (c *clock) forget() {
 	}
 }
 
-// Reconnected tells the driver that there is a new connection, which may lead to another server. It does not block.
+// Reconnected tells the driver that there is a new connection, which may lead to another
+// server. It does not block.
 func (d *Driver) Reconnected() { d.clock.forget() }
 
-// begin asks the servers for their time unless it is known, and sees to it that they are asked again each minute. The
-// channel is closed when they have answered, or for a second have not; it is nil if there is nothing to wait for.
+// begin asks the servers for their time unless it is known, and sees to it that they are
+// asked again each minute. The channel is closed when they have answered, or for a second
+// have not; it is nil if there is nothing to wait for.
 func (c *clock) begin() (asked <-chan struct{}) {
 	if c.known.Load() != nil {
 		return nil
@@ -159,7 +167,8 @@ func (c *clock) stop() {
 	c.over = true
 }
 
-// ask asks each server for its time. In a cluster the one that is furthest behind counts, of those that answer.
+// ask asks each server for its time. In a cluster the one that is furthest behind counts,
+// of those that answer.
 func (c *clock) ask() {
 	ctx, cancel := context.WithTimeout(c.life, hearing)
 	defer cancel()

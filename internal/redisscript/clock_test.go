@@ -13,7 +13,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// clocked is a server, or a cluster, whose clocks are ahead of ours, and which refuses what comes too late.
+// clocked is a server, or a cluster, whose clocks are ahead of ours, and which refuses
+// what comes too late.
 type clocked struct {
 	Sender  // has no other methods
 	cluster bool
@@ -115,7 +116,8 @@ func TestAServerWhoseTimeIsNotKnownSaysItByRefusing(t *testing.T) {
 	})
 }
 
-// Whatever held a step up: what is refused at the end of its ctx is not sent again, and nothing takes effect after it.
+// Whatever held a step up: what is refused at the end of its ctx is not sent again, and
+// nothing takes effect after it.
 func TestNothingTakesEffectAfterTheEndOfItsCtx(t *testing.T) {
 	for _, way := range []time.Duration{0, time.Millisecond, 30 * time.Millisecond, 200 * time.Millisecond} {
 		for _, patience := range []time.Duration{time.Millisecond, 29 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond} {
@@ -220,12 +222,13 @@ func (w *whole) Run(_ context.Context, _ *Script, c Call) Reply {
 	return w.step(0)(int64(end.instant()))
 }
 
-// The server is asked for its time while the subscription is awaited, so a command that does one thing pays nothing for that.
+// The server is asked for its time while the subscription is awaited, so a command that
+// does one thing pays nothing for that.
 func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const way = 100 * time.Millisecond
 		d := New(&whole{clocked{ahead: []time.Duration{time.Hour}, way: way}}, Options{Prefix: "pawl:", Retention: time.Hour, Push: true})
-		for _, want := range []time.Duration{4 * way, 2 * way} { // the subscription and the claim; the claim
+		for _, want := range []time.Duration{4 * way, 2 * way} { // subscription, claim; claim
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began := time.Now()
 			_, err := d.Acquire(ctx, driver.Claim{

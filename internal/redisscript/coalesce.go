@@ -12,16 +12,16 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A coalescer makes one script of the steps that several goroutines of this process take at
-// the same time, each on a name of its own: most of what a step costs, here and on the
-// server, is the sending. It takes the quick cases only, and in no cluster, where a script
-// has one slot.
+// A coalescer makes one script of the steps that several goroutines of this process take
+// at the same time, each on a name of its own: most of what a step costs, here and on the
+// server, is the sending. It takes the quick cases only, and in no cluster, where a
+// script has one slot.
 //
-// Whoever comes while nothing is under way sends by itself. Whoever comes later leaves the
-// step with what has gathered, for two lanes: goroutines that each take all of it, send it,
-// and come back for more. Two, for one of them gathers while the other is answered; with
-// more, scripts would be smaller. Only where the server is slow to answer, or far away,
-// there are more of them, so that nobody waits for a lane.
+// Whoever comes while nothing is under way sends by itself. Whoever comes later leaves
+// the step with what has gathered, for two lanes: goroutines that each take all of it,
+// send it, and come back for more. Two, for one of them gathers while the other is
+// answered; with more, scripts would be smaller. Only where the server is slow to answer,
+// or far away, there are more of them, so that nobody waits for a lane.
 type coalescer struct {
 	sender Sender
 	life   context.Context
@@ -38,14 +38,16 @@ type coalescer struct {
 }
 
 const (
-	// most is how many steps one script has at most: no other client waits for much longer than 0.1 ms.
+	// most is how many steps one script has at most: no other client waits for much longer
+	// than 0.1 ms.
 	most = 64
 
 	// fewLanes is how many there are while the server answers within slowLane.
 	fewLanes = 2
 	slowLane = time.Millisecond
 
-	// mostLanes is how many scripts are under way at once, of which a server that does not answer may leave each behind.
+	// mostLanes is how many scripts are under way at once, of which a server that does not
+	// answer may leave each behind.
 	mostLanes = 64
 )
 
@@ -77,11 +79,12 @@ func newCoalescer(s Sender, prefix string, life context.Context, c *clock) *coal
 	}}}
 }
 
-// do takes a step together with others. alone says that there were none, and it has not been taken. An answer of 0
-// says that it is not the quick case.
+// do takes a step together with others. alone says that there were none, and it has not
+// been taken. An answer of 0 says that it is not the quick case.
 //
-// Whoever gives up leaves the step to its lane. If that has not sent it yet, it does not. If it is just doing so, the
-// release may overtake the claim: that is what the claim's end is for.
+// Whoever gives up leaves the step to its lane. If that has not sent it yet, it does not.
+// If it is just doing so, the release may overtake the claim: that is what the claim's
+// end is for.
 func (co *coalescer) do(ctx context.Context, name string, q quickStep) (answer int64, alone bool, err error) {
 	if co.under.Add(1) == 1 {
 		// The caller goes on by itself, and counts as under way until leave.
@@ -92,11 +95,11 @@ func (co *coalescer) do(ctx context.Context, name string, q quickStep) (answer i
 	s.deadline, _ = ctx.Deadline()
 	co.mu.Lock()
 	co.next = append(co.next, s)
-	if len(co.lanes) < fewLanes || len(co.lanes) < mostLanes && co.slow(time.Now()) {
-		co.open()
+	if len(co.lanes) < fewLanes || len(co.lanes) < mostLanes && co.slowLocked(time.Now()) {
+		co.openLocked()
 	}
 	if !co.looking {
-		co.look(glance)
+		co.lookLocked(glance)
 	}
 	co.mu.Unlock()
 	<-s.done
@@ -111,8 +114,8 @@ func (co *coalescer) do(ctx context.Context, name string, q quickStep) (answer i
 // leave ends what do began.
 func (co *coalescer) leave() { co.under.Add(-1) }
 
-// slow reports whether all lanes wait for an answer that takes long. The caller holds the mutex.
-func (co *coalescer) slow(now time.Time) bool {
+// slowLocked reports whether all lanes wait for an answer that takes long.
+func (co *coalescer) slowLocked(now time.Time) bool {
 	for _, l := range co.lanes {
 		if l.batch == nil || now.Sub(l.since) < slowLane {
 			return false
@@ -121,8 +124,8 @@ func (co *coalescer) slow(now time.Time) bool {
 	return true
 }
 
-// open begins another lane. The caller holds the mutex.
-func (co *coalescer) open() {
+// openLocked begins another lane.
+func (co *coalescer) openLocked() {
 	l := &lane{aside: true}
 	aside := 0
 	for _, other := range co.lanes {
@@ -151,7 +154,8 @@ func (co *coalescer) fly(l *lane) {
 	}
 }
 
-// take takes what has gathered, as much as goes into one script. If that is nothing the lane is closed.
+// take takes what has gathered, as much as goes into one script. If that is nothing the
+// lane is closed.
 func (co *coalescer) take(l *lane) (batch []*step) {
 	co.mu.Lock()
 	defer co.mu.Unlock()
@@ -188,8 +192,8 @@ func (co *coalescer) send(l *lane, batch []*step) Reply {
 	return p
 }
 
-// unwaited is a ctx whose request is not given up: its goroutine waits for nothing else, and the client ends it. One that
-// has no Done costs rueidis less.
+// unwaited is a ctx whose request is not given up: its goroutine waits for nothing else,
+// and the client ends it. One that has no Done costs rueidis less.
 type unwaited struct {
 	context.Context
 	deadline time.Time
@@ -220,8 +224,8 @@ func (co *coalescer) answer(l *lane, batch []*step, p Reply) []*step {
 	return waiting
 }
 
-// look has the timer look whether somebody has given up. The caller holds the mutex.
-func (co *coalescer) look(in time.Duration) {
+// lookLocked has the timer look whether somebody has given up.
+func (co *coalescer) lookLocked(in time.Duration) {
 	co.looking = true
 	if co.timer == nil {
 		co.timer = time.AfterFunc(in, co.sweep)
@@ -230,32 +234,32 @@ func (co *coalescer) look(in time.Duration) {
 	}
 }
 
-// sweep ends the steps whose caller has given up, wherever they are: to have each of them wait for its deadline and its
-// ctx would cost more than the rest of it.
+// sweep ends the steps whose caller has given up, wherever they are: to have each of them
+// wait for its deadline and its ctx would cost more than the rest of it.
 func (co *coalescer) sweep() {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	now, over := time.Now(), co.life.Err() != nil
 	n := len(co.next)
-	co.next = slices.DeleteFunc(co.next, func(s *step) bool { return co.givenUp(s, now, over) })
+	co.next = slices.DeleteFunc(co.next, func(s *step) bool { return co.givenUpLocked(s, now, over) })
 	if len(co.next) == 0 && n > 0 {
 		co.next = nil
 	}
 	for _, l := range co.lanes {
 		for _, s := range l.batch {
-			co.givenUp(s, now, over)
+			co.givenUpLocked(s, now, over)
 		}
 	}
-	if len(co.next) > 0 && len(co.lanes) < mostLanes && co.slow(now) {
-		co.open()
+	if len(co.next) > 0 && len(co.lanes) < mostLanes && co.slowLocked(now) {
+		co.openLocked()
 	}
 	if co.looking = len(co.lanes) > 0; co.looking {
-		co.look(glance)
+		co.lookLocked(glance)
 	}
 }
 
-// givenUp ends a step whose caller has given up, and reports whether it is over. The caller holds the mutex.
-func (co *coalescer) givenUp(s *step, now time.Time, closed bool) bool {
+// givenUpLocked ends a step whose caller has given up, and reports whether it is over.
+func (co *coalescer) givenUpLocked(s *step, now time.Time, closed bool) bool {
 	if s.over {
 		return true
 	}
@@ -277,6 +281,6 @@ func (co *coalescer) givenUp(s *step, now time.Time, closed bool) bool {
 	return true
 }
 
-// refused reports whether the server has run nothing, because of what may be the name of one of them: each asks for itself
-// then.
+// refused reports whether the server has run nothing, because of what may be the name of
+// one of them: each asks for itself then.
 func refused(err error) bool { return strings.HasPrefix(err.Error(), "NOPERM") }

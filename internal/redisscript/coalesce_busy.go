@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// busy remembers for a while which names were not the quick case: somebody held them, or waited. Their steps are sent
-// alone, for together they would only be sent twice. Two names may share a place; that costs a little speed.
+// busy remembers for a while which names were not the quick case: somebody held them, or
+// waited. Their steps are sent alone, for together they would only be sent twice. Two
+// names may share a place; that costs a little speed.
 type busy struct {
 	seed  maphash.Seed
 	began time.Time

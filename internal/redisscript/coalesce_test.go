@@ -11,7 +11,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// heldUp is a server that answers nothing until it may; then it says yes to every step, but for those whose key is "busy".
+// heldUp is a server that answers nothing until it may; then it says yes to every step,
+// but for those whose key is "busy".
 type heldUp struct {
 	Sender // has no other methods
 	may    chan error
@@ -62,7 +63,8 @@ type told struct {
 
 var aStep = quickStep{kind: quickRelease}
 
-// crowd takes a step with each of these keys at the same time, while one more is under way.
+// crowd takes a step with each of these keys at the same time, while one more is under
+// way.
 func crowd(ctx context.Context, t *coalescer, keys []string) (answers []told, wait func()) {
 	if _, alone, _ := t.do(ctx, "first", aStep); !alone {
 		panic("the first was not alone")
@@ -224,7 +226,8 @@ func TestAFailureIsToldToAllThatWereSentTogether(t *testing.T) {
 	})
 }
 
-// One of them may not be allowed to the user: that is no matter of the others, and each asks for itself.
+// One of them may not be allowed to the user: that is no matter of the others, and each
+// asks for itself.
 func TestStepsThatAreRefusedTogetherAreTakenAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newHeldUp()

@@ -9,15 +9,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Confirmed grants. Replication is asynchronous, so a grant that was just made is on the master alone, and is forgotten
-// with it. With Options.Replicas a grant is shown only when so many replicas have acknowledged it.
+// Confirmed grants. Replication is asynchronous, so a grant that was just made is on the
+// master alone, and is forgotten with it. With Options.Replicas a grant is shown only
+// when so many replicas have acknowledged it.
 //
-// WAIT tells how many replicas have what its connection has written. A grant may have been written by another one: by whoever
-// released the name before, and passed it on, or by an attempt whose reply was lost. Replication is one stream in the order of
-// the writes. So the claimant writes something itself, after it has learned of the grant, and waits for that; and it
-// writes it where the lease is found, in one step, for after a fail-over the server may be one that never had it.
+// WAIT tells how many replicas have what its connection has written. A grant may have
+// been written by another one: by whoever released the name before, and passed it on, or
+// by an attempt whose reply was lost. Replication is one stream in the order of the
+// writes. So the claimant writes something itself, after it has learned of the grant, and
+// waits for that; and it writes it where the lease is found, in one step, for after a
+// fail-over the server may be one that never had it.
 
-// DefaultReplicaTimeout is how long replicas have to acknowledge a grant, if nothing else is said.
+// DefaultReplicaTimeout is how long replicas have to acknowledge a grant, if nothing else
+// is said.
 const DefaultReplicaTimeout = 500 * time.Millisecond
 
 const (
@@ -25,20 +29,23 @@ const (
 	maxReplicaTimeout = time.Minute
 )
 
-// A Confirmation is a script that is run, and waited for until replicas have what was written by then.
+// A Confirmation is a script that is run, and waited for until replicas have what was
+// written by then.
 type Confirmation struct {
 	Script *Script
 	Call
 	Replicas int
 	Timeout  time.Duration
 
-	Server string // the address of the one to ask; empty for the one that has the keys, as far as it is known
-	Asking bool   // that one is just getting them
+	// Server is the address of the one to ask; empty for the one that has the keys, as far as
+	// it is known. Asking says that it is just getting them.
+	Server string
+	Asking bool
 }
 
-// confirm waits for the replicas. If too few acknowledge in time, the grant is given back, and
-// the error says so. When ctx ends first, or that fails, nothing is known, as ever: it is for
-// the caller to ask again, or to release.
+// confirm waits for the replicas. If too few acknowledge in time, the grant is given
+// back, and the error says so. When ctx ends first, or that fails, nothing is known, as
+// ever: it is for the caller to ask again, or to release.
 func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	timeout := d.ReplicaTimeout
 	if end, ok := ctx.Deadline(); ok { // what is left is for giving it back
@@ -67,8 +74,9 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 	return p.Err
 }
 
-// confirmed follows a name that is moved to another node of a cluster. The sender does not: the client would send the script
-// again, but not the WAIT, which would then have asked the wrong one.
+// confirmed follows a name that is moved to another node of a cluster. The sender does
+// not: the client would send the script again, but not the WAIT, which would then have
+// asked the wrong one.
 func (d *Driver) confirmed(ctx context.Context, c Confirmation) (p Reply, replicas int) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout+patience)
 	defer cancel()

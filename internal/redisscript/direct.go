@@ -38,7 +38,7 @@ type direct struct {
 	cut      func() (interrupt func()) // see Interruptible; nil if there is no such thing
 	life     context.Context
 	began    time.Time
-	answered atomic.Int64 // since began: the last time that the server was quick; 0 if it is not now
+	answered atomic.Int64 // since began: when the server was quick; 0 if it is not now
 	free     sync.Pool    // of *lone
 
 	mu      sync.Mutex // protects all below, and the fields of each lone

@@ -12,9 +12,10 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Diagnose implements driver.Diagnoser. Each server that keeps keys is examined by itself, and a finding begins with the
-// addresses of those that it is about. What a server does not tell, as a managed one that forbids CONFIG, is said, and
-// not an error; it is one when no server answers at all.
+// Diagnose implements driver.Diagnoser. Each server that keeps keys is examined by
+// itself, and a finding begins with the addresses of those that it is about. What a
+// server does not tell, as a managed one that forbids CONFIG, is said, and not an error;
+// it is one when no server answers at all.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := d.ready(ctx); err != nil {
 		return nil, err
@@ -84,12 +85,14 @@ func (x *examination) report() (all []driver.Finding) {
 	return all
 }
 
-// A refusal is an answer of the server's. Other errors are of those that could not ask it.
+// A refusal is an answer of the server's. Other errors are of those that could not ask
+// it.
 var refusal = regexp.MustCompile(`^[A-Z]+ `) // an EOF is none
 
 func refuses(err error) bool { return err != nil && refusal.MatchString(err.Error()) }
 
-// patience is how long one server has to answer everything, so that one that hangs does not keep the others from it.
+// patience is how long one server has to answer everything, so that one that hangs does
+// not keep the others from it.
 const patience = 5 * time.Second
 
 // sentinels asks those that would replace the master whether they could.

@@ -10,7 +10,8 @@ import (
 
 var rightsScript = script("rights")
 
-// rights tries what the scripts call, rather than ask ACL DRYRUN: that is for administrators, and from 7.0 on.
+// rights tries what the scripts call, rather than ask ACL DRYRUN: that is for
+// administrators, and from 7.0 on.
 func (p *patient) rights() {
 	key, inbox, shard := key(p.d.Prefix, doctorsName)+"x", "", ""
 	if p.d.Push {

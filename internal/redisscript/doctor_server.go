@@ -115,8 +115,8 @@ func (p *patient) memory() {
 	}
 }
 
-// persistence: what a restart forgets is granted to others while its holders still believe in it. Fences then rise by
-// the clock alone.
+// persistence: what a restart forgets is granted to others while its holders still
+// believe in it. Fences then rise by the clock alone.
 func (p *patient) persistence() {
 	if p.field("loading") == "1" {
 		p.finds("error", "persistence", "the server is still reading its data", "wait until it has")
@@ -208,7 +208,8 @@ func (p *patient) cluster() {
 	}
 }
 
-// clock compares the server's with ours: fences follow the server's, and it may be set back when somebody notices.
+// clock compares the server's with ours: fences follow the server's, and it may be set
+// back when somebody notices.
 func (p *patient) clock() {
 	sent := time.Now()
 	answer, err := p.Do(p.ctx, "TIME")

@@ -13,7 +13,7 @@ import (
 // Options for a Driver.
 type Options struct {
 	Prefix    string        // of all keys and channels
-	Retention time.Duration // how long the last fence of a name is remembered after its last grant
+	Retention time.Duration // how long a name is remembered after its last grant
 	Push      bool          // subscribe, so that waiters are told
 	Watch     bool          // the sender is a Watcher, and will call [Driver.Invalidated]
 	Unwatched string        // why not, for people
@@ -22,7 +22,8 @@ type Options struct {
 	ReplicaTimeout time.Duration // how long they have for that
 }
 
-// DefaultRetention is how long the last fence of a name is remembered, if nothing else is said.
+// DefaultRetention is how long the last fence of a name is remembered, if nothing else is
+// said.
 const DefaultRetention = 24 * time.Hour
 
 // Validate fills in the defaults, and refuses what cannot be used.
@@ -44,8 +45,8 @@ func (o *Options) Validate() error {
 	return o.validateReplicas()
 }
 
-// Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler, driver.Lister,
-// driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+// Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
 	Options
 	sender    *prompt

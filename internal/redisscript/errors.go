@@ -12,8 +12,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// trouble gives an error of the client its place and, where somebody can do something about it, a hint. What is
-// typed already, and the end of the caller's own ctx, pass as they are.
+// trouble gives an error of the client its place and, where somebody can do something
+// about it, a hint. What is typed already, and the end of the caller's own ctx, pass as
+// they are.
 func (d *Driver) trouble(ctx context.Context, op, name string, err error) error {
 	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
 		return driver.ErrClosed
@@ -24,7 +25,8 @@ func (d *Driver) trouble(ctx context.Context, op, name string, err error) error 
 	return Trouble(d.backend, op, name, err)
 }
 
-// ended is ctx.Err() for who has a timer for the deadline, too: the one of ctx may be about to fire.
+// ended is ctx.Err() for who has a timer for the deadline, too: the one of ctx may be
+// about to fire.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -35,8 +37,9 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// gaveUp is why the caller of ctx has given up, as driver.CallerDone says. It is never nil, which would be an answer: a
-// context that was made of the caller's may not have heard of it yet.
+// gaveUp is why the caller of ctx has given up, as driver.CallerDone says. It is never
+// nil, which would be an answer: a context that was made of the caller's may not have
+// heard of it yet.
 func gaveUp(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -44,7 +47,8 @@ func gaveUp(ctx context.Context) error {
 	return context.Canceled
 }
 
-// lost reports whether an error says that the connection was lost: the server has closed it, or was not there.
+// lost reports whether an error says that the connection was lost: the server has closed
+// it, or was not there.
 func lost(err error) bool {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED} {
 		if errors.Is(err, end) {
@@ -60,7 +64,8 @@ func Trouble(backend, op, name string, err error) error {
 	return &driver.Error{Backend: backend, Op: op, Name: name, Hint: hint, Permanent: permanent, Err: err}
 }
 
-// hints is what Redis says, by what it begins with or has in it, and what to do about it. The first that fits counts.
+// hints is what Redis says, by what it begins with or has in it, and what to do about it.
+// The first that fits counts.
 var hints = []struct {
 	says      string
 	permanent bool

@@ -34,8 +34,8 @@ func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry,
 // page is how many entries are read in one pipeline.
 const page = 100
 
-// List implements driver.Lister: it scans the whole keyspace of each master, which takes a while where there is much
-// else, and stops nobody.
+// List implements driver.Lister: it scans the whole keyspace of each master, which takes
+// a while where there is much else, and stops nobody.
 func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
 		if err := d.ready(ctx); err != nil {

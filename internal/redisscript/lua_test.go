@@ -15,7 +15,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What is said of the files in lua/, as tests. Nothing here runs a script: drivertest does.
+// What is said of the files in lua/, as tests. Nothing here runs a script: drivertest
+// does.
 
 // offered is what Redis has for a script, as far as we use it.
 var offered = []string{

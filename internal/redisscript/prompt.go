@@ -9,13 +9,15 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// prompt is a Sender whose requests end with their ctx, whatever the client under it waits for: an answer, a connection, a
-// free place among those that there are. Neither rueidis nor go-redis does that in all cases.
+// prompt is a Sender whose requests end with their ctx, whatever the client under it
+// waits for: an answer, a connection, a free place among those that there are. Neither
+// rueidis nor go-redis does that in all cases.
 //
-// A request is made by its caller, where that can be ended (see direct), or by a goroutine that waits for the next one
-// afterwards. Whoever gives up leaves it alone with the
-// request: a straggler. It changes nothing after its end, and what it answers is for nobody. There are no more than
-// mostStragglers (and as many as had begun by then): further requests wait for them, and end with their own ctx.
+// A request is made by its caller, where that can be ended (see direct), or by a
+// goroutine that waits for the next one afterwards. Whoever gives up leaves it alone with
+// the request: a straggler. It changes nothing after its end, and what it answers is for
+// nobody. There are no more than mostStragglers (and as many as had begun by then):
+// further requests wait for them, and end with their own ctx.
 type prompt struct {
 	Sender
 	life       context.Context
@@ -36,7 +38,7 @@ const (
 
 // A worker is a goroutine that makes one request after the other.
 type worker struct {
-	next    chan struct{} // holds one: do, or what Run needs, is there; closed when there is no more
+	next    chan struct{} // holds one: there is something to do; closed when there is no more
 	done    chan struct{} // holds one: so is the answer
 	late    *time.Timer   // stopped while nobody waits
 	outcome atomic.Int32  // answered or givenUp, whichever came first
@@ -93,8 +95,9 @@ func (p *prompt) Run(ctx context.Context, s *Script, c Call) Reply {
 	return reply
 }
 
-// left is the ctx of a request that is left alone when its caller gives up. A client that has one connection for all, and
-// would close it at the deadline, does not hear of that: all that is on its way there would be lost with it.
+// left is the ctx of a request that is left alone when its caller gives up. A client that
+// has one connection for all, and would close it at the deadline, does not hear of that:
+// all that is on its way there would be lost with it.
 func (p *prompt) left(ctx context.Context) context.Context {
 	if _, pooled := p.Sender.(Pooled); !pooled && p.direct != nil {
 		return context.WithoutCancel(ctx)
@@ -185,7 +188,8 @@ func (p *prompt) prompted(do func(context.Context, ...string) (string, error)) f
 	}
 }
 
-// promptly makes a request of any other kind. The error is not the request's, but says that there was no waiting for it.
+// promptly makes a request of any other kind. The error is not the request's, but says
+// that there was no waiting for it.
 func promptly[T any](ctx context.Context, p *prompt, f func() T) (answer T, err error) {
 	if alone(ctx) {
 		return f(), nil
@@ -209,7 +213,8 @@ func alone(ctx context.Context) bool {
 	return !bounded && driver.CallerDone(ctx) == nil
 }
 
-// take waits until there are few enough stragglers, and returns one that is idle, or a new one.
+// take waits until there are few enough stragglers, and returns one that is idle, or a
+// new one.
 func (p *prompt) take(ctx context.Context) (*worker, error) {
 	for p.stragglers.Load() >= mostStragglers {
 		select {
@@ -304,8 +309,9 @@ func (p *prompt) run(w *worker) {
 	}
 }
 
-// close lets nothing begin any more, and ends those that wait. The stragglers are waited for until the client has given
-// them up, too; not for ever, for it may be set to wait as long as that.
+// close lets nothing begin any more, and ends those that wait. The stragglers are waited
+// for until the client has given them up, too; not for ever, for it may be set to wait as
+// long as that.
 func (p *prompt) close() {
 	p.mu.Lock()
 	p.over = true

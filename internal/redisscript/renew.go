@@ -7,8 +7,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Renew implements driver.Driver: a script for each 64 leases, or in a cluster for each one, all of them in one pipeline. One script
-// for thousands would stop the server for as long as it takes.
+// Renew implements driver.Driver: a script for each 64 leases, or in a cluster for each
+// one, all of them in one pipeline. One script for thousands would stop the server for as
+// long as it takes.
 func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error, error) {
 	calls := make([]Call, len(renewals))
 	for i := range renewals {

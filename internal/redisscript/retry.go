@@ -10,15 +10,19 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A connection that was idle may turn out to be dead only when something is sent on it: the server was restarted, or closed it,
-// or something on the way did. That is worth one more try, on a new connection and within the same ctx. A client that keeps several
-// idle may take the next one instead, which was dropped with the first: each of them is worth one more.
+// A connection that was idle may turn out to be dead only when something is sent on it:
+// the server was restarted, or closed it, or something on the way did. That is worth one
+// more try, on a new connection and within the same ctx. A client that keeps several idle
+// may take the next one instead, which was dropped with the first: each of them is worth
+// one more.
 //
-// An attempt to acquire may then be under way twice, and whoever made it does not know. A server that has closed a connection reads
-// no more of it, but something on the way may still have it. So a token that is released before its end is released once
-// more after it: see strays.
+// An attempt to acquire may then be under way twice, and whoever made it does not know. A
+// server that has closed a connection reads no more of it, but something on the way may
+// still have it. So a token that is released before its end is released once more after
+// it: see strays.
 
-// A retry is what is known of a step that is sent again because its connection turned out to be dead.
+// A retry is what is known of a step that is sent again because its connection turned out
+// to be dead.
 type retry struct {
 	sent  int  // how often it was
 	fresh bool // the last time on a new connection
@@ -27,7 +31,8 @@ type retry struct {
 // mostRetries is for when others give their connections back all the time.
 const mostRetries = 100
 
-// may reports whether a step that was answered so may be sent once more, and forgets what another server may not have said.
+// may reports whether a step that was answered so may be sent once more, and forgets what
+// another server may not have said.
 func (a *retry) may(ctx context.Context, d *Driver, p Reply) bool {
 	if p.Err == nil || !lost(p.Err) {
 		return false
@@ -51,7 +56,8 @@ func (d *Driver) twice(ctx context.Context, send func() Reply) Reply {
 	return p
 }
 
-// atMostOnce sends a step that says "not held" when it is repeated. Then what it did the first time is not known.
+// atMostOnce sends a step that says "not held" when it is repeated. Then what it did the
+// first time is not known.
 func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 	var a retry
 	first := send()
@@ -65,8 +71,9 @@ func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 	return p
 }
 
-// A timely step is sent with an end on the server's clock. What the server refuses because of that was sent with one that was too
-// early, or has come too late. Either way the time is known now, and it is sent again, until ctx is over.
+// A timely step is sent with an end on the server's clock. What the server refuses
+// because of that was sent with one that was too early, or has come too late. Either way
+// the time is known now, and it is sent again, until ctx is over.
 //
 // c is the claim; without one it is not sent again when the connection was lost.
 func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send func(end int64) Reply) Reply {
@@ -95,8 +102,9 @@ func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send 
 	}
 }
 
-// mostTries is how often a step is sent to a server that finds it late, though its ctx is not over: the second time the end
-// is right, unless the clock jumps, or the name moves between servers.
+// mostTries is how often a step is sent to a server that finds it late, though its ctx is
+// not over: the second time the end is right, unless the clock jumps, or the name moves
+// between servers.
 const mostTries = 5
 
 var errNoTime = errors.New("the server's clock jumps: it says each time that the request has come too late")

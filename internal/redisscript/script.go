@@ -10,7 +10,8 @@ import (
 //go:embed lua/*.lua lua/lib/*.lua
 var files embed.FS
 
-// A Script is one step, in Lua. Each is atomic, and one round trip when the server knows it already.
+// A Script is one step, in Lua. Each is atomic, and one round trip when the server knows
+// it already.
 type Script struct {
 	Name   string
 	Source string
@@ -33,20 +34,20 @@ var (
 // Many runs the quick cases of several steps on as many names.
 var Many = script("many")
 
-// script makes a script of lua/NAME.lua: it takes in what that includes, in that order, for
-// Lua makes the functions of the algorithm anew in each run, and a quick case returns before
-// them. What is left out is not sent: comments, indentation, and constants, whose values
-// are put where their names are.
+// script makes a script of lua/NAME.lua: it takes in what that includes, in that order,
+// for Lua makes the functions of the algorithm anew in each run, and a quick case returns
+// before them. What is left out is not sent: comments, indentation, and constants, whose
+// values are put where their names are.
 func script(name string) *Script {
 	a := assembly{constants: map[string]string{}}
 	a.file(name)
 	source := a.out.String()
-	sum := sha1.Sum([]byte(source)) // it is the name that Redis gives to a script, and no secret
+	sum := sha1.Sum([]byte(source)) // what Redis calls it, and no secret
 	return &Script{Name: name, Source: source, SHA: hex.EncodeToString(sum[:])}
 }
 
-// An assembly is a script while it is made. Regular expressions would be shorter, and take
-// each program that imports this 10 ms of its start.
+// An assembly is a script while it is made. Regular expressions would be shorter, and
+// take each program that imports this 10 ms of its start.
 type assembly struct {
 	out       strings.Builder
 	constants map[string]string
@@ -95,7 +96,8 @@ func isConstant(name string) bool {
 	return len(name) > 1 && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
-// token is how long the string, the word or the other character is with which code begins.
+// token is how long the string, the word or the other character is with which code
+// begins.
 func token(code string) int {
 	if quote := code[0]; quote == '\'' || quote == '"' {
 		for i := 1; i < len(code); i++ {

@@ -16,7 +16,7 @@ func TestScriptsAreSentAsTheGoldenFilesHaveThem(t *testing.T) {
 	for _, s := range scripts {
 		golden := filepath.Join("testdata", s.Name+".lua")
 		if *update {
-			if err := os.WriteFile(golden, []byte(s.Source), 0o644); err != nil {
+			if err := os.WriteFile(golden, []byte(s.Source), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

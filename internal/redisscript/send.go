@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// How steps are sent: together with those of others if that can be, by a script of their own otherwise.
+// How steps are sent: together with those of others if that can be, by a script of their
+// own otherwise.
 
 // shares reports whether a step on this name may share a script with others.
 func (d *Driver) shares(name string) bool { return !d.sender.Cluster() && !d.busy.is(name) }
@@ -66,8 +67,8 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 	return replies
 }
 
-// run runs a script on all keys of a name. While a cluster is moving a slot it refuses that for most names, see details
-// in state.lua: then the first key may be enough.
+// run runs a script on all keys of a name. While a cluster is moving a slot it refuses
+// that for most names, see details in state.lua: then the first key may be enough.
 func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 	p := d.sender.Run(ctx, s, c)
 	if moving(p.Err) {

@@ -12,26 +12,28 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A subscriber is where the signals of one driver come in: a channel of its own, whose name is stored with its claims.
+// A subscriber is where the signals of one driver come in: a channel of its own, whose
+// name is stored with its claims.
 //
-// In a cluster a message on a plain channel goes to every node. That is right for "lost", which is seldom. "Granted" is
-// not: it is published in the slot of its name, on a channel with a hash tag of that slot, so that no other node hears
-// of it. There are 16384 slots, and the driver subscribes to those in which it waits.
+// In a cluster a message on a plain channel goes to every node. That is right for "lost",
+// which is seldom. "Granted" is not: it is published in the slot of its name, on a
+// channel with a hash tag of that slot, so that no other node hears of it. There are
+// 16384 slots, and the driver subscribes to those in which it waits.
 type subscriber struct {
 	sender  Sender
 	prefix  string
 	id      string
 	push    bool
-	hint    bool               // a grant has yet to be confirmed: what comes in says only that it is time to ask
+	hint    bool               // a grant has yet to be confirmed: a signal only says to ask
 	life    context.Context    // until close
 	granted func(driver.Token) // called before the listeners; may be nil
-	again   func()             // called when the server confirms a subscription once more: it may be another one
+	again   func()             // called when a server, maybe another, confirms once more
 	end     context.CancelFunc
 	loops   sync.WaitGroup
 
-	mu     sync.Mutex // protects box, shards, and over in them; never held while anything is waited for
+	mu     sync.Mutex // protects all three below; never held while anything is waited for
 	box    *subscription
-	shards map[uint16]*subscription
+	shards map[uint16]shard
 	over   bool
 
 	listeners driver.Listeners
@@ -43,21 +45,26 @@ type subscription struct {
 	channel string
 	sharded bool
 	end     context.CancelFunc
-	tried   chan struct{} // closed when the server has said yes or no for the first time, or was given up on
+	tried   chan struct{} // closed when the server has said yes or no, or was given up on
 	once    sync.Once
 	up      atomic.Bool
 	failed  atomic.Bool // since the last time that it was up
-	until   time.Time   // of the last place in the queue that it was opened for; protected by subscriber.mu
+}
+
+// A shard is the subscription of a slot.
+type shard struct {
+	*subscription
+	until time.Time // the end of the last place in the queue that it was opened for
 }
 
 func newSubscriber(s Sender, prefix string, push bool) *subscriber {
-	b := &subscriber{sender: s, prefix: prefix, id: newID(), push: push, shards: map[uint16]*subscription{}}
+	b := &subscriber{sender: s, prefix: prefix, id: newID(), push: push, shards: map[uint16]shard{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
 }
 
-// open makes sure that the signals of a claim are heard, and returns what is stored of who
-// claims: where they shall go, and its owner.
+// open makes sure that the signals of a claim are heard, and returns what is stored of
+// who claims: where they shall go, and its owner.
 func (b *subscriber) open(ctx context.Context, c *driver.Claim) (who string, err error) {
 	box, shard, err := b.channels(ctx, c)
 	if err != nil {
@@ -71,8 +78,8 @@ func (b *subscriber) open(ctx context.Context, c *driver.Claim) (who string, err
 	return last.text, nil
 }
 
-// channels says where the signals of a claim shall go. If they cannot be heard the claim goes
-// on without: a waiter then asks now and then.
+// channels says where the signals of a claim shall go. If they cannot be heard the claim
+// goes on without: a waiter then asks now and then.
 func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard string, err error) {
 	if !b.push {
 		return "", "", nil
@@ -87,7 +94,7 @@ func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard 
 	}
 	first, second := b.box, (*subscription)(nil)
 	if c.Queue && b.sender.Cluster() {
-		second = b.shard(slot(c.Name), time.Now().Add(c.QueueTTL))
+		second = b.shardLocked(slot(c.Name), time.Now().Add(c.QueueTTL))
 	}
 	b.mu.Unlock()
 
@@ -110,29 +117,31 @@ func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard 
 	return first.channel, shard, nil
 }
 
-// refused reports whether the server has never let us subscribe: it may be too old for sharded channels.
+// refused reports whether the server has never let us subscribe: it may be too old for
+// sharded channels.
 func (s *subscription) refused() bool { return !s.up.Load() && s.failed.Load() }
 
-// maxShards is how many slots are subscribed to at once before those are left in which nobody has waited lately.
+// maxShards is how many slots are subscribed to at once before those are left in which
+// nobody has waited lately.
 const maxShards = 64
 
-// shard finds or makes the subscription of a slot. The caller holds the mutex.
-func (b *subscriber) shard(slot uint16, until time.Time) *subscription {
-	s := b.shards[slot]
-	if s == nil {
+// shardLocked finds or makes the subscription of a slot.
+func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
+	s, known := b.shards[slot]
+	if !known {
 		if len(b.shards) >= maxShards {
-			b.leave(time.Now())
+			b.leaveLocked(time.Now())
 		}
-		s = b.subscribe(b.prefix+"{"+tags()[slot]+"}inbox:"+b.id, true)
-		b.shards[slot] = s
+		s.subscription = b.subscribe(b.prefix+"{"+tags()[slot]+"}inbox:"+b.id, true)
 	}
 	if until.After(s.until) {
 		s.until = until
 	}
-	return s
+	b.shards[slot] = s
+	return s.subscription
 }
 
-func (b *subscriber) leave(now time.Time) {
+func (b *subscriber) leaveLocked(now time.Time) {
 	for slot, s := range b.shards {
 		if s.until.Before(now) {
 			s.end()
@@ -152,11 +161,12 @@ func (b *subscriber) subscribe(channel string, sharded bool) *subscription {
 	return s
 }
 
-// hearing is how long claims wait for the answer to a subscription. A server, or a proxy before it, that never says yes
-// or no costs them no more than that, once.
+// hearing is how long claims wait for the answer to a subscription. A server, or a proxy
+// before it, that never says yes or no costs them no more than that, once.
 const hearing = time.Second
 
-// giveUp lets claims go on without a subscription that takes too long. When it is up after all, everybody looks.
+// giveUp lets claims go on without a subscription that takes too long. When it is up
+// after all, everybody looks.
 func (s *subscription) giveUp() {
 	s.failed.Store(true)
 	if s.up.Load() { // it came up in this moment, and may have said so before us
@@ -171,7 +181,7 @@ func (s *subscription) settle() { s.once.Do(func() { close(s.tried) }) }
 // receive keeps a subscription up until ctx ends.
 func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.end()
-	defer s.settle() // it may have ended before there was an answer, and nobody would wait for its end
+	defer s.settle() // it may end before there is an answer
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		_ = b.sender.Receive(ctx, s.channel, s.sharded, func() {
 			s.up.Store(true)
@@ -184,7 +194,8 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 			s.settle()
 			if again {
 				b.again()
-				b.listeners.Notify(driver.Signal{Kind: driver.SignalLook}) // what was published in between is lost
+				// What was published in between is lost.
+				b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
 			}
 		}, func(message string) {
 			if signal, ok := readSignal(message); ok {
@@ -215,7 +226,8 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	}
 }
 
-// works reports whether signals arrive, as far as it is known: before the first claim it is expected.
+// works reports whether signals arrive, as far as it is known: before the first claim it
+// is expected.
 func (b *subscriber) works() bool {
 	if !b.push {
 		return false
@@ -246,8 +258,8 @@ func (s *signature) of(box, shard string, o *driver.Owner) bool {
 		s.owner.Client == o.Client && s.owner.Host == o.Host && s.owner.PID == o.PID
 }
 
-// signed is what is stored of who claims: the two channels on which its signals are awaited,
-// then the owner. The scripts look at the channels only.
+// signed is what is stored of who claims: the two channels on which its signals are
+// awaited, then the owner. The scripts look at the channels only.
 func signed(box, shard string, o *driver.Owner) string {
 	b := make([]byte, 0, 64+len(box)+len(shard))
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(box))), box...)

@@ -12,10 +12,11 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// A Watcher is a Sender whose server tells when somebody else changes a key: client tracking. It calls
-// [Driver.Invalidated] then.
+// A Watcher is a Sender whose server tells when somebody else changes a key: client
+// tracking. It calls [Driver.Invalidated] then.
 type Watcher interface {
-	// Watch makes the server tell of the next change of each key, and answers per key, in order.
+	// Watch makes the server tell of the next change of each key, and answers per key, in
+	// order.
 	Watch(ctx context.Context, keys []string) []Armed
 }
 
@@ -25,17 +26,21 @@ type Armed struct {
 	Err   error
 }
 
-// A lease is watched when it has lasted this long: most are over by then, and cost nothing.
+// A lease is watched when it has lasted this long: most are over by then, and cost
+// nothing.
 const watchAfter = 10 * time.Millisecond
 
-// A tracker lets holders hear at once when their name is deleted, flushed, evicted or overwritten by somebody who does not
-// send signals: whoever uses the scripts does. A nil *tracker does nothing.
+// A tracker lets holders hear at once when their name is deleted, flushed, evicted or
+// overwritten by somebody who does not send signals: whoever uses the scripts does. A nil
+// *tracker does nothing.
 //
-// Watching ends with each change, our own included: a renewal has to arm it again. It also ends with the connection, and
-// when another node of a cluster gets the name; both are heard of, and whoever then looks renews, and so arms it.
+// Watching ends with each change, our own included: a renewal has to arm it again. It
+// also ends with the connection, and when another node of a cluster gets the name; both
+// are heard of, and whoever then looks renews, and so arms it.
 //
-// Most changes are those of others who hold or wait for the same name, and cost the holder no more than to arm it again: at once,
-// if that was not done lately, and then at a pace. What is read for that says whether the name is gone, or another's.
+// Most changes are those of others who hold or wait for the same name, and cost the
+// holder no more than to arm it again: at once, if that was not done lately, and then at
+// a pace. What is read for that says whether the name is gone, or another's.
 type tracker struct {
 	server Watcher
 	prefix string
@@ -60,7 +65,7 @@ type watched struct {
 	until  time.Duration // since tracker.began: it is over by then, if nobody said so before
 	all    bool          // it holds all of the name
 	listed bool          // in byName
-	armed  bool          // a change would be news: it is not our own renewal, and we have not heard of it yet
+	armed  bool          // a change would be news: not our own renewal, and not heard of yet
 }
 
 type watchedName struct {
@@ -68,8 +73,9 @@ type watchedName struct {
 	last   time.Duration // since tracker.began: when it was armed again
 	again  time.Duration // since tracker.began: not armed again before; 0 if it need not be
 
-	// How many changes were heard of; by the last arming; and as of the last whose answer says what they mean. One that
-	// comes while the name is being armed may be later than what is read for that.
+	// How many changes were heard of; by the last arming; and as of the last whose answer
+	// says what they mean. One that comes while the name is being armed may be later than
+	// what is read for that.
 	changes, asked, known int
 }
 
@@ -80,7 +86,8 @@ func newTracker(s Watcher, prefix string) *tracker {
 	}
 }
 
-// claim notes a claim before it is sent: the grant may be passed to it before the answer is here.
+// claim notes a claim before it is sent: the grant may be passed to it before the answer
+// is here.
 func (w *tracker) claim(c *driver.Claim) {
 	if w == nil {
 		return
@@ -92,21 +99,22 @@ func (w *tracker) claim(c *driver.Claim) {
 	l.name, l.all, l.armed, l.until = c.Name, c.Weight == driver.Exclusive, false, now+max(c.TTL, c.QueueTTL)
 	w.byToken[c.Token] = l
 	if now-w.swept > time.Minute {
-		w.sweep(now)
+		w.sweepLocked(now)
 	}
 }
 
-// sweep forgets those that ended without a word. The caller holds the mutex.
-func (w *tracker) sweep(now time.Duration) {
+// sweepLocked forgets those that ended without a word.
+func (w *tracker) sweepLocked(now time.Duration) {
 	w.swept = now
 	for t, l := range w.byToken {
 		if l.until < now {
-			w.drop(t)
+			w.dropLocked(t)
 		}
 	}
 }
 
-// renewing says that a change will be our own. It comes before the renewal is sent, and held after it.
+// renewing says that a change will be our own. It comes before the renewal is sent, and
+// held after it.
 func (w *tracker) renewing(t driver.Token) {
 	if w == nil {
 		return
@@ -139,19 +147,19 @@ func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	}
 	w.byToken[t] = l
 	w.due = append(w.due, t)
-	w.rouse()
+	w.rouseLocked()
 }
 
-// rouse makes run look at due and later. The caller holds the mutex.
-func (w *tracker) rouse() {
+// rouseLocked makes run look at due and later.
+func (w *tracker) rouseLocked() {
 	if !w.awake { // to wake it for each lease would cost more than the rest
 		w.awake = true
 		w.wake <- struct{}{} // there is room: what was in it was read before run fell asleep
 	}
 }
 
-// answered says how a claim was answered. After an error nothing is known: it may be granted,
-// or may be told later that it is.
+// answered says how a claim was answered. After an error nothing is known: it may be
+// granted, or may be told later that it is.
 func (w *tracker) answered(c *driver.Claim, refused bool, err error) {
 	switch {
 	case err != nil:
@@ -168,10 +176,10 @@ func (w *tracker) over(t driver.Token) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.drop(t)
+	w.dropLocked(t)
 }
 
-func (w *tracker) drop(t driver.Token) {
+func (w *tracker) dropLocked(t driver.Token) {
 	l, known := w.byToken[t]
 	if !known {
 		return
@@ -185,15 +193,15 @@ func (w *tracker) drop(t driver.Token) {
 		delete(w.byName, l.name)
 	} else if i := slices.Index(n.tokens, t); i >= 0 {
 		n.tokens = slices.Delete(n.tokens, i, i+1)
-		w.rearm(l.name, n) // its end is a change of our own, of which we are not told
+		w.rearmLocked(l.name, n) // its end is a change of our own, of which we are not told
 	}
 }
 
 // watchPace is how often a name is armed again because it was changed, at most.
 const watchPace = 500 * time.Millisecond
 
-// rearm has a name armed again: at once, if it was not lately. The caller holds the mutex.
-func (w *tracker) rearm(name string, n *watchedName) {
+// rearmLocked has a name armed again: at once, if it was not lately.
+func (w *tracker) rearmLocked(name string, n *watchedName) {
 	now := time.Since(w.began)
 	n.changes++
 	switch {
@@ -209,28 +217,30 @@ func (w *tracker) rearm(name string, n *watchedName) {
 		n.again = now + watchPace
 		n.last = n.again
 		w.later = append(w.later, name)
-		w.rouse()
+		w.rouseLocked()
 	}
 }
 
-// changed notes that somebody has changed what stands at a name. A renewal that is under way will say what that means.
+// changed notes that somebody has changed what stands at a name. A renewal that is under
+// way will say what that means.
 func (w *tracker) changed(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := w.byName[name]
 	if n != nil && slices.ContainsFunc(n.tokens, func(t driver.Token) bool { return w.byToken[t].armed }) {
-		w.rearm(name, n)
+		w.rearmLocked(name, n)
 	}
 }
 
-// A name that could not be armed is tried again after this pause, and then after longer ones.
+// A name that could not be armed is tried again after this pause, and then after longer
+// ones.
 const (
 	watchAgain    = 50 * time.Millisecond
 	watchAgainMax = 5 * time.Second
 )
 
-// run arms what is due, until ctx ends. lost is called with the tokens whose name is not there any more, or may not
-// have been for a while.
+// run arms what is due, until ctx ends. lost is called with the tokens whose name is not
+// there any more, or may not have been for a while.
 func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 	pace, again := time.NewTimer(time.Hour), time.NewTimer(time.Hour)
 	defer pace.Stop()
@@ -251,7 +261,8 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 				pace.Reset(watchAfter / 2)
 			}
 		case <-again.C:
-			// The server may be another one, or the name another's: so they are armed first, and checked then.
+			// The server may be another one, or the name another's: so they are armed first, and
+			// checked then.
 			failed, waits = w.arm(ctx, failed, lost, true), false
 		}
 		w.fails.Store(len(failed) > 0)
@@ -276,7 +287,8 @@ func (w *tracker) takeSoon() []string {
 	return names
 }
 
-// take returns the names whose time has come, empty if there are none yet. If nothing is due it is nil, and run sleeps.
+// take returns the names whose time has come, empty if there are none yet. If nothing is
+// due it is nil, and run sleeps.
 func (w *tracker) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -316,8 +328,8 @@ func (w *tracker) take() []string {
 	return names
 }
 
-// arm has names watched, and returns those that are not. It tells of those that are missing, of those that were changed
-// and cannot be looked at, or of all if doubtful.
+// arm has names watched, and returns those that are not. It tells of those that are
+// missing, of those that were changed and cannot be looked at, or of all if doubtful.
 func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.Token), doubtful bool) (failed []string) {
 	slices.Sort(names)
 	for some := range slices.Chunk(slices.Compact(names), 256) {
@@ -337,8 +349,8 @@ func (w *tracker) arm(ctx context.Context, names []string, lost func([]driver.To
 	return failed
 }
 
-// list notes that a change would be news, before it is asked for: the news may be quicker than the answer. It returns the
-// names that are still held, and their keys.
+// list notes that a change would be news, before it is asked for: the news may be quicker
+// than the answer. It returns the names that are still held, and their keys.
 func (w *tracker) list(names []string) (known, states []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -358,8 +370,8 @@ func (w *tracker) list(names []string) (known, states []string) {
 	return known, states
 }
 
-// news are the tokens of a name that may hold nothing any more, by what stands there. They are told once, until they are
-// armed again.
+// news are the tokens of a name that may hold nothing any more, by what stands there.
+// They are told once, until they are armed again.
 func (w *tracker) news(name string, p Armed, doubtful bool) (tokens []driver.Token) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -382,8 +394,8 @@ func (w *tracker) news(name string, p Armed, doubtful bool) (tokens []driver.Tok
 const storedVersion = 161
 
 // mayHold reports whether a token may hold its lease, by the first fields of what is
-// stored, see lua/lib/layout.lua: an exclusive holder is there by its token, and of the others
-// there is the number.
+// stored, see lua/lib/layout.lua: an exclusive holder is there by its token, and of the
+// others there is the number.
 func mayHold(state string, t driver.Token, all bool) bool {
 	const details, shared = 26, 26 + 8 + 8
 	if len(state) < details || state[0] != storedVersion {
@@ -400,8 +412,8 @@ func mayHold(state string, t driver.Token, all bool) bool {
 	return state[1]%2 == 0 && more && len(state) >= at && binary.BigEndian.Uint32([]byte(state[shared:shared+4])) > 0
 }
 
-// Invalidated tells the driver that somebody else changed what stands at these keys; no keys means that this may be
-// so for all of them. It does not block.
+// Invalidated tells the driver that somebody else changed what stands at these keys; no
+// keys means that this may be so for all of them. It does not block.
 func (d *Driver) Invalidated(keys []string) {
 	if d.tracking == nil || d.closed.Load() {
 		return
@@ -417,7 +429,8 @@ func (d *Driver) Invalidated(keys []string) {
 	}
 }
 
-// lost tells those who claimed these tokens that they may hold nothing any more: it is for them to check.
+// lost tells those who claimed these tokens that they may hold nothing any more: it is
+// for them to check.
 func (d *Driver) lost(tokens []driver.Token) {
 	for _, t := range tokens {
 		d.signals.listeners.Notify(driver.Signal{Kind: driver.SignalLost, Token: t})

@@ -26,8 +26,8 @@ func (s *scripted) Watch(_ context.Context, keys []string) []Armed {
 	return all
 }
 
-// The name is evicted after it was read for the arming, and before the answer is here; then the server is full, and
-// cannot be asked any more.
+// The name is evicted after it was read for the arming, and before the answer is here;
+// then the server is full, and cannot be asked any more.
 func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &scripted{}

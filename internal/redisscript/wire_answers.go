@@ -20,7 +20,7 @@ func (d *damage) Error() string {
 type snapshot struct {
 	now      locktable.Instant
 	entry    locktable.Entry
-	head     locktable.Instant // when the place of the first in the queue ends; 0 if nobody waits
+	head     locktable.Instant // when the first place in the queue ends; 0 if there is none
 	position int
 }
 
@@ -56,7 +56,8 @@ func readSnapshot(s string) (*snapshot, error) {
 	return p, nil
 }
 
-// held stands for the token of a holder that is not released. The real ones do not leave Redis.
+// held stands for the token of a holder that is not released. The real ones do not leave
+// Redis.
 var held = driver.Token{1}
 
 // public is the entry as it may be shown.
@@ -87,7 +88,8 @@ func readClaim(p Reply, c *driver.Claim) (driver.Grant, *driver.HeldError, error
 	return g, nil, err
 }
 
-// readGrant reads a grant: the first fence, and how many they are if that is not what was asked for.
+// readGrant reads a grant: the first fence, and how many they are if that is not what was
+// asked for.
 func readGrant(p Reply, c *driver.Claim) (driver.Grant, error) {
 	if p.Text == "" {
 		if p.Int <= 0 {
@@ -131,7 +133,8 @@ func readSignal(s string) (driver.Signal, bool) {
 	return out, !r.failed && (out.Kind == driver.SignalGranted || out.Kind == driver.SignalLost)
 }
 
-// reader reads fields one after the other. After the first that is not there, everything reads as zero.
+// reader reads fields one after the other. After the first that is not there, everything
+// reads as zero.
 type reader struct {
 	rest   string
 	failed bool

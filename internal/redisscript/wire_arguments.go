@@ -10,8 +10,8 @@ import (
 )
 
 // What goes into a script is packed into one string: a script costs Redis more for each
-// argument than for the bytes of it. Numbers are doubles, as Lua has no others; they are exact
-// up to 2^53. The header of each script says what it takes.
+// argument than for the bytes of it. Numbers are doubles, as Lua has no others; they are
+// exact up to 2^53. The header of each script says what it takes.
 
 // What the first argument of a step begins with.
 const (
@@ -70,8 +70,8 @@ func fencesOf(c *driver.Claim) int {
 	return 1
 }
 
-// claimArg ends with what is stored of an exclusive holder as it is: the number of fences, the
-// token, the lock-delay and who. end is on the server's clock.
+// claimArg ends with what is stored of an exclusive holder as it is: the number of
+// fences, the token, the lock-delay and who. end is on the server's clock.
 func claimArg(c *driver.Claim, keep time.Duration, end int64, who string) string {
 	var room [256]byte // mostly enough, and then only the string is allocated
 	b := room[:1]

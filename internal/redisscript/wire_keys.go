@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// The keys of a name are PREFIX{NAME} and a letter. Redis Cluster hashes what is between the first { and the first }
-// after it, so all keys of one name are in one slot if the name itself has no braces: they are escaped, and with
-// them the %, so that no two names get the same keys. An empty tag would not count as one, but no name is empty.
+// The keys of a name are PREFIX{NAME} and a letter. Redis Cluster hashes what is between
+// the first { and the first } after it, so all keys of one name are in one slot if the
+// name itself has no braces: they are escaped, and with them the %, so that no two names
+// get the same keys. An empty tag would not count as one, but no name is empty.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
 
@@ -83,8 +84,8 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// tags has a hash tag for each slot, for channels: they are in the slot of the name that they are about, and there
-// are as many as slots, not as many as names.
+// tags has a hash tag for each slot, for channels: they are in the slot of the name that
+// they are about, and there are as many as slots, not as many as names.
 var tags = sync.OnceValue(func() *[slots]string {
 	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
 	all, found := new([slots]string), 0
