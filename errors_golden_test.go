@@ -17,8 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/errors.txt: what the errors say")
 
-// TestErrorsAreAsInTheGoldenFile makes each kind of error that a user can get from the root, and
-// compares what it says with testdata/errors.txt, so that a change of voice is seen in a diff.
+// TestErrorsAreAsInTheGoldenFile makes each kind of error that a user can get from the
+// root, and compares what it says with testdata/errors.txt, so that a change of voice is
+// seen in a diff.
 func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
 	var said bytes.Buffer
 	inWorld(t, func(t *testing.T, w *world) {
