@@ -99,9 +99,10 @@ const (
 )
 
 // fences is how many an exclusive claim should reserve: one for itself, and one for each
-// waiter here that its lease can be passed to; or some for each, if those are all, for they
-// may be back before the handoff closes. For a long queue it is no more than one each:
-// fences that are reserved and not used run ahead of the clock, by a microsecond each.
+// waiter here that its lease can be passed to; or some for each, if those are all, for
+// they may be back before the handoff closes. For a long queue it is no more than one
+// each: fences that are reserved and not used run ahead of the clock, by a microsecond
+// each.
 func (a *attempts) fences() int {
 	cl := a.claim
 	if a.w == nil || a.c.settings.LocalHandoff < 0 || !cl.exclusive() || !cl.alike(cl) {

@@ -116,8 +116,8 @@ func (g *greeted) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
 	g.reads.Add(1)
 	if err != nil && g.ended.Load() == read {
-		// Others waited behind the one who gave up. To them it was lost, and no timeout: what
-		// they sent is sent again.
+		// Others waited behind the one who gave up. To them it was lost, and no timeout:
+		// what they sent is sent again.
 		err = net.ErrClosed
 	}
 	if n > 0 && !g.done.Load() {
