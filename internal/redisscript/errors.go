@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -19,10 +20,16 @@ func (d *Driver) trouble(ctx context.Context, op, name string, err error) error 
 	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
 		return driver.ErrClosed
 	}
-	if over := ended(ctx); over != nil && (errors.Is(err, over) || errors.Is(err, context.DeadlineExceeded)) {
+	if over := ended(ctx); over != nil && (errors.Is(err, over) || timedOut(err)) {
 		return over
 	}
 	return Trouble(d.backend, op, name, err)
+}
+
+// timedOut reports whether a request was ended because of its time: by its ctx, or by the
+// deadline that the client has set on the connection.
+func timedOut(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // ended is ctx.Err() for who has a timer for the deadline, too: the one of ctx may be

@@ -1,0 +1,31 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A client that ends its connection's reading at the deadline of ctx may be quicker than
+// the timer of ctx, and calls that a timeout of the network.
+func TestWhatEndsAtTheDeadlineOfItsCtxSaysSo(t *testing.T) {
+	d := &Driver{backend: "redis"}
+	silent := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	if err := d.trouble(over, "read", "job", silent); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v; want the end of the ctx", err)
+	}
+	if _, is := errors.AsType[*driver.Error](d.trouble(t.Context(), "read", "job", silent)); !is {
+		t.Error("a timeout that is not the caller's is the server's")
+	}
+	refused := errors.New("OOM command not allowed")
+	if _, is := errors.AsType[*driver.Error](d.trouble(over, "read", "job", refused)); !is {
+		t.Error("what the server said is lost")
+	}
+}
