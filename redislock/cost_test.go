@@ -23,7 +23,7 @@ func TestWhatEachStepRuns(t *testing.T) {
 			t.Errorf("%s: %d commands, want %d: %s", what, got, want, server.Do("INFO", "commandstats"))
 		}
 	}
-	for range 2 { // the first round teaches the server the scripts, and makes the name known
+	for _, shared := range []string{"read", "read more"} { // the first round teaches the server the scripts, and makes the name known
 		holder, waiter, next, late := mutex("job"), queued("job"), queued("job"), mutex("job")
 		for _, c := range []driver.Claim{holder, reader("job"), holder} {
 			gets(t, d, c)
@@ -42,6 +42,37 @@ func TestWhatEachStepRuns(t *testing.T) {
 		step("release to the last", 12, func() { releases(t, d, waiter) })     // the same
 		step("release, and nobody waits", 3, func() { releases(t, d, next) })  // TIME GET SET
 		step("read", 2, func() { _, _ = d.Inspect(ctx, "job") })               // TIME GET
+
+		one, other := reader(shared), reader(shared)
+		step("share, the first", 10, func() { gets(t, d, one) })
+		step("share, beside others", 10, func() { gets(t, d, other) })
+		step("share, asked again", 7, func() { gets(t, d, other) })
+		step("renew a share", 12, func() { renews(t, d, one) })
+		step("read shares", 8, func() { _, _ = d.Inspect(ctx, shared) })
+		step("release a share", 11, func() { releases(t, d, one) })
+		step("release the last share", 11, func() { releases(t, d, other) })
+
+		var g driver.Grant
+		step("force a free name", 3, func() { g = gets(t, d, forced(shared)) })
+		step("break", 12, func() { breaks(t, d, shared, g.Fence) })
+		gets(t, d, holder)
+		step("force a name that is held", 11, func() { gets(t, d, forced("job")) })
+		server.Do("DEL", "pawl:{job}s")
+	}
+}
+
+func forced(name string) driver.Claim {
+	c := mutex(name)
+	c.Force = true
+	return c
+}
+
+// breaks ends a lease.
+func breaks(t testing.TB, d driver.LeaseBreaker, name string, fence uint64) {
+	t.Helper()
+	by := driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242}
+	if err := d.Break(ctx, name, fence, 0, by); err != nil {
+		t.Fatalf("Break: %v", err)
 	}
 }
 

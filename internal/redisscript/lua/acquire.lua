@@ -15,6 +15,9 @@
 --   held, and it does not queue: TIME GET
 --   held, and it is the first in the queue: TIME GET; UNLINK HSET ZADD ZADD; 3
 --     PEXPIRE SET
+--   shared, and nobody holds it: TIME GET; UNLINK HSET ZADD ZADD; 3 PEXPIRE SET
+--   shared, beside others: TIME GET ZCARD; ZSCORE; HSET ZADD ZADD; HLEN ZCARD; SET
+--   asked again by a shared holder: TIME GET ZCARD; ZSCORE, HGET ZSCORE; ZADD
 --   it queues behind others: TIME GET ZCARD; ZSCORE, ZRANGE; HSET ZADD ZADD; HLEN ZCARD;
 --     for the snapshot ZRANGE ZSCORE
 --   it waits already, and asks again: TIME GET ZCARD; ZSCORE, HGET ZSCORE; ZADD ZRANK;
