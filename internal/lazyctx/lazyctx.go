@@ -14,10 +14,15 @@ type Context struct {
 	context.Context // the parent
 	deadline        time.Time
 
-	mu    sync.Mutex // protects inner and over
-	inner context.Context
-	stop  context.CancelFunc
-	over  bool
+	mu   sync.Mutex // protects both below
+	real *timed     // nil until somebody asks for it
+	over bool
+}
+
+// timed is the context with the timer.
+type timed struct {
+	context.Context
+	stop context.CancelFunc
 }
 
 // WithDeadline ends at the deadline, and with the parent. The caller cancels it.
@@ -37,16 +42,14 @@ func (c *Context) bind(parent context.Context, deadline time.Time) *Context {
 // only one. Each further one is made anew, for a driver may keep what it was given. It is
 // not for several goroutines at once.
 type Room struct {
-	first Context
-	used  bool
+	first Context // it has a parent if it is used
 }
 
 // WithDeadline is that of the package. A nil Room has no room.
 func (r *Room) WithDeadline(parent context.Context, deadline time.Time) *Context {
-	if r == nil || r.used {
+	if r == nil || r.first.Context != nil {
 		return WithDeadline(parent, deadline)
 	}
-	r.used = true
 	return r.first.bind(parent, deadline)
 }
 
@@ -63,8 +66,8 @@ func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
-	if c.stop != nil {
-		c.stop()
+	if c.real != nil {
+		c.real.stop()
 	}
 }
 
@@ -88,7 +91,7 @@ func (c *Context) Done() <-chan struct{} {
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.inner != nil || c.over || !time.Now().Before(c.deadline) {
+	if c.real != nil || c.over || !time.Now().Before(c.deadline) {
 		if err := c.realLocked().Err(); err != nil {
 			return err
 		}
@@ -100,7 +103,7 @@ func (c *Context) Err() error {
 // own inside it.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
-	inner := c.inner
+	inner := c.real
 	c.mu.Unlock()
 	if inner != nil {
 		return inner.Value(key)
@@ -110,11 +113,12 @@ func (c *Context) Value(key any) any {
 
 // realLocked makes the context with the timer.
 func (c *Context) realLocked() context.Context {
-	if c.inner == nil {
-		c.inner, c.stop = context.WithDeadline(c.Context, c.deadline)
+	if c.real == nil {
+		c.real = &timed{}
+		c.real.Context, c.real.stop = context.WithDeadline(c.Context, c.deadline)
 		if c.over {
-			c.stop()
+			c.real.stop()
 		}
 	}
-	return c.inner
+	return c.real.Context
 }
