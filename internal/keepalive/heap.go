@@ -20,7 +20,7 @@ func (h *byDue[L]) put(x *Renewal[L]) {
 func (h *byDue[L]) remove(x *Renewal[L]) { heap.Remove(h, int(x.index)-1) }
 
 // all makes all of them due.
-func (h *byDue[L]) all(at time.Time) {
+func (h *byDue[L]) all(at time.Duration) {
 	for _, x := range *h {
 		x.at = at
 	}
@@ -30,7 +30,7 @@ func (h *byDue[L]) all(at time.Time) {
 // The five methods of container/heap.
 
 func (h byDue[L]) Len() int           { return len(h) }
-func (h byDue[L]) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h byDue[L]) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h byDue[L]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = int32(i+1), int32(j+1)

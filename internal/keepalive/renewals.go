@@ -20,13 +20,14 @@ type Renewals[L Lease] struct {
 	wake  chan struct{}      // holds one
 	lanes Lanes[*Renewal[L]] // what is due, until it is sent; their terms may end meanwhile
 	alarm atomic.Bool        // failing is not 0; read without the mutex
+	began time.Time
 
 	mu      sync.Mutex // protects all below, and all renewals
 	heap    byDue[L]
 	slept   time.Duration // how long the machine had slept when Due looked last
 	failing int           // how many of them were not answered the last time
 	split   int           // and how many of those are in small batches
-	armed   time.Time     // when Due will be called again anyway; zero while nobody sleeps until then
+	armed   time.Duration // since began: when Due will be called again anyway; 0 while nobody sleeps until then
 	used    bool          // something was scheduled since Due looked last
 	stopped bool
 	emptied chan struct{} // closed when nothing is held; made by who waits for that
@@ -53,7 +54,7 @@ type Renewal[L Lease] struct {
 
 	// Protected by the lock of the renewals.
 	ttl    time.Duration
-	at     time.Time     // when it is due
+	at     time.Duration // since Renewals.began: when it is due
 	slack  time.Duration // how much earlier it may go along with others
 	index  int32         // in the heap, from 1; 0 if it is not in it
 	health Health
@@ -70,7 +71,7 @@ const heartbeat = time.Second // how soon it is noticed that the machine slept
 
 // NewRenewals makes them, with a reading from before the first lease.
 func NewRenewals[L Lease](now clock.Reading) *Renewals[L] {
-	return &Renewals[L]{wake: make(chan struct{}, 1), slept: now.Slept}
+	return &Renewals[L]{wake: make(chan struct{}, 1), began: now.Mono, slept: now.Slept}
 }
 
 // Add begins to renew x, which is lease's, asked for with ttl, and has a term of which
@@ -193,12 +194,12 @@ func (r *Renewals[L]) look() {
 
 // scheduleLocked sets when x is due, and sees to it that somebody looks in time.
 func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Duration) {
-	x.at, x.slack, r.used = at, slack, true
+	x.at, x.slack, r.used = at.Sub(r.began), slack, true
 	r.heap.put(x)
 	// Most leases are released long before anything is due: nobody is woken who would not
 	// sleep too long.
-	if !r.armed.IsZero() && at.Before(r.armed) {
-		r.armed = time.Time{}
+	if r.armed != 0 && x.at < r.armed {
+		r.armed = 0
 		r.look()
 	}
 }
@@ -209,8 +210,9 @@ func (r *Renewals[L]) scheduleLocked(x *Renewal[L], at time.Time, slack time.Dur
 func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	passed := now.Mono.Sub(r.began)
 	if now.Slept > r.slept {
-		r.heap.all(now.Mono)
+		r.heap.all(passed)
 	}
 	r.slept = now.Slept
 	next = time.Hour // nothing is held: schedule wakes us
@@ -220,11 +222,11 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 	r.used = false
 	for len(r.heap) > 0 {
 		x := r.heap[0]
-		if wait := x.at.Add(-x.slack).Sub(now.Mono); wait > 0 {
+		if wait := x.at - x.slack - passed; wait > 0 {
 			// Wake at the latest time that serves the first, for others to be due along
 			// with it. While anything is held, look at the clocks now and then, to notice
 			// that the machine slept.
-			next = min(x.at.Sub(now.Mono), heartbeat)
+			next = min(x.at-passed, heartbeat)
 			break
 		}
 		o := x.Lease.Outlook(now)
@@ -240,10 +242,10 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 			x.asking, x.check = true, false
 			r.lanes.Add(x, x.ttl, x.health)
 		}
-		x.at, x.slack = now.Mono.Add(o.Left), 0
+		x.at, x.slack = passed+o.Left, 0
 		r.heap.put(x)
 	}
-	r.armed = now.Mono.Add(next)
+	r.armed = passed + next
 	return over, next
 }
 
