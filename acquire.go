@@ -45,7 +45,7 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 		c.observer.refused(cl, m, time.Since(began), err)
 		return nil, err
 	}
-	lease.announce(lease.begun.Sub(began))
+	lease.announce(c.born.Add(lease.begun).Sub(began))
 	return lease, nil
 }
 
@@ -62,7 +62,8 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 		cl.Force = true
 	case waiting:
 		cl.Queue = true
-		w = c.queues.Enter(&cl.Claim, cl, now.Mono)
+		w = &cl.waiter
+		c.queues.Enter(w, &cl.Claim, cl, now.Mono)
 		if w.Turn() != nil {
 			if lease, err := c.awaitTurn(ctx, w); lease != nil || err != nil {
 				return lease, err

@@ -70,7 +70,7 @@ func (t *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
 	if l.t != nil { // it had its time, and its user may still look at it
 		l = &Lease{}
 	}
-	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.Mono
+	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.Mono.Sub(t.c.born)
 	t.user = cl
 	t.next++
 	if t.gone != nil { // already: Close, or a break, was quicker

@@ -23,7 +23,7 @@ type Lease struct {
 	t     *hold
 	claim *claim // the call that got it; not t's if the hold was passed on
 	fence uint64
-	begun time.Time
+	begun time.Duration // since Client.born
 
 	// Protected by t.mu.
 	over   error           // nil while it is held; then ErrReleased or a *LostError, for good

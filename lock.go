@@ -44,7 +44,8 @@ type claim struct {
 	stray time.Duration
 
 	inbox  inbox.Inbox[*hold]
-	passed *Lease // the lease that was passed to it in the local queue
+	waiter waiter // its place in the local queue, unless it is a try
+	passed *Lease // the lease that was passed to it there
 
 	request lazyctx.Room // of whoever asks the backend
 }

@@ -175,7 +175,7 @@ func (l *Lease) lossAside(why *LostError) func() {
 	if o == nil || o.Lost == nil {
 		return nil
 	}
-	e := LostEvent{l.claim.later(), l, time.Since(l.begun), why}
+	e := LostEvent{l.claim.later(), l, time.Since(l.t.c.born) - l.begun, why}
 	return func() { l.t.c.aside(func() { o.Lost(e) }) }
 }
 
@@ -188,7 +188,7 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 	if !released {
 		return
 	}
-	o, held := l.t.c.observer, time.Since(l.begun)
+	o, held := l.t.c.observer, time.Since(l.t.c.born)-l.begun
 	e := l.claim.event(context.WithoutCancel(ctx))
 	lost, isLost := errors.AsType[*LostError](err)
 	l.tellEnd(func() {

@@ -46,7 +46,7 @@ func TestHeadAsksAsSoonAsTheLastFenceIsInUse(t *testing.T) {
 func TestHeadAsksWhenTheHandoffTimeIsOver(t *testing.T) {
 	p := newPlace()
 	h := p.grant("x", nil, 5)
-	a := p.Enter(exclusive("x"), &person{kind: "exclusive"}, start.Add(handoff/4))
+	a := p.come(exclusive("x"), &person{kind: "exclusive"}, start.Add(handoff/4))
 	allAsk(t, "-", a)
 	if len(p.timers) != 1 || p.timers[0].in != handoff*3/4 {
 		t.Fatalf("timers %+v", p.timers)
@@ -221,7 +221,7 @@ func TestFirstInTheBackendsQueueIsKnown(t *testing.T) {
 	if _, ok := p.Queued("x"); ok {
 		t.Error("nobody is there")
 	}
-	a := p.Enter(exclusive("x"), &person{kind: "a"}, start)
+	a := p.come(exclusive("x"), &person{kind: "a"}, start)
 	p.enter(exclusive("x"))
 	if _, ok := p.Queued("x"); ok {
 		t.Error("nobody was told that it is held")

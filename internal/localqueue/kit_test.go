@@ -71,13 +71,20 @@ func permits(name string, k, n int) *driver.Claim {
 
 func reader(name string) *driver.Claim { return permits(name, 1, driver.Unlimited) }
 
-// enter is Enter of somebody whose kind is that of the weight.
+// come is Enter of somebody.
+func (p *place) come(c *driver.Claim, who *person, now time.Time) *Waiter[*person] {
+	w := &Waiter[*person]{}
+	p.Enter(w, c, who, now)
+	return w
+}
+
+// enter is that of one whose kind is that of the weight.
 func (p *place) enter(c *driver.Claim) *Waiter[*person] {
 	kind := "shared"
 	if c.Weight == driver.Exclusive {
 		kind = "exclusive"
 	}
-	return p.Enter(c, &person{kind: kind}, start)
+	return p.come(c, &person{kind: kind}, start)
 }
 
 // grant is Granted of an exclusive claim that may be passed on that often.

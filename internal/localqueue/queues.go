@@ -87,11 +87,11 @@ func (q *Queues[W]) Names() int {
 	return n
 }
 
-// Enter puts a claim at the end of the queue of c's name. Of c it looks at that, the
-// weight and the limit.
-func (q *Queues[W]) Enter(c *driver.Claim, claim W, now time.Time) *Waiter[W] {
+// Enter puts w, which is the claim's, at the end of the queue of c's name. Of c it looks
+// at that, the weight and the limit.
+func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time) {
 	s := q.of(c.Name)
-	w := &Waiter[W]{Claim: claim, shard: s, weight: int32(c.Weight), limit: int32(c.Limit)}
+	w.Claim, w.shard, w.weight, w.limit = claim, s, int32(c.Weight), int32(c.Limit)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.at(c.Name)
@@ -104,7 +104,6 @@ func (q *Queues[W]) Enter(c *driver.Claim, claim W, now time.Time) *Waiter[W] {
 	if w.state == local {
 		w.turn, w.came = make(chan struct{}), now.Sub(s.start)
 	}
-	return w
 }
 
 // Tried says what stands in the way of a try here already: anybody who waits, but for

@@ -90,7 +90,7 @@ func TestThoseWhoWaitBearAFailingBackendTogether(t *testing.T) {
 	const patience = time.Second
 	p := newPlace()
 	head, early := p.enter(exclusive("x")), p.enter(exclusive("x"))
-	late := p.Enter(exclusive("x"), &person{}, start.Add(patience/2))
+	late := p.come(exclusive("x"), &person{}, start.Add(patience/2))
 	if since := head.Failed(start, errNet); !since.Equal(start) {
 		t.Errorf("the head bears it since %v", since)
 	}
@@ -120,7 +120,7 @@ func TestThoseWhoWaitBearAFailingBackendTogether(t *testing.T) {
 func TestReaderAsksWhenTheWriterBeforeItFailed(t *testing.T) {
 	p := newPlace()
 	first, writer := p.enter(reader("x")), p.enter(exclusive("x"))
-	late := p.Enter(reader("x"), &person{}, start.Add(time.Hour))
+	late := p.come(reader("x"), &person{}, start.Add(time.Hour))
 	first.Failed(start, errNet)
 	first.FailOthers(time.Second, errNet, start.Add(time.Hour))
 	if !errors.Is(writer.Err(), errNet) {

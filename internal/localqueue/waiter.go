@@ -6,7 +6,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// A Waiter is a claim in a queue.
+// A Waiter is a claim in a queue. It is a part of the claim, and begins empty.
 type Waiter[W any] struct {
 	Claim W // the caller's own
 
