@@ -25,11 +25,17 @@ const (
 
 // claimCall is a claim, and the script for it.
 func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Call) {
-	step, args := Acquire, []string{claimArg(c, o.Retention, end, who), waitArg(c)}
-	if c.Force {
-		step, args = Force, append(args, string(locktable.AppendOwner(nil, c.Owner)))
+	var r room
+	b := appendKeys(r[:0], o.Prefix, c.Name)
+	keys := len(b)
+	b = claimArg(b, c, o.Retention, end, who)
+	first := len(b)
+	b = waitArg(b, c)
+	if !c.Force {
+		return Acquire, cut(b, keys, first)
 	}
-	return step, Call{Keys: keys(o.Prefix, c.Name), Args: args}
+	second := len(b)
+	return Force, cut(locktable.AppendOwner(b, c.Owner), keys, first, second)
 }
 
 // renewCall is for Renew and for Confirm.
@@ -38,7 +44,10 @@ func (o *Options) renewCall(l *driver.LeaseRef) Call {
 }
 
 func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
-	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{releaseArg(l, o.Retention, end)}}
+	var r room
+	b := appendKeys(r[:0], o.Prefix, l.Name)
+	keys := len(b)
+	return cut(releaseArg(b, l, o.Retention, end), keys)
 }
 
 func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
@@ -51,6 +60,32 @@ func (o *Options) breakCall(name string, fence uint64, delay time.Duration, by d
 }
 
 func (o *Options) readCall(name string) Call { return Call{Keys: keys(o.Prefix, name)} }
+
+// room is mostly enough for all that is sent with a step: then only the string of it is
+// allocated, and the list of its pieces.
+type room [512]byte
+
+// cut makes a call of the keys of a name and the arguments behind them: all that is sent is
+// one string, in pieces. ends are where the keys end, and each argument but the last.
+func cut(b []byte, ends ...int) Call {
+	const kinds = 4
+	text, keys := string(b), len(b)
+	if len(ends) > 0 {
+		keys = ends[0]
+	}
+	pieces := make([]string, kinds, kinds+len(ends))
+	for i := range kinds {
+		pieces[i] = text[i*keys/kinds : (i+1)*keys/kinds]
+	}
+	for i, from := range ends {
+		to := len(text)
+		if i+1 < len(ends) {
+			to = ends[i+1]
+		}
+		pieces = append(pieces, text[from:to])
+	}
+	return Call{Keys: pieces[:kinds:kinds], Args: pieces[kinds:]}
+}
 
 func number(b []byte, v int64) []byte {
 	return binary.BigEndian.AppendUint64(b, math.Float64bits(float64(v)))
@@ -72,27 +107,27 @@ func fencesOf(c *driver.Claim) int {
 
 // claimArg ends with what is stored of an exclusive holder as it is: the number of
 // fences, the token, the lock-delay and who. end is on the server's clock.
-func claimArg(c *driver.Claim, keep time.Duration, end int64, who string) string {
-	var room [256]byte // mostly enough, and then only the string is allocated
-	b := room[:1]
-	if b[0] = otherAcquire; isQuick(c) {
-		b[0] = quickAcquire
+func claimArg(b []byte, c *driver.Claim, keep time.Duration, end int64, who string) []byte {
+	kind := byte(otherAcquire)
+	if isQuick(c) {
+		kind = quickAcquire
 	}
+	b = append(b, kind)
 	keep = max(keep, c.TTL+c.LockDelay)
 	b = number(number(number(number(b, micros(c.TTL)), micros(keep)), fenceArg(c.MinFence)), end)
 	b = append(binary.BigEndian.AppendUint32(b, uint32(fencesOf(c))), c.Token[:]...)
-	return string(append(number(b, micros(c.LockDelay)), who...))
+	return append(number(b, micros(c.LockDelay)), who...)
 }
 
 // waitArg is what is needed of a claim that is not granted quickly.
-func waitArg(c *driver.Claim) string {
-	b := make([]byte, 1, 25)
+func waitArg(b []byte, c *driver.Claim) []byte {
+	queue := byte(0)
 	if c.Queue {
-		b[0] = 1
+		queue = 1
 	}
-	b = number(b, micros(c.QueueTTL))
+	b = number(append(b, queue), micros(c.QueueTTL))
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, uint32(c.Weight)), uint32(c.Limit))
-	return string(number(b, fenceArg(c.Ticket)))
+	return number(b, fenceArg(c.Ticket))
 }
 
 func renewArg(l *driver.LeaseRef, keep time.Duration) string {
@@ -100,19 +135,19 @@ func renewArg(l *driver.LeaseRef, keep time.Duration) string {
 	return string(append(number(number(b, micros(l.TTL)), micros(keep)), l.Token[:]...))
 }
 
-func releaseArg(l *driver.LeaseRef, keep time.Duration, end int64) string {
-	b := append(make([]byte, 0, 41), quickRelease)
+func releaseArg(b []byte, l *driver.LeaseRef, keep time.Duration, end int64) []byte {
+	kind := byte(quickRelease)
 	switch {
 	case l.OnTime:
-		b[0] = timedRelease
+		kind = timedRelease
 	case l.MinHold > 0:
-		b[0] = otherRelease
+		kind = otherRelease
 	}
-	b = append(number(number(b, micros(l.MinHold)), micros(keep)), l.Token[:]...)
+	b = append(number(number(append(b, kind), micros(l.MinHold)), micros(keep)), l.Token[:]...)
 	if l.OnTime {
 		b = number(b, end)
 	}
-	return string(b)
+	return b
 }
 
 // fenceArg is a fence that a script can name: there are none from 2^52 on.

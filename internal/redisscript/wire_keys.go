@@ -30,19 +30,22 @@ func appendKey(b []byte, prefix, name string) []byte {
 
 // keys are all keys of a name, as the scripts want them: S, D, L, E.
 func keys(prefix, name string) []string {
+	var r room
+	return cut(appendKeys(r[:0], prefix, name)).Keys
+}
+
+// appendKeys appends them, all of the same length.
+func appendKeys(b []byte, prefix, name string) []byte {
 	if strings.ContainsAny(name, "%{}") {
 		name = escaper.Replace(name)
 	}
-	n := len(prefix) + len(name) + 3
-	all := make([]byte, 0, 4*n) // one allocation for the four
 	for _, kind := range "sdle" {
-		all = append(all, prefix...)
-		all = append(all, '{')
-		all = append(all, name...)
-		all = append(all, '}', byte(kind))
+		b = append(b, prefix...)
+		b = append(b, '{')
+		b = append(b, name...)
+		b = append(b, '}', byte(kind))
 	}
-	s := string(all)
-	return []string{s[:n], s[n : 2*n], s[2*n : 3*n], s[3*n:]}
+	return b
 }
 
 // nameOf is the name whose state stands at key, or false if key is another one.
