@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -11,10 +12,11 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err := c.Validate(); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := d.ready(ctx); err != nil {
+	now := time.Now()
+	if err := d.readyAt(ctx, now); err != nil {
 		return driver.Grant{}, err
 	}
-	g, refused, err := d.acquire(ctx, &c)
+	g, refused, err := d.acquire(ctx, now, &c)
 	switch {
 	case err != nil:
 		return driver.Grant{}, d.trouble(ctx, "acquire", c.Name, err)
@@ -25,21 +27,21 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 }
 
 // acquire is the way of a claim, down to the script, and of its answer up again.
-func (d *Driver) acquire(ctx context.Context, c *driver.Claim) (driver.Grant, *driver.HeldError, error) {
+func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (driver.Grant, *driver.HeldError, error) {
 	who, err := d.listen(ctx, c)
 	if err != nil {
 		return driver.Grant{}, nil, err
 	}
-	d.tracking.claim(c)
-	p := d.timely(ctx, c.Name, c, func(end int64) Reply { return d.claim(ctx, c, end, who) })
+	p := d.timely(ctx, now, c.Name, c, func(end int64) Reply { return d.claim(ctx, now, c, end, who) })
 	g, refused, err := readClaim(p, c)
+	now = time.Now()
 	if err == nil && refused == nil {
-		err = ended(ctx) // a grant that is shown too late is for nobody
+		err = endedAt(ctx, now) // a grant that is shown too late is for nobody
 	}
 	if err == nil && refused == nil && d.Replicas > 0 {
 		err = d.confirm(ctx, c)
 	}
-	d.tracking.answered(c, refused != nil, err)
+	d.tracking.answered(c, now, refused != nil, err)
 	return g, refused, err
 }
 
@@ -61,9 +63,9 @@ func (d *Driver) listen(ctx context.Context, c *driver.Claim) (who string, err e
 }
 
 // claim sends a claim: together with other steps if that can be, else by itself.
-func (d *Driver) claim(ctx context.Context, c *driver.Claim, end int64, who string) Reply {
+func (d *Driver) claim(ctx context.Context, now time.Time, c *driver.Claim, end int64, who string) Reply {
 	if isQuick(c) && d.shares(c.Name) {
-		p, done := d.quickly(ctx, c.Name, quickStep{
+		p, done := d.quickly(ctx, now, c.Name, quickStep{
 			kind: quickAcquire, token: c.Token, end: end, terms: d.termsOf(c, who),
 			fences: fencesOf(c), minFence: c.MinFence,
 		})
@@ -72,6 +74,7 @@ func (d *Driver) claim(ctx context.Context, c *driver.Claim, end int64, who stri
 			return p
 		}
 	}
+	d.tracking.claim(c)
 	step, call := d.claimCall(c, end, who)
 	return d.run(ctx, step, call)
 }

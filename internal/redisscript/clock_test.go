@@ -81,7 +81,7 @@ func within(ctx context.Context, d *Driver, c *clocked, i int, patience time.Dur
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	before := c.scripts
-	p := d.timely(ctx, "job", nil, c.step(i))
+	p := d.timely(ctx, time.Now(), "job", nil, c.step(i))
 	return p, c.scripts - before
 }
 
@@ -156,7 +156,7 @@ func TestALostConnectionMakesTheTimeUnknown(t *testing.T) {
 	c := &clocked{ahead: []time.Duration{time.Hour}, way: time.Millisecond}
 	timed(t, c, func(ctx context.Context, d *Driver) {
 		<-d.clock.begin()
-		d.timely(ctx, "job", nil, func(int64) Reply { return Reply{Err: io.EOF} })
+		d.timely(ctx, time.Now(), "job", nil, func(int64) Reply { return Reply{Err: io.EOF} })
 		if end := d.clock.end(time.Now(), "job"); end != 0 {
 			t.Errorf("it is %d; want it not known", end)
 		}
@@ -189,7 +189,7 @@ func TestInAClusterTheMasterThatIsFurthestBehindCounts(t *testing.T) {
 func TestAClockThatJumpsWithEachAnswerIsAnError(t *testing.T) {
 	c := &clocked{ahead: []time.Duration{0}}
 	timed(t, c, func(ctx context.Context, d *Driver) {
-		p := d.timely(ctx, "job", nil, func(end int64) Reply { return Reply{Int: -end - 1 - time.Hour.Microseconds()*24*30} })
+		p := d.timely(ctx, time.Now(), "job", nil, func(end int64) Reply { return Reply{Int: -end - 1 - time.Hour.Microseconds()*24*30} })
 		if !errors.Is(p.Err, errNoTime) {
 			t.Errorf("%+v", p)
 		}

@@ -85,7 +85,7 @@ func newCoalescer(s Sender, prefix string, life context.Context, c *clock) *coal
 // Whoever gives up leaves the step to its lane. If that has not sent it yet, it does not.
 // If it is just doing so, the release may overtake the claim: that is what the claim's
 // end is for.
-func (co *coalescer) do(ctx context.Context, name string, q quickStep) (answer int64, alone bool, err error) {
+func (co *coalescer) do(ctx context.Context, now time.Time, name string, q quickStep) (answer int64, alone bool, err error) {
 	if co.under.Add(1) == 1 {
 		// The caller goes on by itself, and counts as under way until leave.
 		return 0, true, nil
@@ -95,7 +95,7 @@ func (co *coalescer) do(ctx context.Context, name string, q quickStep) (answer i
 	s.deadline, _ = ctx.Deadline()
 	co.mu.Lock()
 	co.next = append(co.next, s)
-	if len(co.lanes) < fewLanes || len(co.lanes) < mostLanes && co.slowLocked(time.Now()) {
+	if len(co.lanes) < fewLanes || len(co.lanes) < mostLanes && co.slowLocked(now) {
 		co.openLocked()
 	}
 	if !co.looking {

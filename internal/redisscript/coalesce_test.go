@@ -66,7 +66,7 @@ var aStep = quickStep{kind: quickRelease}
 // crowd takes a step with each of these keys at the same time, while one more is under
 // way.
 func crowd(ctx context.Context, t *coalescer, keys []string) (answers []told, wait func()) {
-	if _, alone, _ := t.do(ctx, "first", aStep); !alone {
+	if _, alone, _ := t.do(ctx, time.Now(), "first", aStep); !alone {
 		panic("the first was not alone")
 	}
 	answers, rest := crowd2(ctx, t, keys)
@@ -79,7 +79,7 @@ func crowd2(ctx context.Context, t *coalescer, keys []string) (answers []told, w
 	var all sync.WaitGroup
 	for i, key := range keys {
 		all.Go(func() {
-			answers[i].answer, answers[i].alone, answers[i].err = t.do(ctx, key, aStep)
+			answers[i].answer, answers[i].alone, answers[i].err = t.do(ctx, time.Now(), key, aStep)
 			t.leave()
 		})
 	}

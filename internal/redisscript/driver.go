@@ -116,9 +116,11 @@ func (d *Driver) Close() error {
 	return err
 }
 
-func (d *Driver) ready(ctx context.Context) error {
+func (d *Driver) ready(ctx context.Context) error { return d.readyAt(ctx, time.Now()) }
+
+func (d *Driver) readyAt(ctx context.Context, now time.Time) error {
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	return ctx.Err()
+	return endedAt(ctx, now)
 }

@@ -86,7 +86,7 @@ func TestARequestThatIsGivenUpIsNeverAnsweredWithNothing(t *testing.T) {
 		}
 		to := newCoalescer(server, "", t.Context(), &clock{})
 		to.under.Add(1)
-		if answer, _, err := to.do(ctx, "key", aStep); err == nil {
+		if answer, _, err := to.do(ctx, time.Now(), "key", aStep); err == nil {
 			t.Errorf("%v, want an error", answer)
 		}
 		close(server.may)
@@ -184,7 +184,7 @@ func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &deaf{may: make(chan struct{})}
 		to := newCoalescer(server, "", t.Context(), &clock{})
-		if _, alone, _ := to.do(t.Context(), "first", aStep); !alone {
+		if _, alone, _ := to.do(t.Context(), time.Now(), "first", aStep); !alone {
 			t.Fatal("the first was not alone")
 		}
 		var all sync.WaitGroup
@@ -192,7 +192,7 @@ func TestThereIsABoundOnScriptsThatWereGivenUp(t *testing.T) {
 			all.Go(func() {
 				for range 500 {
 					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
-					_, _, _ = to.do(ctx, "free", aStep)
+					_, _, _ = to.do(ctx, time.Now(), "free", aStep)
 					to.leave()
 					cancel()
 				}

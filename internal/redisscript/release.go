@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -12,16 +13,17 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
 		return err
 	}
-	if err := d.ready(ctx); err != nil {
+	now := time.Now()
+	if err := d.readyAt(ctx, now); err != nil {
 		return err
 	}
 	d.tracking.over(l.Token)
 	d.strays.releasing(l.Token)
 	var p Reply
 	if l.OnTime {
-		p = d.timely(ctx, l.Name, nil, func(end int64) Reply { return d.release(ctx, &l, end) })
+		p = d.timely(ctx, now, l.Name, nil, func(end int64) Reply { return d.release(ctx, now, &l, end) })
 	} else {
-		p = d.atMostOnce(ctx, func() Reply { return d.release(ctx, &l, 0) })
+		p = d.atMostOnce(ctx, func() Reply { return d.release(ctx, now, &l, 0) })
 	}
 	if p.Err != nil {
 		return d.trouble(ctx, "release", l.Name, p.Err)
@@ -40,9 +42,9 @@ func (d *Driver) releaseStray(l driver.LeaseRef) {
 }
 
 // release sends a release: together with other steps if that can be, else by itself.
-func (d *Driver) release(ctx context.Context, l *driver.LeaseRef, end int64) Reply {
+func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef, end int64) Reply {
 	if !l.OnTime && l.MinHold == 0 && d.shares(l.Name) {
-		p, done := d.quickly(ctx, l.Name, quickStep{kind: quickRelease, token: l.Token})
+		p, done := d.quickly(ctx, now, l.Name, quickStep{kind: quickRelease, token: l.Token})
 		defer d.coalescer.leave()
 		if done {
 			return p

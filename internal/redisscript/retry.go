@@ -75,12 +75,12 @@ func (d *Driver) atMostOnce(ctx context.Context, send func() Reply) Reply {
 // because of that was sent with one that was too early, or has come too late. Either way
 // the time is known now, and it is sent again, until ctx is over.
 //
-// c is the claim; without one it is not sent again when the connection was lost.
-func (d *Driver) timely(ctx context.Context, name string, c *driver.Claim, send func(end int64) Reply) Reply {
-	until := driver.End(ctx)
+// c is the claim; without one it is not sent again when the connection was lost. It is
+// sent now, or a little later.
+func (d *Driver) timely(ctx context.Context, now time.Time, name string, c *driver.Claim, send func(end int64) Reply) Reply {
+	until := driver.EndFrom(ctx, now)
 	var again retry
-	for tries := 0; ; tries++ {
-		sent := time.Now()
+	for tries, sent := 0, now; ; tries, sent = tries+1, time.Now() {
 		p := send(d.clock.end(until, name))
 		if r := (reader{rest: p.Text}); r.take(1) == "h" {
 			d.clock.learn(int64(r.instant()), sent)

@@ -15,8 +15,8 @@ func (d *Driver) shares(name string) bool { return !d.sender.Cluster() && !d.bus
 
 // quickly takes a step together with others, if there are any. If it is not done there it
 // is for its caller to send by itself, who says coalescer.leave afterwards.
-func (d *Driver) quickly(ctx context.Context, name string, q quickStep) (p Reply, done bool) {
-	answer, first, err := d.coalescer.do(ctx, name, q)
+func (d *Driver) quickly(ctx context.Context, now time.Time, name string, q quickStep) (p Reply, done bool) {
+	answer, first, err := d.coalescer.do(ctx, now, name, q)
 	if err != nil || answer != 0 {
 		return Reply{Int: answer, Err: err}, true
 	}

@@ -86,8 +86,8 @@ func newTracker(s Watcher, prefix string) *tracker {
 	}
 }
 
-// claim notes a claim before it is sent: the grant may be passed to it before the answer
-// is here.
+// claim notes a claim before it is sent by itself: it may queue, and the grant be passed
+// to it before the answer is here. Claims that share a script do not queue.
 func (w *tracker) claim(c *driver.Claim) {
 	if w == nil {
 		return
@@ -100,6 +100,24 @@ func (w *tracker) claim(c *driver.Claim) {
 	w.byToken[c.Token] = l
 	if now-w.swept > time.Minute {
 		w.sweepLocked(now)
+	}
+}
+
+// granted notes a claim that was granted then. It may be the first that is heard of it.
+func (w *tracker) granted(c *driver.Claim, now time.Time) {
+	if w == nil {
+		return
+	}
+	passed := now.Sub(w.began)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l, known := w.byToken[c.Token]
+	if !known {
+		l.name, l.all = c.Name, c.Weight == driver.Exclusive
+	}
+	w.holdsLocked(c.Token, l, c.TTL, passed)
+	if passed-w.swept > time.Minute {
+		w.sweepLocked(passed)
 	}
 }
 
@@ -138,7 +156,11 @@ func (w *tracker) held(t driver.Token, ttl time.Duration) {
 	if !known {
 		return
 	}
-	now := time.Since(w.began)
+	w.holdsLocked(t, l, ttl, time.Since(w.began))
+}
+
+// holdsLocked is held for one that is known.
+func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration) {
 	if ttl > 0 {
 		l.until = now + ttl
 	}
@@ -160,11 +182,11 @@ func (w *tracker) rouseLocked() {
 
 // answered says how a claim was answered. After an error nothing is known: it may be
 // granted, or may be told later that it is.
-func (w *tracker) answered(c *driver.Claim, refused bool, err error) {
+func (w *tracker) answered(c *driver.Claim, now time.Time, refused bool, err error) {
 	switch {
 	case err != nil:
 	case !refused:
-		w.held(c.Token, c.TTL)
+		w.granted(c, now)
 	case !c.Queue:
 		w.over(c.Token)
 	}

@@ -65,8 +65,8 @@ func (o *Options) readCall(name string) Call { return Call{Keys: keys(o.Prefix, 
 // allocated, and the list of its pieces.
 type room [512]byte
 
-// cut makes a call of the keys of a name and the arguments behind them: all that is sent is
-// one string, in pieces. ends are where the keys end, and each argument but the last.
+// cut makes a call of the keys of a name and the arguments behind them: all that is sent
+// is one string, in pieces. ends are where the keys end, and each argument but the last.
 func cut(b []byte, ends ...int) Call {
 	const kinds = 4
 	text, keys := string(b), len(b)
