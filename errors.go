@@ -160,8 +160,8 @@ func (e *endedError) Unwrap() []error { return []error{e.ctx, e.why} }
 
 func (e *endedError) Error() string { return e.ctx.Error() + ": " + bare(e.why) }
 
-// waitError ends a wait whose ctx ended. It matches the ctx's error, and also what stood in the
-// way, if that is known: ErrHeld or ErrUnavailable.
+// waitError ends a wait whose ctx ended. It matches the ctx's error, and also what stood
+// in the way, if that is known: ErrHeld or ErrUnavailable.
 type waitError struct {
 	name string
 	endedError

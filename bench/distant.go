@@ -26,7 +26,8 @@ func distant(name string, roundTrip time.Duration) scenario {
 			if err := once(cl, "warm"); err != nil {
 				return nil, err
 			}
-			n, calls, used, began := 0, s.commands(c.sends), startMeter(s), time.Now() // the proxy is in this process, too
+			// the proxy is in this process, too
+			n, calls, used, began := 0, s.commands(c.sends), startMeter(s), time.Now()
 			for ; time.Since(began) < length; n++ {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				unlock, _, err := cl.lock(ctx, "far")

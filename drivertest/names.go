@@ -15,12 +15,14 @@ var lookalikes = []string{
 	"Xjob", "XJob", "XJOB", "Xjob ", // case, and trailing space
 	"Xcaf\u00e9", "Xcafe\u0301", "Xcafe", "Xcaf\u00c9", // NFC, NFD, without, upper case
 	"Xss", "X\u00df", "X\u1e9e", "XSS", // sharp s
-	"Xk", "X\u212a", "Xi", "X\u0131", "X\u0130", "X\ufb01", "Xfi", "X\uff41", "Xa", // Kelvin, dotless, ligature, full width
+	// Kelvin, dotless, ligature, full width
+	"Xk", "X\u212a", "Xi", "X\u0131", "X\u0130", "X\ufb01", "Xfi", "X\uff41", "Xa",
 	"Xa\u200db", "Xab", "Xa\ufeffb", "X\u202eab", // zero width, and right to left
 	"X\U0001f512", "X\U0001f513", "X\U0001f468\u200d\U0001f469", // above the basic plane
 	"X{a}", "{X}a", "{X", "X}", "{}X", "X{}", "}X{", "{{X}}", "X{a}{b}", "X{a}{c}", // hash tags
 	"X*", "X?", "X[a]", "X[^a]", "X%", "X_", "X%25", "X+", "X%20", // patterns and escapes
-	"X'", "X''", "X'; DROP TABLE pawl; --", "X\"", "X`", "X$1", "X:x", "X?1", "X--", "X#", "X;", "X|", "X&", "X<>", "X\\0", "X\\x00", // SQL
+	// SQL
+	"X'", "X''", "X'; DROP TABLE pawl; --", "X\"", "X`", "X$1", "X:x", "X?1", "X--", "X#", "X;", "X|", "X&", "X<>", "X\\0", "X\\x00",
 	"X0", "X00", "X1e0", "X1", "0X", "X\u0661", // numbers
 	"Xnull", "XNULL", "X:queue", "X:fence", "X/holders", "pawl:X", "semaphore:X", // our own keys, perhaps
 }

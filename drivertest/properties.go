@@ -20,7 +20,9 @@ func testProperties(s *suite) {
 	s.test("TheShortestTTLIsGranted", func(k *kit) {
 		shortest := max(k.a.Properties().MinTTL, driver.MinTTL)
 		var err error
-		for range 10 { // a grant that needs several round trips may be over before it is one: that is trouble, not a refusal
+		for range 10 {
+			// a grant that needs several round trips may be over before it is one: that
+			// is trouble, not a refusal
 			c := k.mutex(ttl(shortest))
 			if _, err = k.a.Acquire(k.ctx, c); err == nil || !errors.Is(err, driver.ErrUnavailable) {
 				break

@@ -13,7 +13,9 @@ func TestABadDayIsATypedErrorAndEndsWell(t *testing.T) {
 		t.Run(day.Name, func(t *testing.T) {
 			t.Parallel()
 			if day.Name == "too many clients" {
-				day.Cause, day.Hint = "", "" // go-redis takes what the server says for the answer of one that is too old for HELLO
+				// go-redis takes what the server says for the answer of one that is too
+				// old for HELLO
+				day.Cause, day.Hint = "", ""
 			}
 			server := day.Start(t)
 			o, err := redis.ParseURL("redis://" + day.UserInfo() + server.Addr)

@@ -62,7 +62,9 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 		w.redis.Server().SetPreHook(w.before)
 		t.Cleanup(func() {
 			w.redis.Close()
-			time.Sleep(2 * time.Second) // go-redis tries each second whether the server is back, and then sees that it was closed
+			// go-redis tries each second whether the server is back, and then sees that
+			// it was closed
+			time.Sleep(2 * time.Second)
 		})
 		f(t, w)
 	})

@@ -18,8 +18,10 @@ import (
 func TestTheStoredFormIsThis(t *testing.T) {
 	const golden = "\xa2\xac\x02\x0e" + // version, fence, closed
 		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
-		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" + // fence, fences, weight, limit, since, expires, delay
-		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c\x00" + // a waiter, and nobody apart
+		// fence, fences, weight, limit, since, expires, delay
+		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" +
+		// a waiter, and nobody apart
+		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c\x00" +
 		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" // word for somebody
 	if got := string(full().Append(nil)); got != golden {
 		t.Errorf("stored as %q\nwant      %q", got, golden)

@@ -257,7 +257,8 @@ func (d *Driver) run(ctx context.Context, op, name string, steps []Step, f func(
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	if onTime := len(steps) > 0 && steps[0].OnTime; !onTime && ctx.Err() != nil { // else the table looks, at the right time
+	if onTime := len(steps) > 0 && steps[0].OnTime; !onTime && ctx.Err() != nil {
+		// else the table looks, at the right time
 		return ctx.Err()
 	}
 	if err := d.table.Update(ctx, steps, f); err != nil {

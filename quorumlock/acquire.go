@@ -164,7 +164,8 @@ func (d *Driver) learn(sent time.Time, votes ballots) {
 		d.lead.CompareAndSwap(lead, lead-lead/256)
 		return
 	}
-	if ahead := int64(high) - sent.UnixMicro(); ahead > lead && ahead <= driver.MaxLead.Microseconds() { // else it is no matter of clocks
+	if ahead := int64(high) - sent.UnixMicro(); ahead > lead && ahead <= driver.MaxLead.Microseconds() {
+		// else it is no matter of clocks
 		d.lead.CompareAndSwap(lead, min(ahead+ahead/4+50, driver.MaxLead.Microseconds()))
 	}
 }

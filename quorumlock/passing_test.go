@@ -103,7 +103,8 @@ func TestAnAttemptMeetsTheSignalsOfItsGrant(t *testing.T) {
 			c[1].skew, c[2].skew = time.Millisecond, 2*time.Millisecond
 			one, ones := c.client(t, 10*time.Millisecond, 12*time.Millisecond, 14*time.Millisecond)
 			two, _ := c.client(t, 15*time.Millisecond, 11*time.Millisecond, 7*time.Millisecond)
-			ones[late%3].out.Store(int64(time.Duration(late) * time.Millisecond / 2)) // the release comes there when it comes
+			// the release comes there when it comes
+			ones[late%3].out.Store(int64(time.Duration(late) * time.Millisecond / 2))
 			var mu sync.Mutex
 			fences := map[uint64]int{}
 			two.Listen(func(s driver.Signal) {

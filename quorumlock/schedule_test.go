@@ -105,7 +105,8 @@ func TestEverybodyGetsItWhileNodesComeAndGo(t *testing.T) {
 						return
 					}
 					w.work(i, l, time.Since(asked), time.Millisecond)
-					if err := l.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrUnavailable) { // it goes on in the background
+					if err := l.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrUnavailable) {
+						// it goes on in the background
 						t.Errorf("Release: %v", err)
 					}
 				}

@@ -223,7 +223,8 @@ func TestAPermitThatLostItsMajorityIsCountedAgain(t *testing.T) {
 		gets(t, two, z)
 		time.Sleep(time.Second)
 		twos[1].down.Store(true)
-		if _, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrUnavailable) { // but it lasts longer on the third
+		if _, err := two.Acquire(t.Context(), z); !errors.Is(err, driver.ErrUnavailable) {
+			// but it lasts longer on the third
 			t.Fatal(err)
 		}
 		time.Sleep(1100 * time.Millisecond)

@@ -28,7 +28,8 @@ func TestAGrantThatANodeHasForgottenIsNoVote(t *testing.T) {
 		gets(t, one, holder)
 		threes[0].down.Store(true)
 		threes[1].down.Store(true)
-		if _, err := three.Acquire(t.Context(), third); !errors.Is(err, driver.ErrUnavailable) { // it stands in the last queue only
+		if _, err := three.Acquire(t.Context(), third); !errors.Is(err, driver.ErrUnavailable) {
+			// it stands in the last queue only
 			t.Fatal(err)
 		}
 		threes[0].down.Store(false)

@@ -69,7 +69,8 @@ func TestInAClusterAHolderHearsAtOnceThatItsNameIsGone(t *testing.T) {
 				t.Errorf("%s: %v, %v after FLUSHALL; want ErrNotHeld", how, answers, err)
 			}
 		}
-		for tries := 0; !d.Properties().ReportsDeletions; tries++ { // what could not be armed while memory was full is tried again
+		for tries := 0; !d.Properties().ReportsDeletions; tries++ {
+			// what could not be armed while memory was full is tried again
 			if tries == 1000 {
 				t.Fatalf("%s: ReportsDeletions is false", how)
 			}

@@ -47,7 +47,8 @@ func TestTheStepAfterADroppedConnectionIsTaken(t *testing.T) {
 					ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 					err := step(ctx)
 					cancel()
-					if how == "restarted" && what == "release" { // it is not known what became of it, for the data is gone, too
+					if how == "restarted" && what == "release" {
+						// it is not known what became of it, for the data is gone, too
 						err = nil
 					}
 					if err != nil {

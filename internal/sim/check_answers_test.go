@@ -50,7 +50,8 @@ func (h *history) mayFail(c *call) {
 		h.isRefusedForAReason(c)
 	case errors.Is(c.err, pawl.ErrNotHeld) && c.verb == "break":
 	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)):
-	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)): // before f began
+	// before f began
+	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)):
 	case c.verb == "close":
 	default:
 		h.violatedLocked(c.name, "%v failed: %v", c, c.err)

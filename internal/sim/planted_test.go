@@ -15,9 +15,11 @@ import (
 // A bug is one that somebody could make, or made. A checker that cannot find it proves
 // nothing.
 type bug struct {
-	name    string
-	sees    string // what it is found by: a part of what the checker says
-	seed    uint64 // the first that finds it, so that it is found at once; if that is no longer so, all are looked through
+	name string
+	sees string // what it is found by: a part of what the checker says
+	// the first that finds it, so that it is found at once; if that is no longer so, all
+	// are looked through
+	seed    uint64
 	backend string
 	make    func() planted // anew for each schedule: what it remembers is of one world
 	tune    func(*plan)    // makes what it needs less rare, if it is there

@@ -152,5 +152,7 @@ func (n *redisNode) entry(name string) driver.Entry {
 func (n *redisNode) close() {
 	_ = n.reads.Close()
 	n.redis.Close()
-	time.Sleep(2 * time.Second) // go-redis tries each second whether the server is back, and then sees that it was closed
+	// go-redis tries each second whether the server is back, and then sees that it was
+	// closed
+	time.Sleep(2 * time.Second)
 }
