@@ -23,7 +23,8 @@ func TestWhatEachStepRuns(t *testing.T) {
 			t.Errorf("%s: %d commands, want %d: %s", what, got, want, server.Do("INFO", "commandstats"))
 		}
 	}
-	for _, shared := range []string{"read", "read more"} { // the first round teaches the server the scripts, and makes the name known
+	for _, shared := range []string{"read", "read more"} {
+		// the first round teaches the server the scripts, and makes the name known
 		holder, waiter, next, late := mutex("job"), queued("job"), queued("job"), mutex("job")
 		for _, c := range []driver.Claim{holder, reader("job"), holder} {
 			gets(t, d, c)
@@ -35,13 +36,16 @@ func TestWhatEachStepRuns(t *testing.T) {
 		step("raise", 4, func() { raises(t, d, holder) })                      // and GETEX
 		step("refused", 2, func() { _, _ = d.Acquire(ctx, late) })             // TIME GET
 		step("queue, the first", 10, func() { _, _ = d.Acquire(ctx, waiter) }) // and UNLINK, HSET, 2 ZADD, 3 PEXPIRE
-		step("queue, behind", 12, func() { _, _ = d.Acquire(ctx, next) })      // TIME GET ZCARD; ZRANGE, HSET, 2 ZADD; who is ahead: ZRANGE, ZSCORE; HLEN, ZCARD
-		step("keep the place", 10, func() { _, _ = d.Acquire(ctx, next) })     // the same without HSET and a ZADD, with HGET, ZSCORE, ZRANK
-		step("renew while others wait", 9, func() { renews(t, d, holder) })    // TIME GET GETEX ZCARD SET, 4 PTTL
-		step("release to the next", 12, func() { releases(t, d, holder) })     // and ZRANGE, HGET, ZSCORE; HDEL, 2 ZREM; PUBLISH
-		step("release to the last", 12, func() { releases(t, d, waiter) })     // the same
-		step("release, and nobody waits", 3, func() { releases(t, d, next) })  // TIME GET SET
-		step("read", 2, func() { _, _ = d.Inspect(ctx, "job") })               // TIME GET
+		// TIME GET ZCARD; ZRANGE, HSET, 2 ZADD; who is ahead: ZRANGE, ZSCORE; HLEN, ZCARD
+		step("queue, behind", 12, func() { _, _ = d.Acquire(ctx, next) })
+		// the same without HSET and a ZADD, with HGET, ZSCORE, ZRANK
+		step("keep the place", 10, func() { _, _ = d.Acquire(ctx, next) })
+		step("renew while others wait", 9, func() { renews(t, d, holder) }) // TIME GET GETEX ZCARD SET, 4 PTTL
+		// and ZRANGE, HGET, ZSCORE; HDEL, 2 ZREM; PUBLISH
+		step("release to the next", 12, func() { releases(t, d, holder) })
+		step("release to the last", 12, func() { releases(t, d, waiter) })    // the same
+		step("release, and nobody waits", 3, func() { releases(t, d, next) }) // TIME GET SET
+		step("read", 2, func() { _, _ = d.Inspect(ctx, "job") })              // TIME GET
 
 		one, other := reader(shared), reader(shared)
 		step("share, the first", 10, func() { gets(t, d, one) })

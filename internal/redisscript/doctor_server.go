@@ -198,7 +198,8 @@ func (p *patient) cluster() {
 		p.finds("info", "cluster", "CLUSTER INFO is refused, so it cannot be told whether the cluster is whole", "give the user +cluster|info")
 		return
 	}
-	for line := range strings.SplitSeq(strings.TrimPrefix(answer, "txt:"), "\n") { // with RESP3 its type may be said first
+	for line := range strings.SplitSeq(strings.TrimPrefix(answer, "txt:"), "\n") {
+		// with RESP3 its type may be said first
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); {
 		case key == "cluster_state" && value != "ok":
 			p.finds("error", "cluster", "cluster_state is "+value+": the node answers for no name", "redis-cli --cluster check")
