@@ -8,9 +8,9 @@ import (
 )
 
 // What the steps of one script have in common is sent once, as its first argument; then a
-// step is no more than a token, and for a claim its end. many.lua has the other side.
+// step is no more than a token, and for a claim its end. lua/many.lua has the other side.
 
-// A quickStep is a step that many.lua may take, as far as it is its own.
+// A quickStep is a step that lua/many.lua may take, as far as it is its own.
 type quickStep struct {
 	kind     byte // as in the first argument of a script of one name
 	token    driver.Token

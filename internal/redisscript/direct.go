@@ -39,18 +39,19 @@ type direct struct {
 	life     context.Context
 	began    time.Time
 	answered atomic.Int64 // since began: when the server was quick; 0 if it is not now
-	free     sync.Pool    // of *lone
+	free     sync.Pool    // of *directRequest
 
-	mu      sync.Mutex // protects all below, and the fields of each lone
-	under   []*lone
+	mu      sync.Mutex // protects all below, and the fields of each directRequest
+	under   []*directRequest
 	timer   *time.Timer
 	looking bool // the timer is set
 }
 
-// A lone is the ctx of such a request. The client hears of its deadline. If it asks for
-// Done it gets a channel that is closed when its caller gives up or at the deadline:
-// rueidis does when the request is in line with others, and then goes by it.
-type lone struct {
+// A directRequest is the ctx of a request that its caller makes. The client hears of its
+// deadline. If it asks for Done it gets a channel that is closed when its caller gives up
+// or at the deadline: rueidis does when the request is in line with others, and then goes
+// by it.
+type directRequest struct {
 	context.Context // the caller's, for its values
 	deadline        time.Time
 	canceled        <-chan struct{} // nil if the caller never gives up
@@ -69,12 +70,12 @@ func newDirect(s Sender, patience time.Duration, life context.Context) *direct {
 	if cutter, ok := s.(Interruptible); ok && cutter.Interruptible() {
 		d.cut = cutter.Waiting
 	}
-	d.free.New = func() any { return &lone{d: d} }
+	d.free.New = func() any { return &directRequest{d: d} }
 	return d
 }
 
 // begin reports whether a request with this ctx may be made so, now.
-func (d *direct) begin(ctx context.Context, now time.Time) (*lone, bool) {
+func (d *direct) begin(ctx context.Context, now time.Time) (*directRequest, bool) {
 	last := d.answered.Load()
 	if last == 0 || now.Sub(d.began)-time.Duration(last) >= fresh {
 		return nil, false
@@ -85,12 +86,12 @@ func (d *direct) begin(ctx context.Context, now time.Time) (*lone, bool) {
 	if !bounded || left < max(fresh, d.patience-grace) || canceled != nil && d.cut == nil {
 		return nil, false
 	}
-	l, _ := d.free.Get().(*lone)
-	l.Context, l.deadline, l.canceled = ctx, deadline, canceled
+	r, _ := d.free.Get().(*directRequest)
+	r.Context, r.deadline, r.canceled = ctx, deadline, canceled
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l.at = len(d.under)
-	d.under = append(d.under, l)
+	r.at = len(d.under)
+	d.under = append(d.under, r)
 	if !d.looking {
 		d.looking = true
 		if d.timer == nil {
@@ -99,22 +100,22 @@ func (d *direct) begin(ctx context.Context, now time.Time) (*lone, bool) {
 			d.timer.Reset(glance)
 		}
 	}
-	return l, true
+	return r, true
 }
 
 // end is for when the client has answered. It returns why the request was given up, if it
 // was before that.
-func (d *direct) end(l *lone) error {
+func (d *direct) end(r *directRequest) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	last := d.under[len(d.under)-1]
-	d.under[l.at], last.at = last, l.at
+	d.under[r.at], last.at = last, r.at
 	d.under[len(d.under)-1] = nil
 	d.under = d.under[:len(d.under)-1]
-	err := l.err
-	if l.done == nil { // else the client may know it still
-		*l = lone{d: d}
-		d.free.Put(l)
+	err := r.err
+	if r.done == nil { // else the client may know it still
+		*r = directRequest{d: d}
+		d.free.Put(r)
 	}
 	return err
 }
@@ -134,21 +135,21 @@ func (d *direct) look() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	for _, l := range d.under {
+	for _, r := range d.under {
 		switch {
-		case l.err == nil:
-			if l.err = d.why(l, now); l.err == nil {
+		case r.err == nil:
+			if r.err = d.why(r, now); r.err == nil {
 				continue
 			}
-			l.over = now
-			if l.done != nil {
-				close(l.done)
+			r.over = now
+			if r.done != nil {
+				close(r.done)
 			} else if d.cut != nil {
-				l.interrupt = d.cut()
+				r.interrupt = d.cut()
 			}
-		case l.interrupt != nil && now.Sub(l.over) >= grace:
-			l.interrupt()
-			l.interrupt = nil
+		case r.interrupt != nil && now.Sub(r.over) >= grace:
+			r.interrupt()
+			r.interrupt = nil
 		}
 	}
 	if d.looking = len(d.under) > 0; d.looking {
@@ -158,39 +159,39 @@ func (d *direct) look() {
 
 // why says why a request is over, or nil. The client keeps the deadline, but not where
 // the request is in line with others.
-func (d *direct) why(l *lone, now time.Time) error {
+func (d *direct) why(r *directRequest, now time.Time) error {
 	select {
-	case <-l.canceled:
-		return gaveUp(l.Context)
+	case <-r.canceled:
+		return gaveUp(r.Context)
 	case <-d.life.Done():
 		return driver.ErrClosed
 	default:
 	}
-	if !now.Before(l.deadline) {
+	if !now.Before(r.deadline) {
 		return context.DeadlineExceeded
 	}
 	return nil
 }
 
 // Deadline implements context.Context.
-func (l *lone) Deadline() (time.Time, bool) { return l.deadline, true }
+func (r *directRequest) Deadline() (time.Time, bool) { return r.deadline, true }
 
 // Done implements context.Context.
-func (l *lone) Done() <-chan struct{} {
-	l.d.mu.Lock()
-	defer l.d.mu.Unlock()
-	if l.done == nil {
-		l.done = make(chan struct{})
-		if l.err != nil {
-			close(l.done)
+func (r *directRequest) Done() <-chan struct{} {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if r.done == nil {
+		r.done = make(chan struct{})
+		if r.err != nil {
+			close(r.done)
 		}
 	}
-	return l.done
+	return r.done
 }
 
 // Err implements context.Context.
-func (l *lone) Err() error {
-	l.d.mu.Lock()
-	defer l.d.mu.Unlock()
-	return l.err
+func (r *directRequest) Err() error {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.err
 }

@@ -70,10 +70,10 @@ func (p *prompt) Run(ctx context.Context, s *Script, c Call) Reply {
 	}
 	now := time.Now()
 	if p.direct != nil {
-		if l, ok := p.direct.begin(ctx, now); ok {
-			reply := p.Sender.Run(l, s, c)
+		if r, ok := p.direct.begin(ctx, now); ok {
+			reply := p.Sender.Run(r, s, c)
 			p.direct.note(reply, now)
-			if err := p.direct.end(l); err != nil && reply.Err != nil {
+			if err := p.direct.end(r); err != nil && reply.Err != nil {
 				reply.Err = err
 			}
 			return reply
