@@ -9,11 +9,14 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Break ends the lease with this fence, whoever holds it, and keeps the name closed for
-// delay, 0 to 30 days, so that the holder, who is told by whom and until when, can stop.
-// The error matches ErrNotHeld if no lease has this fence any more; then nothing was
-// changed. Break takes the fence so that a later holder is never hit by mistake; Inspect
-// shows it.
+// Break ends the lease with this fence, and keeps the name closed for delay (0 to 30
+// days), so that its holder can stop. The holder is told who broke it, and until when the
+// name is closed. With a delay of 0 the name may be granted before the holder hears of
+// it.
+//
+// Break takes the fence, which Inspect shows, so that a later holder is never hit by
+// mistake. The error matches ErrNotHeld if no lease has this fence any more; then nothing
+// was changed.
 func (c *Client) Break(ctx context.Context, name string, fence uint64, delay time.Duration) error {
 	if err := c.usable(ctx); err != nil {
 		return err

@@ -19,17 +19,16 @@ const (
 	lastPatience = time.Second
 )
 
-// Close ends the client, in this order: new claims are refused; who waits gets ErrClosed
-// and leaves the queue; leases are lost with ReasonClosed, so that their holders stop,
-// and are released; goroutines end; the driver is closed. [Client.Shutdown] lets the
-// holders finish first.
+// Close ends the client, in this order. New claims are refused. Waiters leave the queue
+// and get ErrClosed. Leases are lost with ReasonClosed, so that their holders stop, and
+// are released. The client's goroutines end. The driver is closed. [Client.Shutdown] lets
+// the holders finish first.
 //
-// ctx bounds how long it waits for the backend; without a deadline it waits for 15 s.
-// When that is over, or was when Close was called, what is left is released once more,
-// for which there is a second, and one for the driver to end what it has under way. What
-// was not confirmed even so ends by itself: then the error is a [*CloseError] with the
-// number. A second Close waits for the first, as long as its own ctx lasts, and answers
-// the same.
+// ctx bounds how long Close waits for the backend; without a deadline it waits for 15 s.
+// When that is over, Close sends each outstanding release once more, waits a second for
+// the answers, and another for the driver. What is still not confirmed expires by itself:
+// then the error is a [*CloseError] with the number. A second Close waits for the first,
+// as long as its own ctx lasts, and returns the same.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
@@ -166,8 +165,9 @@ func (c *Client) refuse() <-chan struct{} {
 // closed.
 //
 // ctx bounds all of that. When it ends, the remaining leases are taken away as by Close,
-// and the error matches ctx's. A Close that is called meanwhile takes them at once; a
-// second Shutdown waits along with the first. A holder that waits for Shutdown deadlocks.
+// and the error matches ctx's. A Close that is called meanwhile takes the leases away at
+// once; a second Shutdown waits for the first. A holder that waits for Shutdown
+// deadlocks.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()

@@ -13,10 +13,10 @@
 // # What does a lock give me?
 //
 // A [Lease]: the backend's guarantee that nobody else holds the name until you release it
-// or it is lost. The client renews it for you. If that fails, Done is closed before the
-// backend can grant the name to another. The three kinds of locks, [Mutex], [RWMutex] and
-// [Semaphore], share one name space. All are fair: first come, first served, among all
-// processes.
+// or it is lost. The client renews it for you. If that fails, [Lease.Done] is closed
+// before the backend can grant the name to another. The three kinds of locks, [Mutex],
+// [RWMutex] and [Semaphore], share one name space. All are fair: first come, first
+// served, among all processes.
 //
 // # What does a lock not give me?
 //

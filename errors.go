@@ -40,9 +40,9 @@ var (
 //   - Position is the claim's place in the queue: 1 is next, 0 means that it does not
 //     queue.
 //   - ClosedFor is how much longer nothing will be granted, after a break or an expiry.
-//   - RetryAfter is in how long asking again may be worth it: a holder expires by then,
-//     the name opens, or a dead waiter loses its place; 0 means that this is not known. A
-//     release may free the name sooner.
+//   - RetryAfter is how long to wait until asking again may be worth it: a holder expires
+//     by then, the name opens, or a dead waiter loses its place; 0 means that this is not
+//     known. A release may free the name sooner.
 //   - Fence is the last fence granted on the name by then.
 //   - Local means that, as far as is known, only this client holds the name or waits for
 //     it.
@@ -98,9 +98,9 @@ type LostError struct {
 	Reason Reason
 	By     Owner // with ReasonBroken, if the backend knows
 
-	// Until is when the work has to have stopped: before it, on this process's clock, the
-	// backend grants the name to nobody else. It may be over already, after a forced
-	// claim or a pause of the process.
+	// Until is when the work must have stopped, on this process's clock: nobody else is
+	// granted the name before it. It may be over already, after a forced claim or a pause
+	// of the process.
 	Until time.Time
 
 	Err error // the backend's last error, with ReasonUnreachable; or nil
@@ -128,8 +128,8 @@ func (e *LostError) Error() string {
 // CloseError says that Close ended before the backend had confirmed that everything was
 // released.
 type CloseError struct {
-	// Unreleased counts the leases that were left, and the claims that may have been
-	// granted. They end by themselves: a lease after its TTL.
+	// Unreleased counts leases that were not confirmed as released, and claims that may
+	// have been granted. They end by themselves: a lease after its TTL.
 	Unreleased int
 	// Err is why Close waited no longer: its ctx's error and the backend's last one, or
 	// an error that matches ErrUnavailable.

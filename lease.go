@@ -13,9 +13,10 @@ import (
 //
 // A lost lease says so before the backend can grant the name to anyone else: Done is
 // closed, and Context is cancelled with a *LostError as its cause. Err looks at the clock
-// itself, so it is right even in the instant before. No lock can stop a write that is
-// already on its way, or a process that is paused between Err and the write: see
-// [Lease.Fence].
+// itself, so it is right even in the instant before. Two calls do not wait for the
+// holder: ForceLock, and Break with a delay of 0. After them only the fence protects what
+// it writes. And no lock can stop a write that is already on its way, or a process that
+// is paused between Err and the write: see [Lease.Fence].
 //
 // A nil *Lease, which comes with every error, is over: its Err and Release return an
 // error that matches ErrInvalid.
@@ -63,7 +64,8 @@ func (l *Lease) Fence() uint64 {
 
 // Err returns nil while the lease can be trusted, then a *LostError or ErrReleased. It
 // looks at the clock, so it is right at every instant, also when the process was paused
-// just before.
+// just before; but for ForceLock, and Break with a delay of 0, which the backend reports
+// a moment later.
 func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease

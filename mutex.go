@@ -14,7 +14,8 @@ type Mutex struct{ lock }
 
 // Mutex returns the mutex of a name. A name is 1 to 255 bytes of UTF-8 without control
 // characters; Lock returns ErrInvalid for a bad one. All kinds of locks share one name
-// space: a mutex on "x" excludes the readers and permits of "x" too.
+// space: a mutex on "x" excludes the readers and permits of "x" too. Readers and permits
+// do not exclude each other: a reader counts as one permit.
 func (c *Client) Mutex(name string, options ...Option) *Mutex { return &Mutex{c.lock(name, options)} }
 
 // Lock waits until the lock is granted, first come, first served.
@@ -40,8 +41,8 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 // this lease begins: only the fence protects what it writes.
 //
 // If the backend does not answer, ForceLock asks again for as long as one request may
-// last. After an error other than that of a cancelled ctx, nothing happens any more. If
-// ctx is cancelled, the lock may still be taken within that time, and is then released.
+// last. After an error, the lock is not taken later. The exception is a cancelled ctx:
+// then the lock may still be taken within that time, and is released.
 func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, forcing)
 }

@@ -41,8 +41,7 @@ type Observer struct {
 	Acquired func(AcquiredEvent)
 	// Released: a lease was released, as far as the backend could be told.
 	Released func(ReleasedEvent)
-	// Lost: a lease ended without a release, or only its release found out that it was
-	// lost.
+	// Lost: a lease ended without a release. The client found out, or its Release did.
 	Lost func(LostEvent)
 	// Failed: a request to the backend failed. The client repeats it if there is still
 	// time.
@@ -51,9 +50,9 @@ type Observer struct {
 
 // Event is what all events have in common.
 type Event struct {
-	// Ctx has the values of the ctx of the call that it is about, for traces: of Lock,
-	// TryLock and ForceLock, and of Release for Released. While such a claim is under way
-	// it is that ctx itself; otherwise it never ends.
+	// Ctx carries the values of the call's ctx, for traces: that of Lock, TryLock or
+	// ForceLock, and that of Release for Released. During the call it is that ctx;
+	// afterwards it only has its values and never ends.
 	Ctx context.Context
 	// Claim is a number for one call of Lock, TryLock or ForceLock and the lease that it
 	// got. It is the same in all their events, and different for any other claim of any

@@ -19,9 +19,9 @@ type Options struct {
 	// one lock.
 	TTL time.Duration
 
-	// QueueTTL is how long a place in the queue outlives its waiter: what a waiter that
-	// was killed costs those behind it. 10 ms to 30 days; default 5 s, or TTL if that is
-	// less.
+	// QueueTTL is how long the queue keeps the place of a waiter that was killed, and so
+	// how long those behind may wait for it. 10 ms to 30 days; default 5 s, or TTL if
+	// that is less.
 	QueueTTL time.Duration
 
 	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0,
@@ -34,11 +34,11 @@ type Options struct {
 	RetryFor time.Duration
 
 	// LocalHandoff is how long this process may pass an exclusive lease among its own
-	// waiters before others get their turn: it saves two requests each time. So another
-	// process waits for that long and one hold. For that long after a ForceLock
-	// elsewhere, a waiter of this process may still get a lease whose fence is smaller
-	// than that of the forced one, if the backend is slow to tell. At most 1 s; default
-	// 10 ms; a negative value turns it off.
+	// waiters before others get their turn: it saves two requests each time. Another
+	// process may therefore wait that long, plus one hold. After a ForceLock elsewhere, a
+	// waiter of this process may for that long get a lease with a fence below the forced
+	// one, if the backend is slow to tell. At most 1 s; default 10 ms; a negative value
+	// turns it off.
 	LocalHandoff time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, together with those
@@ -127,7 +127,7 @@ func WithTTL(d time.Duration) Option { return func(o *lockOptions) { o.ttl = d }
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
 // before: for a job that must not run twice within that time though it takes less. 0 to
 // 30 days, and no more than WithMaxHold; default 0. It is no promise beyond a crash: a
-// process that dies holds the name for its TTL, be that longer or shorter.
+// process that dies holds the name for its TTL, which may be shorter or longer than d.
 func WithMinHold(d time.Duration) Option { return func(o *lockOptions) { o.minHold = d } }
 
 // WithLockDelay keeps the name closed for d after a lease expires (not after a release),
