@@ -48,11 +48,11 @@ func (j *job) claim() (*pawl.Client, *pawl.Lease, error) {
 	for {
 		select {
 		case a := <-got:
-			return a.client, a.lease, j.refused(a.err)
+			return a.client, a.lease, j.refused(isOver(ctx), a.err)
 		case <-late:
 			late, over = nil, time.After(straggle)
 		case <-over: // it is left behind, and ends with us
-			return nil, nil, j.refused(context.DeadlineExceeded)
+			return nil, nil, j.refused(true, context.DeadlineExceeded)
 		case s := <-j.signals:
 			cancel()
 			return j.interrupted(got), nil, stoppedBy(s)
@@ -84,8 +84,16 @@ func (j *job) goodbye(claimed error) time.Duration {
 	return lastWords
 }
 
-// refused makes the error of a claim ours.
-func (j *job) refused(err error) error {
+// isOver reports whether the deadline of ctx has passed. A socket's deadline, which is the
+// same, may be quicker than the timer of ctx.
+func isOver(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+	return bounded && !time.Now().Before(deadline)
+}
+
+// refused makes the error of a claim ours; over is whether our patience is. A backend has
+// bounds of its own, such as that of a dial, whose end is an error like any other.
+func (j *job) refused(over bool, err error) error {
 	held, isHeld := errors.AsType[*pawl.HeldError](err)
 	switch {
 	case err == nil:
@@ -94,7 +102,7 @@ func (j *job) refused(err error) error {
 		return &exit{code: exitHeld, err: notAcquiredError{errors.New(bare(held))}}
 	case isHeld:
 		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.patience, bare(held))}}
-	case errors.Is(err, context.DeadlineExceeded):
+	case over && errors.Is(err, context.DeadlineExceeded):
 		why := "the database did not answer"
 		if trouble, ok := errors.AsType[*driver.Error](err); ok {
 			why = bare(trouble)

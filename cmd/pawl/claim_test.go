@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -127,5 +128,37 @@ func TestWaitBoundsTheLeavingToo(t *testing.T) {
 			t.Errorf("it ends with %v", err)
 		}
 		time.Sleep(time.Hour) // whatever is left behind ends with its lease
+	})
+}
+
+// A bound of the backend's own, such as that of a dial, is no end of the user's patience.
+func TestAnOpeningThatFailsByItselfIsNoWaitThatIsOver(t *testing.T) {
+	trouble := &driver.Error{Backend: "redis host:6379", Op: "open", Err: context.DeadlineExceeded}
+	for _, patience := range []time.Duration{0, 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			j := newHungJob(t)
+			j.patience = patience
+			j.open = func(context.Context) (*pawl.Client, error) {
+				time.Sleep(5 * time.Second)
+				return nil, trouble
+			}
+			err := j.run()
+			if e, ok := errors.AsType[*exit](err); !ok || e.code != exitUnavailable || e.err != error(trouble) {
+				t.Errorf("patience %v: it ends with %v; want %v", patience, err, trouble)
+			}
+		})
+	}
+}
+
+func TestAnAnswerAtTheEndOfThePatienceIsItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := newHungJob(t)
+		j.open = func(ctx context.Context) (*pawl.Client, error) {
+			<-ctx.Done()
+			return nil, &driver.Error{Backend: "redis host:6379", Op: "open", Err: ctx.Err()}
+		}
+		if err := j.run(); !codeIs(err, exitUnavailable) || !strings.Contains(err.Error(), `gave up on "x" after 1s: redis host:6379`) {
+			t.Errorf("it ends with %v", err)
+		}
 	})
 }

@@ -132,15 +132,17 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	for _, c := range []struct {
 		what string
 		j    *job
+		over bool
 		err  error
 	}{
-		{"held, with -n", tries, held}, {"held, with -w 1m", j, held},
-		{"no answer, with -w 1m", j, context.DeadlineExceeded},
-		{"unavailable, with -w 1m", j, fmt.Errorf("%w: %w", context.DeadlineExceeded, unreachable)},
-		{"unavailable", j, unreachable},
+		{"held, with -n", tries, false, held},
+		{"held, with -w 1m", j, true, held},
+		{"no answer, with -w 1m", j, true, context.DeadlineExceeded},
+		{"unavailable, with -w 1m", j, true, fmt.Errorf("%w: %w", context.DeadlineExceeded, unreachable)},
+		{"unavailable", j, false, unreachable},
 	} {
 		fmt.Fprintf(out, "\n# %s\n", c.what)
-		v.sayError(c.j.refused(c.err).(*exit).err)
+		v.sayError(c.j.refused(c.over, c.err).(*exit).err)
 	}
 
 	c, err := pawl.New(memlock.New(nil), nil)
