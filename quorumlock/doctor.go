@@ -55,7 +55,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	found := slices.Concat(d.reach(all), clocks(all), twins(all), d.size(), d.mix(), ofNodes(all))
+	found := slices.Concat(d.reach(all), clocks(all), twins(all), d.size(), d.mix(all), ofNodes(all))
 	rank := map[string]int{"error": 0, "warning": 1, "info": 2}
 	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank[a.Severity] - rank[b.Severity] })
 	return found, nil
@@ -240,21 +240,23 @@ func (d *Driver) size() []driver.Finding {
 	return []driver.Finding{f}
 }
 
-// mix is about what all can do only as well as the worst of them can.
-func (d *Driver) mix() (found []driver.Finding) {
-	all := d.Properties()
-	for _, n := range d.nodes {
-		v := visit{node: n}
-		p := n.Properties()
-		_, lists := n.Driver.(driver.Lister)
-		_, breaks := n.Driver.(driver.LeaseBreaker)
+// mix is about what all can do only as well as the worst of them can. What a node can do
+// that does not answer is not known: its driver may have met no server yet.
+func (d *Driver) mix(all []*visit) (found []driver.Finding) {
+	met := slices.DeleteFunc(slices.Clone(all), func(v *visit) bool { return v.err != nil })
+	pushes := slices.ContainsFunc(met, func(v *visit) bool { return v.Properties().Push })
+	minTTL := d.Properties().MinTTL
+	for _, v := range met {
+		p := v.Properties()
+		_, lists := v.Driver.(driver.Lister)
+		_, breaks := v.Driver.(driver.LeaseBreaker)
 		say := func(detail, advice string) {
 			found = append(found, driver.Finding{Severity: "info", Subject: v.name(), Detail: detail, Advice: advice})
 		}
-		if p.MinTTL > shortest && p.MinTTL == all.MinTTL {
+		if p.MinTTL > shortest && p.MinTTL == minTTL {
 			say(fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")
 		}
-		if !p.Push && d.any(func(p driver.Properties) bool { return p.Push }) {
+		if !p.Push && pushes {
 			say("it does not push, so all who wait ask again and again, though others would push", "use nodes that all push, for shorter waits")
 		}
 		if !lists {

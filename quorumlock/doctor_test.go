@@ -135,6 +135,23 @@ func TestTheDoctorNamesTheNodeThatLimitsAll(t *testing.T) {
 	}
 }
 
+// unreached is a driver that cannot say what its server can do, for it has not met it.
+type unreached struct{ limited }
+
+func (unreached) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+	return driver.Grant{}, &driver.Error{Backend: "limited", Op: "acquire", Err: errors.New("connection refused")}
+}
+
+func TestTheDoctorDoesNotJudgeWhatANodeCanDoThatItHasNotMet(t *testing.T) {
+	m := memlock.New(nil)
+	d, err := quorumlock.New([]driver.Driver{memlock.New(nil), unreached{limited{m, m}}, memlock.New(nil)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	diagnosed(t, d, "warning majority: 1 of 3 nodes have no vote now")
+}
+
 func TestTheDoctorSaysOnceWhatSeveralNodesHaveInCommon(t *testing.T) {
 	m, n := memlock.New(nil), memlock.New(nil)
 	d, err := quorumlock.New([]driver.Driver{limited{m, m}, memlock.New(nil), limited{n, n}}, nil)
