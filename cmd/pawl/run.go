@@ -75,7 +75,7 @@ not work with -s and --limit, where several holders work side by side.
 	flags.SetInterspersed(false) // what follows NAME is the child's
 	flags.SortFlags = false
 	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "exit at once if the lock is held, or after 3s if the database does not answer")
-	flags.VarP(&f.wait, "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever)")
+	flags.VarP(&f.wait, "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever, while the database answers)")
 	flags.BoolVarP(&f.shared, "shared", "s", false, "take a shared lock, for a reader")
 	flags.Var(&f.limit, "limit", "take a permit of a semaphore that has `N`")
 	flags.VarP(&f.permits, "permits", "k", "with --limit, take `K` permits")
