@@ -94,8 +94,8 @@ func (c *clock) learn(is int64, sent time.Time) {
 	}
 	old, now := c.known.Load(), time.Now()
 	// It was no less than what we believed when that was sent, or it is another clock, or
-	// was set back. Else it is worth a note if it says more than we know, and not by next to
-	// nothing.
+	// was set back. Else it is worth a note if it says more than we know, and not by next
+	// to nothing.
 	if old == nil || is < old.by(sent) || is > old.by(now)+100 {
 		c.known.CompareAndSwap(old, &reading{now, is})
 	}

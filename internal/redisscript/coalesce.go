@@ -38,16 +38,16 @@ type coalescer struct {
 }
 
 const (
-	// most is how many steps one script has at most: no other client waits for much longer
-	// than 0.1 ms.
+	// most is how many steps one script has at most: no other client waits for much
+	// longer than 0.1 ms.
 	most = 64
 
 	// fewLanes is how many there are while the server answers within slowLane.
 	fewLanes = 2
 	slowLane = time.Millisecond
 
-	// mostLanes is how many scripts are under way at once, of which a server that does not
-	// answer may leave each behind.
+	// mostLanes is how many scripts are under way at once, of which a server that does
+	// not answer may leave each behind.
 	mostLanes = 64
 )
 

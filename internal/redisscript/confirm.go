@@ -37,8 +37,8 @@ type Confirmation struct {
 	Replicas int
 	Timeout  time.Duration
 
-	// Server is the address of the one to ask; empty for the one that has the keys, as far as
-	// it is known. Asking says that it is just getting them.
+	// Server is the address of the one to ask; empty for the one that has the keys, as
+	// far as it is known. Asking says that it is just getting them.
 	Server string
 	Asking bool
 }

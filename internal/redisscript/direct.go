@@ -25,7 +25,8 @@ const (
 	// near is how long an answer takes at most, for the next one to be awaited so.
 	near = 5 * time.Millisecond
 
-	// glance is how often it is looked whether a caller has given up, while there are any.
+	// glance is how often it is looked whether a caller has given up, while there are
+	// any.
 	glance = 5 * time.Millisecond
 
 	// grace is how long a request has to be answered after its caller has given up.

@@ -84,7 +84,8 @@ func TestWhoGivesUpARequestOfItsOwnIsAnsweredSoon(t *testing.T) {
 				if server.cuts != c.cuts || p.goroutines() != 1 {
 					t.Errorf("connections were closed %d times, want %d; %d goroutines", server.cuts, c.cuts, p.goroutines())
 				}
-				// It is not quick any more: the next one is made by a goroutine, and closes nothing.
+				// It is not quick any more: the next one is made by a goroutine, and
+				// closes nothing.
 				if began = time.Now(); run(ctx).Err != context.Canceled || time.Since(began) > 0 || server.cuts != c.cuts {
 					t.Errorf("the next took %v, and %d connections were closed", time.Since(began), server.cuts)
 				}

@@ -283,8 +283,8 @@ func (w *tracker) run(ctx context.Context, lost func([]driver.Token)) {
 				pace.Reset(watchAfter / 2)
 			}
 		case <-again.C:
-			// The server may be another one, or the name another's: so they are armed first, and
-			// checked then.
+			// The server may be another one, or the name another's: so they are armed
+			// first, and checked then.
 			failed, waits = w.arm(ctx, failed, lost, true), false
 		}
 		w.fails.Store(len(failed) > 0)

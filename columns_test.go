@@ -1,0 +1,67 @@
+package pawl_test
+
+import (
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Comments end at column 90 and documents at column 100, so that two files fit side by
+// side on a screen. A tab is four columns. A comment at the end of a line of code may
+// reach column 120, and tables, code and links of documents are as long as they are.
+const (
+	commentColumns  = 90
+	trailingColumns = 120
+	documentColumns = 100
+)
+
+// directive is a comment for a tool, or what an example is to print.
+var directive = regexp.MustCompile(`^//(go:|nolint|line |\s*(Unordered )?[oO]utput:)`)
+
+func TestCommentsEndAtColumn90(t *testing.T) {
+	for file, text := range sources(t, ".go") {
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(text), "\n")
+		for _, group := range f.Comments {
+			for _, c := range group.List {
+				if directive.MatchString(c.Text) {
+					break // what follows an output is output
+				}
+				at := fset.Position(c.Pos())
+				most := commentColumns
+				if strings.TrimSpace(lines[at.Line-1][:at.Column-1]) != "" {
+					most = trailingColumns
+				}
+				text := strings.HasPrefix(c.Text, "//") && !strings.HasPrefix(c.Text, "//\t")
+				if n := columns(lines[at.Line-1]); n > most && text {
+					t.Errorf("%s:%d: the comment ends at column %d; want %d or less", file, at.Line, n, most)
+				}
+			}
+		}
+	}
+}
+
+func TestDocumentsEndAtColumn100(t *testing.T) {
+	for file, text := range sources(t, ".md") {
+		code := false
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				code = !code
+			}
+			free := code || strings.HasPrefix(line, "    ") || strings.HasPrefix(strings.TrimSpace(line), "|") ||
+				!strings.Contains(strings.TrimSpace(line), " ") || strings.HasPrefix(line, "[") && strings.Contains(line, "]: ")
+			if n := columns(line); n > documentColumns && !free {
+				t.Errorf("%s:%d: the line ends at column %d; want %d or less", file, i+1, n, documentColumns)
+			}
+		}
+	}
+}
+
+func columns(line string) int { return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) }
