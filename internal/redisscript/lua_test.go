@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -81,11 +82,11 @@ func globals(t *testing.T, source string) (names []string) {
 func luaFiles(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := fs.WalkDir(files, "lua", func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS("."), "lua", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		text, err := files.ReadFile(path)
+		text, err := os.ReadFile(path)
 		all[strings.TrimSuffix(strings.TrimPrefix(path, "lua/"), ".lua")] = string(text)
 		return err
 	})
