@@ -24,7 +24,8 @@ docs/backends.md lists the checks.
 With --json it prints one line for each finding, an object with severity,
 subject, detail and advice.
 
-The exit code is 78 if there is an "error", and 0 otherwise.`,
+The exit code is 78 if there is an "error", 69 if the database is unavailable or
+cannot be examined, and 0 otherwise.`,
 		Example: `  pawl doctor --url redis://cache.example:6379
   pawl doctor --json | jq -r 'select(.severity == "error").advice'`,
 		DisableFlagsInUseLine: true,
