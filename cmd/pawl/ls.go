@@ -19,13 +19,15 @@ func newList(v *voice, where *location) *cobra.Command {
 	var asJSON, watch bool
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [PREFIX]",
-		Short: "List locks that are held or have waiters",
-		Long: `Ls lists the names that are held or have waiters, sorted, one line for each
-holder. With PREFIX it lists only the names that begin with it. If there are
-none, it prints nothing.
+		Short: "List locks that are held, closed or waited for",
+		Long: `Ls lists the names that are held, closed or waited for, sorted: one line for
+each holder, or one for the name if nobody holds it. With PREFIX it lists only
+the names that begin with it. If there are none, it prints nothing.
 
 With --json it prints one line for each name, an object like that of
-pawl show --json.`,
+pawl show --json.
+
+The exit code is 0, or 69 if the database is unavailable.`,
 		Example: `  pawl ls
   pawl ls report:
   pawl ls --watch

@@ -24,7 +24,9 @@ is known), closed_for_ms, holders and waiters. A holder has fence, kind
 (exclusive, shared or permits), permits and limit (0 for other kinds), owner
 (client, host, pid, labels), since, expires_in_ms, and released: true if it was
 released and is kept for its --min-hold. A waiter has the same fields, except
-fence and released.`,
+fence and released.
+
+The exit code is 0, or 69 if the database is unavailable.`,
 		Example: `  pawl show nightly
   pawl show --json nightly | jq '.holders[0].owner.host'`,
 		DisableFlagsInUseLine: true,
