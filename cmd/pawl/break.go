@@ -47,9 +47,9 @@ protects what that holder writes later.
 With --json it prints one line for each broken lease, an object with name,
 fence, owner and closed_for_ms.
 
-The exit code is 0 if the lease was broken, 64 if --fence or --yes is missing,
-69 if the database is unavailable, and 75 if no holder has that fence (any
-more).`,
+The exit code is 0 if the lease was broken, 64 if neither --fence nor --yes is
+given and there is no terminal to ask, or the answer is no fence, 69 if the
+database is unavailable, and 75 if no holder has that fence (any more).`,
 		Example: `  # Show who holds it, and ask.
   pawl break nightly
   # Break that lease, and no other.

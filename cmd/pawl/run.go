@@ -42,8 +42,8 @@ holding it. Flags go before NAME; everything after NAME belongs to COMMAND.
 
 COMMAND gets two variables. PAWL_NAME is the name of the lock. PAWL_FENCE is its
 fencing token, a number greater than that of every earlier holder: send it along
-with what COMMAND writes, and let the receiver refuse a smaller one. This does
-not work with -s and --limit, where several holders work side by side.
+with what COMMAND writes, and let the receiver refuse a smaller one. With -s and
+--limit a smaller fence must not be refused: several work side by side.
 ` + systemHelp + `
 ` + exitCodes,
 		Example: `  # Wait for the lock, then run.
@@ -81,7 +81,7 @@ not work with -s and --limit, where several holders work side by side.
 	flags.VarP(&f.permits, "permits", "k", "with --limit, take `K` permits")
 	flags.Var(&f.ttl, "ttl", "how long the lock stays held if pawl is killed")
 	flags.Var(&f.minHold, "min-hold", "keep the lock for at least this long, even if COMMAND ends sooner")
-	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, keep it closed for this long")
+	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, grant it to nobody for this long")
 	flags.Var(&f.grace, "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
 	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
 	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "exit `CODE` when the lock is not acquired")
