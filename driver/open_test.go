@@ -103,6 +103,19 @@ func TestASchemeOfOursIsToldWhatToImport(t *testing.T) {
 	}
 }
 
+// An import would not help with the URL of another program's database, or a slip of the
+// pen.
+func TestASchemeOfNobodyIsToldToImportNothing(t *testing.T) {
+	known := newScheme()
+	driver.Register(known, nil)
+	for _, raw := range []string{"postgres://x", "sqllite:/x"} {
+		_, err := driver.Open(t.Context(), raw)
+		if s := fmt.Sprint(err); strings.Contains(s, "import _") || !strings.Contains(s, known) {
+			t.Errorf("%s: is refused with %s", raw, s)
+		}
+	}
+}
+
 // Of hosts with a comma between them the parser takes what is behind the first colon for
 // the port.
 func TestSeveralHostsAreToldWhichOneNeedsAPort(t *testing.T) {

@@ -172,6 +172,9 @@ func TestURLsThatAreWrong(t *testing.T) {
 		"redis://u:hunter2@h:port":                     "cannot be parsed",
 		// Go wants the last to have a port if any has
 		"redis://u:hunter2@a:7000,b":                             "cannot be parsed",
+		"redis://u:hunter2@h:99999":                              "port",
+		"redis://u:hunter2@h:0":                                  "port",
+		"redis://u:hunter2@h?addr=g:65536":                       "port",
 		"redis://u:hunter2@h/%zz":                                "cannot be parsed",
 		"redis://u:hunter2@h:6379?sentinel_password=hunter2&x=1": `"x"`,
 		"redis://u:hunter2@h?lazy=true&prefix=a{b":               "brace",
