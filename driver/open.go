@@ -54,13 +54,16 @@ func Open(ctx context.Context, rawURL string) (Driver, error) {
 	case !known && !sayable(rawURL):
 		return nil, invalid("URL", "has a scheme that no imported backend registered", list(schemes))
 	case !known:
-		return nil, invalid("URL", fmt.Sprintf("has the scheme %q, which no imported backend registered", u.Scheme),
-			list(schemes)+`; import a backend for its URLs: import _ "github.com/pawl-go/pawl/`+packageOf(u.Scheme)+`"`)
+		allowed := list(schemes)
+		if pkg := packageOf(u.Scheme); pkg != "" {
+			allowed += `; import a backend for its URLs: import _ "github.com/pawl-go/pawl/` + pkg + `"`
+		}
+		return nil, invalid("URL", fmt.Sprintf("has the scheme %q, which no imported backend registered", u.Scheme), allowed)
 	}
 	return open(ctx, u)
 }
 
-// packageOf is where a scheme of Pawl's own is registered. For others it is an example.
+// packageOf is where a scheme of Pawl's own is registered, or empty.
 func packageOf(scheme string) string {
 	switch scheme {
 	case "redis", "rediss", "redis+unix", "valkey", "valkeys":
@@ -69,8 +72,10 @@ func packageOf(scheme string) string {
 		return "redlock"
 	case "mem":
 		return "memlock"
+	case "sqlite":
+		return "sqlitelock"
 	}
-	return "sqlitelock"
+	return ""
 }
 
 func list(schemes []string) string {
