@@ -51,21 +51,28 @@ func parseURL(u *url.URL) (path string, o *Options, err error) {
 	}
 
 	o = &Options{}
-	known := map[string]func(v string) error{
-		"retention": duration(&o.Retention), "poll": duration(&o.Poll),
-		"create": func(v string) error {
+	type parameter struct {
+		set     func(v string) error
+		allowed string
+	}
+	known := map[string]parameter{
+		"retention": {duration(&o.Retention), "a duration, like 24h"},
+		"poll":      {duration(&o.Poll), "a duration, like 10ms"},
+		"create": {func(v string) error {
 			create, err := strconv.ParseBool(v)
 			o.MustExist = !create
 			return err
-		},
+		}, "true, false"},
 	}
 	query, err := driver.URLParameters(u, "sqlite URL", slices.Collect(maps.Keys(known)))
 	if err != nil {
 		return "", nil, err
 	}
 	for key := range query {
-		if err := known[key](query.Get(key)); err != nil {
-			return "", nil, &driver.InvalidError{What: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: "1h, 10ms; for create, true or false"}
+		if known[key].set(query.Get(key)) != nil {
+			return "", nil, &driver.InvalidError{
+				What: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: known[key].allowed,
+			}
 		}
 	}
 	return path, o, nil

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,18 @@ func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
 	} {
 		if d, err := driver.Open(ctx, raw); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%s: %v, %v", raw, d, err)
+		}
+	}
+}
+
+func TestAParameterThatCannotBeReadIsToldWhatItMayBe(t *testing.T) {
+	for raw, want := range map[string]string{
+		"sqlite:l.db?create=no":    "create that cannot be read; allowed: true, false",
+		"sqlite:l.db?poll=fast":    "poll that cannot be read; allowed: a duration, like 10ms",
+		"sqlite:l.db?retention=1x": "retention that cannot be read; allowed: a duration, like 24h",
+	} {
+		if _, err := driver.Open(ctx, raw); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", raw, err, want)
 		}
 	}
 }
