@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"maps"
 	"net"
 	"net/url"
@@ -89,6 +90,11 @@ func (p *parsed) finish(secure bool) error {
 			p.client.InitAddress[i] = a + port
 		}
 	}
+	for _, a := range p.client.InitAddress {
+		if p.client.DialCtxFn == nil && !portCanBe(a) {
+			return invalid("has a port that cannot be: 1 to 65535 can")
+		}
+	}
 	if !secure && p.client.TLSConfig != nil {
 		return invalid("has parameters of TLS, and does not begin with rediss")
 	}
@@ -123,6 +129,17 @@ func address(hostport string) string {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// portCanBe reports whether the port of an address is a service's name, or a number that
+// a port can have.
+func portCanBe(hostport string) bool {
+	_, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return true // the dialer knows better what is wrong with it
+	}
+	n, err := strconv.ParseInt(port, 10, 64)
+	return errors.Is(err, strconv.ErrSyntax) || err == nil && n > 0 && n < 1<<16
 }
 
 func (p *parsed) setDB(v string) error {
