@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +18,15 @@ func newMan() *cobra.Command {
 		Short:                 "Write the manual pages into a folder",
 		Hidden:                true,
 		DisableFlagsInUseLine: true,
-		Args:                  cobra.ExactArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return usage(cmd, errors.New("missing DIR"))
+			case 1:
+				return nil
+			}
+			return usage(cmd, errors.New("too many arguments; want one DIR"))
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return writeManuals(cmd.Root(), args[0])
 		},
