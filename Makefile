@@ -95,13 +95,16 @@ DESTDIR ?=
 SHARE    = $(DESTDIR)$(PREFIX)/share
 
 .PHONY: extras
-extras: build ## write the manual pages and the completions, and what makes a list of the modules, to bin/
+extras: build ## write the manual pages and the completions to bin/
 	@rm -rf bin/extras && mkdir -p bin/extras/man bin/extras/completions
 	bin/pawl man bin/extras/man
 	bin/pawl completion bash > bin/extras/completions/pawl.bash
 	bin/pawl completion zsh > bin/extras/completions/_pawl
 	bin/pawl completion fish > bin/extras/completions/pawl.fish
 	bin/pawl completion powershell > bin/extras/completions/pawl.ps1
+
+.PHONY: sbom
+sbom: ## build what makes the list of the modules of a release, to bin/
 	go -C internal/tools build -o ../../bin/sbom ./sbom
 
 .PHONY: install
