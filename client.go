@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -20,7 +21,7 @@ import (
 // needs one for each backend. Many goroutines may use it.
 type Client struct {
 	driver   driver.Driver
-	backend  string // its name, for messages
+	backend  string // its name, and where it is, for messages
 	settings settings
 	observer *Observer
 	now      func() clock.Reading
@@ -64,7 +65,7 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 
 func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	c := &Client{
-		driver: d, backend: d.Properties().Backend, settings: s, observer: s.Observer, now: now, born: time.Now(),
+		driver: d, backend: cmp.Or(d.Properties().Where, d.Properties().Backend), settings: s, observer: s.Observer, now: now, born: time.Now(),
 		queues: newQueues(s.LocalHandoff), inboxes: inbox.New[*hold](),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}),

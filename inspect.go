@@ -31,9 +31,10 @@ type Waiter = driver.Waiter
 // Labels.
 type Owner = driver.Owner
 
-// Properties are facts about a backend: its name (Backend), whose Clock decides what has
-// expired, what FenceSurvives, the MinTTL that it can keep, whether it can Push, and
-// whether it ReportsDeletions of held names at once.
+// Properties are facts about a backend: its name (Backend), the name and the place as
+// errors have them (Where), whose Clock decides what has expired, what FenceSurvives, the
+// MinTTL that it can keep, whether it can Push, and whether it ReportsDeletions of held
+// names at once.
 type Properties = driver.Properties
 
 // Finding is what [Client.Diagnose] found: its Severity ("error": guarantees do not hold,

@@ -247,7 +247,8 @@ type Owner struct {
 
 // Properties are facts about a backend.
 type Properties struct {
-	Backend       string        // its short name, as in messages: "memory", "sqlite"
+	Backend       string        // its short name: "memory", "sqlite"
+	Where         string        // its name and place, as in messages: "redis host:6379"; empty without a place
 	Clock         string        // whose clock decides expiry: "process", "host", "server"
 	FenceSurvives string        // what fences are known to rise across, in a sentence
 	MinTTL        time.Duration // the shortest TTL that the backend can keep

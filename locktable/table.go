@@ -284,7 +284,8 @@ func (d *Driver) trouble(ctx context.Context, op, name string, err error) error 
 	if errors.Is(err, driver.ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
 	}
-	said := driver.Error{Backend: d.table.Properties().Backend, Err: err}
+	p := d.table.Properties()
+	said := driver.Error{Backend: cmp.Or(p.Where, p.Backend), Err: err}
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		said = *e
 	}

@@ -76,3 +76,12 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 	_ = d.Release(ctx, lease(holder))
 	hear(t, heard, driver.SignalGranted, waiter.Token)
 }
+
+func TestPropertiesSayWhichServerItIs(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	if where := d.Properties().Where; where != "redis "+server.Addr {
+		t.Errorf("Where is %q", where)
+	}
+}

@@ -52,6 +52,18 @@ func TestURLsThatSayMoreThanIsUnderstoodAreRefused(t *testing.T) {
 	}
 }
 
+func TestPropertiesSayWhichFileItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	d, err := Open(ctx, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if where := d.Properties().Where; where != "sqlite "+path {
+		t.Errorf("Where is %q", where)
+	}
+}
+
 func TestAParameterThatCannotBeReadIsToldWhatItMayBe(t *testing.T) {
 	for raw, want := range map[string]string{
 		"sqlite:l.db?create=no":    "create that cannot be read; allowed: true, false",

@@ -132,6 +132,7 @@ func (t *table) start(deliver func(driver.Signal)) {
 func (t *table) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "sqlite",
+		Where:         backend(t.path),
 		Clock:         "host",
 		FenceSurvives: "crashes of processes and of the host, and loss of the file, as long as the clock is not set back past the last grant",
 		MinTTL:        driver.MinTTL,

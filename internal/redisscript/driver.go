@@ -95,6 +95,7 @@ func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.signals.
 func (d *Driver) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "redis",
+		Where:   d.backend,
 		Clock:   "server",
 		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
 			"whose name was lost or forgotten",
