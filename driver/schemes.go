@@ -1,0 +1,59 @@
+package driver
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Opener makes a driver from a URL whose scheme it was registered for. It owns what it
+// opens: Close frees it. Its errors never hold a password; u.Redacted() is safe to show.
+type Opener func(ctx context.Context, u *url.URL) (Driver, error)
+
+var (
+	openersMu sync.RWMutex
+	openers   = map[string]Opener{}
+)
+
+// Register makes a backend known to [Open] under a URL scheme, from its package's init.
+// It panics if two packages claim the same scheme.
+func Register(scheme string, open Opener) {
+	openersMu.Lock()
+	defer openersMu.Unlock()
+	if _, dup := openers[scheme]; dup {
+		panic("pawl: two backends registered the URL scheme " + scheme)
+	}
+	openers[scheme] = open
+}
+
+// Schemes lists the URL schemes of the backends that are imported, sorted.
+func Schemes() []string {
+	openersMu.RLock()
+	defer openersMu.RUnlock()
+	return slices.Sorted(maps.Keys(openers))
+}
+
+// packageOf is where a scheme of Pawl's own is registered, or empty.
+func packageOf(scheme string) string {
+	switch scheme {
+	case "redis", "rediss", "redis+unix", "valkey", "valkeys":
+		return "redislock"
+	case "redlock", "redlocks":
+		return "redlock"
+	case "mem":
+		return "memlock"
+	case "sqlite":
+		return "sqlitelock"
+	}
+	return ""
+}
+
+func list(schemes []string) string {
+	if len(schemes) == 0 {
+		return "none, for no backend is imported"
+	}
+	return strings.Join(schemes, ", ")
+}
