@@ -68,7 +68,7 @@ func (d *Driver) runAllQuickly(ctx context.Context, s *Script, calls []Call) []R
 }
 
 // run runs a script on all keys of a name. While a cluster is moving a slot it refuses
-// that for most names, see details in lua/lib/state.lua: then the first key may be
+// that for most names, see details in lua/lib/entry.lua: then the first key may be
 // enough.
 func (d *Driver) run(ctx context.Context, s *Script, c Call) Reply {
 	p := d.sender.Run(ctx, s, c)

@@ -29,7 +29,7 @@
 --- @include lib/name
 --- @include lib/quick_acquire
 --- @include lib/claim_args
---- @include lib/state
+--- @include lib/entry
 --- @include lib/place
 --- @include lib/extend
 --- @include lib/asked_again

@@ -19,7 +19,7 @@
 --- @include lib/time
 --- @include lib/name
 local wanted, delay, keep = unpack('>ddd', ARGV[1])
---- @include lib/state
+--- @include lib/entry
 --- @include lib/take
 --- @include lib/settled
 

@@ -17,7 +17,7 @@
 --- @include lib/name
 --- @include lib/quick_renew
 --- @include lib/renew_args
---- @include lib/state
+--- @include lib/entry
 --- @include lib/place
 --- @include lib/extend
 --- @include lib/not_held

@@ -21,7 +21,7 @@
 --- @include lib/time
 --- @include lib/name
 local token, wanted, keep = unpack('>c16dd', ARGV[1])
---- @include lib/state
+--- @include lib/entry
 --- @include lib/place
 --- @include lib/snapshot
 --- @include lib/not_held

@@ -15,7 +15,7 @@
 --- @include lib/time
 --- @include lib/name
 local keep = 0 -- nothing is granted
---- @include lib/state
+--- @include lib/entry
 --- @include lib/snapshot
 
 count()

@@ -27,7 +27,7 @@ end
 if ARGV[1]:byte() == TIMED_RELEASE and not (now <= unpack('>d', ARGV[1], at)) then
   return -now
 end
---- @include lib/state
+--- @include lib/entry
 --- @include lib/place
 --- @include lib/not_held
 --- @include lib/settled
