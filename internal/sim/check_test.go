@@ -41,8 +41,8 @@ func (w *world) longest() time.Duration {
 
 // forced notes how a forced claim or a break was answered. One that failed may still
 // happen if its ctx was cancelled, until the end of its request; otherwise it is reported
-// as failed only after that. A break hits nobody but the holder that it names, whenever
-// it arrives.
+// as failed only after that. Where a clock is set back, its end is later by as much, see
+// driver.End. A break hits nobody but the holder that it names, whenever it arrives.
 func (h *history) forced(c *call, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,7 +59,20 @@ func (h *history) forced(c *call, err error) {
 		case c.ctxEnds != never && s.to >= c.ctxEnds || errors.Is(err, pawl.ErrClosed):
 			s.to += attempt(c.ttl)
 		}
+		if err != nil {
+			s.to += h.w.setBack()
+		}
 	}
+}
+
+// setBack is by how much the clocks of nodes are set back in all.
+func (w *world) setBack() (by time.Duration) {
+	for _, f := range w.plan.faults {
+		if f.kind == "jump" && f.lasts < 0 {
+			by -= f.lasts
+		}
+	}
+	return by
 }
 
 // patience bounds every wait, far beyond what it may take, so that one that never ends is
