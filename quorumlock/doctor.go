@@ -268,7 +268,3 @@ func (d *Driver) mix(all []*visit) (found []driver.Finding) {
 	}
 	return found
 }
-
-func (d *Driver) any(f func(driver.Properties) bool) bool {
-	return slices.ContainsFunc(d.nodes, func(n *node) bool { return f(n.Properties()) })
-}
