@@ -71,7 +71,7 @@ func sayInvalid(w *world, say func(string, error)) {
 	}
 	_, err := pawl.New(nil, nil)
 	say("no driver", err)
-	for _, url := range []string{"", "nowhere", "etcd://host", "sqlite:/tmp/x?nope=1", "mem:?x=1"} {
+	for _, url := range []string{"", "nowhere", "etcd://host", "redis://host", "sqlite:/tmp/x?nope=1", "mem:?x=1"} {
 		_, err := pawl.Open(background, url, nil)
 		say(fmt.Sprintf("the URL %q", url), err)
 	}

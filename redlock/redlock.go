@@ -118,8 +118,8 @@ func open(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 	return d, nil
 }
 
-// lazy is a node. Its doctor says of each what nobody who uses redlock can change: that it
-// is not told of deletions, for it is opened without its server.
+// lazy is a node. Its doctor says of each what nobody who uses redlock can change: that
+// it is not told of deletions, for it is opened without its server.
 type lazy struct{ *redislock.Driver }
 
 // Diagnose implements driver.Diagnoser.

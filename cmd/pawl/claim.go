@@ -84,8 +84,8 @@ func (j *job) goodbye(claimed error) time.Duration {
 	return lastWords
 }
 
-// isOver reports whether the deadline of ctx has passed. A socket's deadline, which is the
-// same, may be quicker than the timer of ctx.
+// isOver reports whether the deadline of ctx has passed. A socket's deadline, which is
+// the same, may be quicker than the timer of ctx.
 func isOver(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return bounded && !time.Now().Before(deadline)
