@@ -83,15 +83,18 @@ func TestErrorsSayThatANameIsInUseByThisClient(t *testing.T) {
 		held := lockWithFencesToSpare(t, w, c)
 		ctx, cancel := context.WithTimeout(background, time.Millisecond)
 		defer cancel()
+		waited := make(chan error, 1)
 		go func() {
-			_, err := c.Mutex("x").TryLock(background)
-			if want := `pawl: "x" is in use by this client`; err == nil || err.Error() != want {
-				t.Errorf("%v; want %s", err, want)
-			}
+			_, err := c.Mutex("x").Lock(ctx)
+			waited <- err
 		}()
-		_, err := c.Mutex("x").Lock(ctx)
+		synctest.Wait() // it stands in the local queue: a try does not ask the backend then
+		_, err := c.Mutex("x").TryLock(background)
+		if want := `pawl: "x" is in use by this client`; err == nil || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
 		want := `pawl: gave up waiting for "x": context deadline exceeded: "x" is in use by this client; place 1 in the queue`
-		if err == nil || err.Error() != want {
+		if err := <-waited; err == nil || err.Error() != want {
 			t.Errorf("%v; want %s", err, want)
 		}
 		noError(t, held.Release(background))
