@@ -142,7 +142,7 @@ lint: ## run gofmt, go vet, golangci-lint and the go.mod check
 	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
 	go vet ./...
 	$(TOOL) golangci-lint run $(PKG)
-	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q testdata)
+	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
 	go mod tidy -diff
 
 .PHONY: tidy
