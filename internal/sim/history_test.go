@@ -115,7 +115,8 @@ func (h *history) violatedLocked(name, format string, args ...any) {
 
 // shakes writes down what excuses the loss of leases from now on.
 func (w *world) shakes(name, what string) {
-	w.history.shake(shock{name: name, what: what, from: w.now(), to: w.now()})
+	// A lease that is granted later may rest on a place that was kept before.
+	w.history.shake(shock{name: name, what: what, from: w.now(), to: w.now() + w.plan.unit})
 }
 
 func (h *history) shake(s shock) *shock {
