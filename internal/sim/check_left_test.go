@@ -41,7 +41,7 @@ func (w *world) leftovers(when string) {
 			return
 		}
 	}
-	seen := map[string]bool{}
+	now, seen := w.now(), map[string]bool{}
 	for _, name := range w.plan.names {
 		if seen[name.name] {
 			continue
@@ -50,7 +50,7 @@ func (w *world) leftovers(when string) {
 		for i, n := range w.nodes {
 			e := n.entry(name.name)
 			for _, holder := range e.Holders {
-				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.lostAndClosed(p, holder.Fence) {
+				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.lostAndClosed(p, holder.Fence, now) {
 					w.violated(name.name, "%s, and node %d says that %v holds it, fence %d, for %v", when, i, holder.Owner.Client, holder.Fence, holder.ExpiresIn)
 				}
 			}
@@ -73,17 +73,18 @@ func (w *world) owner(o driver.Owner) *process {
 	panic("an owner that is nobody: " + o.Client)
 }
 
-// lostAndClosed reports whether a lease was lost, and not released by its user when its
-// client was closed: its user has until LostError.Until to stop, so nobody gives it back
-// then, and a renewal that was under way may have prolonged it.
-func (w *world) lostAndClosed(p *process, fence uint64) bool {
+// lostAndClosed reports whether a lease was lost, and a renewal that was under way may
+// have prolonged it for nobody. Its user had not released it when the client was closed:
+// it has until LostError.Until to stop, so nobody gives it back then. Or it was given
+// back for a TTL, in vain, and the renewal came after that; else it had expired by now.
+func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {
 	p.mu.Lock()
 	since := p.endedAt
 	p.mu.Unlock()
 	w.history.mu.Lock()
 	defer w.history.mu.Unlock()
 	return since != 0 && slices.ContainsFunc(w.history.calls, func(c *call) bool {
-		return c.process == p && c.granted && c.told != never && (c.left == never || c.left > since) &&
+		return c.process == p && c.granted && c.told != never && (c.left == never || c.left > since || now > c.told+c.ttl) &&
 			c.fence <= fence && fence < c.fence+driver.MaxFences
 	})
 }
