@@ -6,9 +6,9 @@
 //
 // Users do not need this package. To write a backend:
 //
-//  1. Implement [Driver]. A backend with transactions or compare-and-swap gets the
-//     algorithm
-//     from [github.com/pawl-go/pawl/locktable].
+//  1. Implement [Driver]. A backend with transactions gets the algorithm from
+//     [github.com/pawl-go/pawl/locktable], one with compare-and-swap only from
+//     [github.com/pawl-go/pawl/locktable/optimistic].
 //  2. Implement what else it can do: [Signaler], [Lister], [LeaseBreaker], [Diagnoser],
 //     [FenceRaiser].
 //  3. Run [github.com/pawl-go/pawl/drivertest] on it.

@@ -50,6 +50,11 @@ type Entry struct {
 	Rest    Rest     // the waiters behind them, if they are stored apart from the entry, see Apart
 	Broken  []Broken // leases that were taken from their holders, until they would have ended anyway
 
+	// Blur is how much later than the time that a method is given it may take effect, by
+	// a table that cannot say exactly: see [Store]. What begins then lasts so much
+	// longer. It is not stored.
+	Blur time.Duration
+
 	// What the last method did, for the table that stores the entry. None of it is
 	// stored.
 	Changed bool     // the entry is not as it was
@@ -193,7 +198,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	// Asked again: by a caller that lost the reply, or by a waiter that settle, or
 	// somebody before, promoted.
 	if h := e.holder(c.Token); h != nil {
-		e.extend(h, now.Add(c.TTL))
+		e.extend(h, e.until(now, c.TTL))
 		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
 	}
 
@@ -224,7 +229,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		}
 	}
 	if c.Queue && w != nil {
-		w.Fences, w.Expires = max(c.Fences, 1), max(w.Expires, now.Add(c.QueueTTL))
+		w.Fences, w.Expires = max(c.Fences, 1), max(w.Expires, e.until(now, c.QueueTTL))
 		e.Changed = true
 	}
 	return driver.Grant{}, e.held(now, c, position)
@@ -233,7 +238,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 	h := e.grant(now, Holder{
 		Token: c.Token, Inbox: inbox, Owner: c.Owner, Fences: c.Fences, Weight: c.Weight, Limit: c.Limit,
-		Expires: now.Add(c.TTL), LockDelay: c.LockDelay,
+		Expires: e.until(now, c.TTL), LockDelay: c.LockDelay,
 	}, c.MinFence)
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
@@ -277,11 +282,14 @@ func (e *Entry) RetryAfter(now Instant, c *driver.Claim, head Instant) (d time.D
 func (e *Entry) Renew(now Instant, token driver.Token, ttl time.Duration) error {
 	e.settle(now)
 	if h := e.holder(token); h != nil {
-		e.extend(h, now.Add(ttl))
+		e.extend(h, e.until(now, ttl))
 		return nil
 	}
 	return e.gone(now, token)
 }
+
+// until is when what begins now, and lasts so long, is over.
+func (e *Entry) until(now Instant, d time.Duration) Instant { return now.Add(d + e.Blur) }
 
 func (e *Entry) extend(h *Holder, until Instant) {
 	if until > h.Expires {
@@ -293,7 +301,7 @@ func (e *Entry) extend(h *Holder, until Instant) {
 func (e *Entry) gone(now Instant, token driver.Token) error {
 	for _, b := range slices.Backward(e.Broken) { // the last one counts, should a token have been broken twice
 		if b.Token == token && !token.IsZero() {
-			return &driver.BrokenError{By: shown(b.By), ClosedFor: max(0, now.Until(e.Closed))}
+			return &driver.BrokenError{By: shown(b.By), ClosedFor: max(0, now.Until(e.Closed)-e.Blur)}
 		}
 	}
 	return driver.ErrNotHeld
@@ -305,7 +313,8 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 func (e *Entry) Release(now Instant, token driver.Token, minHold time.Duration) error {
 	e.settle(now)
 	if h := e.holder(token); h != nil {
-		if until := min(h.Since, now).Add(minHold); until > now { // now may be earlier, if the clock ran back
+		// now may be earlier than the grant, if the clock ran back.
+		if until := e.until(min(h.Since, now), minHold); minHold > 0 && until > now {
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
 		} else {
@@ -329,7 +338,7 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	}
 	e.take(i, by)
 	if delay > 0 {
-		e.Closed = max(e.Closed, now.Add(delay))
+		e.Closed = max(e.Closed, e.until(now, delay))
 	}
 	e.promote(now)
 	return nil
@@ -394,6 +403,21 @@ func (e *Entry) Idle(now Instant) bool {
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
 		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
 		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })
+}
+
+// Ends is when nothing of the entry counts any more but its last fence.
+func (e *Entry) Ends() Instant {
+	ends := max(e.Closed, e.Rest.Lapses)
+	for _, h := range e.Holders {
+		ends = max(ends, h.Expires.Add(h.LockDelay))
+	}
+	for _, w := range e.Queue {
+		ends = max(ends, w.Expires)
+	}
+	for _, b := range e.Broken {
+		ends = max(ends, b.Until)
+	}
+	return max(ends, Instant(e.Fence))
 }
 
 // holder finds a lease by its token. The zero token finds none: leases that are kept for

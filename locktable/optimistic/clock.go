@@ -1,0 +1,92 @@
+package optimistic
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Clock is what a client knows of the clock of its server, from the times that the
+// server has said: a lower bound of where it stands now, and a window for what is sent
+// now. The zero value knows nothing.
+//
+// A server that said b between the sending and the receiving of an answer stood at b or
+// further when that was received, and goes on at the speed of our own clock, give or take
+// a thousandth.
+type Clock struct {
+	mu    sync.Mutex
+	known bool
+	at    time.Time         // of ours
+	is    locktable.Instant // where the server's clock stood then, or further
+	trip  time.Duration     // of the answer that said it
+	wider int               // how often the window was doubled since it was wide enough
+}
+
+const (
+	// stale is after how long the server is asked again: by then a thousandth of it may
+	// be off.
+	stale = 30 * time.Second
+
+	// narrowest is the width of a window at the least. What begins lasts as much longer.
+	narrowest = 50 * time.Millisecond
+	widest    = 5 * time.Second
+)
+
+// Window is where the server's clock stands now, and how far it may go until what is sent
+// now has arrived. It is not ok if the server has to be asked for its time first.
+func (c *Clock) Window(now time.Time) (w Window, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.known || now.Sub(c.at) > stale {
+		return Window{}, false
+	}
+	from := c.by(now)
+	width := max(narrowest, 4*c.trip)
+	for range c.wider {
+		width = min(2*width, widest)
+	}
+	return Window{from, from.Add(width)}, true
+}
+
+// by is a lower bound of the server's clock at a moment of ours.
+func (c *Clock) by(t time.Time) locktable.Instant {
+	passed := t.Sub(c.at)
+	off := passed / 1000
+	return c.is + locktable.Instant((passed-max(off, -off))/time.Microsecond)
+}
+
+// Learn takes a time that the server said in an answer that was received now, to a
+// request that was sent then.
+func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	trip := now.Sub(sent)
+	// It was no less than what was known when that was sent, or it is another clock, or
+	// one that was set back. Else it is worth a note if it says more, or is much newer.
+	if !c.known || is < c.by(sent) || is > c.by(now) || now.Sub(c.at) > stale/2 {
+		c.known, c.at, c.is, c.trip = true, now, is, trip
+	}
+}
+
+// Late notes that something took effect, or would have, outside of its window. The server
+// is asked for its time before the next, which has more room.
+func (c *Clock) Late() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.wider = false, min(c.wider+1, 7)
+}
+
+// InTime notes that the last window was wide enough.
+func (c *Clock) InTime() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wider = max(0, c.wider-1)
+}
+
+// Forget is for when the next answer may be another server's.
+func (c *Clock) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = false
+}

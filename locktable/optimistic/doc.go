@@ -1,0 +1,10 @@
+// Package optimistic makes a [locktable.Table] of an engine that can compare and swap,
+// and no more: one without transactions, or whose transactions cost a round trip each.
+//
+// A backend implements [Store], and is then
+//
+//	d = locktable.New(optimistic.New(store, inbox, deliver), inbox)
+//
+// with the queue, fences and all kinds of locks of [locktable]. A [Clock] keeps what is
+// known of the time of a server that says it now and then.
+package optimistic

@@ -1,0 +1,86 @@
+package optimistic
+
+import (
+	"context"
+	"iter"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A Store keeps one value per name and replaces it by compare-and-swap, no more.
+//
+// Its clock decides, as everywhere. But nobody can run f at the moment in which the store
+// swaps, so f runs before, at a lower bound of the store's clock, and the store makes
+// sure that its clock stands within the swap's window when it swaps. What begins with the
+// step lasts longer by the width of that window, see [locktable.Entry.Blur]. So nothing
+// is found expired too early, and nothing ends sooner than its holder was told.
+type Store interface {
+	// Load reads the values of some names, in their order. A name without one has the
+	// zero Stored.
+	Load(ctx context.Context, names []string) ([]Stored, error)
+
+	// Time says where the store's clock stands: now not before From, and To is how far it
+	// may go until a swap that begins now has taken effect. It asks the store only if
+	// that is not known. Only Swap can say that it was wrong.
+	Time(ctx context.Context) (Window, error)
+
+	// Swap replaces values, each on its own, and says in their order what became of each.
+	// A swap takes effect if the value still has its version, while the store's clock
+	// stands within its window, or never: not later, and not after it was given up. Its
+	// signals are sent if it does, to other inboxes than this client's own. On an error
+	// nothing is known of any of them.
+	Swap(ctx context.Context, swaps []Swap) ([]Swapped, error)
+
+	// Scan yields the values of the names that start with a prefix, as [locktable.Table]
+	// has it.
+	Scan(ctx context.Context, prefix string) iter.Seq2[Named, error]
+
+	Properties() driver.Properties
+	Close() error
+}
+
+// Stored is a value as a Store keeps it.
+type Stored struct {
+	Value   []byte // the stored form of an entry; empty if there is none
+	Version uint64 // no two values of a name have the same; 0 if there is none
+}
+
+// Named is a value of a scan.
+type Named struct {
+	Name   string
+	Stored Stored
+	Now    locktable.Instant // a lower bound of the store's clock when it was read
+}
+
+// A Window is a span of time on the store's clock, both ends included.
+type Window struct{ From, To locktable.Instant }
+
+// A Swap is one value that is to be replaced.
+type Swap struct {
+	Name    string
+	Version uint64 // of the value that it replaces; 0 if there must be none
+	Value   []byte // the new one
+	Window  Window
+	Signals []locktable.Signal
+
+	// Entry is what Value is the stored form of, for columns that people read, and for
+	// [locktable.Entry.Ends].
+	Entry *locktable.Entry
+}
+
+// Swapped is what became of a Swap.
+type Swapped struct {
+	Done    bool   // it took effect
+	Version uint64 // of the new value, if Done
+
+	// Late means that the store's clock was not within the window. Then the next Time
+	// knows better.
+	Late bool
+
+	// Known means that Now is what is stored instead; else it is loaded.
+	Known bool
+	Now   Stored
+
+	Err error // of this one alone
+}

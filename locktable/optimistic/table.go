@@ -1,0 +1,321 @@
+package optimistic
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Table is a [locktable.Table] over a [Store]. A step is computed from what was last seen
+// of its name, and swapped in. If the name has changed meanwhile, that was in vain, and
+// the step is computed again from what is there now.
+type Table struct {
+	store   Store
+	inbox   string
+	deliver func(driver.Signal)
+	cache   cache
+	lanes   lanes
+}
+
+// New makes a Table. The store sends the signals of a step to others; those for inbox,
+// which is this client's own, go to deliver: the [locktable.Driver.Deliver] of the driver
+// over this table.
+func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
+	return &Table{store: s, inbox: inbox, deliver: deliver}
+}
+
+// Update implements locktable.Table.
+func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	if len(steps) == 1 {
+		return t.one(ctx, steps[0], func(e *locktable.Entry, now locktable.Instant) { f(0, e, now) })
+	}
+	left, err := t.together(ctx, steps, f)
+	for _, i := range left {
+		if err == nil {
+			err = t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+		}
+	}
+	return err
+}
+
+// A sight is what was seen of a name.
+type sight struct {
+	Stored
+	fresh bool // in this step; else it may have changed long ago
+}
+
+// one takes one step, until it was not in vain.
+func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
+	if err := t.lanes.enter(ctx, s.Name); err != nil {
+		return err
+	}
+	defer t.lanes.leave(s.Name)
+	err := t.untilTaken(ctx, s, f)
+	if err != nil {
+		t.cache.drop(s.Name) // it may have been taken all the same
+	}
+	return err
+}
+
+// atOnce is how often a step that was in vain is taken again without a pause. With that
+// several processes on one name get on; a pause only keeps them from doing the same for
+// ever.
+const atOnce = 4
+
+func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
+	seen, err := t.look(ctx, s.Name)
+	for vain := 0; err == nil; {
+		var e *locktable.Entry
+		var w Window
+		if e, w, err = t.compute(ctx, s, seen, f); err != nil {
+			return err
+		}
+		if !e.Changed {
+			if seen.fresh {
+				return nil
+			}
+			seen, err = t.load(ctx, s.Name) // whoever is refused is to hear how it is now
+			continue
+		}
+		var r Swapped
+		if r, err = t.swap(ctx, t.swapOf(s.Name, seen, e, w)); err != nil || r.Done {
+			return err
+		}
+		if vain++; vain > atOnce { // what is known now is old after a pause
+			if err = wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, vain-atOnce, 32*time.Millisecond))); err == nil {
+				seen, err = t.load(ctx, s.Name)
+			}
+		} else if !r.Late {
+			seen, err = t.after(ctx, s.Name, r)
+		}
+	}
+	return err
+}
+
+// together takes several steps in one request, and returns those that were in vain, or
+// have to be looked at by themselves.
+func (t *Table) together(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) (left []int, err error) {
+	seen, err := t.lookAll(ctx, steps)
+	if err != nil {
+		return nil, err
+	}
+	var swaps []Swap
+	var taken []int
+	names := map[string]bool{}
+	for i, s := range steps {
+		if names[s.Name] { // its turn comes after the other one of this name
+			left = append(left, i)
+			continue
+		}
+		names[s.Name] = true
+		e, w, err := t.compute(ctx, s, seen[s.Name], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Changed:
+			swaps, taken = append(swaps, t.swapOf(s.Name, seen[s.Name], e, w)), append(taken, i)
+		case !seen[s.Name].fresh:
+			left = append(left, i)
+		}
+	}
+	if len(swaps) == 0 {
+		return left, nil
+	}
+	swapped, err := t.store.Swap(ctx, swaps)
+	for k := range swaps {
+		if err != nil {
+			t.cache.drop(swaps[k].Name)
+			continue
+		}
+		if t.note(swaps[k], swapped[k]); !swapped[k].Done {
+			left = append(left, taken[k])
+		}
+	}
+	return left, err
+}
+
+// look is what was seen last of a name. If that is nothing, it is loaded.
+func (t *Table) look(ctx context.Context, name string) (sight, error) {
+	if s, ok := t.cache.get(name); ok {
+		return sight{Stored: s}, nil
+	}
+	return t.load(ctx, name)
+}
+
+func (t *Table) load(ctx context.Context, name string) (sight, error) {
+	all, err := t.store.Load(ctx, []string{name})
+	if err != nil {
+		return sight{}, err
+	}
+	t.cache.put(name, all[0])
+	return sight{all[0], true}, nil
+}
+
+// lookAll is look for the names of some steps.
+func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string]sight, error) {
+	seen := make(map[string]sight, len(steps))
+	var unknown []string
+	for _, s := range steps {
+		if _, twice := seen[s.Name]; twice {
+			continue
+		}
+		stored, ok := t.cache.get(s.Name)
+		if !ok {
+			unknown = append(unknown, s.Name)
+		}
+		seen[s.Name] = sight{stored, !ok}
+	}
+	if len(unknown) == 0 {
+		return seen, nil
+	}
+	all, err := t.store.Load(ctx, unknown)
+	if err != nil {
+		return nil, err
+	}
+	for k, name := range unknown {
+		t.cache.put(name, all[k])
+		seen[name] = sight{all[k], true}
+	}
+	return seen, nil
+}
+
+// after is what there is to see after a swap that was in vain.
+func (t *Table) after(ctx context.Context, name string, r Swapped) (sight, error) {
+	if r.Known {
+		return sight{r.Now, true}, nil
+	}
+	return t.load(ctx, name)
+}
+
+// compute runs f on what was seen, at the beginning of a window of the store's clock.
+func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, f func(e *locktable.Entry, now locktable.Instant)) (*locktable.Entry, Window, error) {
+	w, err := t.store.Time(ctx)
+	if err != nil {
+		return nil, w, err
+	}
+	if s.OnTime {
+		// A lower bound of the store's clock at the end, see driver.End.
+		left := time.Until(driver.End(ctx))
+		w.To = min(w.To, w.From+locktable.Instant((left-left/1000)/time.Microsecond))
+		if ctx.Err() != nil || w.To < w.From {
+			return nil, w, context.DeadlineExceeded
+		}
+	}
+	e, err := decode(seen.Value)
+	if err != nil {
+		t.cache.drop(s.Name)
+		return nil, w, fmt.Errorf("the entry of %.80q: %w", s.Name, err)
+	}
+	e.Blur = w.From.Until(w.To)
+	f(e, w.From)
+	return e, w, nil
+}
+
+// swapOf makes the swap of what was computed.
+func (t *Table) swapOf(name string, seen sight, e *locktable.Entry, w Window) Swap {
+	s := Swap{Name: name, Version: seen.Version, Value: e.Append(nil), Window: w, Entry: e}
+	for _, to := range e.Signals {
+		if to.Inbox != t.inbox {
+			s.Signals = append(s.Signals, to)
+		}
+	}
+	return s
+}
+
+// swap makes one swap.
+func (t *Table) swap(ctx context.Context, s Swap) (Swapped, error) {
+	all, err := t.store.Swap(ctx, []Swap{s})
+	if err != nil {
+		return Swapped{}, err
+	}
+	t.note(s, all[0])
+	return all[0], all[0].Err
+}
+
+// note keeps what a swap has shown, and hands out the signals that are for ourselves: the
+// name may be worked on again by then.
+func (t *Table) note(s Swap, r Swapped) {
+	switch {
+	case r.Err != nil:
+		t.cache.drop(s.Name)
+	case r.Done:
+		t.cache.put(s.Name, Stored{s.Value, r.Version})
+	case r.Known:
+		t.cache.put(s.Name, r.Now)
+	case !r.Late:
+		t.cache.drop(s.Name)
+	}
+	if !r.Done {
+		return
+	}
+	for _, to := range s.Entry.Signals {
+		if to.Inbox == t.inbox {
+			t.deliver(to.Signal)
+		}
+	}
+}
+
+// Read implements locktable.Table.
+func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+	all, err := t.store.Load(ctx, []string{name})
+	if err != nil {
+		return nil, 0, err
+	}
+	w, err := t.store.Time(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	e, err := decode(all[0].Value)
+	if err != nil {
+		return nil, 0, fmt.Errorf("the entry of %.80q: %w", name, err)
+	}
+	return e, w.From, nil
+}
+
+// Scan implements locktable.Table.
+func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+	return func(yield func(locktable.Row, error) bool) {
+		for n, err := range t.store.Scan(ctx, prefix) {
+			row := locktable.Row{Name: n.Name, Now: n.Now}
+			if err == nil {
+				if row.Entry, err = decode(n.Stored.Value); err != nil {
+					err = fmt.Errorf("the entry of %.80q: %w", n.Name, err)
+				}
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Properties implements locktable.Table.
+func (t *Table) Properties() driver.Properties { return t.store.Properties() }
+
+// Close implements locktable.Table.
+func (t *Table) Close() error { return t.store.Close() }
+
+// decode reads what is stored: nothing is an entry that is new.
+func decode(stored []byte) (*locktable.Entry, error) {
+	if len(stored) == 0 {
+		return &locktable.Entry{}, nil
+	}
+	return locktable.Decode(stored)
+}
+
+// wait is for a moment, or until ctx is over.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

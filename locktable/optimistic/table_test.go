@@ -1,0 +1,153 @@
+package optimistic_test
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// values is a Store in memory, as engines have it that can do no more than compare and
+// swap. Its clients share it.
+type values struct {
+	now   func() time.Time
+	width time.Duration // of the windows
+
+	mu      sync.Mutex // protects all below
+	stored  map[string]optimistic.Stored
+	last    uint64
+	clients map[string]*locktable.Driver
+}
+
+func newValues(now func() time.Time, width time.Duration) *values {
+	return &values{now: now, width: width, stored: map[string]optimistic.Stored{}, clients: map[string]*locktable.Driver{}}
+}
+
+// open makes one more client.
+func (v *values) open() *locktable.Driver {
+	inbox := rand.Text()
+	var d *locktable.Driver
+	d = locktable.New(optimistic.New(&valuesClient{v, inbox}, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clients[inbox] = d
+	return d
+}
+
+type valuesClient struct {
+	*values
+	inbox string
+}
+
+func (v *values) clock() locktable.Instant { return locktable.At(v.now()) }
+
+func (v *valuesClient) Time(context.Context) (optimistic.Window, error) {
+	now := v.clock()
+	return optimistic.Window{From: now, To: now.Add(v.width)}, nil
+}
+
+func (v *valuesClient) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := make([]optimistic.Stored, len(names))
+	for i, name := range names {
+		all[i] = v.stored[name]
+	}
+	return all, ctx.Err()
+}
+
+func (v *valuesClient) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	done := make([]optimistic.Swapped, len(swaps))
+	for i, s := range swaps {
+		done[i] = v.swap(s)
+		if !done[i].Done {
+			continue
+		}
+		for _, to := range s.Signals {
+			v.mu.Lock()
+			d := v.clients[to.Inbox]
+			v.mu.Unlock()
+			if d != nil {
+				d.Deliver(to.Signal)
+			}
+		}
+	}
+	return done, nil
+}
+
+func (v *values) swap(s optimistic.Swap) optimistic.Swapped {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now, is := v.clock(), v.stored[s.Name]
+	switch {
+	case now < s.Window.From || now > s.Window.To:
+		return optimistic.Swapped{Late: true}
+	case is.Version != s.Version:
+		return optimistic.Swapped{Known: s.Version%2 == 0, Now: is} // some stores can say it, some cannot
+	}
+	v.last++
+	v.stored[s.Name] = optimistic.Stored{Value: s.Value, Version: v.last}
+	return optimistic.Swapped{Done: true, Version: v.last}
+}
+
+func (v *valuesClient) Scan(_ context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var all []optimistic.Named
+	for name, s := range v.stored {
+		if strings.HasPrefix(name, prefix) {
+			all = append(all, optimistic.Named{Name: name, Stored: s, Now: v.clock()})
+		}
+	}
+	slices.SortFunc(all, func(a, b optimistic.Named) int { return strings.Compare(a.Name, b.Name) })
+	return func(yield func(optimistic.Named, error) bool) {
+		for _, n := range all {
+			if !yield(n, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (v *valuesClient) Properties() driver.Properties {
+	return driver.Properties{Backend: "values", Clock: "server", FenceSurvives: "nothing", MinTTL: driver.MinTTL, Push: true}
+}
+
+func (v *valuesClient) Close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.clients, v.inbox)
+	return nil
+}
+
+// A store whose clock is known to the microsecond is as exact as memory.
+func TestConformance(t *testing.T) {
+	clock := memlock.NewClock(time.Now())
+	v := newValues(clock.Now, 0)
+	drivertest.Run(t, drivertest.Harness{
+		Open:  func(testing.TB) driver.Driver { return v.open() },
+		Clock: clock,
+	})
+}
+
+// With a window everything lasts a little longer.
+func TestConformanceInAWindow(t *testing.T) {
+	v := newValues(time.Now, 40*time.Millisecond)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(testing.TB) driver.Driver { return v.open() },
+		Unit: 400 * time.Millisecond,
+	})
+}
