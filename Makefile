@@ -56,7 +56,7 @@ peers: NEEDS := redis-server:redis-server
 peers: needs ## run Pawl on Redis beside other lock libraries; PEERS='-scenario own -rounds 1' for a part of it
 	cd bench && go run . $(PEERS)
 
-# How many schedules, and over how many processes; or the one to repeat. BACKEND= for one of memory, quorum, redis.
+# How many schedules, and over how many processes; or the one to repeat. BACKEND= for one of memory, store, quorum, redis.
 SEEDS    ?= 20000
 PARALLEL ?= $(shell nproc 2>/dev/null || echo 2)
 SEED     ?=

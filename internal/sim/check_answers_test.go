@@ -50,12 +50,24 @@ func (h *history) mayFail(c *call) {
 		h.isRefusedForAReason(c)
 	case errors.Is(c.err, pawl.ErrNotHeld) && c.verb == "break":
 	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)):
+	case errors.Is(c.err, pawl.ErrUnavailable) && h.isTooFar(c):
 	// before f began
 	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)):
 	case c.verb == "close":
 	default:
 		h.violatedLocked(c.name, "%v failed: %v", c, c.err)
 	}
+}
+
+// isTooFar reports whether a step that is not taken in one round trip, but read, swapped,
+// and read again when others were quicker, may take longer than a request may.
+func (h *history) isTooFar(c *call) bool {
+	ttl := c.ttl
+	if c.maxHold > 0 {
+		ttl = min(ttl, c.maxHold)
+	}
+	const trips = 8
+	return h.w.plan.backend == "store" && trips*2*h.w.plan.weather.high > attempt(ttl)
 }
 
 // isRefusedForAReason: a try is refused only if somebody holds the name, or waits for it,

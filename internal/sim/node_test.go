@@ -23,6 +23,7 @@ type node struct {
 	w      *world
 	number int
 	clock  clock
+	values *values // of a node that only compares and swaps
 
 	mu       sync.Mutex // protects what follows
 	memory   *memlock.Memory
@@ -43,6 +44,7 @@ type backend interface {
 func newNode(w *world, number int) *node {
 	p := w.plan.nodes[number]
 	n := &node{w: w, number: number, clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}}
+	n.values = &values{clock: &n.clock, inboxes: map[string]*road{}}
 	n.forgetLocked() // nobody else has it yet
 	return n
 }
@@ -51,6 +53,7 @@ func newNode(w *world, number int) *node {
 func (n *node) forgetLocked() {
 	n.memory = memlock.NewMemory(&memlock.Options{Now: n.clock.now})
 	n.sessions = map[*road]server{}
+	n.values.forget()
 }
 
 // session is the node's end of a road. A planted bug may sit there.
@@ -121,6 +124,9 @@ func (n *node) jump(by time.Duration) { n.clock.jump(by) }
 
 // entry is what the node knows of a name, read without the network.
 func (n *node) entry(name string) driver.Entry {
+	if n.w.plan.backend == "store" {
+		return n.values.entry(name)
+	}
 	n.mu.Lock()
 	d := n.memory.Driver()
 	n.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // A plan is what a seed stands for. It is all drawn before anything runs, so that the
 // same seed is the same plan whatever the product does.
 type plan struct {
-	backend   string // "memory", "quorum" or "redis"
+	backend   string // "memory", "store", "quorum" or "redis"
 	unit      time.Duration
 	weather   weather
 	fates     uint64 // of messages: each road has dice of its own

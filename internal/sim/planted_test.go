@@ -55,7 +55,7 @@ func (b *bug) find(t *testing.T) (seed uint64, said string) {
 
 func TestPlantedBugsAreFound(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for _, b := range slices.Concat(reviewed, faults, ofQuorums) {
+	for _, b := range slices.Concat(reviewed, faults, ofQuorums, ofStores) {
 		t.Run(b.name, func(t *testing.T) {
 			began := time.Now()
 			seed, said := b.find(t)

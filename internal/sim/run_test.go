@@ -23,6 +23,8 @@ func planOf(d *dice, backend string) *plan {
 			backend = "quorum"
 		case over < 12:
 			backend = "redis"
+		case over < 32:
+			backend = "store"
 		}
 	}
 	if backend != "quorum" {
@@ -43,7 +45,7 @@ func report(t *testing.T, h *history, how, repeat string) {
 //	PAWL_SIM_SEEDS    how many
 //	PAWL_SIM_SEED     the first, or the only one
 //	PAWL_SIM_STEP     how far the seeds are apart, if several processes share the work
-//	PAWL_SIM_BACKEND  over this one only: memory, quorum or redis
+//	PAWL_SIM_BACKEND  over this one only: memory, store, quorum or redis
 func TestSchedules(t *testing.T) {
 	count, first, step := uint64(2000), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)
 	if os.Getenv("PAWL_SIM_SEED") != "" {

@@ -33,11 +33,12 @@ type world struct {
 
 // planted is a bug that was put in on purpose; the zero value is none.
 type planted struct {
-	noEnds  bool                                                // nodes take requests that come after their end
-	node    func(n *node, s server) server                      // what a node does to those who ask
-	client  func(p *process, d driverOf) driverOf               // what a process' driver does
-	observe func(o *pawl.Observer)                              // what is told
-	quorum  func(p *process, d []driver.Driver) []driver.Driver // which nodes a quorum is of
+	noEnds                bool                                                // nodes take requests that come after their end
+	noWindows, noVersions bool                                                // so do those that compare and swap, or they do not compare
+	node                  func(n *node, s server) server                      // what a node does to those who ask
+	client                func(p *process, d driverOf) driverOf               // what a process' driver does
+	observe               func(o *pawl.Observer)                              // what is told
+	quorum                func(p *process, d []driver.Driver) []driver.Driver // which nodes a quorum is of
 }
 
 // driverOf is what the root package is given.
@@ -136,6 +137,9 @@ func (w *world) begin(i int) *process {
 	case "memory":
 		r := newRoad(p, w.nodes[0].(*node))
 		p.roads, d = []*road{r}, r
+	case "store":
+		r, over := newStore(p, w.nodes[0].(*node))
+		p.roads, d = []*road{r}, over
 	case "redis":
 		d = w.redis.driver(p)
 	case "quorum":

@@ -43,7 +43,7 @@ type Store interface {
 // Stored is a value as a Store keeps it.
 type Stored struct {
 	Value   []byte // the stored form of an entry; empty if there is none
-	Version uint64 // no two values of a name have the same; 0 if there is none
+	Version uint64 // no two values of a name ever have the same, not even after data was lost; 0 if there is none
 }
 
 // Named is a value of a scan.

@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// values are what a node keeps for clients that compare and swap, as on PostgreSQL, etcd,
+// NATS and MongoDB. The requests travel on the same roads, without ends: it is the window
+// of a swap that keeps a late one from taking effect.
+type values struct {
+	clock *clock
+
+	mu      sync.Mutex // protects what follows
+	stored  map[string]optimistic.Stored
+	last    uint64
+	inboxes map[string]*road
+}
+
+// forget makes them know nothing. Versions go on, for they never come again.
+func (v *values) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stored = map[string]optimistic.Stored{}
+}
+
+// timed is an answer, and when the node gave it by its clock.
+type timed[T any] struct {
+	value T
+	at    locktable.Instant
+}
+
+func (v *values) now() locktable.Instant { return locktable.At(v.clock.now()) }
+
+func (v *values) load(names []string) timed[[]optimistic.Stored] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := make([]optimistic.Stored, len(names))
+	for i, name := range names {
+		out[i] = v.stored[name]
+	}
+	return timed[[]optimistic.Stored]{out, v.now()}
+}
+
+func (v *values) swap(swaps []optimistic.Swap, bug planted) timed[[]optimistic.Swapped] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.now()
+	out := make([]optimistic.Swapped, len(swaps))
+	for i, s := range swaps {
+		is := v.stored[s.Name]
+		switch {
+		case (now < s.Window.From || now > s.Window.To) && !bug.noWindows:
+			out[i].Late = true
+			continue
+		case is.Version != s.Version && !bug.noVersions:
+			out[i].Known, out[i].Now = is.Version%2 == 0, is // some engines can say it in the same answer
+			continue
+		}
+		v.last++
+		v.stored[s.Name] = optimistic.Stored{Value: s.Value, Version: v.last}
+		out[i].Done, out[i].Version = true, v.last
+		for _, to := range s.Signals {
+			if r := v.inboxes[to.Inbox]; r != nil {
+				go r.signal(to.Signal)
+			}
+		}
+	}
+	return timed[[]optimistic.Swapped]{out, now}
+}
+
+func (v *values) entry(name string) driver.Entry {
+	all := v.load([]string{name})
+	e := &locktable.Entry{}
+	if len(all.value[0].Value) > 0 {
+		var err error
+		if e, err = locktable.Decode(all.value[0].Value); err != nil {
+			panic(err)
+		}
+	}
+	return e.Public(all.at, name)
+}
+
+// A storeRoad is the way between a process and such a node: an optimistic.Store.
+type storeRoad struct {
+	*road
+	clock optimistic.Clock
+}
+
+// newStore makes a process' driver.
+func newStore(p *process, n *node) (*road, driverOf) {
+	r := &storeRoad{road: newRoad(p, n)}
+	inbox := p.id()
+	n.values.mu.Lock()
+	n.values.inboxes[inbox] = r.road
+	n.values.mu.Unlock()
+	var d *locktable.Driver
+	deliver := func(s driver.Signal) { d.Deliver(s) }
+	d = locktable.New(optimistic.New(r, inbox, deliver), inbox)
+	r.listeners.Listen(deliver)
+	return r.road, queueing{d, p}
+}
+
+// queueing tells the checker of what is asked, as a road does.
+type queueing struct {
+	*locktable.Driver
+	p *process
+}
+
+func (q queueing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	q.p.w.queue.known(q.p.w, c)
+	return q.Driver.Acquire(ctx, c)
+}
+
+func (q queueing) Release(ctx context.Context, l driver.LeaseRef) error {
+	q.p.w.queue.gives(q.p.w, 0, l)
+	return q.Driver.Release(ctx, l)
+}
+
+// ask sends a request, and learns from its answer what the node's clock says.
+func ask[T any](ctx context.Context, r *storeRoad, op, name string, f func(v *values) timed[T]) (T, error) {
+	sent := time.Now()
+	a, err := over(ctx, r.road, op, name, false, func(server) (timed[T], error) { return f(r.n.values), nil })
+	if err == nil {
+		r.clock.Learn(a.at, sent, time.Now())
+	}
+	return a.value, err
+}
+
+func (r *storeRoad) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	return ask(ctx, r, "load", names[0], func(v *values) timed[[]optimistic.Stored] { return v.load(names) })
+}
+
+func (r *storeRoad) Time(ctx context.Context) (optimistic.Window, error) {
+	if w, ok := r.clock.Window(time.Now()); ok {
+		return w, nil
+	}
+	_, err := ask(ctx, r, "time", "", func(v *values) timed[int] { return timed[int]{0, v.now()} })
+	w, _ := r.clock.Window(time.Now())
+	return w, err
+}
+
+func (r *storeRoad) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	did, err := ask(ctx, r, "swap", swaps[0].Name, func(v *values) timed[[]optimistic.Swapped] { return v.swap(swaps, r.w.planted) })
+	switch {
+	case err != nil:
+	case slices.ContainsFunc(did, func(s optimistic.Swapped) bool { return s.Late }):
+		r.clock.Late()
+	default:
+		r.clock.InTime()
+	}
+	return did, err
+}
+
+func (r *storeRoad) Scan(context.Context, string) iter.Seq2[optimistic.Named, error] {
+	panic("nobody lists names here")
+}
