@@ -7,8 +7,8 @@
 // Read it in this order:
 //
 //   - plan_test.go: what a seed stands for: processes, what they do, and what goes wrong
-//   - weather_test.go, road_test.go, node_test.go, store_test.go, clock_test.go: messages,
-//     those who answer them, and their time
+//   - weather_test.go, road_test.go, node_test.go, store_test.go, clock_test.go:
+//     messages, those who answer them, and their time
 //   - process_test.go, operation_test.go, fault_test.go: what happens
 //   - history_test.go, tap_test.go: what is written down of it
 //   - check_*_test.go: what has to be true of that, a rule a file

@@ -33,12 +33,15 @@ type world struct {
 
 // planted is a bug that was put in on purpose; the zero value is none.
 type planted struct {
-	noEnds                bool                                                // nodes take requests that come after their end
-	noWindows, noVersions bool                                                // so do those that compare and swap, or they do not compare
-	node                  func(n *node, s server) server                      // what a node does to those who ask
-	client                func(p *process, d driverOf) driverOf               // what a process' driver does
-	observe               func(o *pawl.Observer)                              // what is told
-	quorum                func(p *process, d []driver.Driver) []driver.Driver // which nodes a quorum is of
+	noEnds bool // nodes take requests that come after their end
+
+	// Nodes that compare and swap do so outside of windows, or do not compare.
+	noWindows, noVersions bool
+
+	node    func(n *node, s server) server                      // what a node does to those who ask
+	client  func(p *process, d driverOf) driverOf               // what a process' driver does
+	observe func(o *pawl.Observer)                              // what is told
+	quorum  func(p *process, d []driver.Driver) []driver.Driver // which nodes a quorum is of
 }
 
 // driverOf is what the root package is given.

@@ -42,8 +42,13 @@ type Store interface {
 
 // Stored is a value as a Store keeps it.
 type Stored struct {
-	Value   []byte // the stored form of an entry; empty if there is none
-	Version uint64 // no two values of a name ever have the same, not even after data was lost; 0 if there is none
+	Value []byte // the stored form of an entry; empty if there is none
+
+	// Version tells values of a name apart; 0 if there is none. No two have the same, not
+	// even if data was lost between them: a client that remembers one from before would
+	// replace the other. Where the engine counts anew after that, a store draws its
+	// versions at random.
+	Version uint64
 }
 
 // Named is a value of a scan.
