@@ -66,6 +66,7 @@ type Swap struct {
 	Name    string
 	Version uint64 // of the value that it replaces; 0 if there must be none
 	Value   []byte // the new one
+	Was     []byte // the one that it replaces, for a store that may have to go back to it
 	Window  Window
 	Signals []locktable.Signal
 

@@ -218,7 +218,7 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, f fun
 
 // swapOf makes the swap of what was computed.
 func (t *Table) swapOf(name string, seen sight, e *locktable.Entry, w Window) Swap {
-	s := Swap{Name: name, Version: seen.Version, Value: e.Append(nil), Window: w, Entry: e}
+	s := Swap{Name: name, Version: seen.Version, Value: e.Append(nil), Was: seen.Value, Window: w, Entry: e}
 	for _, to := range e.Signals {
 		if to.Inbox != t.inbox {
 			s.Signals = append(s.Signals, to)
