@@ -49,6 +49,8 @@ type Stored struct {
 	// replace the other. Where the engine counts anew after that, a store draws its
 	// versions at random.
 	Version uint64
+
+	Note any // what the store wants to see again, in Swap.Note
 }
 
 // Named is a value of a scan.
@@ -67,6 +69,7 @@ type Swap struct {
 	Version uint64 // of the value that it replaces; 0 if there must be none
 	Value   []byte // the new one
 	Was     []byte // the one that it replaces, for a store that may have to go back to it
+	Note    any    // of that one, see Stored
 	Window  Window
 	Signals []locktable.Signal
 
@@ -81,12 +84,15 @@ type Swapped struct {
 	Version uint64 // of the new value, if Done
 
 	// Late means that the store's clock was not within the window. Then the next Time
-	// knows better.
+	// knows better. Unless something else is Known, what is stored is taken to be as it
+	// was.
 	Late bool
 
 	// Known means that Now is what is stored instead; else it is loaded.
 	Known bool
 	Now   Stored
+
+	Note any // of the new value, see Stored
 
 	Err error // of this one alone
 }

@@ -90,7 +90,7 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *lock
 			if err = wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, vain-atOnce, 32*time.Millisecond))); err == nil {
 				seen, err = t.load(ctx, s.Name)
 			}
-		} else if !r.Late {
+		} else if !r.Late || r.Known {
 			seen, err = t.after(ctx, s.Name, r)
 		}
 	}
@@ -218,7 +218,10 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, f fun
 
 // swapOf makes the swap of what was computed.
 func (t *Table) swapOf(name string, seen sight, e *locktable.Entry, w Window) Swap {
-	s := Swap{Name: name, Version: seen.Version, Value: e.Append(nil), Was: seen.Value, Window: w, Entry: e}
+	s := Swap{
+		Name: name, Version: seen.Version, Value: e.Append(nil), Was: seen.Value, Note: seen.Note,
+		Window: w, Entry: e,
+	}
 	for _, to := range e.Signals {
 		if to.Inbox != t.inbox {
 			s.Signals = append(s.Signals, to)
@@ -244,7 +247,7 @@ func (t *Table) note(s Swap, r Swapped) {
 	case r.Err != nil:
 		t.cache.drop(s.Name)
 	case r.Done:
-		t.cache.put(s.Name, Stored{s.Value, r.Version})
+		t.cache.put(s.Name, Stored{s.Value, r.Version, r.Note})
 	case r.Known:
 		t.cache.put(s.Name, r.Now)
 	case !r.Late:

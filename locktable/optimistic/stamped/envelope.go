@@ -1,0 +1,149 @@
+package stamped
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// An Envelope is what is stored for a name.
+type Envelope struct {
+	Window optimistic.Window // in which it had to be stored to count
+	Value  []byte            // of the name, if it counts
+	Before []byte            // of the name, if it does not: what the swap replaced
+
+	// Void are the versions of swaps before this one that did not count, in the order in
+	// which they came; the last maxVoid of them. It is for stores whose writers read
+	// their stamps afterwards.
+	Void []uint64
+}
+
+// Next is the envelope of a swap that replaces a value. void is what [Envelope.VoidAt]
+// said of that.
+func Next(s optimistic.Swap, void []uint64) *Envelope {
+	return &Envelope{Window: s.Window, Value: s.Value, Before: s.Was, Void: void}
+}
+
+// InTime reports whether an envelope that was stored at that time counts.
+func (e *Envelope) InTime(stamp locktable.Instant) bool {
+	return e.Window.From <= stamp && stamp <= e.Window.To
+}
+
+// At is the value of the name, by an envelope that was stored at that time.
+func (e *Envelope) At(stamp locktable.Instant) []byte {
+	if e.InTime(stamp) {
+		return e.Value
+	}
+	return e.Before
+}
+
+// maxVoid is how many void swaps are remembered. Most of a storm of them are found by
+// their writers before so many others came.
+const maxVoid = 32
+
+// VoidAt is what the next envelope is to say of those before it, if this one has the
+// version and was stored at that time.
+func (e *Envelope) VoidAt(version uint64, stamp locktable.Instant) []uint64 {
+	if e.InTime(stamp) {
+		return e.Void
+	}
+	void := append(slices.Clip(e.Void), version)
+	return void[max(0, len(void)-maxVoid):]
+}
+
+// Counted reports whether a swap with this version counted, which this envelope replaced,
+// or one that did. It is not known if too many were void since.
+func (e *Envelope) Counted(version uint64) (counted, known bool) {
+	switch {
+	case slices.Contains(e.Void, version):
+		return false, true
+	case len(e.Void) == maxVoid && version < e.Void[0]:
+		return false, false
+	}
+	return true, true
+}
+
+// format is the first byte of the stored form, and its version.
+const format = 0xE1
+
+// Append appends the stored form of e to b.
+func (e *Envelope) Append(b []byte) []byte {
+	b = append(b, format)
+	b = binary.AppendVarint(b, int64(e.Window.From))
+	b = binary.AppendVarint(b, int64(e.Window.To))
+	b = binary.AppendUvarint(b, uint64(len(e.Void)))
+	for _, v := range e.Void {
+		b = binary.AppendUvarint(b, v)
+	}
+	b = append(binary.AppendUvarint(b, uint64(len(e.Value))), e.Value...)
+	return append(b, e.Before...)
+}
+
+// Open reads the stored form of an envelope, whose values are parts of it. It accepts
+// only what Append writes. Its error is a [*locktable.CorruptError].
+func Open(stored []byte) (*Envelope, error) {
+	r := reader{rest: stored}
+	if !r.is(format) {
+		return nil, damaged("it does not begin as one")
+	}
+	e := &Envelope{}
+	e.Window.From, e.Window.To = locktable.Instant(r.varint()), locktable.Instant(r.varint())
+	n := r.uvarint()
+	if n > maxVoid {
+		return nil, damaged("it knows of too many that are void")
+	}
+	for range n {
+		e.Void = append(e.Void, r.uvarint())
+	}
+	e.Value, e.Before = r.bytes(r.uvarint()), r.rest
+	if r.bad {
+		return nil, damaged("it ends too soon")
+	}
+	if !bytes.Equal(e.Append(make([]byte, 0, len(stored))), stored) {
+		return nil, damaged("its numbers are not written as short as they can be")
+	}
+	return e, nil
+}
+
+func damaged(problem string) error {
+	return &locktable.CorruptError{Problem: "its envelope: " + problem}
+}
+
+// reader takes what is stored apart. After a failure it is bad, and reads zeros.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) is(first byte) bool { b := r.bytes(1); return !r.bad && b[0] == first }
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	r.skip(n)
+	return v
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	r.skip(n)
+	return v
+}
+
+// skip is behind a number of so many bytes, which is none if they are 0 or less.
+func (r *reader) skip(n int) {
+	if r.bad = r.bad || n <= 0; !r.bad {
+		r.rest = r.rest[n:]
+	}
+}
+
+func (r *reader) bytes(n uint64) []byte {
+	if r.bad = r.bad || n > uint64(len(r.rest)); r.bad {
+		return nil
+	}
+	b := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return b
+}

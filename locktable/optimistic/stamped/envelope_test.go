@@ -1,0 +1,119 @@
+package stamped_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+)
+
+func envelope() *stamped.Envelope {
+	return &stamped.Envelope{
+		Window: optimistic.Window{From: 1000, To: 2000},
+		Value:  []byte("new"), Before: []byte("old"), Void: []uint64{7, 300},
+	}
+}
+
+// The stored form is read by other versions: a change of it has to be meant.
+func TestTheStoredFormIsThis(t *testing.T) {
+	const golden = "\xe1\xd0\x0f\xa0\x1f\x02\x07\xac\x02\x03newold"
+	if got := string(envelope().Append(nil)); got != golden {
+		t.Errorf("stored as %q, want %q", got, golden)
+	}
+	if e, err := stamped.Open([]byte(golden)); err != nil || !reflect.DeepEqual(e, envelope()) {
+		t.Errorf("read as %+v, %v", e, err)
+	}
+}
+
+func TestASwapCountsIfItsStampIsInItsWindow(t *testing.T) {
+	e := envelope()
+	for stamp, want := range map[locktable.Instant]string{
+		0: "old", 999: "old", 1000: "new", 1500: "new", 2000: "new", 2001: "old", 1 << 52: "old",
+	} {
+		if got := string(e.At(stamp)); got != want || e.InTime(stamp) != (want == "new") {
+			t.Errorf("stored at %d it is %q; want %q", stamp, got, want)
+		}
+	}
+}
+
+func TestASwapKnowsWhichBeforeItWereVoid(t *testing.T) {
+	e := envelope()
+	next := func(version uint64, stamp locktable.Instant) {
+		void := e.VoidAt(version, stamp)
+		e = stamped.Next(optimistic.Swap{Window: e.Window, Value: []byte("newer"), Was: e.At(stamp)}, void)
+	}
+	next(400, 1500) // counts
+	next(401, 2500) // does not
+	next(402, 1500)
+	for version, want := range map[uint64]bool{300: false, 399: true, 400: true, 401: false, 402: true} {
+		if counted, known := e.Counted(version); counted != want || !known {
+			t.Errorf("%d counted: %v (known: %v); want %v", version, counted, known, want)
+		}
+	}
+	for i := range uint64(100) {
+		next(500+i, 2500)
+	}
+	for version, want := range map[uint64]bool{300: false, 500: false, 599: true, 601: true} {
+		if _, known := e.Counted(version); known != want {
+			t.Errorf("it is known of %d whether it counted: %v; want %v", version, known, want)
+		}
+	}
+	if _, err := stamped.Open(e.Append(nil)); err != nil {
+		t.Errorf("after a storm: %v", err)
+	}
+}
+
+func TestNeighboursDoNotShareWhatWasVoid(t *testing.T) {
+	e := envelope()
+	e.Void = append(make([]uint64, 0, 8), 7)
+	one, other := e.VoidAt(8, 0), e.VoidAt(9, 0)
+	if !slices.Equal(one, []uint64{7, 8}) || !slices.Equal(other, []uint64{7, 9}) {
+		t.Errorf("%v and %v", one, other)
+	}
+}
+
+func TestWhatIsNoEnvelopeIsDamaged(t *testing.T) {
+	whole := envelope().Append(nil)
+	whole = whole[:len(whole)-len("old")]
+	for i := range whole {
+		if _, err := stamped.Open(whole[:i]); !isCorrupt(err) {
+			t.Errorf("of the first %d bytes: %v", i, err)
+		}
+	}
+	for _, bad := range []string{"x", "\xe1\x80\x00\x00\x00\x00", "\xe1\x00\x00\x21", "\xe1\x00\x00\x00\x05new"} {
+		if _, err := stamped.Open([]byte(bad)); !isCorrupt(err) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func isCorrupt(err error) bool {
+	_, ok := errors.AsType[*locktable.CorruptError](err)
+	return ok
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add(envelope().Append(nil), int64(1500))
+	f.Add((&stamped.Envelope{}).Append(nil), int64(0))
+	f.Fuzz(func(t *testing.T, stored []byte, stamp int64) {
+		e, err := stamped.Open(stored)
+		if err != nil {
+			if !isCorrupt(err) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		if got := e.Append(nil); string(got) != string(stored) {
+			t.Fatalf("%q is stored as %q", stored, got)
+		}
+		e.At(locktable.Instant(stamp))
+		next := &stamped.Envelope{Void: e.VoidAt(1<<63, locktable.Instant(stamp))}
+		if _, err := stamped.Open(next.Append(nil)); err != nil {
+			t.Fatalf("the next: %v", err)
+		}
+	})
+}
