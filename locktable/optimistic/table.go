@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -19,7 +20,7 @@ type Table struct {
 	inbox   string
 	deliver func(driver.Signal)
 	cache   cache
-	lanes   lanes
+	turns   turns.Turns // with others of this process beside it all but one swap would be in vain
 }
 
 // New makes a Table. The store sends the signals of a step to others; those for inbox,
@@ -51,10 +52,10 @@ type sight struct {
 
 // one takes one step, until it was not in vain.
 func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
-	if err := t.lanes.enter(ctx, s.Name); err != nil {
+	if err := t.turns.Enter(ctx, s.Name); err != nil {
 		return err
 	}
-	defer t.lanes.leave(s.Name)
+	defer t.turns.Leave(s.Name)
 	err := t.untilTaken(ctx, s, f)
 	if err != nil {
 		t.cache.drop(s.Name) // it may have been taken all the same
