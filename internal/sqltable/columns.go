@@ -1,0 +1,50 @@
+package sqltable
+
+import (
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Columns are what people can read of an entry. They are as true as its stored form when
+// they are written; nobody writes when a lease runs out.
+type Columns struct {
+	Holders string            // who they are; empty if nobody holds the name
+	Fence   uint64            // the last one granted
+	Until   locktable.Instant // when the last of the leases runs out if nobody renews it; 0 without holders
+}
+
+// mostHolders is how many are named; the others are counted.
+const mostHolders = 8
+
+// ColumnsOf reads them off an entry.
+func ColumnsOf(e *locktable.Entry) Columns {
+	c := Columns{Fence: e.Fence}
+	var b strings.Builder
+	for i, h := range e.Holders {
+		c.Until = max(c.Until, h.Expires)
+		switch {
+		case i == mostHolders:
+			b.WriteString(", ...")
+		case i < mostHolders:
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(holder(h))
+		}
+	}
+	c.Holders = b.String()
+	return c
+}
+
+func holder(h locktable.Holder) string {
+	switch who := h.Owner.String(); {
+	case h.Token.IsZero():
+		return who + " (released)"
+	case h.Weight != driver.Exclusive:
+		return who + " (shared)"
+	default:
+		return who
+	}
+}

@@ -1,0 +1,135 @@
+package sqltable
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A Dialect is what servers say differently. Its statements have a ? for each argument,
+// or $1, $2, ... where they are Numbered.
+//
+// There are three tables. Names compare byte for byte, and in that order:
+//
+//	entries (name PRIMARY KEY, version, entry, holders, fence, until)
+//	waiters (id, ascending and drawn at the insertion; name, token, since, expires, waiter;
+//	         an index on (name, since, id), a unique one on (name, token))
+//	tidying (cursor_name, rest): one row
+type Dialect struct {
+	Entries, Waiters, Tidying string // the tables, quoted if need be
+	Numbered                  bool
+
+	// Now is an expression: the server's time in microseconds since 1970 as it is when
+	// that is evaluated, not as it was when the statement or the transaction began.
+	Now string
+
+	// Lock makes the statement that locks the rows of n names, in the order of the names,
+	// and returns (name, version, entry, now) of those that there are. now is read when
+	// the row is locked, or later. nil: it is asked in a statement of its own. Beware: in
+	// the target list of a SELECT FOR UPDATE a time is from before the wait.
+	Lock func(n int) string
+
+	// Insert adds an entry (name, version) with an empty value if there is none.
+	Insert string
+
+	// Store replaces rows that are there, and locked. It changes nothing if the server's
+	// clock is past end, unless end is 0.
+	Store func(rows []Row, end locktable.Instant) Statement
+
+	// Signal sends signals when the transaction is committed. nil: the server cannot.
+	Signal func(all []locktable.Signal) Statement
+
+	// Passing reports whether a transaction that failed so is worth another try: what
+	// stood in its way were others.
+	Passing func(err error) bool
+}
+
+// A Statement is what is sent at once.
+type Statement struct {
+	SQL  string
+	Args []any
+	Rows int // how many rows it has to change; -1 is any number
+}
+
+// A Row is what is stored of one name.
+type Row struct {
+	Name    string
+	Version int64  // no two values of a name have the same
+	Entry   []byte // the stored form of the entry, which is what counts
+	Columns        // for people
+}
+
+// statement fills in the tables, the time and the numbers of arguments.
+func (d *Dialect) statement(sql string) string {
+	sql = strings.NewReplacer("{entries}", d.Entries, "{waiters}", d.Waiters, "{tidying}", d.Tidying, "{now}", d.Now).Replace(sql)
+	if !d.Numbered {
+		return sql
+	}
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(sql, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		b.WriteString(part)
+		n++
+	}
+	return b.String()
+}
+
+// statements are those of all dialects.
+type statements struct {
+	lock, now, insert, remove               string
+	read, page                              string
+	first, own, ahead, join, keep, leave    string
+	lapse, ends                             string
+	selectTidying, setTidying, some, forget string
+}
+
+func (d *Dialect) statements() statements {
+	s := statements{
+		now:    "SELECT {now}",
+		insert: d.Insert,
+		remove: "DELETE FROM {entries} WHERE name = ?",
+
+		read: "SELECT e.name, e.entry, {now}, w.waiter FROM {entries} e LEFT JOIN {waiters} w ON w.name = e.name" +
+			" WHERE e.name = ? ORDER BY w.since, w.id",
+		page: "SELECT e.name, e.entry, {now}, w.waiter" +
+			" FROM (SELECT name, entry FROM {entries} WHERE name >= ? ORDER BY name LIMIT ?) e" +
+			" LEFT JOIN {waiters} w ON w.name = e.name ORDER BY e.name, w.since, w.id",
+
+		first: "SELECT id, waiter FROM {waiters} WHERE name = ? ORDER BY since, id LIMIT ?",
+		own:   "SELECT id, waiter FROM {waiters} WHERE name = ? AND token = ?",
+		ahead: "SELECT (SELECT count(*) FROM {waiters} WHERE name = ? AND since < ?)" +
+			" + (SELECT count(*) FROM {waiters} WHERE name = ? AND since = ? AND id < ?)",
+		join:  "INSERT INTO {waiters} (name, token, since, expires, waiter) VALUES (?, ?, ?, ?, ?)",
+		keep:  "UPDATE {waiters} SET expires = ?, waiter = ? WHERE name = ? AND token = ?",
+		leave: "DELETE FROM {waiters} WHERE name = ? AND token = ?",
+		lapse: "DELETE FROM {waiters} WHERE name = ? AND expires <= ?",
+		ends:  "SELECT coalesce(min(expires), 0), coalesce(max(since), 0) FROM {waiters} WHERE name = ?",
+
+		selectTidying: "SELECT cursor_name, rest, {now} FROM {tidying} FOR UPDATE",
+		setTidying:    "UPDATE {tidying} SET cursor_name = ?, rest = ?",
+		some:          "SELECT name, version, entry FROM {entries} WHERE name >= ? ORDER BY name LIMIT ?",
+		forget:        "DELETE FROM {entries} WHERE name = ? AND version = ?",
+	}
+	for _, sql := range []*string{
+		&s.now, &s.insert, &s.remove, &s.read, &s.page, &s.first, &s.own, &s.ahead, &s.join, &s.keep, &s.leave,
+		&s.lapse, &s.ends, &s.selectTidying, &s.setTidying, &s.some, &s.forget,
+	} {
+		*sql = d.statement(*sql)
+	}
+	return s
+}
+
+// locking is the statement that locks n names, and whether the time comes with it.
+func (d *Dialect) locking(n int) (sql string, timed bool) {
+	if d.Lock != nil {
+		return d.statement(d.Lock(n)), true
+	}
+	return d.statement("SELECT name, version, entry, 0 FROM {entries} WHERE name IN (" + Marks(n) + ") ORDER BY name FOR UPDATE"), false
+}
+
+// Marks are n placeholders.
+func Marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
