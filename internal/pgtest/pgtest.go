@@ -1,0 +1,243 @@
+// Package pgtest starts real PostgreSQL servers, and PgBouncers before them, for tests,
+// on free ports and in temporary folders, and stops them when the test ends. Where they
+// are missing the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// TB is what is needed of a *testing.T.
+type TB = redistest.TB
+
+// A Server is one PostgreSQL, with trust for everybody who connects from this machine,
+// but for the user "secured", whose password is "s3cr3t%/".
+type Server struct {
+	Addr, Port, Dir string
+
+	tb   TB
+	args []string
+	cmd  *exec.Cmd
+}
+
+// Start makes a database cluster, and starts a server with these settings more, as in
+// "fsync=on".
+func Start(tb TB, settings ...string) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, Dir: folder(tb), Port: redistest.FreePort(tb)}
+	s.Addr = net.JoinHostPort("127.0.0.1", s.Port)
+	data := filepath.Join(s.Dir, "data")
+	s.args = []string{"-D", data, "-p", s.Port}
+	for _, setting := range append([]string{
+		"listen_addresses=127.0.0.1", "unix_socket_directories=" + s.Dir, "max_connections=400", "shared_buffers=32MB",
+		"fsync=off", "log_min_messages=fatal", "autovacuum=on", "max_wal_size=256MB",
+	}, settings...) {
+		s.args = append(s.args, "-c", setting)
+	}
+	init := command(tb, s.Dir, program(tb, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	if said, err := init.CombinedOutput(); err != nil {
+		tb.Fatalf("initdb: %v\n%s", err, said)
+	}
+	rules := "local all all trust\nhost all secured 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n" +
+		"host replication all 127.0.0.1/32 trust\n"
+	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(rules), 0o600); err != nil {
+		tb.Fatalf("%v", err)
+	}
+	s.Run()
+	tb.Cleanup(s.Kill)
+	return s
+}
+
+// URL is that of a database, of user postgres.
+func (s *Server) URL(database string) string {
+	return "postgres://postgres@" + s.Addr + "/" + database
+}
+
+// Database makes a new database, and returns its URL.
+func (s *Server) Database(name string) string {
+	s.tb.Helper()
+	s.Do("postgres", "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	return s.URL(name)
+}
+
+// Do runs statements in a database, as user postgres.
+func (s *Server) Do(database, sql string) {
+	s.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, s.URL(database))
+	if err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+	defer c.Close(ctx)
+	if _, err := c.Exec(ctx, sql); err != nil {
+		s.tb.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Run starts the process, again after Kill, and waits until it answers.
+func (s *Server) Run() {
+	s.tb.Helper()
+	s.cmd = launch(s.tb, s.Dir, program(s.tb, "postgres"), s.args...)
+	await(s.tb, s.Dir, func(ctx context.Context) error {
+		c, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			err = c.Close(ctx)
+		}
+		return err
+	})
+}
+
+// Kill kills the server at once, as a crash of it does.
+func (s *Server) Kill() { s.stop(syscall.SIGQUIT) }
+
+// Stop ends the server as an administrator does who does not wait for clients.
+func (s *Server) Stop() { s.stop(syscall.SIGINT) }
+
+func (s *Server) stop(how syscall.Signal) {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Signal(how)
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+// program finds one of the server's: Debian keeps those out of the PATH.
+func program(tb TB, name string) string {
+	tb.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if more, _ := filepath.Glob("/usr/sbin/" + name); len(found) == 0 {
+		found = more
+	}
+	if len(found) == 0 {
+		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
+			tb.Fatalf("%s is missing, and PAWL_TEST_REQUIRE is set", name)
+		}
+		tb.Skipf("%s is missing: install PostgreSQL and PgBouncer to run this test", name)
+	}
+	slices.Sort(found)
+	return found[len(found)-1]
+}
+
+// folder is a temporary one that the server's user can reach.
+func folder(tb TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "pawl-pg-")
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	give(tb, dir)
+	return dir
+}
+
+// launch starts a process that writes its log in a folder.
+func launch(tb TB, dir, path string, args ...string) *exec.Cmd {
+	tb.Helper()
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	defer log.Close()
+	cmd := command(tb, dir, path, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		tb.Fatalf("%v", err)
+	}
+	return cmd
+}
+
+// await waits until a process answers.
+func await(tb TB, dir string, ask func(ctx context.Context) error) {
+	tb.Helper()
+	var err error
+	for range 600 {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		err = ask(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	said, _ := os.ReadFile(filepath.Join(dir, "log"))
+	tb.Fatalf("it does not answer: %v\n%s", err, said)
+}
+
+// settings writes the lines of a file of settings.
+func settings(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
+
+// StartPooler starts a PgBouncer before a server, in this mode: "transaction". It knows
+// each database under its own name, and user postgres.
+func StartPooler(tb TB, to *Server, mode string) *Pooler {
+	tb.Helper()
+	p := &Pooler{tb: tb, Dir: folder(tb), Port: redistest.FreePort(tb)}
+	p.Addr = net.JoinHostPort("127.0.0.1", p.Port)
+	files := map[string][]byte{
+		"users": settings(`"postgres" ""`),
+		"ini": settings("[databases]", "* = host=127.0.0.1 port="+to.Port, "[pgbouncer]", "listen_addr = 127.0.0.1",
+			"listen_port = "+p.Port, "unix_socket_dir = "+p.Dir, "auth_type = trust", "auth_file = "+filepath.Join(p.Dir, "users"),
+			"pool_mode = "+mode, "max_client_conn = 500", "default_pool_size = 20", "ignore_startup_parameters = extra_float_digits"),
+	}
+	for name, text := range files {
+		path := filepath.Join(p.Dir, name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			tb.Fatalf("%v", err)
+		}
+		give(tb, path)
+	}
+	p.Run()
+	tb.Cleanup(p.Kill)
+	return p
+}
+
+// A Pooler is a PgBouncer.
+type Pooler struct {
+	Addr, Port, Dir string
+
+	tb  TB
+	cmd *exec.Cmd
+}
+
+// URL is that of a database behind it.
+func (p *Pooler) URL(database string) string {
+	return fmt.Sprintf("postgres://postgres@%s/%s", p.Addr, database)
+}
+
+// Run starts the process, again after Kill.
+func (p *Pooler) Run() {
+	p.tb.Helper()
+	p.cmd = launch(p.tb, p.Dir, program(p.tb, "pgbouncer"), filepath.Join(p.Dir, "ini"))
+	await(p.tb, p.Dir, func(ctx context.Context) error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", p.Addr)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	})
+}
+
+// Kill kills the process.
+func (p *Pooler) Kill() {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		p.cmd = nil
+	}
+}

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package pgtest
+
+import "os/exec"
+
+func command(_ TB, dir, path string, args ...string) *exec.Cmd {
+	cmd := exec.Command(path, args...)
+	cmd.Dir = dir
+	return cmd
+}
+
+func give(TB, string) {}

@@ -1,0 +1,51 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// command is one of a user that is not root, as which PostgreSQL and PgBouncer refuse to
+// run.
+func command(tb TB, dir, path string, args ...string) *exec.Cmd {
+	tb.Helper()
+	cmd := exec.Command(path, args...)
+	cmd.Dir = dir
+	if uid, gid := other(tb); uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
+	}
+	return cmd
+}
+
+// give gives a file to that user.
+func give(tb TB, path string) {
+	tb.Helper()
+	if uid, gid := other(tb); uid != 0 {
+		if err := os.Chown(path, int(uid), int(gid)); err != nil {
+			tb.Fatalf("%v", err)
+		}
+	}
+}
+
+// other is who the servers run as, if we are root; else it is 0.
+func other(tb TB) (uid, gid uint32) {
+	tb.Helper()
+	if os.Getuid() != 0 {
+		return 0, 0
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		tb.Skipf("PostgreSQL does not run as root, and there is no other user: %v", err)
+	}
+	id, _ := strconv.ParseUint(u.Uid, 10, 32)
+	group, _ := strconv.ParseUint(u.Gid, 10, 32)
+	return uint32(id), uint32(group)
+}

@@ -1,0 +1,120 @@
+package postgreslock
+
+import (
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/sqltable"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// begin begins a transaction as a step needs it, whatever the defaults of the database.
+// Nobody else waits for long for a client that hangs in the middle.
+const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;" +
+	" SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'"
+
+// clock is the server's time in microseconds since 1970: when it is asked, not when the
+// transaction began.
+const clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+// dialect is what PostgreSQL says differently.
+func (o *Options) dialect() sqltable.Dialect {
+	return sqltable.Dialect{
+		Entries:  o.table("locks"),
+		Waiters:  o.table("waiters"),
+		Tidying:  o.table("tidying"),
+		Numbered: true,
+		Now:      clock,
+		Lock:     lock,
+		Insert:   "INSERT INTO {entries} (name, version, entry) VALUES (?, ?, '') ON CONFLICT (name) DO NOTHING",
+		Store:    store,
+		Signal:   notify,
+		Passing:  passing,
+	}
+}
+
+// table is the full name of one.
+func (o *Options) table(name string) string {
+	return pgx.Identifier{o.Schema, o.Prefix + name}.Sanitize()
+}
+
+// lock asks the time above the locking: in the target list of the SELECT FOR UPDATE
+// itself it would be from before the wait for a row that others had locked.
+func lock(n int) string {
+	return "WITH locked AS MATERIALIZED (SELECT name, version, entry FROM {entries} WHERE name IN (" + sqltable.Marks(n) +
+		") ORDER BY name FOR UPDATE) SELECT name, version, entry, {now} FROM locked"
+}
+
+// store changes one row by itself, for that is planned and run fastest.
+func store(rows []sqltable.Row, end locktable.Instant) sqltable.Statement {
+	s := sqltable.Statement{Rows: len(rows)}
+	if len(rows) == 1 {
+		r := rows[0]
+		s.SQL = "UPDATE {entries} SET version = ?, entry = ?, holders = ?, fence = ?, until = ? WHERE name = ?"
+		s.Args = []any{r.Version, r.Entry, text(r.Holders), int64(r.Fence), until(r.Until), r.Name}
+	} else {
+		row := "(?::text, ?::bigint, ?::bytea, ?::text, ?::bigint, ?::timestamptz)"
+		s.SQL = "UPDATE {entries} e SET version = n.version, entry = n.entry, holders = n.holders, fence = n.fence, until = n.until" +
+			" FROM (VALUES " + strings.TrimSuffix(strings.Repeat(row+", ", len(rows)), ", ") +
+			") n (name, version, entry, holders, fence, until) WHERE e.name = n.name"
+		for _, r := range rows {
+			s.Args = append(s.Args, r.Name, r.Version, r.Entry, text(r.Holders), int64(r.Fence), until(r.Until))
+		}
+	}
+	if end != 0 {
+		s.SQL += " AND {now} <= ?"
+		s.Args = append(s.Args, int64(end))
+	}
+	return s
+}
+
+// text is what PostgreSQL takes for text: without NUL, and UTF-8.
+func text(s string) string { return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "?") }
+
+func until(i locktable.Instant) sql.NullTime {
+	return sql.NullTime{Time: i.Time(), Valid: i != 0}
+}
+
+// notify sends signals to the channels of their inboxes.
+func notify(all []locktable.Signal) sqltable.Statement {
+	s := sqltable.Statement{Rows: -1}
+	var calls []string
+	for _, to := range all {
+		calls = append(calls, "pg_notify(?, ?)")
+		s.Args = append(s.Args, channel(to.Inbox), payload(to.Signal))
+	}
+	s.SQL = "SELECT " + strings.Join(calls, ", ")
+	return s
+}
+
+// channel is where the signals of an inbox come in.
+func channel(inbox string) string { return "pawl:" + inbox }
+
+// payload is a signal as it is sent.
+func payload(s driver.Signal) string {
+	return fmt.Sprintf("%d %x %d %d", s.Kind, s.Token[:], s.Fence, s.Fences)
+}
+
+// signal reads a payload.
+func signal(payload string) (s driver.Signal, ok bool) {
+	part := strings.Split(payload, " ")
+	if len(part) != 4 {
+		return s, false
+	}
+	kind, err := strconv.Atoi(part[0])
+	token, err2 := hex.DecodeString(part[1])
+	fence, err3 := strconv.ParseUint(part[2], 10, 64)
+	fences, err4 := strconv.Atoi(part[3])
+	if err != nil || err2 != nil || err3 != nil || err4 != nil || len(token) != len(s.Token) {
+		return s, false
+	}
+	copy(s.Token[:], token)
+	s.Kind, s.Fence, s.Fences = driver.SignalKind(kind), fence, fences
+	return s, true
+}

@@ -1,0 +1,71 @@
+package postgreslock
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// sqlState is the code of an error of the server's, whatever the client library.
+func sqlState(err error) string {
+	if e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		return e.SQLState()
+	}
+	return ""
+}
+
+// passing reports whether a transaction is worth another try: it was chosen to give way
+// to another one.
+func passing(err error) bool {
+	state := sqlState(err)
+	return state == "40001" || state == "40P01"
+}
+
+// failed makes a driver.Error of a failure, with advice.
+func (t *place) failed(err error) error {
+	if typed, ok := errors.AsType[*driver.Error](err); ok {
+		return typed
+	}
+	hint, permanent := advice(err)
+	return &driver.Error{Backend: t.where, Op: "run", Hint: hint, Permanent: permanent, Err: err}
+}
+
+// place is where the locks are, for messages.
+type place struct{ where string }
+
+func advice(err error) (hint string, permanent bool) {
+	if e, ok := errors.AsType[*setupError](err); ok {
+		return e.hint, true
+	}
+	state := sqlState(err)
+	switch state {
+	case "25006":
+		return standbyHint, false // it may be promoted
+	case "3D000":
+		return "there is no such database: make it, or look at the URL", true
+	case "28P01", "28000":
+		return "look at the user, the password, and the server's pg_hba.conf", true
+	case "42501":
+		return "the user lacks a right: run what `pawl schema postgres` prints as an administrator, and grant it" +
+			" USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables", true
+	case "42P01", "3F000":
+		return "the tables are gone: whoever opens anew makes them, or run what `pawl schema postgres` prints", true
+	case "42P05", "26000":
+		return "a pooler in transaction mode: give the pool QueryExecModeCacheDescribe or QueryExecModeExec", true
+	case "55P03", "25P03":
+		return "somebody keeps a row locked: a transaction with a Guard in it that stays open, or a client that was stopped?", false
+	case "53300":
+		return "the server has no connection left: max_connections, or smaller pools", false
+	case "53100", "53200":
+		return "the server's disk or memory is full", false
+	case "22P05":
+		return "the database's encoding lacks a character: UTF8 has all", true
+	case "":
+		return "check the server and the network", false
+	}
+	return "", strings.HasPrefix(state, "42")
+}
