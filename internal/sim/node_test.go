@@ -44,7 +44,7 @@ type backend interface {
 func newNode(w *world, number int) *node {
 	p := w.plan.nodes[number]
 	n := &node{w: w, number: number, clock: clock{start: w.start, ppm: p.ppm, ahead: p.ahead}}
-	n.values = &values{clock: &n.clock, inboxes: map[string]*road{}}
+	n.values = &values{clock: &n.clock, stamped: w.plan.fates%2 == 1, inboxes: map[string]*road{}}
 	n.forgetLocked() // nobody else has it yet
 	return n
 }

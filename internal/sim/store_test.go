@@ -10,25 +10,50 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
 )
 
 // values are what a node keeps for clients that compare and swap, as on PostgreSQL, etcd,
 // NATS and MongoDB. The requests travel on the same roads, without ends: it is the window
 // of a swap that keeps a late one from taking effect.
 type values struct {
-	clock *clock
+	clock   *clock
+	stamped bool // the engine cannot look at its clock before it swaps, and stamps what it stores
 
 	mu      sync.Mutex // protects what follows
-	stored  map[string]optimistic.Stored
+	stored  map[string]kept
 	last    uint64
 	inboxes map[string]*road
+}
+
+// kept is a value, or the envelope of one and its stamp.
+type kept struct {
+	bytes   []byte
+	version uint64
+	stamp   locktable.Instant
+}
+
+// seen is what a client makes of it.
+func (v *values) seen(k kept) optimistic.Stored {
+	if !v.stamped || k.version == 0 {
+		return optimistic.Stored{Value: k.bytes, Version: k.version}
+	}
+	return optimistic.Stored{Value: k.envelope().At(k.stamp), Version: k.version}
+}
+
+func (k kept) envelope() *stamped.Envelope {
+	e, err := stamped.Open(k.bytes)
+	if err != nil {
+		panic(err)
+	}
+	return e
 }
 
 // forget makes them know nothing. Versions go on, for they never come again.
 func (v *values) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.stored = map[string]optimistic.Stored{}
+	v.stored = map[string]kept{}
 }
 
 // timed is an answer, and when the node gave it by its clock.
@@ -44,7 +69,7 @@ func (v *values) load(names []string) timed[[]optimistic.Stored] {
 	defer v.mu.Unlock()
 	out := make([]optimistic.Stored, len(names))
 	for i, name := range names {
-		out[i] = v.stored[name]
+		out[i] = v.seen(v.stored[name])
 	}
 	return timed[[]optimistic.Stored]{out, v.now()}
 }
@@ -56,16 +81,32 @@ func (v *values) swap(swaps []optimistic.Swap, bug planted) timed[[]optimistic.S
 	out := make([]optimistic.Swapped, len(swaps))
 	for i, s := range swaps {
 		is := v.stored[s.Name]
+		late := (now < s.Window.From || now > s.Window.To) && !bug.noWindows
 		switch {
-		case (now < s.Window.From || now > s.Window.To) && !bug.noWindows:
+		case late && !v.stamped:
 			out[i].Late = true
 			continue
-		case is.Version != s.Version && !bug.noVersions:
-			out[i].Known, out[i].Now = is.Version%2 == 0, is // some engines can say it in the same answer
+		case is.version != s.Version && !bug.noVersions:
+			out[i].Known, out[i].Now = is.version%2 == 0, v.seen(is) // some engines can say it in the same answer
 			continue
 		}
 		v.last++
-		v.stored[s.Name] = optimistic.Stored{Value: s.Value, Version: v.last}
+		next := kept{s.Value, v.last, now}
+		if v.stamped {
+			var void []uint64
+			if is.version > 0 {
+				void = is.envelope().VoidAt(is.version, is.stamp)
+			}
+			if bug.noWindows {
+				s.Window = optimistic.Window{To: 1 << 52}
+			}
+			next.bytes = stamped.Next(s, void).Append(nil)
+		}
+		v.stored[s.Name] = next
+		if late {
+			out[i].Late = true
+			continue
+		}
 		out[i].Done, out[i].Version = true, v.last
 		for _, to := range s.Signals {
 			if r := v.inboxes[to.Inbox]; r != nil {
