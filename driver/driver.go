@@ -60,20 +60,27 @@ type Driver interface {
 	//
 	// A claim that arrives after its end is not granted, does not queue, and breaks
 	// nobody.
+	//
+	// With c.Value the name keeps that value from the grant on, also where it is granted
+	// later, from the queue. A repeat by a token that holds writes nothing. With c.Above
+	// the claim may be refused with a [*ValueError]; then it breaks nobody and has no
+	// place in the queue, also if it had one. A waiter whose turn has come, and whose
+	// Above is not above the value, loses its place in the same step, is told to look by
+	// a signal, and the one behind it gets the turn.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// Renew makes leases last their TTL from now. It compares the token, then extends: it
 	// never creates a lease and never shortens one. It answers per lease, in order: nil,
 	// ErrNotHeld (a [*BrokenError] if the backend knows who took it), or an error of that
 	// lease alone. The second result is an error of the whole batch: then nothing is
-	// known of any of them.
+	// known of any of them. Leases with a Value have an end, as an Acquire has.
 	Renew(ctx context.Context, leases []LeaseRef) ([]error, error)
 
 	// Release ends a lease, or leaves the queue, and passes the name on. It returns
 	// ErrNotHeld if the token neither holds nor waits: it never held, was released
 	// before, expired, or was broken. With l.MinHold, the name stays held until that long
-	// after the grant, though no longer by this token. With l.OnTime the release has an
-	// end, as an Acquire has.
+	// after the grant, though no longer by this token. With l.OnTime, or a Value, the
+	// release has an end, as an Acquire has.
 	Release(ctx context.Context, l LeaseRef) error
 
 	// Inspect reads one name, for people. It does not show what has expired. A name that
@@ -135,6 +142,9 @@ type FenceRaiser interface {
 	// still. If the lease could not have been granted after them, for they leave no room
 	// within its limit, the error is a [*HeldError].
 	//
+	// With l.Value the name keeps that value, unless one was written under this lease
+	// before. So a quorum writes a claim's value when a majority has granted it.
+	//
 	// RaiseFence neither extends the lease nor creates one: it returns ErrNotHeld, as
 	// Renew does, if the token holds nothing. After an error nothing is changed.
 	RaiseFence(ctx context.Context, l LeaseRef, fence uint64) (uint64, error)
@@ -160,6 +170,15 @@ type Claim struct {
 
 	LockDelay time.Duration // how long the name stays closed after this lease expires; 0 is not at all
 	Fences    int           // how many fences to reserve in a row, for an exclusive claim; 0 means 1
+
+	// Value is what the name keeps from the grant on, MaxValue bytes at most; nil leaves
+	// what it has. A name has one value: of leases side by side, the one that wrote last
+	// wrote it.
+	Value []byte
+
+	// Above, if it is not nil, is a condition: the claim is granted only if the name has
+	// no value, or one that is smaller, compared as bytes.
+	Above []byte
 
 	// MinFence is a fence that the caller would like to get, or a greater one. With it
 	// the nodes of a quorum, whose clocks never agree to the microsecond, grant the same.
@@ -204,6 +223,12 @@ type LeaseRef struct {
 	TTL     time.Duration // for Renew: how long it shall last from now
 	MinHold time.Duration // for Release: how long after the grant the name stays held; 0 is not at all
 
+	// Value, for Renew and Release: what the name keeps from then on, if the token holds
+	// it; nil leaves what it has. A token that only waits writes nothing. It is written
+	// before the end of its ctx, see End, or never: who then wants to write another value,
+	// after an outcome that is unknown, waits for that.
+	Value []byte
+
 	// OnTime, for Release: it takes effect before the end of its ctx, see End, or never.
 	// It is for a caller that may claim again with the same token, and must not have an
 	// old release end the new claim.
@@ -217,6 +242,12 @@ type Entry struct {
 	Holders   []Holder
 	Waiters   []Waiter      // in the order in which they will be served
 	ClosedFor time.Duration // how much longer nothing will be granted, after a break or an expiry
+
+	// Value is what the name keeps; nil if nothing was written, or it was forgotten.
+	// ValueFence is the fence of the lease that wrote it. Forgotten together with the last
+	// fence: never while the name is held.
+	Value      []byte
+	ValueFence uint64
 }
 
 // Holder is somebody who holds a name.

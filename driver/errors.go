@@ -7,12 +7,14 @@ import (
 	"time"
 )
 
-// What can be branched on, with errors.Is. The root package exports these same values.
+// What can be branched on, with errors.Is. The root package exports these same values, but
+// for ErrValue, which it never meets.
 var (
 	ErrHeld        = errors.New("pawl: held by another")
 	ErrNotHeld     = errors.New("pawl: not held by this token")
 	ErrInvalid     = errors.New("pawl: invalid")
 	ErrClosed      = errors.New("pawl: client closed")
+	ErrValue       = errors.New("pawl: the stored value is not smaller")
 	ErrUnavailable = errors.New("pawl: backend unavailable")
 )
 
@@ -69,6 +71,21 @@ func (e *HeldError) Error() string {
 		fmt.Fprintf(&b, "; place %d in the queue", e.Position)
 	}
 	return b.String()
+}
+
+// ValueError answers a claim whose Above is not above what the name keeps. It matches
+// ErrValue.
+type ValueError struct {
+	Name  string
+	Value []byte // what the name keeps
+	Fence uint64 // of the lease that wrote it
+}
+
+// Is makes errors.Is(err, ErrValue) true.
+func (e *ValueError) Is(target error) bool { return target == ErrValue }
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("pawl: %q has the value %.80q, which is not smaller", e.Name, e.Value)
 }
 
 // String is how an owner is named in messages: host:pid, or the client's id when there is

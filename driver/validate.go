@@ -16,6 +16,7 @@ const (
 	MaxFences = 1 << 16             // fences in one range
 	MaxFence  = 1<<53 - 1           // the highest fence that can be asked for: a time in the year 2255
 	MaxLabels = 16                  // labels of one claim
+	MaxValue  = 1024                // bytes in the value that a name keeps
 	MaxLabel  = 256                 // bytes in a label's key, in its value, in a client's id, and in a host
 )
 
@@ -73,7 +74,21 @@ func (c *Claim) Validate() error {
 			return err
 		}
 	}
+	if err := ValidateValue(c.Value); err != nil {
+		return err
+	}
+	if err := ValidateValue(c.Above); err != nil {
+		return err
+	}
 	return c.Owner.Validate()
+}
+
+// ValidateValue refuses a value that is too long. It may have any bytes, or none.
+func ValidateValue(v []byte) error {
+	if len(v) > MaxValue {
+		return invalid("value", fmt.Sprintf("has %d bytes", len(v)), fmt.Sprintf("at most %d bytes", MaxValue))
+	}
+	return nil
 }
 
 // ValidateTTL refuses a time to live that is shorter than 10 ms or longer than 30 days.

@@ -12,16 +12,17 @@ import (
 // renew, release.
 func BenchmarkEntryCycle(b *testing.B) {
 	e, now, c := &locktable.Entry{}, start, mutex("a")
+	l := driver.LeaseRef{Token: c.Token, TTL: c.TTL}
 	b.ReportAllocs()
 	for b.Loop() {
 		now++
 		if _, held := e.Acquire(now, c, "inbox"); held != nil {
 			b.Fatal(held)
 		}
-		if err := e.Renew(now, c.Token, c.TTL); err != nil {
+		if err := e.Renew(now, &l); err != nil {
 			b.Fatal(err)
 		}
-		if err := e.Release(now, c.Token, 0); err != nil {
+		if err := e.Release(now, &l); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -33,16 +34,16 @@ func BenchmarkEntryHandOver(b *testing.B) {
 	var waiting []*driver.Claim
 	for i := range 10 {
 		waiting = append(waiting, mutex(fmt.Sprint("client", i)))
-		e.Acquire(now, waiting[i], "inbox")
+		_, _ = e.Acquire(now, waiting[i], "inbox")
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		now++
 		c := waiting[i%len(waiting)]
-		if err := e.Release(now, c.Token, 0); err != nil || len(e.Signals) != 1 {
+		if err := e.Release(now, &driver.LeaseRef{Token: c.Token}); err != nil || len(e.Signals) != 1 {
 			b.Fatal(err)
 		}
-		e.Acquire(now, c, "inbox")
+		_, _ = e.Acquire(now, c, "inbox")
 		e.Queue[len(e.Queue)-1].Expires, e.Holders[0].Expires = now.Add(wait), now.Add(ttl) // all stay alive
 		for j := range e.Queue {
 			e.Queue[j].Expires = now.Add(wait)

@@ -18,7 +18,7 @@ import (
 // is stored. It accepts only what Append can write of an entry that keeps its rules, and
 // says what is wrong with the rest. It never takes a row that cannot be read for a free
 // name.
-const version = 0xA2
+const version = 0xA3
 
 // Bounds on what is decoded. The largest instant is in the year 2255, and as exact in a
 // float64 as in an int64.
@@ -61,6 +61,10 @@ func (e *Entry) Append(b []byte) []byte {
 		b = AppendOwner(b, x.By)
 		b = binary.AppendVarint(b, int64(x.Until))
 	}
+	if b = appendValue(b, e.Value.Bytes); e.Value.Bytes != nil {
+		b = binary.AppendUvarint(b, e.Value.Fence)
+		b = binary.AppendVarint(b, int64(e.Value.At))
+	}
 	return b
 }
 
@@ -70,7 +74,17 @@ func (w *Waiter) Append(b []byte) []byte {
 	b = append(b, w.Token[:]...)
 	b = appendString(b, w.Inbox)
 	b = AppendOwner(b, w.Owner)
-	return appendInts(b, int64(w.Fences), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
+	b = appendInts(b, int64(w.Fences), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
+	return appendValue(appendValue(b, w.Value), w.Above)
+}
+
+// appendValue appends a value with its length plus one before it; 0 says that there is
+// none.
+func appendValue(b, value []byte) []byte {
+	if value == nil {
+		return append(b, 0)
+	}
+	return append(binary.AppendUvarint(b, uint64(len(value))+1), value...)
 }
 
 func appendInts(b []byte, vs ...int64) []byte {
@@ -142,6 +156,9 @@ func Decode(b []byte) (*Entry, error) {
 		}
 		e.Broken = append(e.Broken, Broken{Token: r.token(), By: r.owner(), Until: r.instant("until")})
 	}
+	if e.Value.Bytes = r.value(); e.Value.Bytes != nil {
+		e.Value.Fence, e.Value.At = r.uint("value's fence", 1, maxFence), r.instant("value's time")
+	}
 	if r.end(); r.problem == "" {
 		r.problem = e.problem()
 	}
@@ -192,6 +209,9 @@ func (e *Entry) problem() string {
 			return "a waiter came before the one ahead of it"
 		}
 		seen[w.Token] = true
+	}
+	if e.Value.Fence > e.Fence {
+		return fmt.Sprintf("the value's fence %d is above the last fence %d", e.Value.Fence, e.Fence)
 	}
 	if len(e.Queue) > 0 && e.Rest.Len > 0 {
 		return "some wait in it and some apart from it"
@@ -283,7 +303,17 @@ func (r *reader) waiter() Waiter {
 	w.Weight, w.Limit = r.weight()
 	w.Since, w.Expires = r.instant("since"), r.instant("expiry")
 	w.LockDelay = r.duration("lock-delay")
+	w.Value, w.Above = r.value(), r.value()
 	return w
+}
+
+// value is nil if there is none, and not nil if it is empty.
+func (r *reader) value() []byte {
+	n := int(r.uint("length of a value", 0, driver.MaxValue+1))
+	if n == 0 {
+		return nil
+	}
+	return append([]byte{}, r.take(n-1)...)
 }
 
 func (r *reader) weight() (weight, limit int) {

@@ -18,8 +18,10 @@ func full() *locktable.Entry {
 		}},
 		Queue: []locktable.Waiter{{
 			Token: tokenOf("wait"), Inbox: "out", Fences: 1, Weight: 2, Limit: 4, Since: -1, Expires: 9, LockDelay: 6,
+			Value: []byte("v"), Above: []byte{},
 		}},
 		Broken: []locktable.Broken{{Token: tokenOf("gone"), By: driver.Owner{Client: "boss"}, Until: 11}},
+		Value:  locktable.Value{Bytes: []byte("kept"), Fence: 150, At: 12},
 	}
 }
 

@@ -16,13 +16,14 @@ import (
 // The stored form is read by other versions and by other languages: a change of it has to
 // be meant.
 func TestTheStoredFormIsThis(t *testing.T) {
-	const golden = "\xa2\xac\x02\x0e" + // version, fence, closed
+	const golden = "\xa3\xac\x02\x0e" + // version, fence, closed
 		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
 		// fence, fences, weight, limit, since, expires, delay
 		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" +
 		// a waiter, and nobody apart
-		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c\x00" +
-		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" // word for somebody
+		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c" + "\x02v\x01" + "\x00" +
+		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" + // word for somebody
+		"\x05kept\x96\x01\x18" // the value
 	if got := string(full().Append(nil)); got != golden {
 		t.Errorf("stored as %q\nwant      %q", got, golden)
 	}
@@ -30,7 +31,7 @@ func TestTheStoredFormIsThis(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(e, full()) {
 		t.Errorf("read as %+v, %v", e, err)
 	}
-	if got := string((&locktable.Entry{}).Append(nil)); got != "\xa2\x00\x00\x00\x00\x00\x00" {
+	if got := string((&locktable.Entry{}).Append(nil)); got != "\xa3\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("an empty entry is stored as %q", got)
 	}
 }
@@ -38,7 +39,7 @@ func TestTheStoredFormIsThis(t *testing.T) {
 const zeros = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // the rest of a token
 
 func TestAppendAppends(t *testing.T) {
-	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before\xa2\x00\x00\x00\x00\x00\x00" {
+	if got := string((&locktable.Entry{}).Append([]byte("before"))); got != "before\xa3\x00\x00\x00\x00\x00\x00\x00" {
 		t.Errorf("appended to %q", got)
 	}
 }
@@ -53,9 +54,11 @@ func TestTheLargestValuesAreStoredAndRead(t *testing.T) {
 	l.now = 1<<53 - 1 - 2*locktable.Instant(driver.MaxTTL/1000)
 	l.granted(with(mutex("a"), func(c *driver.Claim) {
 		c.Owner, c.TTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
+		c.Value, c.Above = make([]byte, driver.MaxValue), make([]byte, driver.MaxValue)
 	}))
 	l.refused(with(permits("b", driver.Unlimited-1, driver.Unlimited-1), func(c *driver.Claim) {
 		c.Owner, c.QueueTTL, c.LockDelay, c.Fences = o, driver.MaxTTL, driver.MaxTTL, driver.MaxFences
+		c.Value, c.Above = make([]byte, driver.MaxValue), bytes.Repeat([]byte{1}, driver.MaxValue)
 	}))
 	if err := l.e.Break(l.now, l.e.Fence, driver.MaxTTL, o); err != nil {
 		t.Fatal(err)
@@ -101,6 +104,10 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 		"weight is -1":                          holder(func(h *locktable.Holder) { h.Weight = -1 }),
 		"limit is -2":                           holder(func(h *locktable.Holder) { h.Limit = -2 }),
 		"lock-delay is -1":                      holder(func(h *locktable.Holder) { h.LockDelay = -1 }),
+		"value's fence 301 is above":            func(e *locktable.Entry) { e.Value.Fence = 301 },
+		"value's fence is 0":                    func(e *locktable.Entry) { e.Value.Fence = 0 },
+		"value's time is":                       func(e *locktable.Entry) { e.Value.At = 1 << 53 },
+		"length of a value is 1026":             func(e *locktable.Entry) { e.Value.Bytes = make([]byte, 1025) },
 		"pid is -1":                             holder(func(h *locktable.Holder) { h.Owner.PID = -1 }),
 	} {
 		e := full()
@@ -115,11 +122,11 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 	stored := string(full().Append(nil))
 	for from, to := range map[string]string{
-		"\xa2\xac\x02":         "\xa2\xac\x82\x00", // the fence in three bytes
+		"\xa3\xac\x02":         "\xa3\xac\x82\x00", // the fence in three bytes
 		"\x0e":                 "\x8e\x00",         // closed in two
 		"\x01a\x011\x01b\x012": "\x01b\x012\x01a\x011",
 		"\x01b\x012":           "\x01a\x012",
-		"\xa2":                 "\xa1",
+		"\xa3":                 "\xa2",
 	} {
 		corrupt(t, []byte(strings.Replace(stored, from, to, 1)))
 	}
@@ -130,7 +137,7 @@ func TestAnotherEncodingOfTheSameEntryIsRefused(t *testing.T) {
 func TestADamagedCountCostsNoMemory(t *testing.T) {
 	const count = "\xff\xff\x3f" // 1<<20 - 1
 	noise := bytes.Repeat([]byte{0xff}, 1<<20)
-	for _, head := range []string{"\xa2\x01\x00" + count, "\xa2\x01\x00\x00" + count, "\xa2\x01\x00\x00\x00\x00" + count} {
+	for _, head := range []string{"\xa3\x01\x00" + count, "\xa3\x01\x00\x00" + count, "\xa3\x01\x00\x00\x00\x00" + count} {
 		for _, b := range [][]byte{[]byte(head), append([]byte(head), noise...)} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -167,6 +174,7 @@ func FuzzDecode(f *testing.F) {
 	l := newLab(f)
 	for i, c := range []*driver.Claim{permits("a", 1, 3), permits("b", 2, 3), mutex("c"), reader("d"), forced(permits("e", 1, 2))} {
 		c.Fences, c.LockDelay, c.Owner.Labels = 1+i, sec, map[string]string{"k": "v", "job": "42"}
+		c.Value = []byte{byte(i)}
 		l.acquire(c)
 		f.Add(l.e.Append(nil), []byte("\x01\x00\x03\x01\x01\x00\x00\x00\x00\x00\x00\x00\x06\x02\x00"))
 	}

@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -39,6 +40,7 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 //   - a token stands at most once among the holders and the queue
 //   - the weights of the holders, up to and with each of them, are at most that holder's
 //     limit
+//   - the value changes only by a grant, or by the token of a holder
 //   - waiters stand in the order in which they came
 //   - after settle no holder and no waiter is expired, and the head of the queue does not
 //     fit
@@ -49,6 +51,7 @@ type Entry struct {
 	Queue   []Waiter // in the order in which they will be served: all, or the first of them
 	Rest    Rest     // the waiters behind them, if they are stored apart from the entry, see Apart
 	Broken  []Broken // leases that were taken from their holders, until they would have ended anyway
+	Value   Value    // what the name keeps
 
 	// Blur is how much later than the time that a method is given it may take effect, by
 	// a table that cannot say exactly: see [Store]. What begins then lasts so much
@@ -87,6 +90,15 @@ type Waiter struct {
 	Since     Instant // when it came, its ticket heeded: the queue is in this order
 	Expires   Instant // of the place, unless the waiter asks again before
 	LockDelay time.Duration
+	Value     []byte // what the name keeps from the grant on; nil leaves what it has
+	Above     []byte // it is granted above the value of the name only; nil is in any case
+}
+
+// A Value is what a name keeps. Its bytes are never changed, only replaced.
+type Value struct {
+	Bytes []byte  // nil is none
+	Fence uint64  // of the lease that wrote it
+	At    Instant // when it was written
 }
 
 // Broken remembers that a lease was taken from its holder, so that its next renewal can
@@ -148,10 +160,15 @@ func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
 		e.Queue = slices.Delete(e.Queue, 0, 1)
+		if !e.below(w.Above) { // it was when the waiter came
+			e.Changed = true
+			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalLook, Token: w.Token})
+			continue
+		}
 		h := e.grant(now, Holder{
 			Token: w.Token, Inbox: w.Inbox, Owner: w.Owner, Fences: w.Fences, Weight: w.Weight, Limit: w.Limit,
 			Expires: w.Expires, LockDelay: w.LockDelay,
-		}, 0)
+		}, 0, w.Value)
 		e.signal(w.Inbox, driver.Signal{Kind: driver.SignalGranted, Token: w.Token, Fence: h.Fence, Fences: h.Fences})
 	}
 	if len(e.Queue) == 0 && e.Rest.Len > 0 && e.fits(now, 1, driver.Unlimited) {
@@ -175,7 +192,7 @@ func (e *Entry) fits(now Instant, weight, limit int) bool {
 // grant adds a holder, with the next fences. The time in microseconds keeps them rising
 // when the entry was lost or forgotten since the last grant; the last fence, when the
 // clock ran back. A fence that is wished for is heeded as far as it stays near the time.
-func (e *Entry) grant(now Instant, h Holder, wish uint64) Holder {
+func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	if h.Weight != driver.Exclusive {
 		h.Fences = 1 // holders side by side would get runs that overlap in time; only an exclusive one is alone
 	}
@@ -188,11 +205,25 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64) Holder {
 	e.Fence = h.Fence + uint64(h.Fences) - 1
 	e.Holders = append(e.Holders, h)
 	e.Changed = true
+	e.write(now, h.Fence, value)
 	return h
 }
 
-// Acquire grants the claim, or returns the holders and waiters that are in its way.
-func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, *driver.HeldError) {
+// write makes the name keep a value, if there is one, under a lease.
+func (e *Entry) write(now Instant, fence uint64, value []byte) {
+	if value != nil {
+		e.Value, e.Changed = Value{Bytes: value, Fence: fence, At: now}, true
+	}
+}
+
+// below reports whether the name keeps nothing, or less than v; nil is above all.
+func (e *Entry) below(v []byte) bool {
+	return v == nil || e.Value.Bytes == nil || bytes.Compare(e.Value.Bytes, v) < 0
+}
+
+// Acquire grants the claim. Or its error is a [*driver.HeldError] with the holders and
+// waiters that are in its way, or a [*driver.ValueError].
+func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, error) {
 	e.settle(now)
 
 	// Asked again: by a caller that lost the reply, or by a waiter that settle, or
@@ -200,6 +231,15 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	if h := e.holder(c.Token); h != nil {
 		e.extend(h, e.until(now, c.TTL))
 		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
+	}
+
+	if !e.below(c.Above) {
+		refused := &driver.ValueError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
+		if e.leave(c.Token) {
+			e.Changed = true
+			e.promote(now) // it may have been the head, and the next one fits
+		}
+		return driver.Grant{}, refused
 	}
 
 	if c.Force {
@@ -230,6 +270,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	}
 	if c.Queue && w != nil {
 		w.Fences, w.Expires = max(c.Fences, 1), max(w.Expires, e.until(now, c.QueueTTL))
+		w.Value, w.Above = c.Value, c.Above
 		e.Changed = true
 	}
 	return driver.Grant{}, e.held(now, c, position)
@@ -239,7 +280,7 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 	h := e.grant(now, Holder{
 		Token: c.Token, Inbox: inbox, Owner: c.Owner, Fences: c.Fences, Weight: c.Weight, Limit: c.Limit,
 		Expires: e.until(now, c.TTL), LockDelay: c.LockDelay,
-	}, c.MinFence)
+	}, c.MinFence, c.Value)
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
 
@@ -278,14 +319,16 @@ func (e *Entry) RetryAfter(now Instant, c *driver.Claim, head Instant) (d time.D
 	return d
 }
 
-// Renew makes the lease last ttl from now. It never creates one, and never shortens one.
-func (e *Entry) Renew(now Instant, token driver.Token, ttl time.Duration) error {
+// Renew makes the lease last its TTL from now, and writes its value. It never creates
+// one, and never shortens one.
+func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 	e.settle(now)
-	if h := e.holder(token); h != nil {
-		e.extend(h, e.until(now, ttl))
+	if h := e.holder(l.Token); h != nil {
+		e.extend(h, e.until(now, l.TTL))
+		e.write(now, h.Fence, l.Value)
 		return nil
 	}
-	return e.gone(now, token)
+	return e.gone(now, l.Token)
 }
 
 // until is when what begins now, and lasts so long, is over.
@@ -307,12 +350,14 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 	return driver.ErrNotHeld
 }
 
-// Release ends the token's lease, or takes it out of the queue, and passes the name on.
-// With minHold, the lease stays until that long after its grant, but the token no longer
-// names it.
-func (e *Entry) Release(now Instant, token driver.Token, minHold time.Duration) error {
+// Release ends the token's lease and writes its value, or takes it out of the queue, and
+// passes the name on. With MinHold, the lease stays until that long after its grant, but
+// the token no longer names it.
+func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
+	token, minHold := l.Token, l.MinHold
 	e.settle(now)
 	if h := e.holder(token); h != nil {
+		e.write(now, h.Fence, l.Value) // before the name is passed on: somebody may wait to be above it
 		// now may be earlier than the grant, if the clock ran back.
 		if until := e.until(min(h.Since, now), minHold); minHold > 0 && until > now {
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
@@ -375,6 +420,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 	case h == nil:
 		return 0, e.gone(now, c.Token)
 	case h.Fence >= fence:
+		e.writeFirst(now, h.Fence, c.Value)
 		return h.Fence, nil
 	}
 	raised := *h
@@ -388,26 +434,48 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 	if held > int64(raised.Limit) {
 		return 0, e.held(now, &driver.Claim{Name: c.Name, Weight: raised.Weight, Limit: raised.Limit}, 0)
 	}
+	if e.Value.Fence == raised.Fence {
+		e.Value.Fence = fence // it was written under this lease, and still is
+	}
 	raised.Fence = fence
 	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == c.Token }), raised)
 	e.Fence, e.Changed = fence+uint64(raised.Fences)-1, true
+	e.writeFirst(now, fence, c.Value)
 	return fence, nil
+}
+
+// writeFirst writes a value unless one was written under this lease before.
+func (e *Entry) writeFirst(now Instant, fence uint64, value []byte) {
+	if e.Value.Fence != fence {
+		e.write(now, fence, value)
+	}
 }
 
 // Idle reports whether nothing would be lost with the entry but its last fence, which the
 // clock has passed: it may be forgotten, and the next fence is greater all the same, as
 // long as the clock does not run back. A holder or a waiter counts until its time is
 // over, not until somebody finds that out.
-func (e *Entry) Idle(now Instant) bool {
+func (e *Entry) Idle(now Instant) bool { return e.Value.Bytes == nil && e.unused(now) }
+
+// Forgettable is for a table that keeps entries for a while after their last grant, and
+// after the writing of their value. It reports whether nothing that is younger would be
+// lost with the entry.
+func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
+	return e.unused(now) && max(Instant(e.Fence), e.Value.At).Add(retention) <= now
+}
+
+// unused reports whether there is nothing to the entry but its last fence and its value.
+func (e *Entry) unused(now Instant) bool {
 	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, 0)) &&
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
 		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
 		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })
 }
 
-// Ends is when nothing of the entry counts any more but its last fence.
+// Ends is when nothing of the entry counts any more but its last fence and its value,
+// both of which are older.
 func (e *Entry) Ends() Instant {
-	ends := max(e.Closed, e.Rest.Lapses)
+	ends := max(e.Closed, e.Rest.Lapses, e.Value.At)
 	for _, h := range e.Holders {
 		ends = max(ends, h.Expires.Add(h.LockDelay))
 	}

@@ -88,7 +88,8 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 		}
 		c := claimOf(choose)
 		c.Token, c.Owner.Client, c.Force, c.Queue, c.QueueTTL = tokenOf("last"), "last", false, true, time.Hour
-		_, held := l.acquire(&c)
+		c.Above = nil
+		held := heldOf(l.acquire(&c))
 		// The dead in the queue hold the name at the worst until their places would have
 		// lapsed.
 		deadline := max(l.now, l.e.Closed)
@@ -105,7 +106,7 @@ func TestWhoKeepsAskingIsGrantedWhenAllOthersAreDead(t *testing.T) {
 				t.Fatalf("still refused %v after the deadline: %v", deadline.Until(l.now), held)
 			}
 			l.sleep(held.RetryAfter) // asking only when it makes sense is often enough
-			_, held = l.acquire(&c)
+			held = heldOf(l.acquire(&c))
 		}
 	})
 }
@@ -125,7 +126,7 @@ func TestTheHeadIsGrantedAtTheInstantTheLastHolderIsOver(t *testing.T) {
 		}
 		head := mutex("head")
 		for {
-			_, held := l.acquire(head)
+			held := heldOf(l.acquire(head))
 			if held == nil {
 				break
 			}
@@ -151,7 +152,7 @@ func TestADeadWaiterCostsTheNextItsQueueTTL(t *testing.T) {
 		l.ok(l.release("a", 0))
 		free := l.now
 		for {
-			_, held := l.acquire(mutex("b"))
+			held := heldOf(l.acquire(mutex("b")))
 			if held == nil {
 				break
 			}
@@ -172,8 +173,9 @@ func TestGrantsComeInTheOrderOfArrival(t *testing.T) {
 			who := string(rune('A' + i))
 			c := claimOf(choose)
 			c.Token, c.Owner.Client, c.Force, c.Queue, c.TTL, c.QueueTTL = tokenOf(who), who, false, true, time.Hour, time.Hour
+			c.Above = nil
 			arrived = append(arrived, who)
-			l.acquire(&c)
+			_, _ = l.acquire(&c)
 			for n := len(l.e.Holders); n > 0 && choose("release", 3) == 0; n = len(l.e.Holders) {
 				l.ok(l.release(whose(l.e.Holders[choose("who", n)].Token), 0))
 			}

@@ -85,13 +85,17 @@ func (l *lab) sleep(d time.Duration) {
 	l.now += locktable.Instant(d / time.Microsecond)
 }
 
-func (l *lab) acquire(c *driver.Claim) (driver.Grant, *driver.HeldError) {
+func (l *lab) acquire(c *driver.Claim) (driver.Grant, error) {
 	l.t.Helper()
 	var grant driver.Grant
-	var held *driver.HeldError
-	l.step(act{what: "acquire", token: c.Token, force: c.Force, early: c.Ticket != 0}, func() { grant, held = l.e.Acquire(l.now, c, whose(c.Token)) })
+	var err error
+	l.step(act{what: "acquire", token: c.Token, force: c.Force, early: c.Ticket != 0, value: c.Value, above: c.Above != nil}, func() { grant, err = l.e.Acquire(l.now, c, whose(c.Token)) })
 	h := l.holder(c.Token)
+	held, _ := errors.AsType[*driver.HeldError](err)
 	switch {
+	case errors.Is(err, driver.ErrValue):
+		l.checkValueError(c, err)
+		return grant, err
 	case held == nil && h == nil:
 		l.t.Fatalf("%s was granted fence %d, and does not hold", whose(c.Token), grant.Fence)
 	case held == nil && (h.Fence != grant.Fence || h.Fences != grant.Fences || grant.Fences < 1 || h.Expires < l.now.Add(grant.TTL)):
@@ -101,13 +105,19 @@ func (l *lab) acquire(c *driver.Claim) (driver.Grant, *driver.HeldError) {
 	case held != nil:
 		l.checkHeld(c, held)
 	}
-	return grant, held
+	return grant, err
 }
 
 func (l *lab) renew(who string, d time.Duration) error {
 	l.t.Helper()
+	return l.renews(driver.LeaseRef{Token: tokenOf(who), TTL: d})
+}
+
+func (l *lab) renews(r driver.LeaseRef) error {
+	l.t.Helper()
 	var err error
-	l.step(act{what: "renew", token: tokenOf(who)}, func() { err = l.e.Renew(l.now, tokenOf(who), d) })
+	who, d := whose(r.Token), r.TTL
+	l.step(act{what: "renew", token: r.Token, value: r.Value}, func() { err = l.e.Renew(l.now, &r) })
 	if h := l.holder(tokenOf(who)); (err == nil) != (h != nil) || h != nil && h.Expires < l.now.Add(d) {
 		l.t.Fatalf("renewal by %s is answered %v, and its lease is now %+v", who, err, h)
 	}
@@ -116,8 +126,14 @@ func (l *lab) renew(who string, d time.Duration) error {
 
 func (l *lab) release(who string, minHold time.Duration) error {
 	l.t.Helper()
+	return l.releases(driver.LeaseRef{Token: tokenOf(who), MinHold: minHold})
+}
+
+func (l *lab) releases(r driver.LeaseRef) error {
+	l.t.Helper()
 	var err error
-	l.step(act{what: "release", token: tokenOf(who)}, func() { err = l.e.Release(l.now, tokenOf(who), minHold) })
+	who := whose(r.Token)
+	l.step(act{what: "release", token: r.Token, value: r.Value}, func() { err = l.e.Release(l.now, &r) })
 	if l.holder(tokenOf(who)) != nil || l.place(who) != 0 {
 		l.t.Fatalf("%s released, and still holds or waits", who)
 	}
@@ -149,18 +165,19 @@ func (l *lab) place(who string) int {
 
 func (l *lab) granted(c *driver.Claim) driver.Grant {
 	l.t.Helper()
-	g, held := l.acquire(c)
-	if held != nil {
-		l.t.Fatalf("%s is refused: %v", whose(c.Token), held)
+	g, err := l.acquire(c)
+	if err != nil {
+		l.t.Fatalf("%s is refused: %v", whose(c.Token), err)
 	}
 	return g
 }
 
 func (l *lab) refused(c *driver.Claim) *driver.HeldError {
 	l.t.Helper()
-	g, held := l.acquire(c)
-	if held == nil {
-		l.t.Fatalf("%s is granted fence %d", whose(c.Token), g.Fence)
+	g, err := l.acquire(c)
+	held, ok := errors.AsType[*driver.HeldError](err)
+	if !ok {
+		l.t.Fatalf("%s is granted fence %d, or told %v", whose(c.Token), g.Fence, err)
 	}
 	return held
 }
@@ -199,7 +216,7 @@ func (l *lab) said(want string) {
 	l.t.Helper()
 	var got []string
 	for _, s := range l.e.Signals {
-		got = append(got, map[driver.SignalKind]string{driver.SignalGranted: "granted ", driver.SignalLost: "lost "}[s.Kind]+s.Inbox)
+		got = append(got, map[driver.SignalKind]string{driver.SignalGranted: "granted ", driver.SignalLost: "lost ", driver.SignalLook: "look "}[s.Kind]+s.Inbox)
 	}
 	if got := strings.Join(got, ", "); got != want {
 		l.t.Fatalf("signals are %q, want %q", got, want)
@@ -222,6 +239,12 @@ func each(t *testing.T, contracts map[string]func(l *lab)) {
 }
 
 func show(e *locktable.Entry) string { return fmt.Sprintf("%+v", *e) }
+
+// heldOf is the refusal because of others; nil for a grant.
+func heldOf(_ driver.Grant, err error) *driver.HeldError {
+	held, _ := errors.AsType[*driver.HeldError](err)
+	return held
+}
 
 func delayed(c *driver.Claim, d time.Duration) *driver.Claim {
 	c.LockDelay = d
@@ -261,7 +284,7 @@ func crowd(n int) *locktable.Entry {
 		if i == 0 {
 			c.Owner.Labels = map[string]string{"job": "42", "team": "billing"}
 		}
-		l.Acquire(start, c, "1f3870be274f6c49")
+		_, _ = l.Acquire(start, c, "1f3870be274f6c49")
 	}
 	return l
 }

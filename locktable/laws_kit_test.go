@@ -17,6 +17,8 @@ type act struct {
 	force bool
 	early bool // it has a ticket
 	fence uint64
+	value []byte // it writes
+	above bool   // it may be refused for the value
 }
 
 // step runs one method of the entry and checks the rules of docs/design.md, section 4, on
@@ -30,13 +32,14 @@ func (l *lab) step(a act, f func()) {
 	l.checkHolders(a, before)
 	l.checkQueue(a, before)
 	l.checkSignals(a, before)
+	l.checkValue(a, before)
 	l.checkStored(before)
 }
 
 func clone(e *locktable.Entry) *locktable.Entry {
 	return &locktable.Entry{
 		Fence: e.Fence, Closed: e.Closed,
-		Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue), Broken: slices.Clone(e.Broken),
+		Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue), Broken: slices.Clone(e.Broken), Value: e.Value,
 	}
 }
 
@@ -172,7 +175,9 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 	l.t.Helper()
 	var expect []driver.Token // who should be ahead of whom: the live ones, as they stood before
 	for _, w := range before.Queue {
-		if w.Expires > l.now {
+		told := l.toldToLook(w.Inbox, w.Token)
+		refused := w.Token == a.token && a.above && l.place(whose(a.token)) == 0 && l.holder(a.token) == nil
+		if w.Expires > l.now && !(told && w.Above != nil) && !refused {
 			expect = append(expect, w.Token)
 		}
 	}
@@ -198,6 +203,10 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 	if !slices.Equal(got, expect) {
 		l.t.Fatalf("%s by %s: served, then waiting, are %v, want %v", a.what, whose(a.token), names(got), names(expect))
 	}
+}
+
+func (l *lab) toldToLook(inbox string, t driver.Token) bool {
+	return slices.Contains(l.e.Signals, locktable.Signal{Inbox: inbox, Signal: driver.Signal{Kind: driver.SignalLook, Token: t}})
 }
 
 func names(ts []driver.Token) (out []string) {
@@ -236,7 +245,8 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 		return slices.ContainsFunc(before.Queue, func(w locktable.Waiter) bool { return w.Token == t && w.Expires > l.now })
 	}
 	for _, h := range l.fresh(before) {
-		if waited(h.Token) && !(a.force && h.Token == a.token) {
+		again := h.Token == a.token && l.toldToLook(h.Inbox, h.Token) // it lost its place, and asked for less
+		if waited(h.Token) && !(a.force && h.Token == a.token) && !again {
 			want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{
 				Kind: driver.SignalGranted, Token: h.Token, Fence: h.Fence, Fences: h.Fences,
 			}})
@@ -251,6 +261,44 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 		if !slices.Contains(want, s) && !waited(s.Token) {
 			l.t.Fatalf("%s by %s: signal %+v to %q is sent for nothing", a.what, whose(a.token), s.Signal, s.Inbox)
 		}
+	}
+}
+
+// checkValue checks that the value is written by a grant, or by the token of a holder, and
+// by nobody else.
+func (l *lab) checkValue(a act, before *locktable.Entry) {
+	l.t.Helper()
+	got, was := l.e.Value, before.Value
+	if got.Fence == was.Fence && bytes.Equal(got.Bytes, was.Bytes) && got.At == was.At {
+		return
+	}
+	if got.Bytes == nil || got.Fence > l.e.Fence || got.At != l.now {
+		l.t.Fatalf("%s by %s made the value %+v of %+v", a.what, whose(a.token), got, was)
+	}
+	for _, h := range append(slices.Clone(before.Holders), l.e.Holders...) {
+		if h.Fence == got.Fence && h.Token == a.token && bytes.Equal(got.Bytes, a.value) {
+			return
+		}
+	}
+	for _, w := range before.Queue { // it may have held in between only
+		own := w.Token == a.token && bytes.Equal(got.Bytes, a.value)
+		if (own || bytes.Equal(got.Bytes, w.Value)) && l.place(whose(w.Token)) == 0 {
+			return
+		}
+	}
+	l.t.Fatalf("%s by %s wrote %+v: %s", a.what, whose(a.token), got, show(l.e))
+}
+
+// checkValueError checks that a claim is refused for a value that it is not above, and has
+// no place.
+func (l *lab) checkValueError(c *driver.Claim, err error) {
+	l.t.Helper()
+	v, _ := errors.AsType[*driver.ValueError](err)
+	if v == nil || !bytes.Equal(v.Value, l.e.Value.Bytes) && l.e.Value.At != l.now || c.Above == nil || bytes.Compare(v.Value, c.Above) < 0 {
+		l.t.Fatalf("%s is refused with %+v, above %q", whose(c.Token), v, c.Above)
+	}
+	if l.holder(c.Token) != nil || l.place(whose(c.Token)) != 0 {
+		l.t.Fatalf("%s is refused for the value, and holds or waits", whose(c.Token))
 	}
 }
 
@@ -307,7 +355,7 @@ func (l *lab) checkHeld(c *driver.Claim, held *driver.HeldError) {
 					e.Queue[i].Expires = then + 1 // we keep our place
 				}
 			}
-			if _, held := e.Acquire(then, c, ""); held == nil {
+			if _, err := e.Acquire(then, c, ""); err == nil {
 				l.t.Fatalf("%v: RetryAfter is %v, and asking after %v is granted: %s", op{what: "acquire", claim: *c},
 					l.now.Until(at), l.now.Until(then), show(l.e))
 			}

@@ -18,6 +18,8 @@ import (
 type model struct {
 	diary []*story // in the order of arrival
 	fence uint64
+	value []byte
+	wrote uint64              // the fence under which that was written
 	shut  []locktable.Instant // until when the name was closed, once for each reason
 	sent  []string            // by the op at hand
 }
@@ -100,6 +102,11 @@ func (m *model) letIn(now locktable.Instant) {
 		if !m.room(now, s.Claim) {
 			return
 		}
+		if m.notAbove(s.Above) {
+			s.stage = "over"
+			m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLook, s.Owner.Client))
+			continue
+		}
 		m.grant(now, s, s.place)
 		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence %d, run %d", driver.SignalGranted, s.Owner.Client, s.fence, s.run))
 	}
@@ -112,6 +119,17 @@ func (m *model) grant(now locktable.Instant, s *story, until locktable.Instant) 
 	}
 	s.fence = max(m.fence+1, uint64(now))
 	m.fence = s.fence + uint64(s.run) - 1
+	m.write(s, s.Value)
+}
+
+func (m *model) write(by *story, value []byte) {
+	if value != nil {
+		m.value, m.wrote = value, by.fence
+	}
+}
+
+func (m *model) notAbove(v []byte) bool {
+	return v != nil && m.value != nil && string(m.value) >= string(v)
 }
 
 func (m *model) breakIt(s *story, by string) {
@@ -145,6 +163,12 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		return answerOf(driver.Grant{Fence: s.fence, Fences: s.run, TTL: c.TTL}, nil)
 	}
 	waiting := m.of(c.Token, "waits")
+	if m.notAbove(c.Above) {
+		if waiting != nil {
+			waiting.stage = "over"
+		}
+		return answerOf(driver.Grant{}, &driver.ValueError{Value: m.value, Fence: m.wrote})
+	}
 	if c.Force && waiting != nil {
 		waiting.stage = "over"
 	}
@@ -168,6 +192,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	}
 	if c.Queue {
 		waiting.place, waiting.Fences = max(waiting.place, now.Add(c.QueueTTL)), c.Fences
+		waiting.Value, waiting.Above = c.Value, c.Above
 	}
 	held := &driver.HeldError{
 		Position: 1 + slices.Index(m.in("waits"), waiting), Fence: m.fence, ClosedFor: m.shutUntil(now),
@@ -211,6 +236,7 @@ func (m *model) gone(now locktable.Instant, token driver.Token) string {
 func (m *model) renew(now locktable.Instant, o op) string {
 	if s := m.of(o.claim.Token, "holds"); s != nil {
 		s.until = max(s.until, now.Add(o.d))
+		m.write(s, o.claim.Value)
 		return said(nil)
 	}
 	return m.gone(now, o.claim.Token)
@@ -225,6 +251,7 @@ func (m *model) release(now locktable.Instant, o op) string {
 	if s == nil {
 		return m.gone(now, o.claim.Token)
 	}
+	m.write(s, o.claim.Value)
 	s.stage, s.until = "kept", s.since.Add(o.d)
 	if now < s.since { // the clock ran back, and "after the grant" is later than it should be
 		s.until = now.Add(o.d)

@@ -23,14 +23,14 @@ type op struct {
 func (o op) String() string {
 	switch c := o.claim; o.what {
 	case "acquire":
-		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d",
-			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences)
+		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d, value %q above %q",
+			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.Value, c.Above)
 	case "break":
 		return fmt.Sprintf("break %d, delay %v", o.fence, o.d)
 	case "sleep", "forget":
 		return fmt.Sprintf("%s %v", o.what, o.d)
 	default:
-		return fmt.Sprintf("%s %s %v", o.what, whose(c.Token), o.d)
+		return fmt.Sprintf("%s %s %v, value %q", o.what, whose(c.Token), o.d, c.Value)
 	}
 }
 
@@ -46,6 +46,7 @@ var (
 	durations = []time.Duration{10 * ms, 10*ms + 1, 15 * ms, 20 * ms, 50 * ms, sec}
 	delays    = []time.Duration{0, 0, 0, 1, 5 * ms, 10 * ms, 30 * ms, sec}
 	lengths   = []int{0, 1, 2, 1000, driver.MaxFences}
+	values    = [][]byte{nil, nil, nil, {}, []byte("a"), []byte("ab"), []byte("b"), {0}, {0xff}}
 	actions   = []string{"sleep", "acquire", "acquire", "acquire", "acquire", "renew", "release", "release", "break", "sleep", "sleep", "forget"}
 )
 
@@ -63,8 +64,10 @@ func (l *lab) next(choose chooser, backwards bool) op {
 		}
 	case "renew":
 		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "for", durations...)
+		o.claim.Value = pick(choose, "value", values...)
 	case "release":
 		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "minimum hold", delays...)
+		o.claim.Value = pick(choose, "value", values...)
 	case "break":
 		o.d, o.fence = pick(choose, "delay", delays...), l.e.Fence
 		if n := len(l.e.Holders); n > 0 {
@@ -100,6 +103,7 @@ func claimOf(choose chooser) driver.Claim {
 		TTL: pick(choose, "TTL", durations...), Queue: choose("queue", 4) > 0, Force: choose("force", 16) == 15,
 		LockDelay: pick(choose, "lock-delay", delays...), Fences: pick(choose, "fences", lengths...),
 	}
+	c.Value, c.Above = pick(choose, "value", values...), pick(choose, "above", values...)
 	if c.Owner.Client = whose(c.Token); c.Queue {
 		c.QueueTTL = pick(choose, "queue TTL", durations...)
 	}
@@ -137,12 +141,11 @@ func (l *lab) do(o op) string {
 	var answer string
 	switch c := o.claim; o.what {
 	case "acquire":
-		grant, held := l.acquire(&c)
-		answer = answerOf(grant, held)
+		answer = answerOf(l.acquire(&c))
 	case "renew":
-		answer = said(l.renew(whose(c.Token), o.d))
+		answer = said(l.renews(driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
 	case "release":
-		answer = said(l.release(whose(c.Token), o.d))
+		answer = said(l.releases(driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
 	case "break":
 		answer = said(l.breaks(o.fence, o.d, "boss"))
 	case "sleep":
@@ -160,7 +163,11 @@ func (l *lab) do(o op) string {
 	return answer
 }
 
-func answerOf(g driver.Grant, held *driver.HeldError) string {
+func answerOf(g driver.Grant, err error) string {
+	if v, ok := errors.AsType[*driver.ValueError](err); ok {
+		return fmt.Sprintf("refused for the value %q of fence %d", v.Value, v.Fence)
+	}
+	held, _ := errors.AsType[*driver.HeldError](err)
 	if held == nil {
 		return fmt.Sprintf("granted %d, run %d, for %v", g.Fence, g.Fences, g.TTL)
 	}

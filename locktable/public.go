@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 
@@ -19,6 +20,7 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 	seen := Entry{Fence: e.Fence, Closed: e.Closed, Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
 	seen.expire(now)
 	out := driver.Entry{Name: name, Fence: seen.Fence, Holders: seen.public(now), ClosedFor: max(0, now.Until(seen.Closed))}
+	out.Value, out.ValueFence = bytes.Clone(e.Value.Bytes), e.Value.Fence
 	for _, w := range seen.Queue {
 		out.Waiters = append(out.Waiters, driver.Waiter{
 			Weight: w.Weight, Limit: w.Limit, Owner: shown(w.Owner), Since: w.Since.Time(), ExpiresIn: now.Until(w.Expires),

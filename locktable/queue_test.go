@@ -85,10 +85,11 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 		e.Holders[i] = locktable.Holder{Fence: uint64(i + 1), Fences: 1, Weight: 1, Limit: driver.Unlimited, Expires: start.Add(ttl)}
 	}
 	e.Holders[0].Token = tokenOf("a")
-	if _, held := e.Acquire(start, reader("b"), ""); held == nil || held.Position != 1 {
-		t.Fatalf("the holder that is one too many is answered %v", held != nil)
+	_, err := e.Acquire(start, reader("b"), "")
+	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 1 {
+		t.Fatalf("the holder that is one too many is answered %v", err != nil)
 	}
-	if err := e.Release(start, tokenOf("a"), 0); err != nil || len(e.Signals) != 1 {
+	if err := e.Release(start, &driver.LeaseRef{Token: tokenOf("a")}); err != nil || len(e.Signals) != 1 {
 		t.Fatalf("release is answered %v, and %d are told", err, len(e.Signals))
 	}
 	if _, err := locktable.Decode(e.Append(nil)); err != nil {
@@ -97,8 +98,9 @@ func TestAGrantThatCouldNotBeReadIsRefused(t *testing.T) {
 
 	e = &locktable.Entry{Rest: locktable.Rest{Len: most}}
 	e.Holders = []locktable.Holder{{Fence: 1, Fences: 1, Weight: driver.Exclusive, Limit: driver.Unlimited, Expires: start.Add(ttl)}}
-	if _, held := e.Acquire(start, mutex("b"), ""); held == nil || held.Position != 0 || e.Rest.Len != most {
-		t.Errorf("the waiter that is one too many is answered %+v", held)
+	_, err = e.Acquire(start, mutex("b"), "")
+	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != 0 || e.Rest.Len != most {
+		t.Errorf("the waiter that is one too many is answered %+v", err)
 	}
 }
 

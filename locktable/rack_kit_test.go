@@ -88,9 +88,9 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 		case "acquire":
 			answer = answerOf(e.Acquire(now, &c, whose(c.Token)))
 		case "renew":
-			answer = said(e.Renew(now, c.Token, o.d))
+			answer = said(e.Renew(now, &driver.LeaseRef{Token: c.Token, TTL: o.d, Value: c.Value}))
 		case "release":
-			answer = said(e.Release(now, c.Token, o.d))
+			answer = said(e.Release(now, &driver.LeaseRef{Token: c.Token, MinHold: o.d, Value: c.Value}))
 		case "break":
 			answer = said(e.Break(now, o.fence, o.d, driver.Owner{Client: "boss"}))
 		}

@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -45,7 +46,7 @@ type Sight struct {
 // Moves are what a step did to a queue.
 type Moves struct {
 	Joined []Waiter // one at most, unless a whole queue moves into the rows
-	Kept   []Waiter // one at most: it has another Expires, or another Run
+	Kept   []Waiter // one at most: it has another Expires, Fences, Value or Above
 	Left   []Waiter // granted, gone, or moved into the entry
 }
 
@@ -249,7 +250,7 @@ func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 		for seen[0].Token != w.Token { // it is there: a step adds nobody but its own
 			m.Left, seen = append(m.Left, seen[0]), seen[1:]
 		}
-		if seen[0].Expires != w.Expires || seen[0].Fences != w.Fences {
+		if seen[0].differs(&w) {
 			m.Kept = append(m.Kept, w)
 		}
 		seen = seen[1:]
@@ -257,6 +258,14 @@ func moved(seen []Waiter, e *Entry, own driver.Token) (m Moves) {
 	m.Left = append(m.Left, seen...)
 	return m
 }
+
+// differs reports whether a waiter has become another one by asking again.
+func (w *Waiter) differs(now *Waiter) bool {
+	return w.Expires != now.Expires || w.Fences != now.Fences || !same(w.Value, now.Value) || !same(w.Above, now.Above)
+}
+
+// same is whether two values are equal; none is not an empty one.
+func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 func decode(stored []byte) (*Entry, error) {
 	if len(stored) == 0 {

@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -83,39 +84,40 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	c.Owner = shown(c.Owner) // the table keeps it, and the caller may go on with its map
-	a := struct {            // one allocation for all that outlives this frame
-		claim driver.Claim
-		step  [1]Step
-		grant driver.Grant
-		held  *driver.HeldError
+	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
+	a := struct { // one allocation for all that outlives this frame
+		claim   driver.Claim
+		step    [1]Step
+		grant   driver.Grant
+		refused error
 	}{claim: c, step: [1]Step{{Name: c.Name, Token: c.Token, Place: true, Ticket: c.Ticket, OnTime: true}}}
 	err := d.run(ctx, "acquire", c.Name, a.step[:], func(_ int, e *Entry, now Instant) {
-		a.grant, a.held = e.Acquire(now, &a.claim, d.inbox)
+		a.grant, a.refused = e.Acquire(now, &a.claim, d.inbox)
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return driver.Grant{}, err
-	case a.held != nil:
-		return driver.Grant{}, a.held
 	}
-	return a.grant, nil
+	return a.grant, a.refused
 }
 
 // Renew implements driver.Driver.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	name, steps := "", make([]Step, len(leases))
 	for i, l := range leases {
-		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
+		err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL), driver.ValidateValue(l.Value))
+		if err != nil {
 			return nil, err
 		}
-		steps[i].Name = l.Name
+		steps[i].Name, steps[i].OnTime = l.Name, l.Value != nil
 	}
 	if len(steps) == 1 {
 		name = steps[0].Name
 	}
 	answers := make([]error, len(leases))
 	err := d.run(ctx, "renew", name, steps, func(i int, e *Entry, now Instant) {
-		answers[i] = e.Renew(now, leases[i].Token, leases[i].TTL)
+		l := leases[i]
+		l.Value = bytes.Clone(l.Value)
+		answers[i] = e.Renew(now, &l)
 	})
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt && len(leases) > 1 {
 		return d.renewHalves(ctx, leases), nil
@@ -142,16 +144,18 @@ func (d *Driver) renewHalves(ctx context.Context, leases []driver.LeaseRef) []er
 
 // Release implements driver.Driver.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
-	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
+	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
+	if err != nil {
 		return err
 	}
+	l.Value = bytes.Clone(l.Value)
 	r := struct {
 		lease  driver.LeaseRef
 		step   [1]Step
 		answer error
-	}{lease: l, step: [1]Step{{Name: l.Name, Token: l.Token, OnTime: l.OnTime}}}
-	err := d.run(ctx, "release", l.Name, r.step[:], func(_ int, e *Entry, now Instant) {
-		r.answer = e.Release(now, r.lease.Token, r.lease.MinHold)
+	}{lease: l, step: [1]Step{{Name: l.Name, Token: l.Token, OnTime: l.OnTime || l.Value != nil}}}
+	err = d.run(ctx, "release", l.Name, r.step[:], func(_ int, e *Entry, now Instant) {
+		r.answer = e.Release(now, &r.lease)
 	})
 	if err != nil {
 		return err
@@ -178,12 +182,14 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 
 // RaiseFence implements driver.FenceRaiser.
 func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64) (uint64, error) {
-	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence)); err != nil {
+	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateFence(fence), driver.ValidateValue(l.Value))
+	if err != nil {
 		return 0, err
 	}
+	l.Value = bytes.Clone(l.Value)
 	var raised uint64
 	var answer error
-	err := d.run(ctx, "raise", l.Name, []Step{{Name: l.Name}}, func(_ int, e *Entry, now Instant) {
+	err = d.run(ctx, "raise", l.Name, []Step{{Name: l.Name}}, func(_ int, e *Entry, now Instant) {
 		raised, answer = e.Raise(now, &l, fence)
 	})
 	if err != nil {
@@ -257,8 +263,8 @@ func (d *Driver) run(ctx context.Context, op, name string, steps []Step, f func(
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	if onTime := len(steps) > 0 && steps[0].OnTime; !onTime && ctx.Err() != nil {
-		// else the table looks, at the right time
+	onTime := slices.ContainsFunc(steps, func(s Step) bool { return s.OnTime })
+	if !onTime && ctx.Err() != nil { // else the table looks, at the right time
 		return ctx.Err()
 	}
 	if err := d.table.Update(ctx, steps, f); err != nil {

@@ -14,7 +14,7 @@ import (
 func TestADamagedEntryIsPermanentTroubleAndNeverGranted(t *testing.T) {
 	s := newShelf()
 	d := s.client("1")
-	damaged := []byte("\xa2 damaged")
+	damaged := []byte("\xa3 damaged")
 	s.rows["job"] = slices.Clone(damaged)
 	for op, err := range everything(t.Context(), d) {
 		var e *driver.Error
@@ -126,7 +126,7 @@ func TestListing(t *testing.T) {
 		t.Errorf("when all is over, the list is %q", got)
 	}
 	s.rows["b/damaged"] = []byte("?")
-	want := `pawl: shelf: list "b/damaged": the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa2`
+	want := `pawl: shelf: list "b/damaged": the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa3`
 	if got := list("b/"); len(got) == 0 || got[len(got)-1] != want {
 		t.Errorf("with a damaged entry, the list ends with %q", got)
 	}

@@ -53,7 +53,7 @@ func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock fun
 	}
 	now := locktable.At(clock())
 	f(i, &e.Entry, now)
-	if e.Idle(now) {
+	if forgettable(e, now) {
 		s.forgetLocked(step.Name, e)
 	}
 	s.sweepLocked(now)
@@ -88,6 +88,15 @@ func (s *shard) appendNames(to []string, prefix string) []string {
 	return to
 }
 
+// keepValues is how long a value is kept after it was written, and the name last granted.
+const keepValues = 24 * time.Hour
+
+// forgettable reports whether an entry can go. The shard remembers how high the fences of
+// all of its names were, so none has to be kept for its own.
+func forgettable(e *entry, now locktable.Instant) bool {
+	return e.Idle(now) || e.Value.Bytes != nil && e.Forgettable(now, keepValues)
+}
+
 // forgetLocked loses an entry that is idle.
 func (s *shard) forgetLocked(name string, e *entry) {
 	s.floor = max(s.floor, e.Fence)
@@ -110,7 +119,7 @@ func (s *shard) sweepLocked(now locktable.Instant) {
 		s.next++
 		switch e := s.entries[old.name]; {
 		case e == nil || e.born != old.born: // it was forgotten, and may have come again since
-		case e.Idle(now):
+		case forgettable(e, now):
 			s.forgetLocked(old.name, e)
 		default:
 			s.later = append(s.later, old)

@@ -13,8 +13,8 @@ import (
 // remembers where it stands, so that processes which make two transactions in their life
 // get through it together. After the last name it rests.
 //
-// When a name was last granted stands in its fence, so there is no column, and no index,
-// to keep for it.
+// When a name was last granted stands in its fence, and when its value was written in its
+// entry, so there is no column, and no index, to keep for it.
 const (
 	tidyEvery = 64
 	tidyRows  = 64
@@ -49,7 +49,7 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 				return r.err
 			}
 		}
-		if r.err == nil && forgettable(r.entry, now, retention) {
+		if r.err == nil && r.entry.Forgettable(now, retention) {
 			if err := w.deleteEntry.exec([]byte(r.name)); err != nil {
 				return err
 			}
@@ -60,10 +60,4 @@ func (w *writer) tidy(now locktable.Instant, retention time.Duration) error {
 		next, rest = rows[tidyRows-1].name+"\x00", 0
 	}
 	return w.setRest.exec([]byte(next), int64(rest))
-}
-
-// forgettable reports whether nothing is lost with e but its fence, and that for long
-// enough.
-func forgettable(e *locktable.Entry, now locktable.Instant, retention time.Duration) bool {
-	return e.Idle(now) && locktable.Instant(e.Fence).Add(retention) <= now
 }

@@ -1,0 +1,221 @@
+package locktable_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+func writing(c *driver.Claim, v string) *driver.Claim {
+	c.Value = []byte(v)
+	return c
+}
+
+// rising is a claim that is granted above what it writes only.
+func rising(c *driver.Claim, v string) *driver.Claim {
+	c.Value, c.Above = []byte(v), []byte(v)
+	return c
+}
+
+// keeps wants the name to keep a value that was written under this fence.
+func (l *lab) keeps(v string, fence uint64) {
+	l.t.Helper()
+	if got := l.e.Value; got.Bytes == nil || string(got.Bytes) != v || got.Fence != fence {
+		l.t.Fatalf("the value is %q, of fence %d; want %q, of %d", got.Bytes, got.Fence, v, fence)
+	}
+}
+
+func (l *lab) notAbove(c *driver.Claim, v string) {
+	l.t.Helper()
+	_, err := l.acquire(c)
+	refused, ok := errors.AsType[*driver.ValueError](err)
+	if !ok || string(refused.Value) != v || refused.Name != c.Name {
+		l.t.Fatalf("%s is answered %v; want it refused for the value %q", whose(c.Token), err, v)
+	}
+}
+
+func TestValue(t *testing.T) {
+	each(t, map[string]func(l *lab){
+		"IsWrittenByAGrantARenewalAndARelease": func(l *lab) {
+			g := l.granted(writing(mutex("a"), "1"))
+			l.keeps("1", g.Fence)
+			l.ok(l.renews(driver.LeaseRef{Token: tokenOf("a"), TTL: ttl, Value: []byte("2")}))
+			l.keeps("2", g.Fence)
+			l.ok(l.renew("a", ttl))
+			l.keeps("2", g.Fence)
+			l.ok(l.releases(driver.LeaseRef{Token: tokenOf("a"), Value: []byte{}}))
+			l.keeps("", g.Fence)
+			l.granted(mutex("b"))
+			l.keeps("", g.Fence)
+		},
+		"IsNotWrittenByWhoDoesNotHold": func(l *lab) {
+			g := l.granted(writing(mutex("a"), "1"))
+			l.refused(writing(mutex("b"), "2"))
+			l.notHeld(l.renews(driver.LeaseRef{Token: tokenOf("b"), TTL: ttl, Value: []byte("2")}))
+			l.ok(l.releases(driver.LeaseRef{Token: tokenOf("b"), Value: []byte("2")}))
+			l.notHeld(l.releases(driver.LeaseRef{Token: tokenOf("c"), Value: []byte("2")}))
+			l.keeps("1", g.Fence)
+		},
+		"OfARepeatIsNotWritten": func(l *lab) {
+			g := l.granted(writing(mutex("a"), "1"))
+			l.ok(l.renews(driver.LeaseRef{Token: tokenOf("a"), TTL: ttl, Value: []byte("2")}))
+			l.granted(rising(mutex("a"), "1"))
+			l.keeps("2", g.Fence)
+		},
+		"OfAWaiterIsWrittenWhenItIsItsTurn": func(l *lab) {
+			a := l.granted(writing(mutex("a"), "1"))
+			l.refused(writing(mutex("b"), "2"))
+			l.refused(writing(mutex("b"), "3")) // what it asked for last
+			l.keeps("1", a.Fence)
+			l.ok(l.release("a", 0))
+			l.keeps("3", l.e.Fence)
+		},
+		"ThatIsNotSmallerRefusesAndTakesThePlace": func(l *lab) {
+			l.granted(mutex("a"))
+			l.refused(rising(mutex("b"), "5"))
+			l.refused(mutex("c"))
+			l.ok(l.renews(driver.LeaseRef{Token: tokenOf("a"), TTL: ttl, Value: []byte("5")}))
+			l.state("a | b c") // nobody looks before it is its turn, or it asks
+			l.notAbove(rising(mutex("b"), "5"), "5")
+			l.state("a | c")
+			l.notAbove(forced(rising(mutex("d"), "4")), "5")
+			l.state("a | c")
+		},
+		"TakesAWaiterThatIsNotAboveItOutWhenItIsItsTurn": func(l *lab) {
+			l.granted(mutex("a"))
+			l.refused(rising(mutex("b"), "5"))
+			l.refused(rising(mutex("c"), "6"))
+			l.refused(mutex("d"))
+			l.ok(l.releases(driver.LeaseRef{Token: tokenOf("a"), Value: []byte("5")}))
+			l.state("c | d")
+			l.said("look b, granted c")
+			l.keeps("6", l.e.Fence)
+			l.notAbove(rising(mutex("b"), "5"), "6")
+			l.ok(l.release("c", 0))
+			l.state("d |")
+		},
+		"OfAHeadThatLeavesForItLetsTheNextIn": func(l *lab) {
+			l.granted(writing(reader("a"), "5"))
+			l.refused(with(mutex("b"), func(c *driver.Claim) { c.Above = []byte("6") }))
+			l.refused(reader("c"))
+			l.notAbove(with(mutex("b"), func(c *driver.Claim) { c.Above = []byte("5") }), "5")
+			l.state("a c |")
+		},
+		"IsComparedAsBytes": func(l *lab) {
+			for _, v := range []string{"", "\x00", "\x00\x00", "10", "9", "9\x00", "\x7f", "\x80", "\xff", "\xff\x00"} {
+				l.granted(rising(mutex("a"), v))
+				l.ok(l.release("a", 0))
+				l.notAbove(rising(mutex("b"), v), v)
+			}
+		},
+		"IsRaisedWithTheFenceOfItsLease": func(l *lab) {
+			g := l.granted(writing(mutex("a"), "1"))
+			raised, err := l.raise("a", g.Fence+7)
+			l.ok(err)
+			l.keeps("1", raised)
+			l.ok(l.release("a", 0))
+			b := l.granted(mutex("b"))
+			_, err = l.raise("b", b.Fence+7)
+			l.ok(err)
+			l.keeps("1", raised)
+		},
+		"IsWrittenByTheFirstRaiseOnly": func(l *lab) {
+			l.granted(writing(mutex("a"), "1"))
+			l.ok(l.release("a", 0))
+			g := l.granted(mutex("b"))
+			raise := func(v string, fence uint64) {
+				_, err := l.e.Raise(l.now, &driver.LeaseRef{Token: tokenOf("b"), Value: []byte(v)}, fence)
+				l.ok(err)
+			}
+			raise("2", g.Fence)
+			l.keeps("2", g.Fence)
+			raise("3", g.Fence+1)
+			l.keeps("2", g.Fence+1)
+			l.ok(l.renews(driver.LeaseRef{Token: tokenOf("b"), TTL: ttl, Value: []byte("4")}))
+			raise("5", g.Fence+1)
+			l.keeps("4", g.Fence+1)
+		},
+		"IsShownWithItsFence": func(l *lab) {
+			g := l.granted(writing(mutex("a"), "1"))
+			shown := l.e.Public(l.now, "job")
+			equal(l.t, "value", string(shown.Value), "1")
+			equal(l.t, "its fence", shown.ValueFence, g.Fence)
+			shown.Value[0] = 'x'
+			l.keeps("1", g.Fence)
+			equal(l.t, "no value is nil", (&locktable.Entry{}).Public(l.now, "job").Value == nil, true)
+		},
+		"IsForgottenOnlyAWhileAfterItWasWritten": func(l *lab) {
+			l.granted(with(writing(mutex("a"), "1"), func(c *driver.Claim) { c.TTL = 10 * sec }))
+			l.sleep(9 * sec)
+			l.ok(l.releases(driver.LeaseRef{Token: tokenOf("a"), Value: []byte("2")}))
+			written := l.now
+			equal(l.t, "ends", l.e.Ends(), written)
+			for _, x := range []struct {
+				at     locktable.Instant
+				forget bool
+			}{{written.Add(5*sec) - 1, false}, {written.Add(5 * sec), true}} {
+				equal(l.t, "forgettable", l.e.Forgettable(x.at, 5*sec), x.forget)
+				equal(l.t, "idle", l.e.Idle(x.at), false)
+			}
+		},
+	})
+}
+
+// The driver keeps a copy, for its caller may go on with what it gave.
+func TestTheTableKeepsACopyOfAValue(t *testing.T) {
+	m := memory{newShelf(), &locktable.Entry{}}
+	d := locktable.New(m, "1")
+	claim, l := writing(mutex("a"), "grant"), lease("a")
+	if _, err := d.Acquire(t.Context(), *claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.Value[0] = 'x'
+	equal(t, "value", string(m.e.Value.Bytes), "grant")
+	l.Value = []byte("renewal")
+	if _, err := d.Renew(t.Context(), []driver.LeaseRef{l}); err != nil {
+		t.Fatal(err)
+	}
+	l.Value[0] = 'x'
+	equal(t, "value", string(m.e.Value.Bytes), "renewal")
+	if _, err := d.RaiseFence(t.Context(), l, m.e.Fence); err != nil {
+		t.Fatal(err)
+	}
+	l.Value = []byte("release")
+	if err := d.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	l.Value[0] = 'x'
+	equal(t, "value", string(m.e.Value.Bytes), "release")
+}
+
+// What writes a value has an end, also a renewal among others.
+func TestARenewalWithAValueThatComesAfterItsEndWritesNothing(t *testing.T) {
+	s := newShelf()
+	d := s.client("1")
+	if _, err := d.Acquire(t.Context(), *mutex("a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, late := range [][]driver.LeaseRef{{lease("a")}, {lease("b"), lease("a")}} {
+		late[len(late)-1].Value = []byte("late")
+		before := slices.Clone(s.rows["job"])
+		ctx, cancel := s.late(t)
+		_, err := d.Renew(ctx, late)
+		cancel()
+		if !errors.Is(err, ctx.Err()) || !slices.Equal(before, s.rows["job"]) {
+			t.Errorf("%d renewals that come too late are answered %v", len(late), err)
+		}
+	}
+	l := lease("a")
+	l.Value = []byte("late")
+	ctx, cancel := s.late(t)
+	defer cancel()
+	if err := d.Release(ctx, l); !errors.Is(err, ctx.Err()) {
+		t.Errorf("a release that comes too late is answered %v", err)
+	}
+	if e, err := s.load("job"); err != nil || len(e.Holders) != 1 || e.Value.Bytes != nil {
+		t.Errorf("the entry is %+v, %v", e, err)
+	}
+}
