@@ -225,8 +225,8 @@ type LeaseRef struct {
 
 	// Value, for Renew and Release: what the name keeps from then on, if the token holds
 	// it; nil leaves what it has. A token that only waits writes nothing. It is written
-	// before the end of its ctx, see End, or never: who then wants to write another value,
-	// after an outcome that is unknown, waits for that.
+	// before the end of its ctx, see End, or never: who then wants to write another
+	// value, after an outcome that is unknown, waits for that.
 	Value []byte
 
 	// OnTime, for Release: it takes effect before the end of its ctx, see End, or never.
@@ -244,8 +244,8 @@ type Entry struct {
 	ClosedFor time.Duration // how much longer nothing will be granted, after a break or an expiry
 
 	// Value is what the name keeps; nil if nothing was written, or it was forgotten.
-	// ValueFence is the fence of the lease that wrote it. Forgotten together with the last
-	// fence: never while the name is held.
+	// ValueFence is the fence of the lease that wrote it. Forgotten together with the
+	// last fence: never while the name is held.
 	Value      []byte
 	ValueFence uint64
 }

@@ -264,8 +264,8 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 	}
 }
 
-// checkValue checks that the value is written by a grant, or by the token of a holder, and
-// by nobody else.
+// checkValue checks that the value is written by a grant, or by the token of a holder,
+// and by nobody else.
 func (l *lab) checkValue(a act, before *locktable.Entry) {
 	l.t.Helper()
 	got, was := l.e.Value, before.Value
@@ -289,8 +289,8 @@ func (l *lab) checkValue(a act, before *locktable.Entry) {
 	l.t.Fatalf("%s by %s wrote %+v: %s", a.what, whose(a.token), got, show(l.e))
 }
 
-// checkValueError checks that a claim is refused for a value that it is not above, and has
-// no place.
+// checkValueError checks that a claim is refused for a value that it is not above, and
+// has no place.
 func (l *lab) checkValueError(c *driver.Claim, err error) {
 	l.t.Helper()
 	v, _ := errors.AsType[*driver.ValueError](err)
