@@ -219,3 +219,78 @@ func unavailable(t *testing.T, err error, permanent bool, hint string) {
 		t.Errorf("%+v; want permanent %v, and a hint about %q", trouble, permanent, hint)
 	}
 }
+
+// What Redis has written to its log outlives a kill, with the fsync of every second that
+// is its default: only a crash of the machine loses what was not synced.
+func TestALeaseOutlivesTheRestartOfAServerThatKeepsItsData(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--appendonly", "yes")
+	d := start(t, "redis://"+server.Addr)
+	c, next := mutex("job"), mutex("job")
+	first := gets(t, d, c)
+	server.Kill()
+	server.Run()
+	eventually(t, func() error { return renewed(d, c) })
+	if _, err := d.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%v; want it held", err)
+	}
+	releases(t, d, c)
+	if second := gets(t, d, next); second.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", second.Fence, first.Fence)
+	}
+}
+
+// A backup knows nothing of what was granted since: those leases are lost to their
+// holders, and the fences go on above them.
+func TestAServerThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	before := mutex("job")
+	gets(t, d, before)
+	releases(t, d, before)
+	server.Do("SAVE")
+	c := mutex("job")
+	last := gets(t, d, c)
+	server.Kill()
+	server.Run() // with what was saved
+	var second driver.Grant
+	eventually(t, func() (err error) { second, err = d.Acquire(ctx, mutex("job")); return err })
+	if second.Fence <= last.Fence {
+		t.Errorf("fence %d after %d", second.Fence, last.Fence)
+	}
+	if err := renewed(d, c); !errors.Is(err, driver.ErrNotHeld) {
+		t.Errorf("%v; want ErrNotHeld", err)
+	}
+}
+
+func TestOtherPrefixesAndDatabasesAreOtherLocks(t *testing.T) {
+	t.Parallel()
+	url := "redis://" + redistest.Start(t).Addr
+	for _, place := range []string{"", "/1", "?prefix=mine:", "/1?prefix=mine:"} {
+		gets(t, start(t, url+place), mutex("job"))
+		if _, err := start(t, url+place).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("%q: %v; want it held by the one who came first", place, err)
+		}
+	}
+}
+
+func renewed(d driver.Driver, c driver.Claim) error {
+	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+	return errors.Join(append(answers, err)...)
+}
+
+// eventually tries a step again for as long as the connection has to be made anew.
+func eventually(t *testing.T, step func() error) {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		err := step()
+		if err == nil {
+			return
+		}
+		if tries == 250 || !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

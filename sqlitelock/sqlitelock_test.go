@@ -62,18 +62,6 @@ func TestTheClockOfTheFileDecidesExpiry(t *testing.T) {
 	}
 }
 
-func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
-	c := clock()
-	d := open(t, file(t), &Options{Now: c.Now})
-	first, second := mutex("job"), mutex("job")
-	g := mustAcquire(t, d, first)
-	mustRelease(t, d, first)
-	c.Advance(-time.Hour)
-	if h := mustAcquire(t, d, second); h.Fence <= g.Fence {
-		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
-	}
-}
-
 func TestNamesAreComparedByteForByte(t *testing.T) {
 	d := open(t, file(t), nil)
 	names := []string{"job", "Job", "JOB", "job ", " job", "jöb", "jo\u0308b", "j%b", "j_b", "'; DROP TABLE entries; --", strings.Repeat("x", 255)}

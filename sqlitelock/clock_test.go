@@ -1,0 +1,108 @@
+package sqlitelock
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What happens when the host's clock is set, as docs/backends.md says.
+
+func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
+	c := clock()
+	d := open(t, file(t), &Options{Now: c.Now})
+	first, second := mutex("job"), mutex("job")
+	g := mustAcquire(t, d, first)
+	mustRelease(t, d, first)
+	c.Advance(-time.Hour)
+	if h := mustAcquire(t, d, second); h.Fence <= g.Fence {
+		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
+	}
+}
+
+func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
+	c := clock()
+	d := open(t, file(t), &Options{Now: c.Now})
+	first := mutex("job")
+	g := mustAcquire(t, d, first)
+	c.Advance(-time.Hour)
+	c.Advance(time.Hour + first.TTL - time.Microsecond)
+	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%v; want it held", err)
+	}
+	c.Advance(time.Microsecond)
+	if h := mustAcquire(t, d, mutex("job")); h.Fence <= g.Fence {
+		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
+	}
+}
+
+// Its holder does not know until it renews, but whoever looks at fences does.
+func TestAClockThatIsSetForwardEndsLeasesEarlyAndFencesRise(t *testing.T) {
+	c := clock()
+	d := open(t, file(t), &Options{Now: c.Now})
+	first := mutex("job")
+	g := mustAcquire(t, d, first)
+	c.Advance(time.Hour)
+	if h := mustAcquire(t, d, mutex("job")); h.Fence <= g.Fence {
+		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
+	}
+	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(first)})
+	if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+		t.Fatalf("%v, %v; want ErrNotHeld", answers, err)
+	}
+}
+
+// The row is gone, and with it the last fence: what the clock says now is above it.
+func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
+	path := file(t)
+	g := mustAcquire(t, open(t, path, nil), mutex("job"))
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Skip(err)
+	}
+	for _, companion := range []string{"-wal", "-shm"} {
+		if err := os.Remove(path + companion); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h := mustAcquire(t, open(t, path, nil), mutex("job")); h.Fence <= g.Fence {
+		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
+	}
+}
+
+func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
+	c, path := clock(), file(t)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	cycleAndClose := func() (last uint64) {
+		t.Helper()
+		d, err := Open(ctx, path, &Options{Now: c.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		x := mutex("job")
+		g := mustAcquire(t, d, x)
+		c.Advance(x.TTL)
+		return g.Fence
+	}
+	copyFile := func(from, to string) {
+		t.Helper()
+		b, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(to, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cycleAndClose() // never released: the backup has it
+	copyFile(path, backup)
+	last := cycleAndClose()
+	copyFile(backup, path)
+	if next := cycleAndClose(); next <= last {
+		t.Fatalf("fence %d after %d", next, last)
+	}
+}
