@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 # What `make test` needs on the machine, as COMMAND:DEBIAN-PACKAGE. It is installed where it is missing.
 # Memory and SQLite need no server. A backend whose tests start one adds it here, and its harness finds the command
 # in PATH.
-NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql
+NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql mariadbd:mariadb-server
 
 .DEFAULT_GOAL := help
 

@@ -43,6 +43,8 @@ func packageOf(scheme string) string {
 		return "redislock"
 	case "redlock", "redlocks":
 		return "redlock"
+	case "mysql", "mariadb":
+		return "mysqllock"
 	case "mem":
 		return "memlock"
 	case "sqlite":

@@ -20,6 +20,7 @@ func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 	for folder, url := range map[string]string{
 		"memlock":    "mem:",
 		"sqlitelock": "sqlite:" + t.TempDir() + "/locks.db",
+		"mysqllock":  "mysql://localhost/app",
 		"redislock":  "redis://localhost",
 		"redlock":    "redlock://a,b,c",
 	} {
@@ -45,7 +46,7 @@ func listedParameters(t *testing.T, folder string) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := regexp.MustCompile(`(?m)(?:^|[\s?&;,(])([a-z][a-z_]*)=`)
+	name := regexp.MustCompile(`(?m)(?:^|[\s?&;,(])([a-z][a-zA-Z_]*)=`)
 	for _, path := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
 		if err != nil {

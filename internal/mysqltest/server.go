@@ -1,0 +1,264 @@
+// Package mysqltest starts real MariaDB servers for tests, on free ports and in temporary
+// folders, and stops them when the test ends. Where mariadbd is missing the test is
+// skipped, or fails if PAWL_TEST_REQUIRE is set.
+package mysqltest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // the server is asked through it
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// TB is what is needed of a *testing.T.
+type TB = redistest.TB
+
+// User and Password are those of a user who may do all in the database Database, and
+// nothing else.
+const (
+	User     = "pawl"
+	Password = "s3cret/@:?word" //nolint:gosec // of a server that lives as long as a test
+	Database = "locks"
+)
+
+// A Server is one process.
+type Server struct {
+	Addr string
+	Dir  string
+
+	tb   TB
+	args []string
+	cmd  *exec.Cmd
+}
+
+// Start starts a mariadbd with these arguments more, and waits until it answers.
+func Start(tb TB, args ...string) *Server {
+	tb.Helper()
+	dir := newFolder(tb)
+	s, err := start(tb, dir, args)
+	tb.Cleanup(s.Kill)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	return s
+}
+
+func start(tb TB, dir string, args []string) (*Server, error) {
+	tb.Helper()
+	install(tb, dir)
+	s := &Server{tb: tb, Dir: dir, Addr: "127.0.0.1:" + redistest.FreePort(tb)}
+	_, port, _ := strings.Cut(s.Addr, ":")
+	s.args = slices.Concat([]string{
+		"--no-defaults", "--user=" + whoami(), "--datadir=" + filepath.Join(dir, "data"),
+		"--socket=" + filepath.Join(dir, "socket"), "--bind-address=127.0.0.1", "--port=" + port,
+		"--init-file=" + filepath.Join(dir, "init.sql"), "--skip-name-resolve", "--skip-log-bin",
+		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M", "--max-connections=1000",
+		"--innodb-flush-log-at-trx-commit=2", // a test looks at no crash of the machine
+	}, args)
+	return s, s.run()
+}
+
+// newFolder is a folder with a short name, for a socket's has to be.
+func newFolder(tb TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("", "pawl-mysql")
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// whoami is the user to run as: mariadbd refuses to be root unless it is told to.
+func whoami() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "root"
+}
+
+// template is a folder of data as it is before the first start. To make one takes some
+// seconds, and to copy one takes none.
+var template = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "pawl-mysql-new")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--user="+whoami(), "--datadir="+dir, //nolint:gosec // our own folder
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("mariadb-install-db: %w\n%s", err, said)
+	}
+	return dir, nil
+})
+
+// Forget removes what servers of this process were made from, after its last test.
+func Forget() {
+	if dir, err := template(); err == nil {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+func install(tb TB, dir string) {
+	tb.Helper()
+	for _, command := range []string{"mariadbd", "mariadb-install-db"} {
+		if _, err := exec.LookPath(command); err == nil {
+			continue
+		}
+		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
+			tb.Fatalf("%s is missing, and PAWL_TEST_REQUIRE is set", command)
+		}
+		tb.Skipf("%s is missing: install mariadb-server to run this test", command)
+	}
+	from, err := template()
+	if err == nil {
+		err = os.CopyFS(filepath.Join(dir, "data"), os.DirFS(from))
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "init.sql"), []byte(fmt.Sprintf(
+			"CREATE DATABASE IF NOT EXISTS %s;\nCREATE USER IF NOT EXISTS '%s'@'%%' IDENTIFIED BY '%s';\nGRANT ALL ON %s.* TO '%s'@'%%';\n",
+			Database, User, Password, Database, User)), 0o600)
+	}
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+}
+
+// Run starts the process, again after Kill.
+func (s *Server) Run() {
+	s.tb.Helper()
+	if err := s.run(); err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+}
+
+func (s *Server) run() error {
+	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.cmd = exec.Command("mariadbd", s.args...) //nolint:gosec // the arguments are the tests'
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.Env = append(os.Environ(), s.env()...)
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	for range 600 {
+		if err = s.ping(); err == nil {
+			return nil
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	said, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
+	return fmt.Errorf("mariadbd does not answer: %w\n%s", err, said)
+}
+
+// env is what a test left in the file "env" of the server's folder, a line each.
+func (s *Server) env() (lines []string) {
+	b, _ := os.ReadFile(filepath.Join(s.Dir, "env"))
+	for line := range bytes.Lines(b) {
+		lines = append(lines, strings.TrimSpace(string(line)))
+	}
+	return lines
+}
+
+func (s *Server) ping() error {
+	db, err := sql.Open("mysql", s.rootDSN())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var n int
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM mysql.db WHERE User = '"+User+"'").Scan(&n)
+}
+
+// Kill kills the process, as kill -9 does.
+func (s *Server) Kill() {
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+// PID is the number of the process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+func (s *Server) rootDSN() string {
+	return "root@unix(" + filepath.Join(s.Dir, "socket") + ")/?timeout=5s"
+}
+
+// Root is a pool of connections of the user who may do all.
+func (s *Server) Root(tb TB) *sql.DB {
+	tb.Helper()
+	return open(tb, s.rootDSN())
+}
+
+// Do runs statements as root.
+func (s *Server) Do(tb TB, statements ...string) {
+	tb.Helper()
+	db := s.Root(tb)
+	for _, statement := range statements {
+		if _, err := db.ExecContext(context.Background(), statement); err != nil {
+			tb.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// NewDatabase makes a database for one test, in which the user may do all.
+func (s *Server) NewDatabase(tb TB) string {
+	tb.Helper()
+	databases.Lock()
+	databases.n++
+	name := fmt.Sprintf("test%d", databases.n)
+	databases.Unlock()
+	s.Do(tb, "CREATE DATABASE "+name, fmt.Sprintf("GRANT ALL ON %s.* TO '%s'@'%%'", name, User))
+	return name
+}
+
+var databases struct {
+	sync.Mutex
+	n int
+}
+
+// DSN is how go-sql-driver names a database of the server, for the user.
+func (s *Server) DSN(database string) string { return DSN(s.Addr, database) }
+
+// DSN is how go-sql-driver names a database at an address, for the user.
+func DSN(addr, database string) string {
+	return User + ":" + Password + "@tcp(" + addr + ")/" + database
+}
+
+// Open opens a pool of connections of the user to a database.
+func (s *Server) Open(tb TB, database string) *sql.DB {
+	tb.Helper()
+	return open(tb, s.DSN(database))
+}
+
+func open(tb TB, dsn string) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	tb.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// OpenDSN is sql.Open.
+func OpenDSN(dsn string) (*sql.DB, error) { return sql.Open("mysql", dsn) }

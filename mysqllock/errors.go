@@ -1,0 +1,122 @@
+package mysqllock
+
+import (
+	sqldriver "database/sql/driver"
+
+	"context"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// The numbers of the servers' errors that mean something here.
+const (
+	noSuchTable  = 1146
+	duplicateKey = 1062
+	lockTimeout  = 1205
+	deadlock     = 1213
+)
+
+func number(err error) uint16 {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Number
+	}
+	return 0
+}
+
+func isDuplicate(err error) bool { return number(err) == duplicateKey }
+
+// passing reports whether a statement changed nothing because others stood in its way.
+func passing(err error) bool {
+	n := number(err)
+	return n == lockTimeout || n == deadlock
+}
+
+// answered reports whether an error came from a server that is there, and not from the
+// way to it.
+func answered(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	switch number(err) {
+	case 0, 1053, 1927:
+		return false
+	}
+	return !readOnly(err)
+}
+
+// readOnly reports whether a server takes no writes: it was demoted, mostly.
+func readOnly(err error) bool {
+	switch number(err) {
+	case 1290, 1792, 1836:
+		return true
+	}
+	return false
+}
+
+// failed makes a driver.Error of what went wrong with the server, with advice. The end of
+// the caller's ctx, and what is typed already, pass as they are.
+func (s *server) failed(err error) error {
+	var typed *driver.Error
+	switch {
+	case err == nil, errors.Is(err, driver.ErrClosed), errors.As(err, &typed):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	hint, permanent := s.advice(err)
+	return &driver.Error{Backend: s.where, Op: "use", Hint: hint, Permanent: permanent, Err: err}
+}
+
+func (s *server) advice(err error) (hint string, permanent bool) {
+	if unfit, ok := errors.AsType[*unfitError](err); ok {
+		return unfit.hint, !unfit.passing
+	}
+	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt {
+		return "nobody is granted this name until its row in " + s.names + " is repaired, or deleted while nobody holds it", true
+	}
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return s.adviceFor(e.Number)
+	}
+	_, network := errors.AsType[net.Error](err)
+	if network || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, io.EOF) {
+		return "check the server and the network", false
+	}
+	return "", false
+}
+
+func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
+	switch number {
+	case 1044, 1045, 1698:
+		return "look at user, password and host, and at the rights on this database", true
+	case 1049:
+		return "make the database first: CREATE DATABASE ...", true
+	case 1142, 1143, 1227:
+		return "the user needs SELECT, INSERT, UPDATE and DELETE on " + s.names + " and " + s.lost +
+			"; who may not CREATE tables has them made beforehand: pawl schema mysql", true
+	case noSuchTable:
+		return "make the tables beforehand: pawl schema mysql; or leave out create=false", true
+	case 1054, 1136, 1364, 1406, 1264, 1366:
+		return s.names + " is not as `pawl schema mysql` makes it: is it another application's, or of another version?", true
+	case 1290, 1792, 1836: // see readOnly
+		return "the server is read-only: a replica, or one that was demoted; give the address of the primary", false
+	case 1021, 1030, 1114, 3, 28:
+		return "the disk, or the tablespace, is full: leases end by themselves, new ones need some free space", false
+	case 1040, 1203, 1226:
+		return "the server has no connection left for this user: look at max_connections, and at who holds them", false
+	case lockTimeout:
+		return "somebody keeps the row locked: a transaction that called Guard and does not end, or an open client?", false
+	case 1153:
+		return "raise max_allowed_packet", true
+	case 1665:
+		return "with binlog_format=STATEMENT a replica could not repeat what depends on the clock: set MIXED or ROW", true
+	}
+	return "", false
+}
+
+func heldError(err error) (*driver.HeldError, bool) { return errors.AsType[*driver.HeldError](err) }

@@ -1,0 +1,39 @@
+package mysqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/mysqllock"
+)
+
+// By URL.
+func ExampleOpen() {
+	ctx := context.Background()
+	d, err := mysqllock.Open(ctx, "mysql://user:password@localhost:3306/app")
+	if err != nil {
+		log.Fatal(err) // says what to do, and never has the password in it
+	}
+	locks, err := pawl.New(d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+}
+
+// Over the pool that a program has already.
+func ExampleNew() {
+	db, err := sql.Open("mysql", "user:password@tcp(localhost:3306)/app")
+	if err != nil {
+		log.Fatal(err)
+	}
+	d, err := mysqllock.New(db, &mysqllock.Options{Prefix: "billing_"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(d.Properties().Where)
+	// Output: mysql of the caller
+}

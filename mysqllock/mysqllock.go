@@ -1,0 +1,250 @@
+// Package mysqllock keeps locks in MySQL or MariaDB. Most programs need only its URL:
+//
+//	import _ "github.com/pawl-go/pawl/mysqllock"
+//
+//	locks, err := pawl.Open(ctx, "mysql://user:password@localhost:3306/app", nil)
+//
+// With a *sql.DB of go-sql-driver/mysql that you have already, [New] makes the driver.
+//
+// # Which URLs are there?
+//
+//	mysql://[USER:PASSWORD@]HOST[:PORT]/DATABASE   mariadb: is the same
+//	mysql:USER:PASSWORD@tcp(HOST:PORT)/DATABASE    a DSN of go-sql-driver, as it is
+//
+// In the first form user and password are percent-encoded. [Open] takes a DSN without
+// mysql: as well. Parameters are, in both forms:
+//
+//	prefix=pawl_          the first three are fields of Options: Prefix
+//	retention=24h         Retention
+//	create=false          MustExist
+//	pool=16               how many connections there are at most
+//	socket=/PATH          a Unix socket, in the first form
+//	ca_cert=FILE          TLS, and trust only the authorities in this PEM file
+//	server_name=NAME      TLS, and the name in the certificate, if it is not the host's
+//
+// And those of go-sql-driver, of which these matter here:
+//
+//	tls=true              TLS; or skip-verify, or preferred
+//	timeout=5s            for a connection to be made
+//	serverPubKey=NAME     a key that was registered with go-sql-driver
+//	compress=true         what is sent
+//	maxAllowedPacket=N, readTimeout=1m, writeTimeout=10s,
+//	connectionAttributes=..., allowCleartextPasswords=true,
+//	allowFallbackToPlaintext=true, allowNativePasswords=false,
+//	allowOldPasswords=true, checkConnLiveness=false
+//
+// The others are accepted, so that the DSN of a program can be used, and change nothing
+// here: charset=, collation=, loc=, parseTime=, timeTruncate=, interpolateParams=,
+// multiStatements=, clientFoundRows=, columnsWithAlias=, rejectReadOnly=. Variables of
+// the session are refused, as is any other name.
+//
+// # What does the server need?
+//
+// MySQL 8 or later, or MariaDB 10.6 or later, with InnoDB; MariaDB 10.11 is what it was
+// tested on. Two tables are made by the first use, see [Schema] and `pawl schema mysql`;
+// the user needs SELECT, INSERT, UPDATE and DELETE in them, and CREATE only if they are
+// to be made. A server that is read-only is refused.
+//
+// # How does a step work?
+//
+// Each is one UPDATE that commits by itself, in one round trip: it replaces the row of
+// the name if that has still the version that was read before, and if the server's clock
+// stands within a window of 50 ms or a little more. If not, it changes nothing, and is
+// tried again on what is there now. No transaction is ever open while a client thinks, so
+// a client that is paused or cut off keeps nothing locked, and a request that arrives too
+// late finds its window closed.
+//
+// UTC_TIMESTAMP tells when a statement began, which may be long before it gets the lock
+// of the row: by it a claim that was given up a minute ago could still be granted.
+// SYSDATE tells when it is evaluated, which is with the row locked. That is why a server
+// with sysdate-is-now is refused.
+//
+// # Whose clock decides?
+//
+// The server's. What begins with a step lasts as much longer as the window is wide. The
+// client's clock may be wrong; that of the server, set back, makes leases last longer,
+// and set forward, end early. Fences are microseconds of the server's clock, or the last
+// fence and one, and so rise in either case.
+//
+// # How do waiters hear of a grant?
+//
+// The server cannot push. The driver looks, with one goroutine and one statement for all
+// that its process waits for: the entries of those names, which locks nothing. The pause
+// is an eighth of the time since something last happened to a name, 5 ms at the least and
+// 250 ms at the most; for those behind the head of the queue it is 5 ms for each that
+// stands ahead. So under contention a name is handed over within 5 ms or so, a waiter in
+// a name that is held for seconds finds out after an eighth of that, and one that waits
+// for long costs four reads a second. While a process holds leases it asks twice a second
+// whether they were taken from it. When a holder dies, the head of the queue asks at the
+// moment when its lease ends.
+//
+// This is why Properties().Push is true, and not false, which would have the root package
+// ask for each waiter by itself: with a whole Acquire, which writes to keep the place and
+// is made durable, instead of a read; and for each waiting goroutine its own, instead of
+// one for the process. Signals are found, not sent: a grant stands in the entry that the
+// waiter looks at, so whoever passes the name on writes nothing but that, and nothing has
+// to be tidied away. Only what is taken from a holder gets a row of its own.
+//
+// # What survives a crash?
+//
+// What the server has acknowledged, if innodb_flush_log_at_trx_commit is 1, the default:
+// then each grant is durable. Replication is asynchronous: the last grants
+// before a fail-over can be lost, and granted again while the first holder still believes
+// in its lease. The fence of the second is greater. [Driver.Diagnose] (`pawl doctor`)
+// looks at all of it. On Galera each step is certified, so no two nodes grant the same;
+// but they have a clock each.
+//
+// # Can my transaction depend on the lease?
+//
+// Yes, see [Guard]: the strongest safety that a lock can give.
+package mysqllock
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"regexp"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// Options for a driver. The zero value, and nil, are fine.
+type Options struct {
+	// Prefix begins the names of the tables. Clients that shall exclude each other have
+	// the same one. Default: "pawl_"; up to 32 letters, digits and underscores.
+	Prefix string
+
+	// Retention is how long the last fence of a name is remembered after its last grant,
+	// at the least. When it is forgotten, the next fence is greater all the same, unless
+	// the server's clock was set back past that grant. Default: 24 hours; at least a
+	// minute.
+	Retention time.Duration
+
+	// MustExist refuses to make the tables: for a user without the right to, and for a
+	// program that must not take tables made in a wrong database for locks that nobody
+	// holds.
+	MustExist bool
+
+	// Where is how errors name the server. Default: its address and database, for what
+	// was opened by [Open]; "of the caller" for a pool that was handed over.
+	Where string
+}
+
+// Driver is a client of a database. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*locktable.Driver
+	store *store
+}
+
+// New makes a driver over a pool of connections, which stays open when the driver is
+// closed. The server is looked at by the first call. Its error is a
+// [*driver.InvalidError].
+func New(db *sql.DB, o *Options) (*Driver, error) {
+	if db == nil {
+		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
+	}
+	return build(db, o, 0)
+}
+
+// build makes the driver. pool is the size of a pool that was opened for it, else 0.
+func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &store{
+		server: &server{
+			db: db, pool: pool, where: "mysql " + options.Where, prefix: options.Prefix, make: !options.MustExist,
+			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
+		},
+		Options: options, inbox: newInbox(),
+	}
+	d := &Driver{store: s}
+	deliver := func(x driver.Signal) { d.Deliver(x) }
+	d.Driver = locktable.New(optimistic.New(s, s.inbox, deliver), s.inbox)
+	s.watch = newWatch(s, deliver)
+	return d, nil
+}
+
+var goodPrefix = regexp.MustCompile(`^[A-Za-z0-9_]{1,32}$`)
+
+func (o *Options) withDefaults() (Options, error) {
+	out := Options{}
+	if o != nil {
+		out = *o
+	}
+	if out.Prefix == "" {
+		out.Prefix = "pawl_"
+	}
+	if out.Retention == 0 {
+		out.Retention = 24 * time.Hour
+	}
+	if out.Where == "" {
+		out.Where = "of the caller"
+	}
+	switch {
+	case !goodPrefix.MatchString(out.Prefix):
+		return out, &driver.InvalidError{What: "prefix", Problem: "has other characters, or too many", Allowed: "1 to 32 letters, digits and underscores"}
+	case out.Retention < time.Minute:
+		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
+	}
+	return out, nil
+}
+
+// newInbox draws the address of a driver's signals. It is no secret, only unlike any
+// other.
+func newInbox() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// Acquire implements driver.Driver.
+func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	sent := time.Now()
+	g, err := d.Driver.Acquire(ctx, c)
+	d.noteClaim(&c, err, sent)
+	return g, err
+}
+
+func (d *Driver) noteClaim(c *driver.Claim, err error, sent time.Time) {
+	if err == nil {
+		d.store.watch.left(c.Name, c.Token)
+		d.store.watch.holdsUntil(time.Now().Add(c.TTL))
+		return
+	}
+	if held, ok := heldError(err); ok && held.Position > 0 {
+		d.store.watch.waits(c, held, sent)
+	}
+}
+
+// Renew implements driver.Driver.
+func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	for _, l := range leases {
+		d.store.watch.holdsUntil(time.Now().Add(l.TTL))
+	}
+	return d.Driver.Renew(ctx, leases)
+}
+
+// Release implements driver.Driver.
+func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
+	d.store.watch.left(l.Name, l.Token)
+	return d.Driver.Release(ctx, l)
+}
+
+// Close closes the table.
+func (s *store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.watch.close()
+	if s.pool > 0 {
+		return s.db.Close()
+	}
+	return nil
+}

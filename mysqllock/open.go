@@ -1,0 +1,89 @@
+package mysqllock
+
+import (
+	sqldriver "database/sql/driver"
+
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func init() {
+	for _, scheme := range []string{"mysql", "mariadb"} {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
+			p, err := parseURL(u)
+			if err != nil {
+				return nil, err
+			}
+			d, err := p.open(ctx)
+			if err != nil {
+				return nil, err // not d: a nil *Driver would be no nil driver.Driver
+			}
+			return d, nil
+		})
+	}
+}
+
+// Open opens the database that a URL names, or a DSN as go-sql-driver has it; the package
+// comment has the forms. It makes the tables if they are missing. Closing the driver
+// closes what was opened. The error is a [*driver.InvalidError] or a [*driver.Error],
+// without the password; ctx bounds only the opening.
+func Open(ctx context.Context, urlOrDSN string) (*Driver, error) {
+	p, err := parse(urlOrDSN)
+	if err != nil {
+		return nil, err
+	}
+	return p.open(ctx)
+}
+
+func (p *parsed) open(ctx context.Context) (*Driver, error) {
+	inner, err := mysql.NewConnector(p.config)
+	if err != nil {
+		return nil, invalid("has parameters that contradict each other", "what go-sql-driver/mysql documents")
+	}
+	db := sql.OpenDB(connector{inner})
+	db.SetMaxOpenConns(p.pool)
+	db.SetMaxIdleConns(p.pool)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	d, err := build(db, &p.own, p.pool)
+	if err == nil {
+		err = d.store.do(ctx, func(context.Context) error { return nil })
+	}
+	if err == nil {
+		return d, nil
+	}
+	if d != nil {
+		_ = d.Close()
+	} else {
+		_ = db.Close()
+	}
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		e.Op = "open"
+	}
+	return nil, err
+}
+
+// connector gives each connection what a step relies on. A caller's own pool may have it
+// otherwise, as far as the server is found fit for that.
+type connector struct{ sqldriver.Connector }
+
+func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if x, ok := conn.(sqldriver.ExecerContext); ok {
+		for _, statement := range []string{"SET autocommit = 1", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"} {
+			if _, err := x.ExecContext(ctx, statement, nil); err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
+		}
+	}
+	return conn, nil
+}

@@ -1,0 +1,35 @@
+package mysqllock
+
+import "strings"
+
+// schema is what a driver needs. Names are compared byte for byte, as a collation would
+// not. The columns entry and version are what counts; fence, holders and until are for
+// people. A row of lost tells a client, by its inbox, that a lease was taken from it.
+const schema = `CREATE TABLE IF NOT EXISTS {prefix}names (
+  name    VARBINARY(255)  NOT NULL PRIMARY KEY,
+  version BIGINT UNSIGNED NOT NULL,
+  entry   LONGBLOB        NOT NULL,
+  fence   BIGINT UNSIGNED NOT NULL COMMENT 'the last one granted',
+  holders VARCHAR(255)    CHARACTER SET utf8mb4 NOT NULL COMMENT 'empty: free',
+  until   DATETIME(6)     NULL COMMENT 'UTC; when the last lease ends if nobody renews it'
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
+
+CREATE TABLE IF NOT EXISTS {prefix}lost (
+  id    BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  inbox VARBINARY(32)   NOT NULL,
+  token BINARY(16)      NOT NULL,
+  at    BIGINT          NOT NULL COMMENT 'microseconds since 1970',
+  KEY inbox (inbox)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
+`
+
+// Schema is what makes the tables of a driver with this prefix (empty means the default),
+// for a database in which the driver's own user may not make any. That user needs the
+// rights to SELECT, INSERT, UPDATE and DELETE in both.
+func Schema(prefix string) (string, error) {
+	o, err := (&Options{Prefix: prefix}).withDefaults()
+	if err != nil {
+		return "", err
+	}
+	return strings.ReplaceAll(schema, "{prefix}", o.Prefix), nil
+}

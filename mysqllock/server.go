@@ -1,0 +1,203 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+// server is a database, and what is known of it.
+type server struct {
+	db          *sql.DB
+	pool        int // how many connections it has if it was opened by us; 0 if it is the caller's
+	where       string
+	names, lost string // the tables
+	prefix      string
+	make        bool // the tables, if they are missing
+
+	ready    atomic.Bool // it was found fit
+	checking sync.Mutex
+	closed   atomic.Bool
+}
+
+// do runs f, which sends a statement that commits by itself. It looks at the server
+// first, if nobody has yet. It runs f again when others stood in the way.
+func (s *server) do(ctx context.Context, f func(ctx context.Context) error) error {
+	if s.closed.Load() {
+		return driver.ErrClosed
+	}
+	err := s.look(ctx)
+	for again := 0; err == nil; again++ {
+		if err = f(ctx); err == nil || !passing(err) || again >= tries {
+			break
+		}
+		if err = pause(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond))); err != nil {
+			return err
+		}
+	}
+	if err != nil && !answered(err) {
+		s.ready.Store(false) // who answers next may be another server
+		if s.pool > 0 && readOnly(err) {
+			s.db.SetMaxIdleConns(0) // the address may lead elsewhere by now
+			s.db.SetMaxIdleConns(s.pool)
+		}
+	}
+	return s.failed(err)
+}
+
+// tries is how often a statement is sent again that lost against others.
+const tries = 8
+
+// look finds out, once, whether the server will do, and makes the tables if they are
+// missing.
+func (s *server) look(ctx context.Context) error {
+	if s.ready.Load() {
+		return nil
+	}
+	s.checking.Lock()
+	defer s.checking.Unlock()
+	if s.ready.Load() {
+		return nil
+	}
+	v, err := s.variables(ctx)
+	if err != nil {
+		return err
+	}
+	if err := v.fit(); err != nil {
+		return err
+	}
+	for range 2 {
+		_, err = s.db.ExecContext(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
+		if number(err) != noSuchTable || !s.make {
+			break
+		}
+		if err = s.create(ctx); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.ready.Store(true)
+	return nil
+}
+
+// create makes the tables. Any number of clients may do so at once: the server lets one
+// after the other, and those that come later find them there.
+func (s *server) create(ctx context.Context) error {
+	for statement := range strings.SplitSeq(strings.ReplaceAll(schema, "{prefix}", s.prefix), ";\n") {
+		if statement = strings.TrimSpace(statement); statement == "" {
+			continue
+		}
+		if _, err := s.db.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// variables are those of the server and of the session that matter here.
+type variables map[string]string
+
+func (s *server) variables(ctx context.Context) (variables, error) {
+	v := variables{}
+	err := s.query(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ('version', 'autocommit', 'read_only', 'innodb_read_only', "+
+		"'tx_isolation', 'transaction_isolation', 'log_bin', 'sql_log_bin', 'binlog_format', 'sync_binlog', 'wsrep_on', "+
+		"'innodb_flush_log_at_trx_commit', 'innodb_lock_wait_timeout', 'system_time_zone', 'time_zone')", func(rows *sql.Rows) error {
+		var name, value string
+		err := rows.Scan(&name, &value)
+		v[strings.ToLower(name)] = value
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Where SYSDATE stands still, too, nobody could say when a statement that waited took
+	// effect.
+	still := false
+	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6))", func(rows *sql.Rows) error { return rows.Scan(&still) })
+	if still {
+		v["sysdate_is_now"] = "ON"
+	}
+	return v, err
+}
+
+func (v variables) isolation() string {
+	return strings.ToUpper(strings.ReplaceAll(v["tx_isolation"]+v["transaction_isolation"], " ", "-"))
+}
+
+func (v variables) on(name string) bool { return v[name] == "ON" || v[name] == "1" }
+
+// unfitError says that a server, or the way in which it was connected to, is not for
+// locks.
+type unfitError struct {
+	problem, hint string
+	passing       bool // it may change by itself
+}
+
+func (e *unfitError) Error() string { return e.problem }
+
+// fit refuses what no lock can stand on.
+func (v variables) fit() error {
+	major, minor, maria := v.version()
+	switch {
+	case maria && (major < 10 || major == 10 && minor < 6) || !maria && major < 8:
+		return &unfitError{problem: "its version is " + v["version"], hint: "MySQL 8 or later, or MariaDB 10.6 or later, is needed"}
+	case v.on("read_only") || v.on("innodb_read_only"):
+		return &unfitError{problem: "the server is read-only", hint: "it is a replica, or was set so: give the address of the primary", passing: true}
+	case !v.on("autocommit"):
+		return &unfitError{problem: "autocommit is off", hint: "each step has to be stored when it is answered: leave autocommit=0 out of the DSN, or init_connect"}
+	case strings.Contains(v.isolation(), "READ-UNCOMMITTED"):
+		return &unfitError{problem: "the isolation level is READ UNCOMMITTED", hint: "a grant could be seen that is then undone: READ COMMITTED is best"}
+	case v.on("sysdate_is_now"):
+		return &unfitError{problem: "the server runs with sysdate-is-now", hint: "nobody can say then when a statement that waited took effect: start it without"}
+	}
+	return nil
+}
+
+func (v variables) version() (major, minor int, maria bool) {
+	_, _ = fmt.Sscanf(v["version"], "%d.%d", &major, &minor)
+	return major, minor, strings.Contains(strings.ToLower(v["version"]), "mariadb")
+}
+
+func (s *server) query(ctx context.Context, statement string, each func(*sql.Rows) error) error {
+	rows, err := s.db.QueryContext(ctx, statement)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			_ = rows.Close()
+			return err
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+func (s *server) exec(ctx context.Context, statement string) (changed int64, err error) {
+	r, err := s.db.ExecContext(ctx, statement)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// pause waits, or until ctx is over.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

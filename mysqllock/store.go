@@ -1,0 +1,230 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// store is the optimistic.Store over two tables: a row for each name, and a row for each
+// lease that was taken from its holder, for its inbox.
+type store struct {
+	*server
+	Options
+	inbox string
+	clock optimistic.Clock
+
+	watch   *watch
+	tidying tidying
+}
+
+// serverTime is where the server's clock stands when this is evaluated, in microseconds
+// since 1970. UTC_TIMESTAMP stands still for as long as a statement lasts, which may have
+// waited for the lock of a row. SYSDATE does not, but it is in the zone of the session,
+// whose hours may be put back: so only what has passed since the beginning is taken from
+// it. Where hours are put forward or back within a statement this is off by an hour, and
+// no window contains it.
+const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)))"
+
+// Load implements optimistic.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	found := make(map[string]optimistic.Stored, len(names))
+	err := s.do(ctx, func(ctx context.Context) error {
+		return s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+texts(names)+")",
+			func(rows *sql.Rows) error {
+				var name string
+				var r optimistic.Stored
+				err := rows.Scan(&name, &r.Version, &r.Value)
+				found[name] = there(r)
+				return err
+			})
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]optimistic.Stored, len(names))
+	for i, name := range names {
+		all[i] = found[name]
+	}
+	return all, nil
+}
+
+// Time implements optimistic.Store.
+func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+	for {
+		if w, ok := s.clock.Window(time.Now()); ok {
+			return w, nil
+		}
+		if err := s.do(ctx, s.ask); err != nil {
+			return optimistic.Window{}, err
+		}
+	}
+}
+
+// ask asks the server for its time. The time in which a connection is made, or waited
+// for, is not the answer's.
+func (s *store) ask(ctx context.Context) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var now locktable.Instant
+	sent := time.Now()
+	if err := conn.QueryRowContext(ctx, "SELECT "+serverTime).Scan(&now); err != nil {
+		return err
+	}
+	s.clock.Learn(now, sent, time.Now())
+	return nil
+}
+
+// Swap implements optimistic.Store.
+func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	out := make([]optimistic.Swapped, len(swaps))
+	for i, w := range swaps {
+		if err := s.do(ctx, func(ctx context.Context) (err error) {
+			out[i], err = s.swap(ctx, w)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		s.after(ctx, w, out[i])
+	}
+	return out, nil
+}
+
+// swap makes one swap, in one statement that commits by itself.
+//
+// A version is drawn, and not counted, so that no two values of a name ever have the
+// same, whatever is deleted meanwhile; and so that a swap whose answer was lost knows its
+// own value again.
+func (s *store) swap(ctx context.Context, w optimistic.Swap) (out optimistic.Swapped, err error) {
+	out.Version = rand.Uint64()>>1 | 1
+	columns := columnsOf(w.Entry)
+	within := fmt.Sprintf("%s BETWEEN %d AND %d", serverTime, w.Window.From, w.Window.To)
+	statement := fmt.Sprintf("UPDATE %s SET version = %d, entry = %s, %s WHERE name = %s AND version = %d AND %s",
+		s.names, out.Version, blob(w.Value), columns.set(), text(w.Name), w.Version, within)
+	if w.Version == 0 {
+		statement = fmt.Sprintf("INSERT INTO %s (name, version, entry, %s) SELECT %s, %d, %s, %s FROM DUAL WHERE %s",
+			s.names, columns.names(), text(w.Name), out.Version, blob(w.Value), columns.values(), within)
+	}
+	n, err := s.exec(ctx, statement)
+	switch {
+	case isDuplicate(err):
+	case err != nil:
+		return out, err
+	case n > 0:
+		out.Done = true
+		return out, nil
+	}
+	s.clock.InTime()
+	all, err := s.Load(ctx, []string{w.Name})
+	if err != nil {
+		return out, err
+	}
+	switch all[0].Version {
+	case out.Version:
+		out.Done = true
+	case w.Version:
+		out.Late = true
+		s.clock.Late()
+	default:
+		out.Known, out.Now = true, all[0]
+	}
+	return out, nil
+}
+
+// there gives an entry that somebody emptied a value that cannot be read: it is no free
+// name.
+func there(r optimistic.Stored) optimistic.Stored {
+	if len(r.Value) == 0 {
+		r.Value = []byte{0}
+	}
+	return r
+}
+
+// after tells other clients that a swap took leases from them. That is only a hint: a
+// client that does not get it hears by its next renewal. Grants are not told, for those
+// who wait look at the entry, see watch.
+func (s *store) after(ctx context.Context, w optimistic.Swap, r optimistic.Swapped) {
+	if !r.Done {
+		return
+	}
+	var rows []string
+	for _, x := range w.Signals {
+		if x.Kind == driver.SignalLost {
+			rows = append(rows, fmt.Sprintf("(%s, %s, %d)", text(x.Inbox), blob(x.Token[:]), w.Window.From))
+		}
+	}
+	if len(rows) > 0 {
+		_, _ = s.exec(ctx, "INSERT INTO "+s.lost+" (inbox, token, at) VALUES "+strings.Join(rows, ", "))
+	}
+	s.tidying.note()
+}
+
+// Scan implements optimistic.Store. It reads a page at a time, so that a caller who takes
+// its time keeps no connection.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+	return func(yield func(optimistic.Named, error) bool) {
+		for after := prefix; ; {
+			page, err := s.page(ctx, after, scanPage)
+			if err != nil {
+				yield(optimistic.Named{}, err)
+				return
+			}
+			for _, n := range page {
+				if !strings.HasPrefix(n.Name, prefix) {
+					return
+				}
+				if !yield(n, nil) {
+					return
+				}
+			}
+			if len(page) < scanPage {
+				return
+			}
+			after = page[len(page)-1].Name + "\x00" // nothing is between a name and this
+		}
+	}
+}
+
+const scanPage = 256
+
+// page reads up to n entries, from a name on.
+func (s *store) page(ctx context.Context, from string, n int) (page []optimistic.Named, err error) {
+	err = s.do(ctx, func(ctx context.Context) error {
+		page = page[:0]
+		return s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, text(from), n),
+			func(rows *sql.Rows) error {
+				var n optimistic.Named
+				err := rows.Scan(&n.Name, &n.Stored.Version, &n.Stored.Value, &n.Now)
+				n.Stored = there(n.Stored)
+				page = append(page, n)
+				return err
+			})
+	})
+	return page, err
+}
+
+// Properties implements optimistic.Store.
+func (s *store) Properties() driver.Properties {
+	return driver.Properties{
+		Backend:       "mysql",
+		Where:         s.where,
+		Clock:         "server",
+		FenceSurvives: "restarts, fail-overs and loss of the tables, as long as the server's clock is not set back past the last grant",
+		MinTTL:        minTTL,
+		Push:          true, // by looking, see watch
+	}
+}
+
+// minTTL is a few times what one commit may take.
+const minTTL = 50 * time.Millisecond

@@ -1,0 +1,242 @@
+package mysqllock
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const (
+	urlForm = "mysql://USER:PASSWORD@HOST[:PORT]/DATABASE, or mysql:USER:PASSWORD@tcp(HOST:PORT)/DATABASE as go-sql-driver has it"
+	what    = "mysql URL"
+)
+
+// parsed is what a URL says.
+type parsed struct {
+	config *mysql.Config
+	own    Options
+	pool   int
+
+	caCert, serverName string
+}
+
+func invalid(problem, allowed string) error {
+	return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
+}
+
+// parse reads a URL or, after mysql: or as it is, a DSN. It says of what it cannot read
+// only the name: a value may be a password.
+func parse(raw string) (*parsed, error) {
+	rest, isURL := strings.CutPrefix(raw, "mysql://")
+	if !isURL {
+		rest, isURL = strings.CutPrefix(raw, "mariadb://")
+	}
+	if isURL && !strings.Contains(rest, ")/") {
+		u, err := driver.ParseURL(raw)
+		if err != nil {
+			return nil, err
+		}
+		return parseURL(u)
+	}
+	for _, scheme := range []string{"mysql:", "mariadb:"} {
+		rest = strings.TrimPrefix(rest, scheme)
+	}
+	return parseDSN(rest)
+}
+
+func parseURL(u *url.URL) (*parsed, error) {
+	switch {
+	case u.Fragment != "":
+		return nil, invalid("has a #", urlForm)
+	case u.Opaque != "":
+		dsn := u.Opaque
+		if u.RawQuery != "" {
+			dsn += "?" + u.RawQuery
+		}
+		return parseDSN(dsn)
+	}
+	query, err := driver.URLParameters(u, what, URLParameters())
+	if err != nil {
+		return nil, err
+	}
+	p, rest, err := ownParameters(query)
+	if err != nil {
+		return nil, err
+	}
+	if p.config, err = mysql.ParseDSN("/?" + rest.Encode()); err != nil {
+		return nil, invalid("has a parameter that cannot be read", "what go-sql-driver/mysql documents")
+	}
+	c := p.config
+	if u.User != nil {
+		c.User = u.User.Username()
+		c.Passwd, _ = u.User.Password()
+	}
+	c.DBName = strings.Trim(u.Path, "/")
+	port := u.Port()
+	if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
+		return nil, invalid("has a port that cannot be", "1 to 65535")
+	}
+	if strings.ContainsAny(u.Hostname(), ",()") {
+		return nil, invalid("has several hosts, or a host that cannot be", urlForm)
+	}
+	if socket := query.Get("socket"); socket != "" {
+		c.Net, c.Addr = "unix", socket
+	} else {
+		c.Net, c.Addr = "tcp", net.JoinHostPort(or(u.Hostname(), "localhost"), or(port, "3306"))
+	}
+	return p, p.finish()
+}
+
+// parseDSN reads what go-sql-driver reads, and our own parameters in it.
+func parseDSN(dsn string) (*parsed, error) {
+	slash := strings.LastIndexByte(dsn, '/')
+	database, raw, _ := strings.Cut(dsn[slash+1:], "?")
+	query, err := url.ParseQuery(raw)
+	if err == nil && slash >= 0 {
+		query, err = driver.URLParameters(&url.URL{RawQuery: raw}, what, URLParameters())
+	}
+	if err != nil || slash < 0 {
+		if _, ok := errors.AsType[*driver.InvalidError](err); ok {
+			return nil, err
+		}
+		return nil, invalid("cannot be read", urlForm)
+	}
+	p, rest, err := ownParameters(query)
+	if err != nil {
+		return nil, err
+	}
+	if query.Has("socket") {
+		return nil, invalid("has socket, which is for the form with //", "USER:PASSWORD@unix(/PATH)/DATABASE")
+	}
+	if p.config, err = mysql.ParseDSN(dsn[:slash+1] + database + "?" + rest.Encode()); err != nil {
+		return nil, invalid("cannot be read", urlForm+"; a / in a parameter as %2F")
+	}
+	return p, p.finish()
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// URLParameters are the names of the parameters that a URL can have, in order.
+func URLParameters() []string {
+	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), theirs)))
+}
+
+// theirs are those of go-sql-driver, so that the DSN of a program can be used as it is.
+// Others would be variables of the session, and a slip of the pen, too.
+var theirs = []string{
+	"allowCleartextPasswords", "allowFallbackToPlaintext", "allowNativePasswords", "allowOldPasswords",
+	"charset", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "compress",
+	"connectionAttributes", "interpolateParams", "loc", "maxAllowedPacket", "multiStatements", "parseTime",
+	"readTimeout", "rejectReadOnly", "serverPubKey", "timeTruncate", "timeout", "tls", "writeTimeout",
+}
+
+var own = map[string]func(p *parsed, v string) error{
+	"ca_cert":     func(p *parsed, v string) error { p.caCert = v; return nil },
+	"server_name": func(p *parsed, v string) error { p.serverName = v; return nil },
+	"socket":      func(*parsed, string) error { return nil },
+	"prefix": func(p *parsed, v string) error {
+		p.own.Prefix = v
+		if !goodPrefix.MatchString(v) {
+			return invalid("has a prefix that cannot be", "1 to 32 letters, digits and underscores")
+		}
+		return nil
+	},
+	"retention": func(p *parsed, v string) (err error) {
+		if p.own.Retention, err = time.ParseDuration(v); err != nil || p.own.Retention < time.Minute {
+			return invalid("has a retention that cannot be", "a duration of 1m or more")
+		}
+		return nil
+	},
+	"create": func(p *parsed, v string) error {
+		create, err := strconv.ParseBool(v)
+		if p.own.MustExist = !create; err != nil {
+			return invalid("has create that is neither true nor false", "true, false")
+		}
+		return nil
+	},
+	"pool": func(p *parsed, v string) (err error) {
+		if p.pool, err = strconv.Atoi(v); err != nil || p.pool < 2 || p.pool > 1000 {
+			return invalid("has a pool that cannot be", "2 to 1000 connections")
+		}
+		return nil
+	},
+}
+
+// ownParameters takes ours, and leaves the rest.
+func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
+	p, rest = &parsed{pool: defaultPool}, url.Values{}
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		set, ours := own[key]
+		switch {
+		case !ours:
+			rest[key] = query[key]
+		case err == nil:
+			err = set(p, query.Get(key))
+		}
+	}
+	return p, rest, err
+}
+
+// defaultPool is how many connections a driver opens at most. A step has one for as long
+// as it takes.
+const defaultPool = 16
+
+// finish is for what depends on several parts of the URL.
+func (p *parsed) finish() error {
+	c := p.config
+	if c.DBName == "" || strings.Contains(c.DBName, "/") {
+		return invalid("has no database", urlForm)
+	}
+	if p.caCert != "" || p.serverName != "" {
+		if c.TLSConfig != "" && c.TLSConfig != "true" {
+			return invalid("has ca_cert or server_name, and a tls that does not verify", "tls=true")
+		}
+		pool, err := authorities(p.caCert)
+		if err != nil {
+			return err
+		}
+		host, _, _ := net.SplitHostPort(c.Addr)
+		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: or(p.serverName, host)}
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Second
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = driver.MaxRequest // for a connection that went silent
+	}
+	if c.ConnectionAttributes == "" {
+		c.ConnectionAttributes = "program_name:pawl"
+	}
+	c.Logger = &mysql.NopLogger{}
+	p.own.Where = c.Addr + "/" + c.DBName
+	return nil
+}
+
+func authorities(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // those of the system
+	}
+	pem, err := os.ReadFile(path)
+	pool := x509.NewCertPool()
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		return nil, invalid("has ca_cert="+strconv.Quote(path)+", which cannot be read or has no certificate", "a PEM file")
+	}
+	return pool, nil
+}

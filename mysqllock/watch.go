@@ -1,0 +1,302 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A watch makes signals where the server has none: it looks at the entries of the names
+// that claims of this process wait for, and at what the process has lost. One goroutine
+// does that for all of them, in one statement a look that locks nothing and writes
+// nothing.
+//
+// A grant stands in the entry, so whoever passes a name on writes nothing more than that,
+// and what is told of it is never sooner than its commit. It may be late, also by far
+// where reads are answered by a replica; a client knows what to make of that.
+type watch struct {
+	store   *store
+	deliver func(driver.Signal)
+
+	hurry   chan struct{} // has room for one: the pace has changed
+	closed  chan struct{}
+	running sync.WaitGroup
+
+	mu    sync.Mutex // protects the rest
+	queue map[string]*queued
+	holds time.Time // when the last of our leases ends, at the latest
+	asked time.Time // when it was last looked for what we lost
+	idle  bool      // the goroutine sleeps until hurried
+}
+
+// queued is a name that claims of ours wait for.
+type queued struct {
+	places map[driver.Token]time.Time // and when they lapse
+	ahead  int                        // how many stand ahead of the first of them
+	fence  uint64                     // the last one granted
+	moved  time.Time                  // when something was last seen to happen
+	looked time.Time
+	pause  time.Duration // until the next look
+}
+
+const (
+	quick   = 5 * time.Millisecond
+	patient = 250 * time.Millisecond
+	losses  = 500 * time.Millisecond // how often a process that holds leases looks for what it lost
+)
+
+func newWatch(s *store, deliver func(driver.Signal)) *watch {
+	w := &watch{
+		store: s, deliver: deliver, hurry: make(chan struct{}, 1), closed: make(chan struct{}),
+		queue: map[string]*queued{},
+	}
+	w.running.Go(w.run)
+	return w
+}
+
+func (w *watch) close() {
+	close(w.closed)
+	w.running.Wait()
+}
+
+// waits notes that a claim has a place in the queue of its name.
+func (w *watch) waits(c *driver.Claim, held *driver.HeldError, sent time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	q := w.queue[c.Name]
+	if q == nil {
+		q = &queued{places: map[driver.Token]time.Time{}, looked: now, moved: now, ahead: held.Position - 1}
+		w.queue[c.Name] = q
+	}
+	if _, known := q.places[c.Token]; !known || q.fence != held.Fence {
+		q.moved = now
+	}
+	q.places[c.Token] = sent.Add(c.QueueTTL)
+	q.ahead, q.fence = min(q.ahead, held.Position-1), held.Fence
+	q.pace(now)
+	w.wake()
+}
+
+// left notes that a claim waits no more.
+func (w *watch) left(name string, token driver.Token) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leave(name, token)
+}
+
+func (w *watch) leave(name string, token driver.Token) {
+	if q := w.queue[name]; q != nil {
+		if delete(q.places, token); len(q.places) == 0 {
+			delete(w.queue, name)
+		}
+	}
+}
+
+// holdsUntil notes a lease.
+func (w *watch) holdsUntil(end time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if end.After(w.holds) {
+		w.holds = end
+	}
+	if w.idle {
+		w.wake()
+	}
+}
+
+func (w *watch) wake() {
+	select {
+	case w.hurry <- struct{}{}:
+	default:
+	}
+}
+
+// pace says when to look next at a name. The pause is an eighth of the time since
+// something last happened to it: so a hand-over is found after an eighth of what it took,
+// or after 5 ms, and who waits for long costs next to nothing. Those further behind in
+// the queue have no need to look as often as its head.
+func (q *queued) pace(now time.Time) {
+	d := max(now.Sub(q.moved)/8, quick*time.Duration(1+max(0, q.ahead)))
+	if d >= patient {
+		d = patient + backoff.Below(patient/8) // no more than four a second
+	} else {
+		d -= backoff.Below(d / 4)
+	}
+	q.pause = d
+}
+
+func (q *queued) next() time.Time { return q.looked.Add(q.pause) }
+
+// run looks for as long as the driver is open.
+func (w *watch) run() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if d, ok := w.pause(time.Now()); ok {
+			timer.Reset(d)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-w.closed:
+			return
+		case <-w.hurry:
+		case <-timer.C:
+			w.look()
+		}
+		w.store.tidying.now(w.store)
+	}
+}
+
+// pause is how long it is to the next look; not ok is until hurried.
+func (w *watch) pause(now time.Time) (d time.Duration, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var next time.Time
+	for _, q := range w.queue {
+		if t := q.next(); next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	if t := w.asked.Add(losses); w.holds.After(now) && (next.IsZero() || t.Before(next)) {
+		next = t
+	}
+	w.idle = next.IsZero()
+	return max(0, next.Sub(now)), !w.idle
+}
+
+// due are the names to look at now. A name whose turn is not yet comes along if half of
+// the pause is over, its own or that of the one that is due: so those that are looked at
+// seldom are soon looked at together.
+func (w *watch) due(now time.Time) (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	shortest := time.Hour
+	for name, q := range w.queue {
+		maps.DeleteFunc(q.places, func(_ driver.Token, lapses time.Time) bool { return !lapses.After(now) })
+		if len(q.places) == 0 {
+			delete(w.queue, name)
+		} else if !q.next().After(now) {
+			shortest = min(shortest, q.pause)
+		}
+	}
+	for name, q := range w.queue {
+		if now.Sub(q.looked) >= min(shortest, q.pause)/2 && len(names) < mostNames {
+			q.looked = now
+			names = append(names, name)
+		}
+	}
+	w.asked = now
+	return names
+}
+
+// mostNames is how many names are looked at in one statement; of more each gets a turn.
+const mostNames = 512
+
+// look looks once, and delivers what there is to tell. It reports no error: whoever waits
+// asks by itself now and then, and hears what is wrong.
+func (w *watch) look() {
+	now := time.Now()
+	names := w.due(now)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	seen := map[string]*locktable.Entry{}
+	var signals []driver.Signal
+	var read []string
+	err := w.store.do(ctx, func(ctx context.Context) error {
+		clear(seen)
+		signals, read = nil, nil
+		return w.store.query(ctx, w.statement(names), func(rows *sql.Rows) error {
+			var kind int
+			var name, value []byte
+			if err := rows.Scan(&kind, &name, &value); err != nil {
+				return err
+			}
+			if kind == 0 {
+				// It is nil if it is damaged, which their next call says.
+				seen[string(name)], _ = locktable.Decode(value)
+				return nil
+			}
+			s := driver.Signal{Kind: driver.SignalLost}
+			copy(s.Token[:], value)
+			signals, read = append(signals, s), append(read, string(name))
+			return nil
+		})
+	})
+	if err != nil {
+		return
+	}
+	if len(read) > 0 {
+		_, _ = w.store.exec(ctx, "DELETE FROM "+w.store.lost+" WHERE id IN ("+strings.Join(read, ", ")+")")
+	}
+	for _, s := range slices.Concat(w.compare(names, seen, now), signals) {
+		w.deliver(s)
+	}
+}
+
+// statement asks for what was lost, and for the entries of some names.
+func (w *watch) statement(names []string) string {
+	s := "SELECT 1, CAST(id AS CHAR), token FROM " + w.store.lost + " WHERE inbox = " + text(w.store.inbox)
+	if len(names) > 0 {
+		s += " UNION ALL SELECT 0, name, entry FROM " + w.store.names + " WHERE name IN (" + texts(names) + ")"
+	}
+	return s
+}
+
+// compare finds out what became of those who wait.
+func (w *watch) compare(names []string, seen map[string]*locktable.Entry, now time.Time) (signals []driver.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		q := w.queue[name]
+		if q == nil {
+			continue
+		}
+		e := seen[name]
+		if e != nil && e.Fence != q.fence {
+			q.fence, q.moved = e.Fence, now
+		}
+		q.ahead = 1 << 20
+		for token, lapses := range q.places {
+			if s, waits := q.found(e, token); !waits {
+				signals = append(signals, s)
+				w.leave(name, token)
+				if lapses.After(w.holds) {
+					w.holds = lapses
+				}
+			}
+		}
+		q.pace(now)
+	}
+	return signals
+}
+
+// found looks for a token in an entry: it waits still, or was granted, or something else
+// happened, and it has to ask.
+func (q *queued) found(e *locktable.Entry, token driver.Token) (s driver.Signal, waits bool) {
+	s = driver.Signal{Kind: driver.SignalLook, Token: token}
+	if e == nil {
+		return s, false
+	}
+	for i := range e.Queue {
+		if e.Queue[i].Token == token {
+			q.ahead = min(q.ahead, i)
+			return s, true
+		}
+	}
+	for _, h := range e.Holders {
+		if h.Token == token {
+			return driver.Signal{Kind: driver.SignalGranted, Token: token, Fence: h.Fence, Fences: h.Fences}, false
+		}
+	}
+	return s, e.Rest.Len > 0
+}
