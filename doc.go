@@ -10,6 +10,19 @@
 // Use [Mutex.TryDo] to skip a run that another worker is already doing, [Client.RWMutex]
 // for readers beside each other, and [Client.Semaphore] for at most n workers.
 //
+// # Which backends are there?
+//
+// Each is a package below this one, which a program imports for its URLs or its New:
+//
+//   - memlock: one process, and tests
+//   - sqlitelock: the processes of one host, in a file
+//   - redislock and goredislock: Redis and Valkey
+//   - redlock: a majority of several Redis servers; quorumlock: of any backends
+//   - postgreslock, mysqllock: PostgreSQL; MySQL and MariaDB
+//
+// All guarantee what stands here. Where they differ (whose clock decides, what happens
+// when a server is killed), docs/backends.md has them side by side.
+//
 // # What does a lock give me?
 //
 // A [Lease]: the backend's guarantee that nobody else holds the name until you release it
