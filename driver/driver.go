@@ -224,9 +224,9 @@ type LeaseRef struct {
 	MinHold time.Duration // for Release: how long after the grant the name stays held; 0 is not at all
 
 	// Value, for Renew and Release: what the name keeps from then on, if the token holds
-	// it; nil leaves what it has. A token that only waits writes nothing. It is written
-	// before the end of its ctx, see End, or never: who then wants to write another
-	// value, after an outcome that is unknown, waits for that.
+	// it; nil leaves what it has. A token that only waits writes nothing. What has a
+	// Value takes effect before the end of its ctx, see End, or never: a caller that did
+	// not hear what became of one waits for that before it writes another.
 	Value []byte
 
 	// OnTime, for Release: it takes effect before the end of its ctx, see End, or never.
@@ -243,9 +243,9 @@ type Entry struct {
 	Waiters   []Waiter      // in the order in which they will be served
 	ClosedFor time.Duration // how much longer nothing will be granted, after a break or an expiry
 
-	// Value is what the name keeps; nil if nothing was written, or it was forgotten.
-	// ValueFence is the fence of the lease that wrote it. Forgotten together with the
-	// last fence: never while the name is held.
+	// Value is what the name keeps, and ValueFence the fence of the lease that wrote it.
+	// nil means that nothing was written, or that it was forgotten: a backend keeps it as
+	// long as it keeps the last fence of a name that nobody uses.
 	Value      []byte
 	ValueFence uint64
 }

@@ -118,6 +118,10 @@ func TestClaims(t *testing.T) {
 		"queue with a queue TTL":     {func(c *driver.Claim) { c.Queue, c.QueueTTL = true, driver.MinTTL }, ""},
 		"try with no queue TTL":      {func(c *driver.Claim) { c.QueueTTL = -5 }, ""},
 		"too many labels":            {func(c *driver.Claim) { c.Owner.Labels = labels(17) }, "labels"},
+		"an empty value":             {func(c *driver.Claim) { c.Value, c.Above = []byte{}, []byte{} }, ""},
+		"the longest value":          {func(c *driver.Claim) { c.Value, c.Above = make([]byte, driver.MaxValue), make([]byte, driver.MaxValue) }, ""},
+		"a longer value":             {func(c *driver.Claim) { c.Value = make([]byte, driver.MaxValue+1) }, "value"},
+		"a longer one to be above":   {func(c *driver.Claim) { c.Above = make([]byte, driver.MaxValue+1) }, "value"},
 		"an owner of the other side": {func(c *driver.Claim) { c.Owner.PID = -1 }, "pid"},
 	} {
 		t.Run(name, func(t *testing.T) {

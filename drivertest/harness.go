@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,8 @@ func Run(t *testing.T, h Harness) {
 	_, lists := d.(driver.Lister)
 	_, signals := d.(driver.Signaler)
 	_, diagnoses := d.(driver.Diagnoser)
+	// It goes when these keep values, too.
+	values := properties.Backend != "redis" && !strings.HasPrefix(properties.Backend, "quorum")
 	if err := d.Close(); err != nil {
 		t.Fatalf("Close of a client that did nothing: %v", err)
 	}
@@ -104,6 +107,7 @@ func Run(t *testing.T, h Harness) {
 		{"Fence", true, testFence},
 		{"Raise", raises, testRaise},
 		{"Force", true, testForce},
+		{"Value", values, testValue},
 		{"Break", breaks, testBreaking},
 		{"LockDelay", true, testLockDelay},
 		{"MinHold", true, testMinHold},
@@ -128,7 +132,7 @@ func Run(t *testing.T, h Harness) {
 		t.Run(topic.name, func(t *testing.T) {
 			s := &suite{
 				T: t, Harness: h, properties: properties,
-				breaks: breaks, lists: lists, signals: signals && properties.Push, diagnoses: diagnoses,
+				breaks: breaks, raises: raises, values: values, lists: lists, signals: signals && properties.Push, diagnoses: diagnoses,
 			}
 			s.parallel(t)
 			topic.run(s)

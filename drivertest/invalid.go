@@ -57,6 +57,8 @@ var badClaims = map[string]option{
 	"NegativePID":          owner(driver.Owner{PID: -1}),
 	"HostTooLong":          owner(driver.Owner{Host: strings.Repeat("h", 1<<17)}),
 	"ClientTooLong":        owner(driver.Owner{Client: strings.Repeat("c", 1<<17)}),
+	"ValueTooLong":         value(strings.Repeat("v", driver.MaxValue+1)),
+	"AboveTooLong":         above(strings.Repeat("v", driver.MaxValue+1)),
 	"HostNotUTF8":          owner(driver.Owner{Host: "\xff"}),
 }
 
@@ -130,6 +132,10 @@ func testInvalid(s *suite) {
 		for _, d := range []time.Duration{-1, driver.MaxTTL + 1, 1<<63 - 1} {
 			k.refusedAsInvalid("MinHold of "+d.String(), k.a.Release(k.ctx, driver.LeaseRef{Name: c.Name, Token: c.Token, MinHold: d}))
 		}
+		long := withValue(c, strings.Repeat("v", driver.MaxValue+1))
+		_, err := k.a.Renew(k.ctx, []driver.LeaseRef{lease(c), long})
+		k.refusedAsInvalid("Renew with a long value", err)
+		k.refusedAsInvalid("Release with a long value", k.a.Release(k.ctx, long))
 		k.a.keeps(c)
 	})
 

@@ -23,6 +23,9 @@ func (r *random) compare(t *rapid.T) {
 		if g, w := r.describe(got), r.describe(want); g != w {
 			t.Fatalf("Entry of %q is\n%s\nwant\n%s", name, g, w)
 		}
+		if _, known := r.find(name, want.ValueFence); want.Value != nil && (known || !r.k.s.AgreesLate) {
+			r.ordered(t, name, pair{got.ValueFence, want.ValueFence})
+		}
 		for i := range want.Holders {
 			if _, known := r.find(name, want.Holders[i].Fence); known || !r.k.s.AgreesLate {
 				r.ordered(t, name, pair{got.Holders[i].Fence, want.Holders[i].Fence})
@@ -34,7 +37,7 @@ func (r *random) compare(t *rapid.T) {
 // describe is what both must agree on. The last fence of a name that nobody holds may be
 // forgotten.
 func (r *random) describe(e driver.Entry) string {
-	s := fmt.Sprintf("  closed for %s", r.time(e.ClosedFor))
+	s := fmt.Sprintf("  closed for %s\n  value %q, none: %v", r.time(e.ClosedFor), e.Value, e.Value == nil)
 	if r.k.s.AgreesLate {
 		slices.SortFunc(e.Holders, func(a, b driver.Holder) int { return cmp.Compare(a.Owner.Client, b.Owner.Client) })
 	}
@@ -82,11 +85,14 @@ func (r *random) same(t *rapid.T, what string, got, want error) {
 func (r *random) kind(err error) string {
 	var held *driver.HeldError
 	var broken *driver.BrokenError
+	var refused *driver.ValueError
 	switch {
 	case err == nil:
 		return "done"
 	case errors.As(err, &held):
 		return fmt.Sprintf("held by %d, place %d, closed for %s", len(held.Holders), held.Position, r.time(held.ClosedFor))
+	case errors.As(err, &refused):
+		return fmt.Sprintf("refused for the value %q", refused.Value)
 	case errors.As(err, &broken):
 		return fmt.Sprintf("broken by %s, closed for %s", broken.By.Client, r.time(broken.ClosedFor))
 	case errors.Is(err, driver.ErrNotHeld):

@@ -126,6 +126,7 @@ func newRandom(k *kit, t *rapid.T) *random {
 		c.TTL, c.QueueTTL = r.span(t, "TTL", 1), r.span(t, "queue TTL", 1)
 		c.LockDelay = r.span(t, "lock-delay", 0)
 		c.Fences = rapid.SampledFrom([]int{0, 1, 7}).Draw(t, "fences")
+		c.Value, c.Above = r.value(t, "value"), r.value(t, "above")
 		r.claims = append(r.claims, c)
 	}
 	r.last, r.floor = make([]pair, len(r.claims)), make([]uint64, len(r.claims))
@@ -135,6 +136,14 @@ func newRandom(k *kit, t *rapid.T) *random {
 // span draws a time. They are few, and multiples of each other, so that ends often meet.
 func (r *random) span(t *rapid.T, what string, least int) time.Duration {
 	return time.Duration(rapid.IntRange(least, 4).Draw(t, what)) * r.unit
+}
+
+// value draws one of a few; mostly none.
+func (r *random) value(t *rapid.T, what string) []byte {
+	if !r.k.s.values {
+		return nil
+	}
+	return rapid.SampledFrom([][]byte{nil, nil, nil, {}, {0}, []byte("a"), []byte("ab"), {0xff}}).Draw(t, what)
 }
 
 func (r *random) client(t *rapid.T) *client {
@@ -173,7 +182,7 @@ func (r *random) renew(t *rapid.T) {
 		if rapid.IntRange(0, 4).Draw(t, "of another name") == 0 {
 			l.Name = rapid.SampledFrom(r.names).Draw(t, "name")
 		}
-		l.TTL = r.span(t, "TTL", 1)
+		l.TTL, l.Value = r.span(t, "TTL", 1), r.value(t, "value")
 		batch = append(batch, l)
 	}
 	got, err := r.client(t).Renew(r.k.ctx, batch)
@@ -192,6 +201,7 @@ func (r *random) release(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "minimum hold") == 0 {
 		l.MinHold = r.span(t, "for", 0)
 	}
+	l.Value = r.value(t, "value")
 	r.same(t, "Release", r.client(t).Release(r.k.ctx, l), r.oracle.Release(r.k.ctx, l))
 	r.floor[i] = 0
 }

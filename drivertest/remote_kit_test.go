@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -134,13 +135,17 @@ func (r *remote) stands(c driver.Claim) bool {
 var errLate = &driver.Error{Backend: "memory", Op: "acquire", Err: context.DeadlineExceeded}
 
 func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return send(ctx, r, &parcel{}, func(ctx context.Context, _ bool) ([]error, error) {
+	writes := slices.ContainsFunc(leases, func(l driver.LeaseRef) bool { return l.Value != nil })
+	return send(ctx, r, &parcel{onEnd: writes}, func(ctx context.Context, late bool) ([]error, error) {
+		if late {
+			return nil, errLate
+		}
 		return r.faulty.Renew(ctx, leases)
 	})
 }
 
 func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
-	_, err := send(ctx, r, &parcel{onEnd: l.OnTime}, func(ctx context.Context, late bool) (struct{}, error) {
+	_, err := send(ctx, r, &parcel{onEnd: l.OnTime || l.Value != nil}, func(ctx context.Context, late bool) (struct{}, error) {
 		if late {
 			return struct{}{}, errLate
 		}

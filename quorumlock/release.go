@@ -13,7 +13,8 @@ import (
 // ErrNotHeld if it did not on so many that there is no majority. A node that could not be
 // told is told again in the background, for as long as that makes sense.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
-	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
+	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
+	if err != nil {
 		return err
 	}
 	if err := d.begin(ctx); err != nil {

@@ -15,7 +15,8 @@ import (
 // Nodes that have not got a lease which goes on are asked for it, see repair.go.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
-		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
+		err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL), driver.ValidateValue(l.Value))
+		if err != nil {
 			return nil, err
 		}
 	}

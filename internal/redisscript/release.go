@@ -10,7 +10,8 @@ import (
 
 // Release implements driver.Driver.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
-	if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold)); err != nil {
+	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
+	if err != nil {
 		return err
 	}
 	now := time.Now()

@@ -14,7 +14,8 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 	calls := make([]Call, len(renewals))
 	for i := range renewals {
 		l := &renewals[i]
-		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
+		err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL), driver.ValidateValue(l.Value))
+		if err != nil {
 			return nil, err
 		}
 		calls[i] = d.renewCall(l)

@@ -1,0 +1,294 @@
+package drivertest_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// stepped makes a fault of a function that changes the entry after each step.
+func stepped(change func(e *locktable.Entry, was locktable.Value)) func(*server, *locktable.Entry, locktable.Instant, apply) {
+	return func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		was := e.Value
+		f(now)
+		change(e, was)
+	}
+}
+
+// releasing makes a fault of what a release does to the lease that it is given.
+func releasing(change func(d *faulty, l *driver.LeaseRef)) func(*faulty) driver.Driver {
+	return releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
+		if driver.ValidateValue(l.Value) == nil {
+			change(d, &l)
+		}
+		return d.Release(ctx, l)
+	})
+}
+
+// writesAnyway makes the name keep what a claim would have written.
+func writesAnyway(d *faulty, name string, value []byte) {
+	d.edit(name, func(e *locktable.Entry, now locktable.Instant) {
+		if value != nil && len(value) <= driver.MaxValue && e.Fence > 0 {
+			e.Value = locktable.Value{Bytes: bytes.Clone(value), Fence: e.Fence, At: now}
+		}
+	})
+}
+
+// refusedFor makes a fault of claims that are refused for the value, or would be.
+func refusedFor(f func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error)) func(*faulty) driver.Driver {
+	return acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		e := d.look(c.Name)
+		if c.Validate() != nil || ctx.Err() != nil || c.Above == nil || e.Value.Bytes == nil ||
+			bytes.Compare(e.Value.Bytes, c.Above) < 0 || d.held(c.Name, c.Token) != nil {
+			return d.Acquire(ctx, c)
+		}
+		return f(ctx, d, c)
+	})
+}
+
+var valueFaults = []fault{{
+	name:   "a grant writes no value",
+	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AForceWritesIt", "Value/AWaiterWritesWhenItIsItsTurn", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: claims(func(_ *faulty, c *driver.Claim) { c.Value = nil }),
+}, {
+	name:   "a renewal writes no value",
+	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/EachNameHasItsOwn"},
+	driver: before(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
+}, {
+	name:   "a release writes no value",
+	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AReleaseWithAMinimumHoldWritesIt"},
+	driver: releasing(func(_ *faulty, l *driver.LeaseRef) { l.Value = nil }),
+}, {
+	name:  "no value is an empty one",
+	wants: []string{"Value/NoneLeavesWhatThereIs"},
+	driver: before(func(_ *faulty, l *driver.LeaseRef) {
+		if l.Value == nil {
+			l.Value = []byte{}
+		}
+	}),
+}, {
+	name:  "an empty value is none",
+	wants: []string{"Value/AnEmptyOneIsNotNone"},
+	step: stepped(func(e *locktable.Entry, was locktable.Value) {
+		if e.Value.Bytes != nil && len(e.Value.Bytes) == 0 {
+			e.Value = was
+		}
+	}),
+}, {
+	name:  "a value ends at a zero",
+	wants: []string{"Value/AnyBytesAreKept"},
+	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
+		e.Value.Bytes, _, _ = bytes.Cut(e.Value.Bytes, []byte{0})
+	}),
+}, {
+	name:  "a value has 512 bytes at most",
+	wants: []string{"Value/AnyBytesAreKept"},
+	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
+		e.Value.Bytes = e.Value.Bytes[:min(len(e.Value.Bytes), 512)]
+	}),
+}, {
+	name:  "a value has the fence of the last grant",
+	wants: []string{"Value/NoneLeavesWhatThereIs", "Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
+	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
+		if e.Value.Bytes != nil {
+			e.Value.Fence = e.Fence
+		}
+	}),
+}, {
+	name:  "a value goes with its lease",
+	wants: []string{"Value/ItOutlivesItsLease", "Value/AGrantARenewalAndAReleaseWriteIt"},
+	step: stepped(func(e *locktable.Entry, _ locktable.Value) {
+		if len(e.Holders) == 0 {
+			e.Value = locktable.Value{}
+		}
+	}),
+}, {
+	name:  "a repeat writes its value",
+	wants: []string{"Value/ARepeatWritesNothing", "Value/ARepeatOfWhoHoldsIsAGrant"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if err == nil {
+			writesAnyway(d, c.Name, c.Value)
+		}
+		return g, err
+	}),
+}, {
+	name:  "a claim that is refused writes its value",
+	wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/AClaimThatIsNotAboveItIsRefusedAndToldSo"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if err != nil && ctx.Err() == nil && c.Validate() == nil {
+			writesAnyway(d, c.Name, c.Value)
+		}
+		return g, err
+	}),
+}, {
+	name:  "a renewal writes whoever holds",
+	wants: []string{"Value/WhoDoesNotHoldWritesNothing", "Value/ItOutlivesItsLease"},
+	driver: before(func(d *faulty, l *driver.LeaseRef) {
+		if driver.ValidateValue(l.Value) == nil {
+			writesAnyway(d, l.Name, l.Value)
+		}
+	}),
+}, {
+	name:  "a waiter that leaves writes",
+	wants: []string{"Value/WhoDoesNotHoldWritesNothing"},
+	driver: releasing(func(d *faulty, l *driver.LeaseRef) {
+		if d.held(l.Name, l.Token) == nil {
+			writesAnyway(d, l.Name, l.Value)
+		}
+	}),
+}, {
+	name:  "the first of several keeps its value",
+	wants: []string{"Value/OfLeasesSideBySideTheLastToWriteWroteIt"},
+	step: stepped(func(e *locktable.Entry, was locktable.Value) {
+		if len(e.Holders) > 1 && was.Bytes != nil {
+			e.Value = was
+		}
+	}),
+}, {
+	name:  "a break takes the value along",
+	wants: []string{"Value/ABreakLeavesIt"},
+	driver: broke(func(e *locktable.Entry, _ driver.Owner) {
+		e.Value = locktable.Value{}
+	}),
+}, {
+	name:   "nobody is refused for the value",
+	wants:  []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/OfManyThatWantTheSameOneGetsIt", "Value/AForceThatIsNotAboveItBreaksNobody", "Random/OperationsAreAnsweredAsByMemlock"},
+	driver: claims(func(_ *faulty, c *driver.Claim) { c.Above = nil }),
+}, {
+	name:  "an equal value is above",
+	wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes", "Value/OfManyThatWantTheSameOneGetsIt"},
+	driver: claims(func(_ *faulty, c *driver.Claim) {
+		if c.Above != nil && len(c.Above) < driver.MaxValue {
+			c.Above = append(slices.Clone(c.Above), 0)
+		}
+	}),
+}, {
+	name:  "values are compared by their length first",
+	wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo", "Value/ItIsComparedAsBytes"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if v := d.look(c.Name).Value.Bytes; v != nil && c.Above != nil && len(v) != len(c.Above) && c.Validate() == nil {
+			if len(v) < len(c.Above) {
+				c.Above = bytes.Repeat([]byte{0xff}, 8)
+			} else {
+				c.Above = []byte{}
+			}
+		}
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "what is written is what is compared",
+	wants: []string{"Value/TheConditionNeedNotBeWhatIsWritten"},
+	driver: claims(func(_ *faulty, c *driver.Claim) {
+		if c.Above != nil {
+			c.Above = c.Value
+		}
+	}),
+}, {
+	name:  "a holder that repeats is refused for its value",
+	wants: []string{"Value/ARepeatOfWhoHoldsIsAGrant"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if v := d.look(c.Name).Value; c.Above != nil && v.Bytes != nil && bytes.Equal(v.Bytes, c.Above) && d.held(c.Name, c.Token) != nil {
+			return driver.Grant{}, &driver.ValueError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
+		}
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "a force that is refused for the value breaks",
+	wants: []string{"Value/AForceThatIsNotAboveItBreaksNobody"},
+	driver: refusedFor(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if c.Force {
+			d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
+		}
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "who is refused for the value keeps its place",
+	wants: []string{"Value/AWaiterThatAsksAndIsNotAboveItLosesItsPlace", "Value/AHeadThatLeavesForItLetsTheNextIn"},
+	driver: refusedFor(func(_ context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		v := d.look(c.Name).Value
+		return driver.Grant{}, &driver.ValueError{Name: c.Name, Value: v.Bytes, Fence: v.Fence}
+	}),
+}, {
+	name:  "who is refused for the value is told that others hold it",
+	wants: []string{"Value/AClaimThatIsNotAboveItIsRefusedAndToldSo"},
+	driver: refusedFor(func(_ context.Context, _ *faulty, c driver.Claim) (driver.Grant, error) {
+		return driver.Grant{}, &driver.HeldError{Name: c.Name}
+	}),
+}, {
+	name:  "a waiter's condition is looked at when it comes only",
+	wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) {
+			for i := range e.Queue {
+				e.Queue[i].Above = nil
+			}
+		})
+		return g, err
+	}),
+}, {
+	name:  "a waiter that is not above the value holds up the next",
+	wants: []string{"Value/AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		stood := slices.Clone(e.Queue)
+		f(now)
+		if len(stood) > 0 && len(e.Holders) == 1 && stood[0].Above != nil && bytes.Compare(e.Value.Bytes, stood[0].Above) >= 0 &&
+			e.Holders[0].Token != stood[0].Token && !slices.ContainsFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == stood[0].Token }) {
+			e.Holders = nil
+		}
+	},
+}, {
+	name:  "a waiter writes what it asked for first",
+	wants: []string{"Value/AWaiterWritesWhatItAskedForLast"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		for _, w := range d.look(c.Name).Queue {
+			if w.Token == c.Token {
+				c.Value = w.Value
+			}
+		}
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "a waiter that loses its turn for the value is told nothing",
+	wants: []string{"Value/AWaiterThatLosesItsTurnIsToldToLook"},
+	signal: func(_ *server, sig locktable.Signal) []locktable.Signal {
+		if sig.Kind == driver.SignalLook {
+			return nil
+		}
+		return []locktable.Signal{sig}
+	},
+}, {
+	name:  "a value's fence is not raised",
+	wants: []string{"Value/ItsFenceIsRaisedWithItsLease"},
+	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+		was := d.look(l.Name).Value
+		got, err := d.RaiseFence(ctx, l, fence)
+		d.edit(l.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Value.Fence = was.Fence })
+		return got, err
+	}),
+}, {
+	name:  "each raise writes",
+	wants: []string{"Value/OnlyTheFirstRaiseWritesIt"},
+	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+		got, err := d.RaiseFence(ctx, l, fence)
+		if l.Value != nil {
+			writesAnyway(d, l.Name, l.Value)
+		}
+		return got, err
+	}),
+}, {
+	name:  "the end of what writes a value is not looked at",
+	wants: []string{"Value/ARenewalOrAReleaseThatComesAfterItsEndWritesNothing"},
+	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+		return late && p.claim != nil
+	}},
+}, {
+	name:    "the end of a claim with a value is not looked at",
+	wants:   []string{"Value/AClaimThatComesAfterItsEndWritesNothing"},
+	network: unaware(claimsThat(func(c *driver.Claim) bool { return c.Value != nil })),
+}}

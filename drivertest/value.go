@@ -1,0 +1,552 @@
+package drivertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// value is what the name keeps from the grant on.
+func value(v string) option { return func(c *driver.Claim) { c.Value = []byte(v) } }
+
+// above makes the claim one that is granted above this value only.
+func above(v string) option { return func(c *driver.Claim) { c.Above = []byte(v) } }
+
+// rising is a claim that is granted above what it writes only.
+func rising(v string) option {
+	return func(c *driver.Claim) { c.Value, c.Above = []byte(v), []byte(v) }
+}
+
+// withValue is the lease of a claim, for a renewal or a release that writes.
+func withValue(c driver.Claim, v string) driver.LeaseRef {
+	l := lease(c)
+	l.Value = []byte(v)
+	return l
+}
+
+// testValue: the small value that a name keeps.
+func testValue(s *suite) {
+	testValueWrites(s)
+	testValueAbove(s)
+	testValueQueue(s)
+	if s.Hold != nil {
+		testValueLate(s)
+	}
+}
+
+func testValueWrites(s *suite) {
+	s.test("AGrantARenewalAndAReleaseWriteIt", func(k *kit) {
+		if e := k.b.entry(k.name); e.Value != nil || e.ValueFence != 0 {
+			k.Fatalf("a new name has the value %q, of fence %d; want none", e.Value, e.ValueFence)
+		}
+		c := k.mutex(value("one"))
+		g := k.a.gets(c)
+		k.b.finds("one", g.Fence)
+		k.b.writes(withValue(c, "two"))
+		k.a.finds("two", g.Fence)
+		k.a.endsWith(withValue(c, "three"))
+		k.b.finds("three", g.Fence)
+		k.b.sees(0, 0)
+		next := k.b.gets(k.mutex(value("four")))
+		k.a.finds("four", next.Fence)
+	})
+
+	s.test("NoneLeavesWhatThereIs", func(k *kit) {
+		first := k.mutex(value("one"))
+		g := k.a.gets(first)
+		k.a.keeps(first)
+		k.a.finds("one", g.Fence)
+		k.a.releases(first)
+		k.b.finds("one", g.Fence)
+		next := k.mutex()
+		k.b.gets(next)
+		k.b.keeps(next)
+		k.b.finds("one", g.Fence)
+		k.b.releases(next)
+		k.a.finds("one", g.Fence)
+	})
+
+	s.test("AnEmptyOneIsNotNone", func(k *kit) {
+		c := k.mutex(value("one"))
+		g := k.a.gets(c)
+		k.a.writes(withValue(c, ""))
+		k.b.finds("", g.Fence)
+		k.a.endsWith(withValue(c, "two"))
+		next := k.mutex(value(""))
+		g = k.b.gets(next)
+		k.a.finds("", g.Fence)
+		k.b.endsWith(withValue(next, ""))
+		k.a.finds("", g.Fence)
+	})
+
+	s.test("AnyBytesAreKept", func(k *kit) {
+		all := make([]byte, 256)
+		for i := range all {
+			all[i] = byte(i)
+		}
+		for i, v := range []string{string(all), "\x00", "\r\n", "\xff\xfe", "é\u2028{}", "0", "-1", string(bytes.Repeat(all, driver.MaxValue/len(all)))} {
+			c := k.mutex(on(k.nth(i)), value(v))
+			g := k.a.gets(c)
+			k.b.findsAt(c.Name, v, g.Fence)
+			k.b.writes(withValue(c, "x"+v[1:]))
+			k.a.findsAt(c.Name, "x"+v[1:], g.Fence)
+			k.a.endsWith(withValue(c, v))
+			k.b.findsAt(c.Name, v, g.Fence)
+			k.b.refusedFor(k.mutex(on(c.Name), above(v)), v)
+		}
+	})
+
+	s.test("EachNameHasItsOwn", func(k *kit) {
+		one, two := k.mutex(on(k.nth(1)), value("one")), k.mutex(on(k.nth(2)), value("two"))
+		f1, f2 := k.a.gets(one).Fence, k.a.gets(two).Fence
+		if answers := k.b.renewAll(lease(k.mutex(on(k.nth(3)), value("none"))), withValue(one, "1"), lease(two)); answers[1] != nil || answers[2] != nil {
+			k.Fatalf("Renew: %v; want two of three done", answers)
+		}
+		k.b.findsAt(one.Name, "1", f1)
+		k.b.findsAt(two.Name, "two", f2)
+		if e := k.b.entry(k.nth(3)); e.Value != nil {
+			k.Errorf("who does not hold wrote %q", e.Value)
+		}
+	})
+
+	s.test("ARepeatWritesNothing", func(k *kit) {
+		c := k.mutex(value("one"))
+		g := k.a.gets(c)
+		k.a.writes(withValue(c, "two"))
+		k.a.gets(c)
+		k.b.gets(c)
+		k.b.finds("two", g.Fence)
+	})
+
+	s.test("WhoDoesNotHoldWritesNothing", func(k *kit) {
+		c := k.mutex(value("one"))
+		g := k.a.gets(c)
+		try, waiter, stranger := k.mutex(value("try")), k.mutex(value("waiter"), queue(long)), k.mutex()
+		k.b.refused(try)
+		k.b.waits(waiter, 1)
+		for _, other := range []driver.Claim{waiter, stranger} {
+			if err := k.b.renewAll(withValue(other, "renewal"))[0]; !errors.Is(err, driver.ErrNotHeld) {
+				k.Errorf("Renew: %v; want ErrNotHeld", err)
+			}
+		}
+		k.b.endsWith(withValue(waiter, "left"))
+		if err := k.b.Release(k.ctx, withValue(stranger, "release")); !errors.Is(err, driver.ErrNotHeld) {
+			k.Errorf("Release: %v; want ErrNotHeld", err)
+		}
+		k.a.finds("one", g.Fence)
+		k.a.releases(c)
+		if err := k.a.renewAll(withValue(c, "renewal"))[0]; !errors.Is(err, driver.ErrNotHeld) {
+			k.Errorf("Renew: %v; want ErrNotHeld", err)
+		}
+		k.b.finds("one", g.Fence)
+	})
+
+	s.test("ItOutlivesItsLease", func(k *kit) {
+		c := k.mutex(value("one"), ttl(k.u))
+		g := k.a.gets(c)
+		k.past(k.u)
+		k.b.sees(0, 0)
+		k.b.finds("one", g.Fence)
+		if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNotHeld) {
+			k.Errorf("Renew: %v; want ErrNotHeld, for it expired", err)
+		}
+		k.b.finds("one", g.Fence)
+		k.b.refusedFor(k.mutex(above("one")), "one")
+	})
+
+	s.test("OfLeasesSideBySideTheLastToWriteWroteIt", func(k *kit) {
+		one, two := k.permits(1, 3, value("one")), k.permits(1, 3, value("two"))
+		f1, f2 := k.a.gets(one).Fence, k.b.gets(two).Fence
+		k.a.finds("two", f2)
+		k.a.writes(withValue(one, "three"))
+		k.b.finds("three", f1)
+		k.b.gets(k.permits(1, 3)) // with none
+		k.b.finds("three", f1)
+		k.b.endsWith(withValue(two, "four"))
+		k.a.finds("four", f2)
+	})
+
+	s.test("AForceWritesIt", func(k *kit) {
+		k.a.gets(k.mutex(value("one")))
+		g := k.b.gets(k.mutex(force, value("two")))
+		k.a.finds("two", g.Fence)
+	})
+
+	s.test("AReleaseWithAMinimumHoldWritesIt", func(k *kit) {
+		c := k.mutex()
+		g := k.a.gets(c)
+		l := withValue(c, "one")
+		l.MinHold = long
+		k.a.endsWith(l)
+		k.b.finds("one", g.Fence)
+		k.b.sees(1, 0)
+	})
+
+	if s.breaks {
+		s.test("ABreakLeavesIt", func(k *kit) {
+			c := k.mutex(value("one"))
+			g := k.a.gets(c)
+			k.b.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
+			if err := k.a.renewAll(withValue(c, "two"))[0]; !errors.Is(err, driver.ErrNotHeld) {
+				k.Errorf("Renew: %v; want ErrNotHeld, for it was broken", err)
+			}
+			k.b.finds("one", g.Fence)
+		})
+	}
+
+	if s.lists {
+		s.test("AListShowsIt", func(k *kit) {
+			c := k.mutex(value("one\x00\xff"))
+			g := k.a.gets(c)
+			for e, err := range k.b.Driver.(driver.Lister).List(k.ctx, k.name) {
+				if err != nil || string(e.Value) != "one\x00\xff" || e.ValueFence != g.Fence {
+					k.Errorf("listed with the value %q, of fence %d, %v; want %q, of %d", e.Value, e.ValueFence, err, "one\x00\xff", g.Fence)
+				}
+			}
+		})
+	}
+
+	if s.raises {
+		s.test("ItsFenceIsRaisedWithItsLease", func(k *kit) {
+			c := k.mutex(value("one"))
+			high := k.b.raises(c, k.a.gets(c).Fence+1000)
+			k.b.finds("one", high)
+			k.a.releases(c)
+			next := k.mutex()
+			k.a.raises(next, k.a.gets(next).Fence+1000) // which wrote nothing
+			k.b.finds("one", high)
+		})
+
+		s.test("OnlyTheFirstRaiseWritesIt", func(k *kit) {
+			k.a.releases(k.granted(k.mutex(value("one"))))
+			c := k.mutex()
+			g := k.a.gets(c)
+			raise := func(v string, fence uint64) {
+				got, err := k.b.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, withValue(c, v), fence)
+				if err != nil || got != fence {
+					k.Fatalf("RaiseFence = %d, %v; want %d", got, err, fence)
+				}
+			}
+			raise("two", g.Fence)
+			k.a.finds("two", g.Fence)
+			raise("three", g.Fence+5)
+			k.a.finds("two", g.Fence+5)
+			k.a.writes(withValue(c, "four"))
+			raise("five", g.Fence+9)
+			k.b.finds("four", g.Fence+9)
+			raise("six", g.Fence+9)
+			k.b.finds("four", g.Fence+9)
+		})
+	}
+}
+
+func testValueAbove(s *suite) {
+	s.test("AClaimThatIsNotAboveItIsRefusedAndToldSo", func(k *kit) {
+		c := k.mutex(rising("5"))
+		g := k.a.gets(c) // a name that keeps nothing is below all
+		for _, v := range []string{"5", "4", "49", ""} {
+			if refused := k.b.refusedFor(k.mutex(rising(v)), "5"); refused.Fence != g.Fence {
+				k.Errorf("refused for fence %d, want %d", refused.Fence, g.Fence)
+			}
+			k.b.refusedFor(k.mutex(rising(v), queue(long)), "5")
+		}
+		k.b.refused(k.mutex(rising("6"))) // it is only held
+		k.a.sees(1, 0)
+		k.a.releases(c)
+		k.b.refusedFor(k.mutex(rising("5")), "5")
+		k.b.sees(0, 0)
+		k.b.finds("5", g.Fence)
+		k.b.gets(k.mutex(rising("50")))
+	})
+
+	s.test("ItIsComparedAsBytes", func(k *kit) {
+		for _, v := range []string{"", "\x00", "\x00\x00", "\x01", "10", "9", "9\x00", "A", "a", "\x7f", "\x80", "é", "\xff", "\xff\x00", "\xff\xff"} {
+			c := k.mutex(rising(v))
+			k.a.gets(c)
+			k.a.releases(c)
+			k.b.refusedFor(k.mutex(rising(v)), v)
+		}
+	})
+
+	s.test("TheConditionNeedNotBeWhatIsWritten", func(k *kit) {
+		k.a.releases(k.granted(k.mutex(value("5"))))
+		k.b.releases(k.granted(k.mutex(above("6"), value("3"))))
+		g := k.a.gets(k.mutex(above("4"))) // which writes nothing
+		e := k.b.finds("3", 0)
+		if e.ValueFence >= g.Fence {
+			k.Errorf("the value is of fence %d, and %d wrote nothing", e.ValueFence, g.Fence)
+		}
+	})
+
+	s.test("ARepeatOfWhoHoldsIsAGrant", func(k *kit) {
+		c := k.mutex(rising("5"))
+		g := k.a.gets(c)
+		if again := k.b.gets(c); again.Fence != g.Fence {
+			k.Errorf("the repeat got the fence %d, the first %d", again.Fence, g.Fence)
+		}
+		k.a.writes(withValue(c, "7"))
+		k.b.gets(c)
+		k.b.finds("7", g.Fence)
+	})
+
+	s.test("AForceThatIsNotAboveItBreaksNobody", func(k *kit) {
+		c, waiter := k.mutex(value("5")), k.mutex(queue(long))
+		g := k.a.gets(c)
+		k.b.waits(waiter, 1)
+		k.b.refusedFor(k.mutex(force, rising("5")), "5")
+		k.a.sees(1, 1)
+		k.a.keeps(c)
+		k.a.finds("5", g.Fence)
+		k.a.finds("6", k.b.gets(k.mutex(force, rising("6"))).Fence)
+	})
+
+	s.test("OfManyThatWantTheSameOneGetsIt", func(k *kit) {
+		for _, tick := range []string{"1", "2", "3"} {
+			granted := make(chan uint64, 8)
+			k.together(cap(granted), func(i int) {
+				c := k.mutex(rising(tick), queue(long))
+				fence, err := k.untilAnswered([]*client{k.a, k.b}[i%2], c)
+				switch {
+				case err == nil:
+					granted <- fence
+					if err := k.a.Release(k.ctx, lease(c)); err != nil {
+						k.Errorf("Release: %v", err)
+					}
+				case !errors.Is(err, driver.ErrValue):
+					k.Errorf("Acquire: %v; want it granted, or refused for the value", err)
+				}
+			})
+			if n := len(granted); n != 1 {
+				k.Fatalf("%d claims of %s were granted, want one", n, tick)
+			}
+			k.b.finds(tick, <-granted)
+		}
+		k.b.sees(0, 0)
+	})
+}
+
+func testValueQueue(s *suite) {
+	s.test("AWaiterWritesWhenItIsItsTurn", func(k *kit) {
+		c, waiter := k.mutex(value("one")), k.mutex(value("two"), queue(long))
+		g := k.a.gets(c)
+		k.b.waits(waiter, 1)
+		k.a.finds("one", g.Fence)
+		k.a.releases(c)
+		second := k.b.gets(waiter)
+		k.a.finds("two", second.Fence)
+	})
+
+	s.test("AWaiterWritesWhatItAskedForLast", func(k *kit) {
+		c, waiter := k.mutex(value("one")), k.mutex(value("two"), queue(long))
+		k.a.gets(c)
+		k.b.waits(waiter, 1)
+		waiter.Value = []byte("three")
+		k.a.waits(waiter, 1)
+		k.a.releases(c)
+		k.b.finds("three", k.b.gets(waiter).Fence)
+	})
+
+	s.test("AWaiterThatAsksAndIsNotAboveItLosesItsPlace", func(k *kit) {
+		c := k.mutex()
+		k.a.gets(c)
+		first, second := k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
+		k.a.waits(first, 1)
+		k.b.waits(second, 2)
+		k.a.writes(withValue(c, "5"))
+		k.a.refusedFor(first, "5")
+		k.b.waits(second, 1)
+		k.a.sees(1, 1)
+	})
+
+	s.test("AWaiterWhoseTurnItIsAndIsNotAboveItLosesItToTheNext", func(k *kit) {
+		c := k.mutex()
+		k.a.gets(c)
+		var waiters []driver.Claim
+		for i, v := range []string{"5", "4", "6", "7"} {
+			waiters = append(waiters, k.mutex(rising(v), queue(long)))
+			k.b.waits(waiters[i], i+1)
+		}
+		k.a.endsWith(withValue(c, "5"))
+		k.a.sees(1, 1) // in one step
+		k.b.refusedFor(waiters[0], "6")
+		k.b.refusedFor(waiters[1], "6")
+		g := k.b.gets(waiters[2])
+		k.a.finds("6", g.Fence)
+		k.b.waits(waiters[3], 1)
+		k.a.releases(waiters[2])
+		k.a.finds("7", k.b.gets(waiters[3]).Fence)
+	})
+
+	s.test("AHeadThatLeavesForItLetsTheNextIn", func(k *kit) {
+		k.a.gets(k.reader(value("5")))
+		writer, reader := k.mutex(above("6"), queue(long)), k.reader(queue(long))
+		k.a.waits(writer, 1)
+		k.b.waits(reader, 2)
+		writer.Above = []byte("5")
+		k.a.refusedFor(writer, "5")
+		k.b.sees(2, 0)
+		k.b.gets(reader)
+	})
+
+	s.test("WhoWaitsForTheHoldersEndIsComparedThen", func(k *kit) {
+		k.a.gets(k.mutex(value("5"), ttl(k.u)))
+		waiter, next := k.mutex(rising("6"), queue(long)), k.mutex(queue(long))
+		k.b.waits(waiter, 1)
+		k.b.waits(next, 2)
+		k.past(k.u)
+		k.a.finds("6", k.b.gets(waiter).Fence)
+	})
+
+	if s.signals {
+		s.test("AWaiterThatLosesItsTurnIsToldToLook", func(k *kit) {
+			c, first, second := k.mutex(), k.mutex(rising("5"), queue(long)), k.mutex(queue(long))
+			heard := k.b.listen()
+			k.a.gets(c)
+			k.b.waits(first, 1)
+			k.b.waits(second, 2)
+			k.a.endsWith(withValue(c, "5"))
+			heard.looks(first)
+			heard.next(driver.SignalGranted, second)
+			k.b.refusedFor(first, "5")
+		})
+	}
+}
+
+func testValueLate(s *suite) {
+	s.test("ARenewalOrAReleaseThatComesAfterItsEndWritesNothing", func(k *kit) {
+		slow, c := k.slow(), k.mutex(value("one"))
+		g := slow.gets(c)
+		for _, w := range k.ways() {
+			letGo := slow.hold()
+			k.givesUp(w, slow.renewsWith(withValue(c, "late")), slow.releasesWith(withValue(c, "late")))
+			k.past(2 * k.brief())
+			k.b.writes(withValue(c, "two"))
+			letGo()
+			k.settle()
+			k.b.finds("two", g.Fence)
+			k.b.heldBy(g.Fence)
+		}
+	})
+
+	s.test("AClaimThatComesAfterItsEndWritesNothing", func(k *kit) {
+		slow := k.slow()
+		k.b.releases(k.granted(k.mutex(value("one"))))
+		for _, w := range k.ways() {
+			letGo := slow.hold()
+			k.givesUp(w, slow.asks(k.mutex(value("late"))), slow.asks(k.mutex(value("late"), force)))
+			k.past(2 * k.brief())
+			letGo()
+			k.settle()
+			k.b.finds("one", 0)
+			k.b.sees(0, 0)
+		}
+	})
+}
+
+// granted gets the claim, and returns it.
+func (k *kit) granted(c driver.Claim) driver.Claim {
+	k.Helper()
+	k.a.gets(c)
+	return c
+}
+
+// finds wants the kit's name to keep a value, written under this fence; 0 is any.
+func (d *client) finds(v string, fence uint64) driver.Entry {
+	d.k.Helper()
+	return d.findsAt(d.k.name, v, fence)
+}
+
+func (d *client) findsAt(name, v string, fence uint64) driver.Entry {
+	d.k.Helper()
+	e := d.entry(name)
+	if e.Value == nil || string(e.Value) != v || fence != 0 && e.ValueFence != fence {
+		d.k.Fatalf("the value is %q (none: %v), of fence %d; want %q, of %d", e.Value, e.Value == nil, e.ValueFence, v, fence)
+	}
+	return e
+}
+
+// refusedFor wants the claim refused for the value of its name.
+func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueError {
+	d.k.Helper()
+	g, err := d.Acquire(d.k.ctx, c)
+	var refused *driver.ValueError
+	if !errors.As(err, &refused) || !errors.Is(err, driver.ErrValue) || errors.Is(err, driver.ErrHeld) || g != (driver.Grant{}) {
+		d.k.Fatalf("Acquire = %+v, %v (%T); want a *driver.ValueError", g, err, err)
+	}
+	if refused.Name != c.Name || string(refused.Value) != v || refused.Value == nil {
+		d.k.Fatalf("refused with %+v; want the name %q and the value %q", refused, c.Name, v)
+	}
+	return refused
+}
+
+// writes renews a lease with its value.
+func (d *client) writes(l driver.LeaseRef) {
+	d.k.Helper()
+	if err := d.renewAll(l)[0]; err != nil {
+		d.k.Fatalf("Renew: %v; want it held", err)
+	}
+}
+
+// endsWith releases a lease with its value.
+func (d *client) endsWith(l driver.LeaseRef) {
+	d.k.Helper()
+	if err := d.Release(d.k.ctx, l); err != nil {
+		d.k.Fatalf("Release: %v; want nil", err)
+	}
+}
+
+func (s *slow) renewsWith(l driver.LeaseRef) *call {
+	return s.calls("Renew", func(ctx context.Context) error {
+		_, err := s.Renew(ctx, []driver.LeaseRef{l})
+		return err
+	})
+}
+
+func (s *slow) releasesWith(l driver.LeaseRef) *call {
+	return s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, l) })
+}
+
+// looks waits for a signal that tells the claim, or everybody, to look.
+func (l *listener) looks(c driver.Claim) {
+	l.k.Helper()
+	missing := time.After(l.k.s.Patience)
+	for {
+		select {
+		case s := <-l.heard:
+			if s.Kind == driver.SignalLook && (s.Token == c.Token || s.Token.IsZero()) {
+				return
+			}
+		case <-missing:
+			l.k.Fatalf("no signal to look came within %v", l.k.s.Patience)
+		}
+	}
+}
+
+// together runs f n times at once.
+func (k *kit) together(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
+// untilAnswered asks until the claim is granted, or refused for another reason than
+// others.
+func (k *kit) untilAnswered(d *client, c driver.Claim) (fence uint64, err error) {
+	for {
+		g, err := d.Acquire(k.ctx, c)
+		if !errors.Is(err, driver.ErrHeld) {
+			return g.Fence, err
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-k.ctx.Done():
+			return 0, k.ctx.Err()
+		}
+	}
+}
