@@ -56,3 +56,42 @@ func TestAFailOverWhileHeldAndWaitedFor(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
+
+// A lease that the replica did not have when the master died is forgotten, and granted
+// again: the fence is greater, and the first holder hears of it when it renews.
+func TestWhatTheReplicaLackedIsGrantedAgainWithAGreaterFence(t *testing.T) {
+	t.Parallel()
+	group := redistest.StartGroup(t)
+	d, other := start(t, group.URL()), start(t, group.URL())
+	group.Replicated()
+	group.Replica.Do("REPLICAOF", "127.0.0.1", "1") // until its Sentinels notice, after 3 s
+	c := mutex("job")
+	c.TTL = 5 * time.Minute
+	first := gets(t, d, c)
+	group.Master.Kill()
+
+	var second driver.Grant
+	for tries := 0; ; tries++ {
+		var err error
+		if second, err = other.Acquire(ctx, mutex("job")); err == nil {
+			break
+		}
+		if tries == 600 || !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("%v; want it granted by the new master", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if second.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", second.Fence, first.Fence)
+	}
+	eventually(t, func() error {
+		err := renewed(d, c)
+		if errors.Is(err, driver.ErrNotHeld) {
+			return nil
+		}
+		if err == nil {
+			t.Fatal("two leases are renewed")
+		}
+		return err
+	})
+}

@@ -65,6 +65,23 @@ func saysWhatShowsIt(t *testing.T, cell string) bool {
 	return regexp.MustCompile(`documentation|\(benchmarks\.md\)|by its nature|as for `).MatchString(cell)
 }
 
+// Elsewhere a test is named without its package.
+func TestTheTestsThatDocumentsNameAreThere(t *testing.T) {
+	tests := map[string]bool{}
+	for _, text := range sources(t, ".go") {
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`).FindAllSubmatch(text, -1) {
+			tests[string(m[1])] = true
+		}
+	}
+	for file, text := range sources(t, ".md") {
+		for _, m := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(text, -1) {
+			if !tests[string(m[1])] {
+				t.Errorf("%s names %s, which is no test", file, m[1])
+			}
+		}
+	}
+}
+
 var (
 	ofTheSuite  = regexp.MustCompile(`^([A-Z]\w+)/([A-Z]\w+)$`)
 	ofAPackage  = regexp.MustCompile(`^([a-z][\w/]*)\.((?:Test|Fuzz)\w+)(?:/(\S+))?$`)
