@@ -38,3 +38,9 @@ func (c *cache) drop(name string) {
 	defer c.mu.Unlock()
 	delete(c.seen, name)
 }
+
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.seen)
+}

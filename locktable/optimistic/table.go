@@ -264,6 +264,10 @@ func (t *Table) note(s Swap, r Swapped) {
 	}
 }
 
+// Forget drops what was seen of all names. A store calls it when it may have lost data:
+// versions that are remembered could come again.
+func (t *Table) Forget() { t.cache.clear() }
+
 // Read implements locktable.Table.
 func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
 	all, err := t.store.Load(ctx, []string{name})

@@ -1,0 +1,133 @@
+package natstest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// TB is what is needed of a *testing.T.
+type TB = redistest.TB
+
+// A Server is one process.
+type Server struct {
+	Addr string
+	Dir  string
+
+	tb   TB
+	args []string
+	cmd  *exec.Cmd
+}
+
+// Start starts a server with JetStream, and waits until it answers. config is more of its
+// configuration file.
+func Start(tb TB, config string, env ...string) *Server {
+	tb.Helper()
+	s := configured(tb, "", config)
+	s.run(env...)
+	s.awaitPort()
+	return s
+}
+
+// StartCluster starts n servers that are one cluster, and waits until they have a leader.
+func StartCluster(tb TB, n int) []*Server {
+	tb.Helper()
+	routes, nodes := make([]string, n), make([]*Server, n)
+	for i := range routes {
+		routes[i] = "127.0.0.1:" + redistest.FreePort(tb)
+	}
+	for i := range nodes {
+		nodes[i] = configured(tb, fmt.Sprintf("n%d", i), fmt.Sprintf(
+			"cluster { name: c1, listen: %q, no_advertise: true, routes: [nats://%s] }",
+			routes[i], strings.Join(routes, ", nats://")))
+		nodes[i].run()
+	}
+	for _, s := range nodes {
+		s.awaitPort()
+	}
+	return nodes
+}
+
+func configured(tb TB, name, config string) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, Dir: tb.TempDir(), Addr: "127.0.0.1:" + redistest.FreePort(tb)}
+	file := filepath.Join(s.Dir, "nats.conf")
+	text := fmt.Sprintf("listen: %q\n", s.Addr)
+	if name != "" {
+		text += fmt.Sprintf("server_name: %q\n", name)
+	}
+	if !strings.Contains(config, "jetstream") {
+		text += fmt.Sprintf("jetstream { store_dir: %q, max_file: 1GB, max_mem: 256MB }\n", s.Dir)
+	}
+	if err := os.WriteFile(file, []byte(text+config+"\n"), 0o600); err != nil {
+		tb.Fatalf("%v", err)
+	}
+	s.args = []string{"-c", file}
+	tb.Cleanup(s.Kill)
+	return s
+}
+
+// Run starts the process again, after Kill or Stop, and waits until it answers.
+func (s *Server) Run(env ...string) {
+	s.tb.Helper()
+	s.run(env...)
+	s.awaitPort()
+}
+
+func (s *Server) run(env ...string) {
+	s.tb.Helper()
+	path, err := server()
+	if err != nil {
+		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
+			s.tb.Fatalf("nats-server cannot be built, and PAWL_TEST_REQUIRE is set: %v", err)
+		}
+		s.tb.Skipf("nats-server cannot be built (cd internal/testservers/nats && go build .): %v", err)
+	}
+	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(path, s.args...)
+	s.cmd.Env = append(os.Environ(), env...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+}
+
+// awaitPort waits until the server greets whoever connects.
+func (s *Server) awaitPort() {
+	s.tb.Helper()
+	for range 1000 {
+		c, err := new(net.Dialer).DialContext(context.Background(), "tcp", s.Addr)
+		if err == nil {
+			b := make([]byte, 4)
+			_ = c.SetReadDeadline(time.Now().Add(time.Second))
+			_, err = c.Read(b)
+			_ = c.Close()
+		}
+		if err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	said, _ := os.ReadFile(filepath.Join(s.Dir, "log"))
+	s.tb.Fatalf("the server does not answer:\n%s", said)
+}
+
+// Kill kills the process, as kill -9 does.
+func (s *Server) Kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}

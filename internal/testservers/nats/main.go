@@ -1,0 +1,27 @@
+// Command nats is nats-server, for the tests of package natslock. It is a module of its
+// own, so that the server is nobody's dependency.
+package main
+
+import (
+	"flag"
+	"os"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+func main() {
+	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
+	options, err := server.ConfigureOptions(flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie)
+	if err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s.ConfigureLogger()
+	if err := server.Run(s); err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s.WaitForShutdown()
+}

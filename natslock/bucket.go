@@ -1,0 +1,108 @@
+package natslock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+// bucket is what is known of the bucket.
+type bucket struct {
+	turn   chan struct{} // of whoever looks for it; holds one
+	config atomic.Pointer[jetstream.StreamConfig]
+}
+
+// forgets reports whether each message can have a TTL of its own.
+func (b *bucket) forgets() bool { c := b.config.Load(); return c != nil && c.AllowMsgTTL }
+
+// direct reports whether a direct read is as good as the leader's word: the stream has
+// one copy.
+func (b *bucket) direct() bool {
+	c := b.config.Load()
+	return c != nil && c.AllowDirect && c.Replicas == 1
+}
+
+// doubt is for when nobody answers: the bucket may have been deleted.
+func (b *bucket) doubt() { b.config.Store(nil) }
+
+// ready makes sure that there is a bucket: it is made if it is missing.
+func (s *store) ready(ctx context.Context) error {
+	if s.bucket.config.Load() != nil {
+		return nil
+	}
+	select {
+	case s.bucket.turn <- struct{}{}:
+		defer func() { <-s.bucket.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for i := 0; s.bucket.config.Load() == nil; i++ {
+		stream, err := again(ctx, s.findOrMake)
+		switch {
+		case err == nil:
+			s.bucket.config.Store(&stream.CachedInfo().Config)
+			s.push.probe(ctx, s.nc)
+			return nil
+		case i >= 5 || !isPassing(err):
+			return s.trouble(err)
+		}
+		if err := wait(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findOrMake looks for the bucket, and makes it if there is none. Of many that make it at
+// the same time one does, and the others find it.
+func (s *store) findOrMake(ctx context.Context) (jetstream.Stream, error) {
+	stream, err := s.find(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.Existing {
+		if stream, err = s.make(ctx); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return s.find(ctx)
+		}
+	}
+	return stream, err
+}
+
+func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
+	return s.js.Stream(ctx, s.stream)
+}
+
+func (s *store) make(ctx context.Context) (stream jetstream.Stream, err error) {
+	wanted := []int{s.o.Replicas}
+	if s.o.Replicas == 0 {
+		wanted = []int{3, 1}
+		if s.nc.ConnectedClusterName() == "" {
+			wanted = []int{1}
+		}
+	}
+	for _, replicas := range wanted {
+		if stream, err = s.js.CreateStream(ctx, s.config(replicas)); !isTooFew(err) {
+			break
+		}
+	}
+	return stream, err
+}
+
+// config is a key-value bucket as other tools know it, with two things more. Messages
+// have TTLs. And the first sequence is the time: a bucket that is deleted and made again
+// has none of the sequences of the old one, which some client may still remember.
+func (s *store) config(replicas int) jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name: s.stream, Description: "locks of github.com/pawl-go/pawl", Subjects: []string{s.prefix + ">"},
+		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		Replicas: replicas, Discard: jetstream.DiscardNew,
+		DenyDelete: true, AllowRollup: true, AllowDirect: true, AllowMsgTTL: true,
+		FirstSeq: uint64(time.Now().UnixMicro()),
+	}
+	if s.o.Memory {
+		c.Storage = jetstream.MemoryStorage
+	}
+	return c
+}

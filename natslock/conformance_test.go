@@ -1,0 +1,66 @@
+package natslock_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+var ctx = context.Background()
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// unit is what the suite's times are multiples of. Between two of them a busy machine has
+// to get some requests done.
+const unit = 2 * time.Second
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	conforms(t, server, server.Addr+"/pawl")
+}
+
+func TestConformanceOnACluster(t *testing.T) {
+	t.Parallel()
+	nodes := natstest.StartCluster(t, 3)
+	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s/pawl?replicas=3", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr))
+}
+
+// conforms runs the suite on a server, or on a cluster of which one is held up at times.
+func conforms(t *testing.T, one *natstest.Server, where string) {
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver { return open(t, "nats://"+where) },
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			proxy := redistest.StartProxy(t, &redistest.Server{Addr: one.Addr})
+			return open(t, "nats://"+proxy.Addr+"/pawl"), proxy.Hold
+		},
+		Unit: unit,
+	})
+}
+
+func open(t testing.TB, url string) *natslock.Driver {
+	t.Helper()
+	within, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	d, err := natslock.Open(within, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -1,0 +1,102 @@
+package natslock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+var (
+	errNoTime   = errors.New("the server's clock cannot be followed: the answers take too long")
+	errGone     = errors.New("what was stored is not there: the bucket lost it, or its leader is behind")
+	errReplaced = errors.New("it was replaced before it could be seen whether it counts")
+)
+
+// Codes of JetStream's errors that nats.go has no names for.
+const (
+	codeNoPeers       = 10005
+	codeNotAvailable  = 10008
+	codeNoResources   = 10023
+	codeNoMemory      = 10028
+	codeMaxBytes      = 10077
+	codeNoReplicas    = 10074
+	codeNoStorage     = 10047
+	codeNotAllocated  = 10039
+	codeLeaderless    = 10009
+	codeTooBig        = 10054
+	codeStreamOffline = 10118
+)
+
+func (s *store) where() string { return "nats " + s.o.Where + "/" + s.o.Bucket }
+
+func codeOf(err error) jetstream.ErrorCode {
+	if e, ok := errors.AsType[*jetstream.APIError](err); ok {
+		return e.ErrorCode
+	}
+	if e, ok := errors.AsType[jetstream.JetStreamError](err); ok && e.APIError() != nil {
+		return e.APIError().ErrorCode
+	}
+	return 0
+}
+
+func isWrongSequence(err error) bool {
+	code := codeOf(err)
+	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+}
+
+// isTooFew reports whether there are not as many servers as replicas are wanted.
+func isTooFew(err error) bool {
+	code := codeOf(err)
+	return code == codeNoPeers || code == codeNoReplicas
+}
+
+// isPassing reports whether a cluster may be about to elect a leader.
+func isPassing(err error) bool {
+	code := codeOf(err)
+	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders)
+}
+
+// trouble is an error of the backend. What is typed already, and the end of the caller's
+// ctx, pass as they are.
+func (s *store) trouble(err error) error {
+	_, typed := errors.AsType[*driver.Error](err)
+	if _, corrupt := errors.AsType[*locktable.CorruptError](err); err == nil || typed || corrupt ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	e := &driver.Error{Backend: s.where(), Err: err}
+	e.Hint, e.Permanent = hint(err)
+	return e
+}
+
+// hint is what a person can do about an error, and whether asking again is useless before
+// that.
+func hint(err error) (advice string, permanent bool) {
+	switch code := codeOf(err); {
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return "give the user the rights that `pawl doctor` and docs/backends.md name", true
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
+		return "check user and password, or the credentials", true
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return "make the bucket: nats kv add --history=1 --ttl=0", true
+	case code == jetstream.JSErrCodeJetStreamNotEnabled, code == jetstream.JSErrCodeJetStreamNotEnabledForAccount:
+		return "start nats-server with JetStream (-js), and enable it for the account", true
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return "start nats-server with JetStream (-js), and enable it for the account", true
+	case code == codeTooBig, errors.Is(err, nats.ErrMaxPayload):
+		return "too many wait for one name: raise max_payload", true
+	case code == codeNoMemory, code == codeNoStorage, code == codeMaxBytes, code == codeNoResources:
+		return "give JetStream, the account or the bucket more room", false
+	case errors.Is(err, nats.ErrNoResponders):
+		return "check that JetStream is on, and that the bucket has a leader", false
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrDisconnected),
+		errors.Is(err, nats.ErrReconnectBufExceeded):
+		return "check the server and the network", false
+	}
+	return "", false
+}

@@ -1,0 +1,44 @@
+package natslock_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+// By URL.
+func ExampleOpen() {
+	ctx := context.Background()
+	d, err := natslock.Open(ctx, "nats://app:secret@n1.internal,n2.internal,n3.internal/locks")
+	if err != nil {
+		log.Fatal(err) // says what to do, and never has the password in it
+	}
+	locks, err := pawl.New(d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+}
+
+// Over the connection that a program has already.
+func ExampleNew() {
+	ctx := context.Background()
+	nc, err := nats.Connect("nats://localhost:4222")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+	d, err := natslock.New(nc, &natslock.Options{Bucket: "billing"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := pawl.New(d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+}

@@ -1,0 +1,116 @@
+package natslock
+
+import (
+	"crypto/rand"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// Options for a driver. The zero value, and nil, are fine.
+type Options struct {
+	// Bucket is the key-value bucket in which the locks are. Clients that shall exclude
+	// each other have the same one. Default: "pawl". Letters, digits, - and _; 64 at most.
+	Bucket string
+
+	// Replicas and Memory are for a bucket that is not there yet: it is made on first
+	// use. Default: three replicas in a cluster, or as many as it has nodes for, else
+	// one; on disk.
+	Replicas int
+	Memory   bool
+
+	// Existing means that the bucket is not made: it has to be there. Default: false.
+	Existing bool
+
+	// Retention is how long the last fence of a name is remembered after its last grant,
+	// at the least. When it is forgotten, the next fence is greater all the same, unless
+	// the server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
+	// days. It needs a bucket with TTLs for each message, as natslock makes it.
+	Retention time.Duration
+
+	// NoPush is for users that may not publish to the inboxes of others: waiters then ask
+	// now and then. Default: false.
+	NoPush bool
+
+	// Domain is the JetStream domain of the bucket. Default: that of the server.
+	Domain string
+
+	// Where is how errors name the server. Default: the addresses, for what was opened by
+	// [Open]; "of the caller" for a connection that was handed over.
+	Where string
+}
+
+// withDefaults is o with its defaults, or what is wrong with it.
+func (o *Options) withDefaults() (Options, error) {
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	if own.Bucket == "" {
+		own.Bucket = "pawl"
+	}
+	if own.Retention == 0 {
+		own.Retention = 24 * time.Hour
+	}
+	if own.Where == "" {
+		own.Where = "of the caller"
+	}
+	switch {
+	case !plain(own.Bucket):
+		return own, invalid("bucket", "is no name of a bucket", "1 to 64 letters, digits, - and _")
+	case own.Domain != "" && !plain(own.Domain):
+		return own, invalid("domain", "is no name of a domain", "1 to 64 letters, digits, - and _")
+	case own.Replicas < 0 || own.Replicas > 5:
+		return own, invalid("replicas", "are not so many", "1 to 5")
+	case own.Retention < time.Minute || own.Retention > 30*24*time.Hour:
+		return own, invalid("retention", "is out of bounds", "1m to 720h")
+	}
+	return own, nil
+}
+
+// plain reports whether s can be the name of a bucket.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
+
+func invalid(what, problem, allowed string) error {
+	return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
+}
+
+// Driver is a client of NATS. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*locktable.Driver
+	store *store
+}
+
+// New makes a driver over a connection that is open, and stays so when the driver is
+// closed. The bucket is looked for on first use. The error is a [*driver.InvalidError].
+func New(nc *nats.Conn, o *Options) (*Driver, error) {
+	if nc == nil {
+		return nil, invalid("connection", "is nil", "an open *nats.Conn")
+	}
+	own, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStore(nc, own)
+	if err != nil {
+		return nil, err
+	}
+	inbox := nc.NewInbox() + "." + rand.Text()[:4]
+	d := &Driver{store: s}
+	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
+	d.Driver = locktable.New(t, inbox)
+	s.listen(inbox, t, d.Driver)
+	return d, nil
+}

@@ -1,0 +1,109 @@
+package natslock
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func init() {
+	for _, scheme := range []string{"nats", "nats+tls"} {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
+			d, err := open(ctx, u)
+			if err != nil {
+				return nil, err // not d: a nil *Driver would be no nil driver.Driver
+			}
+			return d, nil
+		})
+	}
+}
+
+// Open connects to the servers that a URL names, and makes the bucket if it is missing;
+// the package comment has the forms. Closing the driver closes the connection. The error
+// is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
+// the opening.
+func Open(ctx context.Context, rawURL string) (*Driver, error) {
+	u, err := driver.ParseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, u)
+}
+
+func open(ctx context.Context, u *url.URL) (*Driver, error) {
+	p, err := parseURL(u)
+	if err != nil {
+		return nil, err
+	}
+	own, err := p.own.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := connect(ctx, p)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		e := &driver.Error{Backend: (&store{o: own}).where(), Op: "open", Err: err}
+		e.Hint, e.Permanent = hint(err)
+		return nil, e
+	}
+	d, err := New(nc, &own)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	d.store.end = nc.Close
+	if err := d.store.ready(ctx); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// The settings of a connection that is opened for a driver. What is sent while there is
+// none fails at once, and is not kept until there is one: the client over the driver
+// knows better when to ask again. A connection that is silent is given up after 15 s.
+func settings() []nats.Option {
+	return []nats.Option{
+		nats.Name("pawl"),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(5 * time.Second),
+		nats.MaxPingsOutstanding(2),
+		nats.IgnoreAuthErrorAbort(),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else nats.go prints them
+	}
+}
+
+// connect connects. nats.go does so without a ctx, so it goes on in the background when
+// ctx ends first, and what it brings is closed.
+func connect(ctx context.Context, p *parsed) (*nats.Conn, error) {
+	type result struct {
+		nc  *nats.Conn
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		nc, err := nats.Connect(strings.Join(p.servers, ","), append(settings(), p.options...)...)
+		done <- result{nc, err}
+	}()
+	select {
+	case r := <-done:
+		return r.nc, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				r.nc.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}

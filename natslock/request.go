@@ -1,0 +1,212 @@
+package natslock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// message is what is stored last for a key.
+type message struct {
+	data     []byte
+	sequence uint64
+	stamp    locktable.Instant // rounded down
+}
+
+// last reads the last message of a key, nil if there is none. The only copy of a stream
+// can be read directly. Where there are several, others than the leader's may be old, so
+// the leader is asked.
+func (s *store) last(ctx context.Context, key string) (*message, error) {
+	if s.bucket.direct() {
+		return s.lastDirect(ctx, key)
+	}
+	return s.lastOfLeader(ctx, key)
+}
+
+// from reads the last message of a key, which has this sequence or a later one. A leader
+// that is new may not have it yet.
+func (s *store) from(ctx context.Context, key string, sequence uint64) (*message, error) {
+	for i := range 8 {
+		m, err := s.last(ctx, key)
+		if err != nil || m != nil && m.sequence >= sequence {
+			return m, err
+		}
+		if err := wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
+			return nil, err
+		}
+	}
+	return nil, s.trouble(errGone)
+}
+
+// again repeats a question that changes nothing. While a cluster elects a leader nobody
+// answers, and a question that was asked then is never answered.
+func again[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (T, error) {
+	for i := 0; ; i++ {
+		within, cancel := context.WithTimeout(ctx, backoff.Doubled(500*time.Millisecond, i, 5*time.Second))
+		answer, err := f(within)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return answer, err
+		}
+	}
+}
+
+func (s *store) lastDirect(ctx context.Context, key string) (*message, error) {
+	r, err := s.askAgain(ctx, &nats.Msg{Subject: s.api("DIRECT.GET." + s.stream + "." + s.prefix + key)})
+	if err != nil {
+		return nil, err
+	}
+	switch status := r.Header.Get("Status"); status {
+	case "":
+	case "404":
+		return nil, nil
+	default:
+		return nil, s.trouble(errors.New("a read was answered with " + status + " " + r.Header.Get("Description")))
+	}
+	m := &message{data: r.Data}
+	stamp, err := time.Parse(time.RFC3339Nano, r.Header.Get(jetstream.TimeStampHeaer))
+	if err == nil {
+		m.sequence, err = strconv.ParseUint(r.Header.Get(jetstream.SequenceHeader), 10, 64)
+	}
+	if err != nil {
+		return nil, s.trouble(err)
+	}
+	m.stamp = locktable.At(stamp)
+	return m, nil
+}
+
+func (s *store) lastOfLeader(ctx context.Context, key string) (*message, error) {
+	question := `{"last_by_subj":"` + s.prefix + key + `"}` // of harmless characters
+	r, err := s.askAgain(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message struct {
+			Sequence uint64    `json:"seq"`
+			Data     []byte    `json:"data"`
+			Time     time.Time `json:"time"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(r.Data, &answer); err != nil {
+		return nil, s.trouble(err)
+	}
+	switch e := answer.Error; {
+	case e == nil:
+	case e.ErrorCode == jetstream.JSErrCodeMessageNotFound:
+		return nil, nil
+	default:
+		return nil, s.trouble(e)
+	}
+	m := answer.Message
+	return &message{m.Data, m.Sequence, locktable.At(m.Time)}, nil
+}
+
+// publish stores a message, and returns its sequence.
+func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
+	r, err := s.ask(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	var answer struct {
+		Error    *jetstream.APIError `json:"error"`
+		Sequence uint64              `json:"seq"`
+	}
+	switch err := json.Unmarshal(r.Data, &answer); {
+	case err != nil:
+		return 0, s.trouble(err)
+	case answer.Error != nil:
+		return 0, s.trouble(answer.Error)
+	case answer.Sequence == 0:
+		return 0, s.trouble(errors.New("the acknowledgement has no sequence"))
+	}
+	return answer.Sequence, nil
+}
+
+func (s *store) info(ctx context.Context, o ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	stream, err := again(ctx, s.find)
+	if err != nil {
+		return nil, s.trouble(err)
+	}
+	if len(o) == 0 {
+		return stream.CachedInfo(), nil
+	}
+	info, err := stream.Info(ctx, o...)
+	return info, s.trouble(err)
+}
+
+func (s *store) api(subject string) string {
+	if s.o.Domain != "" {
+		return "$JS." + s.o.Domain + ".API." + subject
+	}
+	return "$JS.API." + subject
+}
+
+// patience is after how long it is looked at why there is no answer.
+const patience = 200 * time.Millisecond
+
+// ask sends a request and waits for the answer. A server that refuses a request says so
+// to the connection, and never answers it; and without a connection there is nobody to
+// wait for.
+func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	within, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	look := time.AfterFunc(patience, func() {
+		if err := s.refusal(m.Subject); err != nil {
+			giveUp(err)
+		}
+	})
+	defer look.Stop()
+	r, err := s.nc.RequestMsgWithContext(within, m)
+	if err == nil {
+		return r, nil
+	}
+	if why := context.Cause(within); why != nil && ctx.Err() == nil {
+		err = why
+	}
+	if errors.Is(err, nats.ErrNoResponders) {
+		s.bucket.doubt()
+	}
+	return nil, s.trouble(err)
+}
+
+// askAgain is ask for a question that changes nothing.
+func (s *store) askAgain(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	return again(ctx, func(ctx context.Context) (*nats.Msg, error) { return s.ask(ctx, m) })
+}
+
+// refusal is why a request for a subject will not be answered, nil if it may be.
+func (s *store) refusal(subject string) error {
+	last := s.nc.LastError()
+	switch {
+	case errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(subject)):
+		return last
+	case !s.nc.IsConnected() && last != nil:
+		return last
+	case !s.nc.IsConnected():
+		return nats.ErrDisconnected
+	}
+	return nil
+}
+
+// wait is for a moment, or until ctx is over.
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

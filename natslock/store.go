@@ -1,0 +1,236 @@
+package natslock
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+)
+
+// store is a bucket. It implements optimistic.Store: the version of a value is its
+// sequence in the bucket's stream, and the note are the void ones before it.
+type store struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	o      Options
+	stream string // of the bucket
+	prefix string // of the subjects of its keys
+	clock  optimistic.Clock
+	bucket bucket
+	push   push
+	end    func() // of a connection of our own
+}
+
+func newStore(nc *nats.Conn, o Options) (*store, error) {
+	js, err := jetstream.New(nc)
+	if o.Domain != "" {
+		js, err = jetstream.NewWithDomain(nc, o.Domain)
+	}
+	if err != nil {
+		return nil, invalid("connection", "cannot be used: "+err.Error(), "an open *nats.Conn")
+	}
+	s := &store{nc: nc, js: js, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + ".", end: func() {}}
+	s.bucket.turn = make(chan struct{}, 1)
+	return s, nil
+}
+
+// Time implements optimistic.Store. What is known of the server's clock is learned from
+// the stamps of our own swaps; the stream is asked if that was long ago.
+func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+	for range 8 {
+		if w, ok := s.clock.Window(time.Now()); ok {
+			return w, nil
+		}
+		if err := s.askTime(ctx); err != nil {
+			return optimistic.Window{}, err
+		}
+	}
+	return optimistic.Window{}, s.trouble(errNoTime)
+}
+
+func (s *store) askTime(ctx context.Context) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	sent := time.Now()
+	info, err := s.info(ctx)
+	if err != nil {
+		return err
+	}
+	s.clock.Learn(locktable.At(info.TimeStamp), sent, time.Now())
+	return nil
+}
+
+// Load implements optimistic.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	all, errs := make([]optimistic.Stored, len(names)), make([]error, len(names))
+	together(len(names), func(i int) { all[i], errs[i] = s.load(ctx, names[i]) })
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *store) load(ctx context.Context, name string) (optimistic.Stored, error) {
+	m, err := s.last(ctx, keyOf(name))
+	if err != nil || m == nil {
+		return optimistic.Stored{}, err
+	}
+	return m.stored()
+}
+
+// stored is what a message says of its name. People delete a key with a message that has
+// no data.
+func (m *message) stored() (optimistic.Stored, error) {
+	if len(m.data) == 0 {
+		return optimistic.Stored{Version: m.sequence}, nil
+	}
+	e, err := stamped.Open(m.data)
+	if err != nil {
+		return optimistic.Stored{}, err
+	}
+	return optimistic.Stored{Value: e.At(m.stamp), Version: m.sequence, Note: e.VoidAt(m.sequence, m.stamp)}, nil
+}
+
+// Swap implements optimistic.Store.
+func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	all := make([]optimistic.Swapped, len(swaps))
+	together(len(swaps), func(i int) {
+		var err error
+		if all[i], err = s.swap(ctx, &swaps[i]); err != nil {
+			all[i] = optimistic.Swapped{Err: err}
+		}
+	})
+	return all, nil
+}
+
+// swap publishes the new value, and then looks at its stamp.
+func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swapped, error) {
+	if err := s.ready(ctx); err != nil {
+		return optimistic.Swapped{}, err
+	}
+	void, _ := swap.Note.([]uint64)
+	w := &written{swap: swap, envelope: stamped.Next(*swap, void), key: keyOf(swap.Name), sent: time.Now()}
+	m := nats.NewMsg(s.prefix + w.key)
+	m.Data = w.envelope.Append(nil)
+	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(swap.Version, 10)}
+	if s.bucket.forgets() {
+		left := swap.Window.From.Until(swap.Entry.Ends()) + s.o.Retention
+		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64(max(left, 0)/time.Second)+1, 10)}
+	}
+	var err error
+	if w.sequence, err = s.publish(ctx, m); err != nil {
+		if isWrongSequence(err) {
+			return optimistic.Swapped{}, nil
+		}
+		return optimistic.Swapped{}, err
+	}
+	w.acked = time.Now()
+	done, err := s.judge(ctx, w)
+	if err == nil && done.Done {
+		s.signal(swap.Signals)
+	}
+	return done, err
+}
+
+// Scan implements optimistic.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+	return func(yield func(optimistic.Named, error) bool) {
+		names, err := s.names(ctx, prefix)
+		if err != nil {
+			yield(optimistic.Named{}, err)
+			return
+		}
+		for some := range slices.Chunk(names, atOnce) {
+			all, errs := make([]optimistic.Stored, len(some)), make([]error, len(some))
+			together(len(some), func(i int) { all[i], errs[i] = s.load(ctx, some[i]) })
+			w, err := s.Time(ctx)
+			for i, name := range some {
+				if err == nil {
+					err = errs[i]
+				}
+				row := optimistic.Named{Name: name, Stored: all[i], Now: w.From}
+				if (err != nil || len(all[i].Value) > 0) && !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// names are those with a prefix, in their order.
+func (s *store) names(ctx context.Context, prefix string) (names []string, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	info, err := s.info(ctx, jetstream.WithSubjectFilter(s.prefix+">"))
+	if err != nil {
+		return nil, err
+	}
+	for subject := range info.State.Subjects {
+		name, ok := nameOf(strings.TrimPrefix(subject, s.prefix))
+		if ok && strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Properties implements optimistic.Store.
+func (s *store) Properties() driver.Properties {
+	return driver.Properties{
+		Backend: "nats", Where: s.where(), Clock: "server",
+		FenceSurvives: "lost messages, a bucket that was deleted, and another leader, as long as the servers' clocks agree",
+		MinTTL:        driver.MinTTL,
+		Push:          s.push.works(),
+	}
+}
+
+// Close implements optimistic.Store.
+func (s *store) Close() error {
+	s.push.close(s.nc)
+	s.end()
+	return nil
+}
+
+// atOnce is how many requests of one call are under way at a time.
+const atOnce = 64
+
+// together calls f for each of n, several at a time.
+func together(n int, f func(i int)) {
+	if n == 1 {
+		f(0)
+		return
+	}
+	var all sync.WaitGroup
+	next := make(chan int)
+	for range min(n, atOnce) {
+		all.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}

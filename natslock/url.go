@@ -1,0 +1,202 @@
+package natslock
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const urlForm = "nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/BUCKET], nats+tls:// for TLS from the start"
+
+// parsed is what a URL says.
+type parsed struct {
+	servers []string
+	options []nats.Option
+	own     Options
+	tls     *tls.Config
+	cert    [2]string // files of our certificate and its key
+}
+
+func badURL(problem string) error { return invalid("nats URL", problem, urlForm) }
+
+// parseURL says of what it cannot read only the name: a value may be a password.
+func parseURL(u *url.URL) (*parsed, error) {
+	query, err := driver.URLParameters(u, "nats URL", URLParameters())
+	if err != nil {
+		return nil, err
+	}
+	if u.Opaque != "" || u.Fragment != "" {
+		return nil, badURL("has no // after the scheme, or a # in it")
+	}
+	p := &parsed{own: Options{Bucket: strings.Trim(u.Path, "/")}}
+	if u.Scheme == "nats+tls" {
+		p.secure()
+		p.options = append(p.options, nats.TLSHandshakeFirst())
+	}
+	if err := p.setHosts(u.Host); err != nil {
+		return nil, err
+	}
+	if u.User != nil {
+		if password, ok := u.User.Password(); ok {
+			p.options = append(p.options, nats.UserInfo(u.User.Username(), password))
+		} else {
+			p.options = append(p.options, nats.Token(u.User.Username()))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		if err := parameters[key](p, query.Get(key)); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := p.own.withDefaults(); err != nil {
+		return nil, err
+	}
+	return p, p.finish()
+}
+
+func (p *parsed) setHosts(hosts string) error {
+	for hostport := range strings.SplitSeq(hosts, ",") {
+		host, port, err := net.SplitHostPort(hostport)
+		if err != nil {
+			host, port = strings.Trim(hostport, "[]"), ""
+		}
+		if host == "" {
+			host = "localhost"
+		}
+		if port == "" {
+			port = "4222"
+		}
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return badURL("has a port that cannot be: 1 to 65535 can")
+		}
+		p.servers = append(p.servers, net.JoinHostPort(host, port))
+	}
+	p.own.Where = strings.Join(p.servers, ",")
+	return nil
+}
+
+// finish is for what depends on several parts of the URL.
+func (p *parsed) finish() error {
+	if (p.cert[0] == "") != (p.cert[1] == "") {
+		return badURL("has client_cert without client_key, or the other way round")
+	}
+	if p.cert[0] != "" {
+		pair, err := tls.LoadX509KeyPair(p.cert[0], p.cert[1])
+		if err != nil {
+			return badURL("has client_cert and client_key that cannot be read, or do not fit")
+		}
+		p.secure().Certificates = []tls.Certificate{pair}
+	}
+	if p.tls != nil {
+		p.options = append(p.options, nats.Secure(p.tls))
+	}
+	return nil
+}
+
+// secure asks for TLS.
+func (p *parsed) secure() *tls.Config {
+	if p.tls == nil {
+		p.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return p.tls
+}
+
+// URLParameters are the names of the parameters that a URL can have, in order.
+func URLParameters() []string { return slices.Sorted(maps.Keys(parameters)) }
+
+var parameters map[string]func(p *parsed, v string) error
+
+func init() {
+	yes := func(key string, set func(p *parsed, on bool)) func(*parsed, string) error {
+		return func(p *parsed, v string) error {
+			on, err := strconv.ParseBool(v)
+			if err != nil && v != "" {
+				return badURL("has " + key + " that is neither true nor false")
+			}
+			set(p, on || v == "")
+			return nil
+		}
+	}
+	parameters = map[string]func(*parsed, string) error{
+		"replicas": func(p *parsed, v string) (err error) {
+			if p.own.Replicas, err = strconv.Atoi(v); err != nil || p.own.Replicas < 1 {
+				return badURL("has replicas that is no number")
+			}
+			return nil
+		},
+		"storage": func(p *parsed, v string) error {
+			if p.own.Memory = v == "memory"; v != "memory" && v != "file" {
+				return badURL("has storage that is neither file nor memory")
+			}
+			return nil
+		},
+		"create": yes("create", func(p *parsed, on bool) { p.own.Existing = !on }),
+		"push":   yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
+		"domain": func(p *parsed, v string) error { p.own.Domain = v; return nil },
+		"retention": func(p *parsed, v string) (err error) {
+			if p.own.Retention, err = time.ParseDuration(v); err != nil || p.own.Retention <= 0 {
+				return badURL("has retention that is no duration")
+			}
+			return nil
+		},
+		"tls":         yes("tls", func(p *parsed, on bool) { p.demand(on) }),
+		"ca_cert":     (*parsed).setCA,
+		"server_name": func(p *parsed, v string) error { p.secure().ServerName = v; return nil },
+		"skip_verify": yes("skip_verify", func(p *parsed, on bool) { p.secure().InsecureSkipVerify = on }),
+		"client_cert": func(p *parsed, v string) error { p.cert[0] = v; return nil },
+		"client_key":  func(p *parsed, v string) error { p.cert[1] = v; return nil },
+		"creds":       (*parsed).setCreds,
+		"nkey":        (*parsed).setNkey,
+		"inbox": func(p *parsed, v string) error {
+			if strings.ContainsAny(v, "*> \t") || strings.Trim(v, ".") != v || v == "" {
+				return badURL("has inbox that is no prefix of subjects")
+			}
+			p.options = append(p.options, nats.CustomInboxPrefix(v))
+			return nil
+		},
+	}
+}
+
+func (p *parsed) demand(on bool) {
+	if on {
+		p.secure()
+	}
+}
+
+func (p *parsed) setCA(path string) error {
+	pem, err := os.ReadFile(path)
+	pool := x509.NewCertPool()
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		return badURL("has ca_cert=" + strconv.Quote(path) + ", which cannot be read or has no certificate")
+	}
+	p.secure().RootCAs = pool
+	return nil
+}
+
+func (p *parsed) setCreds(path string) error {
+	if _, err := os.ReadFile(path); err != nil {
+		return badURL("has creds=" + strconv.Quote(path) + ", which cannot be read")
+	}
+	p.options = append(p.options, nats.UserCredentials(path))
+	return nil
+}
+
+func (p *parsed) setNkey(path string) error {
+	option, err := nats.NkeyOptionFromSeed(path)
+	if err != nil {
+		return badURL("has nkey=" + strconv.Quote(path) + ", which cannot be read or has no seed")
+	}
+	p.options = append(p.options, option)
+	return nil
+}
