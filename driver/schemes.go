@@ -45,6 +45,8 @@ func packageOf(scheme string) string {
 		return "redlock"
 	case "mysql", "mariadb":
 		return "mysqllock"
+	case "nats", "nats+tls":
+		return "natslock"
 	case "mem":
 		return "memlock"
 	case "sqlite":

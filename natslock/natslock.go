@@ -13,8 +13,8 @@ import (
 
 // Options for a driver. The zero value, and nil, are fine.
 type Options struct {
-	// Bucket is the key-value bucket in which the locks are. Clients that shall exclude
-	// each other have the same one. Default: "pawl". Letters, digits, - and _; 64 at most.
+	// Bucket is the key-value bucket in which the locks are: 1 to 64 letters, digits, -
+	// and _. Clients that shall exclude each other have the same one. Default: "pawl".
 	Bucket string
 
 	// Replicas and Memory are for a bucket that is not there yet: it is made on first

@@ -5,6 +5,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	_ "github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/mysqllock"
+	_ "github.com/pawl-go/pawl/natslock"
 	_ "github.com/pawl-go/pawl/redislock"
 	_ "github.com/pawl-go/pawl/redlock"
 	_ "github.com/pawl-go/pawl/sqlitelock"

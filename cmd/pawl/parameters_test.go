@@ -21,6 +21,7 @@ func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 		"memlock":    "mem:",
 		"sqlitelock": "sqlite:" + t.TempDir() + "/locks.db",
 		"mysqllock":  "mysql://localhost/app",
+		"natslock":   "nats://localhost",
 		"redislock":  "redis://localhost",
 		"redlock":    "redlock://a,b,c",
 	} {
