@@ -59,6 +59,7 @@
 //   - [ErrClosed]: the client is closed.
 //   - [ErrReleased]: the lease was released. Only Lease.Err and its context say so.
 //   - [ErrNotHeld]: Break found no lease with that fence.
+//   - [ErrStale]: the Guard of an SQL backend found that the lease has ended.
 //
 // and on ctx's own. For details use errors.As with [HeldError], [LostError],
 // [BackendError], [InvalidError] and [CloseError].

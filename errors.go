@@ -31,6 +31,9 @@ var (
 	ErrInvalid = driver.ErrInvalid
 	// ErrNotHeld means that no lease has the fence that Break was asked to break.
 	ErrNotHeld = driver.ErrNotHeld
+	// ErrStale means that a transaction must not commit: the lease that it depends on
+	// does not hold the name any more. The Guard functions of the SQL backends return it.
+	ErrStale = driver.ErrStale
 )
 
 // HeldError answers a claim that was not granted. It matches ErrHeld. Its fields:

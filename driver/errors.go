@@ -16,6 +16,7 @@ var (
 	ErrClosed      = errors.New("pawl: client closed")
 	ErrValue       = errors.New("pawl: the stored value is not smaller")
 	ErrUnavailable = errors.New("pawl: backend unavailable")
+	ErrStale       = errors.New("pawl: stale: the lease does not hold the name any more")
 )
 
 // HeldError answers a claim that was not granted. It matches ErrHeld.

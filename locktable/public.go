@@ -39,3 +39,12 @@ func (e *Entry) public(now Instant) []driver.Holder {
 	}
 	return out
 }
+
+// Holds reports whether the lease that has this fence, or whose range of fences contains
+// it, still holds the name. One that was released, and is only kept for its minimum hold,
+// does not.
+func (e *Entry) Holds(now Instant, fence uint64) bool {
+	return slices.ContainsFunc(e.Holders, func(h Holder) bool {
+		return h.Fence <= fence && fence-h.Fence < uint64(h.Fences) && h.Expires > now && !h.Token.IsZero()
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 func TestPublic(t *testing.T) {
@@ -57,4 +58,20 @@ func TestPublic(t *testing.T) {
 			equal(l.t, "waiter's label", l.e.Queue[0].Owner.Labels["k"], "v")
 		},
 	})
+}
+
+func TestHoldsIsAboutTheLeaseWithThatFence(t *testing.T) {
+	e := &locktable.Entry{Holders: []locktable.Holder{
+		{Token: driver.Token{1}, Fence: 10, Fences: 3, Expires: 100},
+		{Fence: 20, Fences: 1, Expires: 100}, // released, and kept for its minimum hold
+	}}
+	for _, c := range []struct {
+		now   locktable.Instant
+		fence uint64
+		want  bool
+	}{{99, 10, true}, {99, 12, true}, {99, 13, false}, {99, 9, false}, {100, 10, false}, {99, 20, false}, {99, 0, false}} {
+		if got := e.Holds(c.now, c.fence); got != c.want {
+			t.Errorf("fence %d at %d: %v", c.fence, c.now, got)
+		}
+	}
 }
