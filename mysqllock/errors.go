@@ -31,11 +31,12 @@ func number(err error) uint16 {
 
 func isDuplicate(err error) bool { return number(err) == duplicateKey }
 
+func isDeadlock(err error) bool { return number(err) == deadlock }
+
+func isLocked(err error) bool { return number(err) == lockTimeout }
+
 // passing reports whether a statement changed nothing because others stood in its way.
-func passing(err error) bool {
-	n := number(err)
-	return n == lockTimeout || n == deadlock
-}
+func passing(err error) bool { return isDeadlock(err) || isLocked(err) }
 
 // answered reports whether an error came from a server that is there, and not from the
 // way to it.
@@ -118,5 +119,3 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 	}
 	return "", false
 }
-
-func heldError(err error) (*driver.HeldError, bool) { return errors.AsType[*driver.HeldError](err) }

@@ -2,9 +2,9 @@ package mysqllock
 
 import (
 	"encoding/hex"
-	"fmt"
 	"strings"
 
+	"github.com/pawl-go/pawl/internal/sqltable"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -28,41 +28,25 @@ func texts(all []string) string {
 	return strings.Join(each, ", ")
 }
 
-// columns are what people can read of an entry. They are as true as its stored form when
-// they are written; nobody writes when a lease runs out.
+// columns are what people can read of an entry, as literals. They are as true as its
+// stored form when they are written; nobody writes when a lease runs out.
 type columns struct {
-	fence   uint64
-	holders string
-	until   string
+	fence          uint64
+	holders, until string
+}
+
+func columnsOf(e *locktable.Entry) columns {
+	c := sqltable.ColumnsOf(e)
+	who := []rune(strings.ToValidUTF8(c.Holders, "?"))
+	if len(who) > mostHolders {
+		who = append(who[:mostHolders], []rune("...")...)
+	}
+	out := columns{fence: c.Fence, holders: "_utf8mb4 " + text(string(who)), until: "NULL"}
+	if c.Until > 0 {
+		out.until = "TIMESTAMP'" + c.Until.Time().Format("2006-01-02 15:04:05.000000") + "'"
+	}
+	return out
 }
 
 // mostHolders is how many characters say who holds a name.
 const mostHolders = 250
-
-func columnsOf(e *locktable.Entry) columns {
-	var until locktable.Instant
-	var who []string
-	for _, h := range e.Holders {
-		until = max(until, h.Expires)
-		who = append(who, h.Owner.String())
-	}
-	c := columns{fence: e.Fence, until: "NULL"}
-	if until > 0 {
-		c.until = "'" + until.Time().Format("2006-01-02 15:04:05.000000") + "'"
-	}
-	c.holders = strings.ToValidUTF8(strings.Join(who, ", "), "?")
-	if r := []rune(c.holders); len(r) > mostHolders {
-		c.holders = string(r[:mostHolders]) + "..."
-	}
-	return c
-}
-
-func (c columns) names() string { return "fence, holders, until" }
-
-func (c columns) values() string {
-	return fmt.Sprintf("%d, _utf8mb4 %s, %s", c.fence, text(c.holders), c.until)
-}
-
-func (c columns) set() string {
-	return fmt.Sprintf("fence = %d, holders = _utf8mb4 %s, until = %s", c.fence, text(c.holders), c.until)
-}

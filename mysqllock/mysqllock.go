@@ -100,7 +100,6 @@
 package mysqllock
 
 import (
-	"context"
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
@@ -202,39 +201,6 @@ func newInbox() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:])
 	return hex.EncodeToString(b[:])
-}
-
-// Acquire implements driver.Driver.
-func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	sent := time.Now()
-	g, err := d.Driver.Acquire(ctx, c)
-	d.noteClaim(&c, err, sent)
-	return g, err
-}
-
-func (d *Driver) noteClaim(c *driver.Claim, err error, sent time.Time) {
-	if err == nil {
-		d.store.watch.left(c.Name, c.Token)
-		d.store.watch.holdsUntil(time.Now().Add(c.TTL))
-		return
-	}
-	if held, ok := heldError(err); ok && held.Position > 0 {
-		d.store.watch.waits(c, held, sent)
-	}
-}
-
-// Renew implements driver.Driver.
-func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	for _, l := range leases {
-		d.store.watch.holdsUntil(time.Now().Add(l.TTL))
-	}
-	return d.Driver.Renew(ctx, leases)
-}
-
-// Release implements driver.Driver.
-func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.store.watch.left(l.Name, l.Token)
-	return d.Driver.Release(ctx, l)
 }
 
 // Close closes the table.

@@ -79,7 +79,10 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 		return nil, err
 	}
 	if x, ok := conn.(sqldriver.ExecerContext); ok {
-		for _, statement := range []string{"SET autocommit = 1", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"} {
+		for _, statement := range []string{
+			"SET autocommit = 1, innodb_lock_wait_timeout = 1",
+			"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+		} {
 			if _, err := x.ExecContext(ctx, statement, nil); err != nil {
 				return nil, errors.Join(err, conn.Close())
 			}

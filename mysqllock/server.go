@@ -23,6 +23,7 @@ type server struct {
 	prefix      string
 	make        bool // the tables, if they are missing
 
+	maria    atomic.Bool // and not MySQL
 	ready    atomic.Bool // it was found fit
 	checking sync.Mutex
 	closed   atomic.Bool
@@ -31,6 +32,11 @@ type server struct {
 // do runs f, which sends a statement that commits by itself. It looks at the server
 // first, if nobody has yet. It runs f again when others stood in the way.
 func (s *server) do(ctx context.Context, f func(ctx context.Context) error) error {
+	return s.until(ctx, passing, f)
+}
+
+// until is do that tries again as it is told.
+func (s *server) until(ctx context.Context, passing func(error) bool, f func(ctx context.Context) error) error {
 	if s.closed.Load() {
 		return driver.ErrClosed
 	}
@@ -74,6 +80,8 @@ func (s *server) look(ctx context.Context) error {
 	if err := v.fit(); err != nil {
 		return err
 	}
+	_, _, maria := v.version()
+	s.maria.Store(maria)
 	for range 2 {
 		_, err = s.db.ExecContext(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
 		if number(err) != noSuchTable || !s.make {
@@ -200,4 +208,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// hasty makes a statement wait for locks for a second at the most. Connections of our own
+// never wait longer. On those of a caller MySQL has nothing for a single statement.
+func (s *server) hasty(statement string) string {
+	if s.maria.Load() && s.pool == 0 {
+		return "SET STATEMENT innodb_lock_wait_timeout = 1 FOR " + statement
+	}
+	return statement
 }

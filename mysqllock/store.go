@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -84,62 +83,6 @@ func (s *store) ask(ctx context.Context) error {
 	}
 	s.clock.Learn(now, sent, time.Now())
 	return nil
-}
-
-// Swap implements optimistic.Store.
-func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	out := make([]optimistic.Swapped, len(swaps))
-	for i, w := range swaps {
-		if err := s.do(ctx, func(ctx context.Context) (err error) {
-			out[i], err = s.swap(ctx, w)
-			return err
-		}); err != nil {
-			return nil, err
-		}
-		s.after(ctx, w, out[i])
-	}
-	return out, nil
-}
-
-// swap makes one swap, in one statement that commits by itself.
-//
-// A version is drawn, and not counted, so that no two values of a name ever have the
-// same, whatever is deleted meanwhile; and so that a swap whose answer was lost knows its
-// own value again.
-func (s *store) swap(ctx context.Context, w optimistic.Swap) (out optimistic.Swapped, err error) {
-	out.Version = rand.Uint64()>>1 | 1
-	columns := columnsOf(w.Entry)
-	within := fmt.Sprintf("%s BETWEEN %d AND %d", serverTime, w.Window.From, w.Window.To)
-	statement := fmt.Sprintf("UPDATE %s SET version = %d, entry = %s, %s WHERE name = %s AND version = %d AND %s",
-		s.names, out.Version, blob(w.Value), columns.set(), text(w.Name), w.Version, within)
-	if w.Version == 0 {
-		statement = fmt.Sprintf("INSERT INTO %s (name, version, entry, %s) SELECT %s, %d, %s, %s FROM DUAL WHERE %s",
-			s.names, columns.names(), text(w.Name), out.Version, blob(w.Value), columns.values(), within)
-	}
-	n, err := s.exec(ctx, statement)
-	switch {
-	case isDuplicate(err):
-	case err != nil:
-		return out, err
-	case n > 0:
-		out.Done = true
-		return out, nil
-	}
-	s.clock.InTime()
-	all, err := s.Load(ctx, []string{w.Name})
-	if err != nil {
-		return out, err
-	}
-	switch all[0].Version {
-	case out.Version:
-		out.Done = true
-	case w.Version:
-		out.Late = true
-		s.clock.Late()
-	default:
-		out.Known, out.Now = true, all[0]
-	}
-	return out, nil
 }
 
 // there gives an entry that somebody emptied a value that cannot be read: it is no free

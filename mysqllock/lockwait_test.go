@@ -1,0 +1,138 @@
+package mysqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// keepLocked opens a transaction that keeps the row of a name locked.
+func keepLocked(t *testing.T, db *sql.DB, name string) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	if _, err := tx.ExecContext(ctx, "SELECT 1 FROM pawl_names WHERE name = ? FOR UPDATE", name); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+// A statement that waits for the lock of a row began within its window, and gets the lock
+// when that has closed. It must look at the clock then, not at when it began: else a
+// claim would be granted after it was given up.
+func TestAClaimThatWaitedForTheLockOfARowIsNotGrantedAfterItsEnd(t *testing.T) {
+	s, db, d := fresh(t)
+	_ = s
+	c := mutex("job")
+	gets(t, d, c)
+	releases(t, d, c)
+	late := mutex("job")
+	tx := keepLocked(t, db, "job")
+	short, cancel := context.WithTimeout(ctx, 150*time.Millisecond)
+	defer cancel()
+	if _, err := d.Acquire(short, late); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Acquire: %v; want the end of its ctx", err)
+	}
+	time.Sleep(150 * time.Millisecond)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // for the statement that waits in the server
+	e, err := d.Inspect(ctx, "job")
+	if err != nil || len(e.Holders) > 0 {
+		t.Errorf("after its end the claim holds the name: %+v, %v", e.Holders, err)
+	}
+}
+
+// The same for a statement of several: it must not renew after it was given up.
+func TestRenewalsThatWaitedAreMadeAgainInTime(t *testing.T) {
+	_, db, d := fresh(t)
+	var leases []driver.LeaseRef
+	for i := range 5 {
+		c := mutex(fmt.Sprintf("job-%d", i))
+		gets(t, d, c)
+		leases = append(leases, lease(c))
+	}
+	tx := keepLocked(t, db, "job-3")
+	time.AfterFunc(400*time.Millisecond, func() { _ = tx.Rollback() })
+	began := time.Now()
+	answers, err := d.Renew(ctx, leases)
+	if err != nil || errors.Join(answers...) != nil {
+		t.Fatalf("Renew: %v, %v", answers, err)
+	}
+	if took := time.Since(began); took < 300*time.Millisecond {
+		t.Errorf("it did not wait for the lock, but took %v", took)
+	}
+}
+
+// Whoever keeps one row locked holds up the renewal of that name, and of no other.
+func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
+	s, db, _ := fresh(t)
+	database := name(t, db)
+	d := start(t, "mysql:"+s.DSN(database))
+	var leases []driver.LeaseRef
+	for i := range 20 {
+		c := mutex(fmt.Sprintf("job-%d", i))
+		gets(t, d, c)
+		leases = append(leases, lease(c))
+	}
+	keepLocked(t, db, "job-7")
+	began := time.Now()
+	short, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	answers, err := d.Renew(short, leases)
+	if err != nil {
+		t.Fatalf("Renew: %v", err)
+	}
+	for i, err := range answers {
+		if (err != nil) != (i == 7) {
+			t.Errorf("lease %d: %v", i, err)
+		}
+	}
+	if !errors.Is(answers[7], driver.ErrUnavailable) {
+		t.Errorf("the locked one: %v", answers[7])
+	}
+	t.Logf("took %v: %v", time.Since(began), answers[7])
+}
+
+func TestAThousandLeasesAreRenewedInFourStatements(t *testing.T) {
+	_, db, d := fresh(t)
+	var leases []driver.LeaseRef
+	for i := range 1000 {
+		c := mutex(fmt.Sprintf("job-%04d", i))
+		gets(t, d, c)
+		leases = append(leases, lease(c))
+	}
+	before, began := commits(t, db), time.Now()
+	answers, err := d.Renew(ctx, leases)
+	if err != nil || errors.Join(answers...) != nil {
+		t.Fatalf("Renew: %v", err)
+	}
+	t.Logf("%v, %d updates", time.Since(began), commits(t, db)-before)
+	answers, err = d.Renew(ctx, append(leases, lease(mutex("other"))))
+	if err != nil || !errors.Is(answers[1000], driver.ErrNotHeld) || errors.Join(answers[:1000]...) != nil {
+		t.Errorf("with one that is not held: %v, %v", err, answers[1000])
+	}
+}
+
+// commits are the statements that changed rows of several or one table, in the server.
+func commits(t *testing.T, db *sql.DB) (n int) {
+	t.Helper()
+	var variable string
+	for _, what := range []string{"Com_update", "Com_update_multi"} {
+		var k int
+		if err := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+what+"'").Scan(&variable, &k); err != nil {
+			t.Fatal(err)
+		}
+		n += k
+	}
+	return n
+}

@@ -1,0 +1,161 @@
+package mysqllock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// Swap implements optimistic.Store. Each statement commits by itself.
+func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	order := make([]int, len(swaps))
+	for i := range order {
+		order[i] = i
+	}
+	// In the order of the names, as all clients do, so that no two wait for each other.
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(swaps[i].Name, swaps[j].Name) })
+	out := make([]optimistic.Swapped, len(swaps))
+	for chunk := range slices.Chunk(order, batch) {
+		some := make([]optimistic.Swap, len(chunk))
+		for k, i := range chunk {
+			some[k] = swaps[i]
+		}
+		became, err := s.swapSome(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range chunk {
+			out[i] = became[k]
+			s.after(ctx, swaps[i], out[i])
+		}
+	}
+	return out, nil
+}
+
+// batch is how many rows one statement changes: enough to share its cost, few enough that
+// others do not wait for long.
+const batch = 256
+
+// swapSome makes some swaps, those of names that are there in one statement.
+//
+// A version is drawn, and not counted, so that no two values of a name ever have the
+// same, whatever is deleted meanwhile; and so that a swap whose answer was lost knows its
+// own value again.
+func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	out := make([]optimistic.Swapped, len(swaps))
+	var there, doubtful []int
+	for i := range swaps {
+		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
+			there = append(there, i)
+		} else if done, err := s.changes(ctx, 1, s.insert(swaps[i], out[i].Version)); err != nil {
+			return nil, err
+		} else if out[i].Done = done; !done {
+			doubtful = append(doubtful, i)
+		}
+	}
+	if len(there) > 0 {
+		statement := s.update(swaps[there[0]], out[there[0]].Version)
+		if len(there) > 1 {
+			statement = s.updateAll(swaps, out, there)
+		}
+		done, err := s.changes(ctx, len(there), statement)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range there {
+			if out[i].Done = done; !done {
+				doubtful = append(doubtful, i)
+			}
+		}
+	}
+	if len(doubtful) == 0 {
+		s.clock.InTime()
+		return out, nil
+	}
+	return out, s.findOut(ctx, swaps, out, doubtful)
+}
+
+// changes runs a statement, and reports whether it changed so many rows.
+func (s *store) changes(ctx context.Context, rows int, statement string) (all bool, err error) {
+	again := passing
+	if rows > 1 {
+		again = isDeadlock // whoever keeps one of them locked must not hold up the others for long
+	}
+	err = s.until(ctx, again, func(ctx context.Context) error {
+		n, err := s.exec(ctx, statement)
+		if isDuplicate(err) {
+			err = nil // somebody was quicker
+		}
+		all = n == int64(rows)
+		return err
+	})
+	return all, err
+}
+
+func within(w optimistic.Window) string {
+	return fmt.Sprintf("%s BETWEEN %d AND %d", serverTime, w.From, w.To)
+}
+
+func (s *store) insert(w optimistic.Swap, version uint64) string {
+	c := columnsOf(w.Entry)
+	return fmt.Sprintf("INSERT INTO %s (name, version, entry, fence, holders, until) SELECT %s, %d, %s, %d, %s, %s FROM DUAL WHERE %s",
+		s.names, text(w.Name), version, blob(w.Value), c.fence, c.holders, c.until, within(w.Window))
+}
+
+func (s *store) update(w optimistic.Swap, version uint64) string {
+	c := columnsOf(w.Entry)
+	return fmt.Sprintf("UPDATE %s SET version = %d, entry = %s, fence = %d, holders = %s, until = %s WHERE name = %s AND version = %d AND %s",
+		s.names, version, blob(w.Value), c.fence, c.holders, c.until, text(w.Name), w.Version, within(w.Window))
+}
+
+// updateAll is update for several. The table of what is new is read first, so that no
+// other rows are looked at, and each row is locked before the clock is looked at for it.
+func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, which []int) string {
+	var b strings.Builder
+	b.WriteString("UPDATE (")
+	for k, i := range which {
+		if k > 0 {
+			b.WriteString(" UNION ALL ")
+		}
+		w, c := swaps[i], columnsOf(swaps[i].Entry)
+		fmt.Fprintf(&b, "SELECT %s AS name, %d AS old, %d AS version, %s AS entry, %d AS fence, %s AS holders, %s AS until, %d AS since, %d AS till",
+			text(w.Name), w.Version, out[i].Version, blob(w.Value), c.fence, c.holders, c.until, w.Window.From, w.Window.To)
+	}
+	fmt.Fprintf(&b, ") AS new STRAIGHT_JOIN %s AS o ON o.name = new.name AND o.version = new.old "+
+		"SET o.version = new.version, o.entry = new.entry, o.fence = new.fence, o.holders = new.holders, o.until = new.until "+
+		"WHERE %s BETWEEN new.since AND new.till", s.names, serverTime)
+	return s.hasty(b.String())
+}
+
+// findOut looks at what is there, after a statement that did not change all that it might
+// have.
+func (s *store) findOut(ctx context.Context, swaps []optimistic.Swap, out []optimistic.Swapped, which []int) error {
+	names := make([]string, len(which))
+	for k, i := range which {
+		names[k] = swaps[i].Name
+	}
+	now, err := s.Load(ctx, names)
+	if err != nil {
+		return err
+	}
+	late := false
+	for k, i := range which {
+		switch now[k].Version {
+		case out[i].Version:
+			out[i].Done = true
+		case swaps[i].Version:
+			out[i].Late, late = true, true
+		default:
+			out[i].Known, out[i].Now = true, now[k]
+		}
+	}
+	if late {
+		s.clock.Late()
+	}
+	return nil
+}
