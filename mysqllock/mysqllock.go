@@ -170,6 +170,8 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	return d, nil
 }
 
+const defaultPrefix = "pawl_"
+
 var goodPrefix = regexp.MustCompile(`^[A-Za-z0-9_]{1,32}$`)
 
 func (o *Options) withDefaults() (Options, error) {
@@ -178,7 +180,7 @@ func (o *Options) withDefaults() (Options, error) {
 		out = *o
 	}
 	if out.Prefix == "" {
-		out.Prefix = "pawl_"
+		out.Prefix = defaultPrefix
 	}
 	if out.Retention == 0 {
 		out.Retention = 24 * time.Hour

@@ -1,0 +1,74 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Guard makes a transaction depend on a lease: it returns an error that matches
+// [driver.ErrStale] unless the lease with this fence holds the name at this moment, by
+// the clock of this database. Else nobody can be granted the name in its place until the
+// transaction ends, also if the lease runs out before. So what the transaction writes is
+// written while its lease holds the name, whatever was paused or late: no fence has to be
+// kept beside the data.
+//
+//	tx, err := db.BeginTx(ctx, nil)
+//	...                                                     // the work
+//	if err := mysqllock.Guard(ctx, tx, "nightly", l.Fence()); err != nil {
+//		return errors.Join(err, tx.Rollback())
+//	}
+//	return tx.Commit()
+//
+// Call it last, right before Commit. It is one statement, which locks the row of the
+// name, shared with other Guards: until the transaction ends the name can neither be
+// renewed nor released nor waited for, and a transaction that lasts loses its own lease.
+// A Release of the same lease waits for it.
+//
+// The transaction has to be one in the database that the driver works on, with tables of
+// the default prefix; for another prefix there is [Driver.Guard]. The user needs SELECT
+// on the table, no more. A lease that passes from goroutine to goroutine of one client is
+// one lease for the server: which of them has it only the client knows.
+func Guard(ctx context.Context, tx *sql.Tx, name string, fence uint64) error {
+	return guard(ctx, tx, "`"+defaultPrefix+"names`", name, fence)
+}
+
+// Guard is the function [Guard] for the tables of this driver, in the database that tx is
+// in.
+func (d *Driver) Guard(ctx context.Context, tx *sql.Tx, name string, fence uint64) error {
+	return guard(ctx, tx, d.store.names, name, fence)
+}
+
+func guard(ctx context.Context, tx *sql.Tx, table, name string, fence uint64) error {
+	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
+		return err
+	}
+	// SYSDATE is looked at with the row locked, see serverTime. LOCK IN SHARE MODE is
+	// what both servers understand.
+	statement := "SELECT entry, " + serverTime + " FROM " + table + " WHERE name = " + text(name) + " LOCK IN SHARE MODE"
+	var stored []byte
+	var now locktable.Instant
+	err := tx.QueryRowContext(ctx, statement).Scan(&stored, &now)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return stale(name, fence)
+	case err != nil:
+		return fmt.Errorf("pawl: guard %q: %w", name, err)
+	}
+	e, err := locktable.Decode(stored)
+	if err != nil {
+		return fmt.Errorf("pawl: guard %q: %w", name, err)
+	}
+	if !e.Holds(now, fence) {
+		return stale(name, fence)
+	}
+	return nil
+}
+
+func stale(name string, fence uint64) error {
+	return fmt.Errorf("%w (%q, fence %d)", driver.ErrStale, name, fence)
+}

@@ -1,0 +1,134 @@
+package mysqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/mysqllock"
+)
+
+func begin(t *testing.T, db *sql.DB) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
+	_, db, d := fresh(t)
+	c := mutex("job")
+	c.TTL = 300 * time.Millisecond
+	g := gets(t, d, c)
+	if err := mysqllock.Guard(ctx, begin(t, db), "job", g.Fence); err != nil {
+		t.Errorf("the holder: %v", err)
+	}
+	for name, fence := range map[string]uint64{"job": g.Fence - 1, "other": g.Fence} {
+		if err := mysqllock.Guard(ctx, begin(t, db), name, fence); !errors.Is(err, driver.ErrStale) {
+			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
+		}
+	}
+	time.Sleep(500 * time.Millisecond)
+	if err := mysqllock.Guard(ctx, begin(t, db), "job", g.Fence); !errors.Is(err, driver.ErrStale) {
+		t.Errorf("after its lease: %v; want ErrStale", err)
+	}
+	if err := mysqllock.Guard(ctx, begin(t, db), "", g.Fence); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("without a name: %v; want ErrInvalid", err)
+	}
+}
+
+func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
+	_, db, d := fresh(t)
+	c := mutex("job")
+	c.TTL = 300 * time.Millisecond
+	g := gets(t, d, c)
+	tx := begin(t, db)
+	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
+		t.Fatal(err)
+	}
+	if err := mysqllock.Guard(ctx, begin(t, db), "job", g.Fence); err != nil {
+		t.Errorf("beside another one: %v", err)
+	}
+	time.Sleep(500 * time.Millisecond) // its lease is over
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	if g, err := d.Acquire(short, mutex("job")); err == nil {
+		t.Fatalf("the fence %d was granted under the transaction", g.Fence)
+	}
+}
+
+// Each of many increments a number that it read before, in transactions that end long
+// after their leases. With the guard none is lost.
+func TestNoGuardedWriteIsLost(t *testing.T) {
+	_, db, d := fresh(t)
+	exec(t, db, "CREATE TABLE work (n INT)", "INSERT INTO work VALUES (0)")
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	accepted, refused := 0, 0
+	for range 6 {
+		wg.Go(func() {
+			for k := range 60 {
+				c := mutex("job")
+				c.TTL = 60 * time.Millisecond
+				g, err := d.Acquire(ctx, c)
+				if err != nil {
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				err = increment(db, g.Fence, time.Duration(k%3)*40*time.Millisecond)
+				mu.Lock()
+				if err == nil {
+					accepted++
+				} else {
+					refused++
+				}
+				mu.Unlock()
+				_ = d.Release(ctx, lease(c))
+			}
+		})
+	}
+	wg.Wait()
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if n != accepted || accepted == 0 || refused == 0 {
+		t.Errorf("%d were accepted, %d refused, and the number is %d", accepted, refused, n)
+	}
+}
+
+func increment(db *sql.DB, fence uint64, pause time.Duration) error {
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
+		return err
+	}
+	time.Sleep(pause)
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := mysqllock.Guard(ctx, tx, "job", fence); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE work SET n = ?", n+1); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func exec(t testing.TB, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(ctx, s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
