@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -137,6 +138,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, f func(i i
 			left = append(left, taken[k])
 		}
 	}
+	slices.Sort(left) // of two steps on one name the first comes first
 	return left, err
 }
 
