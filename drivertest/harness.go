@@ -73,7 +73,7 @@ func Run(t *testing.T, h Harness) {
 	_, signals := d.(driver.Signaler)
 	_, diagnoses := d.(driver.Diagnoser)
 	// It goes when these keep values, too.
-	values := properties.Backend != "redis" && !strings.HasPrefix(properties.Backend, "quorum")
+	values := !strings.HasPrefix(properties.Backend, "quorum")
 	if err := d.Close(); err != nil {
 		t.Fatalf("Close of a client that did nothing: %v", err)
 	}

@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -27,13 +28,13 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 }
 
 // acquire is the way of a claim, down to the script, and of its answer up again.
-func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (driver.Grant, *driver.HeldError, error) {
+func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (g driver.Grant, refused, err error) {
 	who, err := d.listen(ctx, c)
 	if err != nil {
 		return driver.Grant{}, nil, err
 	}
 	p := d.timely(ctx, now, c.Name, c, func(end int64) Reply { return d.claim(ctx, now, c, end, who) })
-	g, refused, err := readClaim(p, c)
+	g, refused, err = readClaim(p, c)
 	now = time.Now()
 	if err == nil && refused == nil {
 		err = endedAt(ctx, now) // a grant that is shown too late is for nobody
@@ -41,7 +42,9 @@ func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (d
 	if err == nil && refused == nil && d.Replicas > 0 {
 		err = d.confirm(ctx, c)
 	}
-	d.tracking.answered(c, now, refused != nil, err)
+	if d.tracking.answered(c, now, refused != nil, err); errors.Is(refused, driver.ErrValue) {
+		d.tracking.over(c.Token) // it has lost its place
+	}
 	return g, refused, err
 }
 

@@ -21,7 +21,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	d.tracking.over(l.Token)
 	d.strays.releasing(l.Token)
 	var p Reply
-	if l.OnTime {
+	if hasEnd(&l) {
 		p = d.timely(ctx, now, l.Name, nil, func(end int64) Reply { return d.release(ctx, now, &l, end) })
 	} else {
 		p = d.atMostOnce(ctx, func() Reply { return d.release(ctx, now, &l, 0) })
@@ -44,7 +44,7 @@ func (d *Driver) releaseStray(l driver.LeaseRef) {
 
 // release sends a release: together with other steps if that can be, else by itself.
 func (d *Driver) release(ctx context.Context, now time.Time, l *driver.LeaseRef, end int64) Reply {
-	if !l.OnTime && l.MinHold == 0 && d.shares(l.Name) {
+	if !hasEnd(l) && l.MinHold == 0 && d.shares(l.Name) {
 		p, done := d.quickly(ctx, now, l.Name, quickStep{kind: quickRelease, token: l.Token})
 		defer d.coalescer.leave()
 		if done {

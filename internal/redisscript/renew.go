@@ -3,6 +3,8 @@ package redisscript
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -20,14 +22,15 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 		}
 		calls[i] = d.renewCall(l)
 	}
-	if err := d.ready(ctx); err != nil || len(renewals) == 0 {
+	now := time.Now()
+	if err := d.readyAt(ctx, now); err != nil || len(renewals) == 0 {
 		return nil, err
 	}
 	for i := range renewals {
 		d.tracking.renewing(renewals[i].Token)
 	}
 	answers, failed := make([]error, len(renewals)), 0
-	for i, p := range d.runAllQuickly(ctx, Renew, calls) {
+	for i, p := range d.renewAll(ctx, now, renewals, calls) {
 		l := &renewals[i]
 		if p.Err != nil {
 			answers[i] = d.trouble(ctx, "renew", l.Name, p.Err)
@@ -45,4 +48,32 @@ func (d *Driver) Renew(ctx context.Context, renewals []driver.LeaseRef) ([]error
 		return nil, answers[0] // nothing is known of any of them
 	}
 	return answers, nil
+}
+
+// renewAll sends renewals. Those that write a value have an end, and are sent one by one.
+func (d *Driver) renewAll(ctx context.Context, now time.Time, renewals []driver.LeaseRef, calls []Call) []Reply {
+	writes := func(l driver.LeaseRef) bool { return l.Value != nil }
+	if !slices.ContainsFunc(renewals, writes) {
+		return d.runAllQuickly(ctx, Renew, calls) // mostly
+	}
+	replies := make([]Reply, len(renewals))
+	var rest []Call
+	for i := range renewals {
+		l := &renewals[i]
+		if !writes(*l) {
+			rest = append(rest, calls[i])
+			continue
+		}
+		replies[i] = d.timely(ctx, now, l.Name, nil, func(end int64) Reply { return d.run(ctx, Renew, d.writeCall(l, end)) })
+	}
+	if len(rest) == 0 {
+		return replies
+	}
+	others := d.runAllQuickly(ctx, Renew, rest)
+	for i := range renewals {
+		if !writes(renewals[i]) {
+			replies[i], others = others[0], others[1:]
+		}
+	}
+	return replies
 }

@@ -413,7 +413,7 @@ func (w *tracker) news(name string, p Armed, doubtful bool) (tokens []driver.Tok
 }
 
 // storedVersion is the first byte of what is stored of a name.
-const storedVersion = 161
+const storedVersion = 162
 
 // mayHold reports whether a token may hold its lease, by the first fields of what is
 // stored, see lua/lib/layout.lua: an exclusive holder is there by its token, and of the
@@ -423,7 +423,7 @@ func mayHold(state string, t driver.Token, all bool) bool {
 	if len(state) < details || state[0] != storedVersion {
 		return false
 	}
-	at, more := details, state[1] >= 2
+	at, more := details, state[1]%4 >= 2
 	if more {
 		at += 32
 	}

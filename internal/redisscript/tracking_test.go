@@ -33,7 +33,7 @@ func TestAChangeThatOvertakesTheAnswerOfAnArmingIsNotForgotten(t *testing.T) {
 		server := &scripted{}
 		w := newTracker(server, "pawl:")
 		c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour}
-		state := slices.Concat([]byte{161, 1}, make([]byte, 44), c.Token[:])
+		state := slices.Concat([]byte{storedVersion, 1}, make([]byte, 44), c.Token[:])
 		server.answers = append(server.answers, func() Armed {
 			w.changed(c.Name)
 			return Armed{State: string(state)}

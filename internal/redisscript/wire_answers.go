@@ -45,6 +45,9 @@ func readSnapshot(s string) (*snapshot, error) {
 		h.Owner = r.claimant()
 		p.entry.Holders = append(p.entry.Holders, h)
 	}
+	if s[0] == 'e' && !r.failed {
+		p.entry.Value = r.value()
+	}
 	for len(r.rest) > 0 && !r.failed {
 		w := locktable.Waiter{Weight: int(r.uint32()), Limit: int(r.uint32()), Since: r.instant(), Expires: r.instant()}
 		w.Owner = r.claimant()
@@ -73,7 +76,7 @@ func (p *snapshot) refusal(c *driver.Claim) *driver.HeldError {
 }
 
 // readClaim reads what a claim was answered: granted, or refused for now.
-func readClaim(p Reply, c *driver.Claim) (driver.Grant, *driver.HeldError, error) {
+func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
 	switch {
 	case p.Err != nil:
 		return driver.Grant{}, nil, p.Err
@@ -83,8 +86,15 @@ func readClaim(p Reply, c *driver.Claim) (driver.Grant, *driver.HeldError, error
 			return driver.Grant{}, nil, err
 		}
 		return driver.Grant{}, seen.refusal(c), nil
+	case p.Text != "" && p.Text[0] == 'v':
+		r := reader{rest: p.Text[1:]}
+		refused := &driver.ValueError{Name: c.Name, Fence: uint64(r.instant()), Value: []byte(r.rest)}
+		if r.failed {
+			return driver.Grant{}, nil, &damage{"a value that cannot be read"}
+		}
+		return driver.Grant{}, refused, nil
 	}
-	g, err := readGrant(p, c)
+	g, err = readGrant(p, c)
 	return g, nil, err
 }
 
@@ -130,7 +140,7 @@ func readSignal(s string) (driver.Signal, bool) {
 	out := driver.Signal{Kind: driver.SignalKind(r.byte())}
 	copy(out.Token[:], r.take(len(out.Token)))
 	out.Fence, out.Fences = uint64(r.instant()), int(r.uint32())
-	return out, !r.failed && (out.Kind == driver.SignalGranted || out.Kind == driver.SignalLost)
+	return out, !r.failed && (out.Kind >= driver.SignalLook && out.Kind <= driver.SignalLost)
 }
 
 // reader reads fields one after the other. After the first that is not there, everything
@@ -176,6 +186,15 @@ func (r *reader) instant() locktable.Instant {
 		return 0
 	}
 	return locktable.Instant(f)
+}
+
+// value reads the value of a name, with its fence and its length before it.
+func (r *reader) value() (v locktable.Value) {
+	v.Fence = uint64(r.instant())
+	if s := r.take(2); s != "" && s != "\x00\x00" {
+		v.Bytes = []byte(r.take(int(binary.BigEndian.Uint16([]byte(s))) - 1))
+	}
+	return v
 }
 
 // claimant reads what signed wrote, with its length before it.

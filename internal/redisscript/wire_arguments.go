@@ -18,6 +18,7 @@ const (
 	quickAcquire = 'a' // an exclusive claim that is not forced
 	otherAcquire = 'A'
 	quickRenew   = 'r'
+	valueRenew   = 'R' // with a value
 	quickRelease = 'e' // without a minimum hold
 	otherRelease = 'E'
 	timedRelease = 'O' // with an end
@@ -31,11 +32,18 @@ func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Ca
 	b = claimArg(b, c, o.Retention, end, who)
 	first := len(b)
 	b = waitArg(b, c)
-	if !c.Force {
-		return Acquire, cut(b, keys, first)
-	}
 	second := len(b)
-	return Force, cut(locktable.AppendOwner(b, c.Owner), keys, first, second)
+	switch {
+	case c.Force:
+		if b = locktable.AppendOwner(b, c.Owner); !wishes(c) {
+			return Force, cut(b, keys, first, second)
+		}
+		third := len(b)
+		return Force, cut(wishArg(b, c), keys, first, second, third)
+	case wishes(c):
+		return Acquire, cut(wishArg(b, c), keys, first, second)
+	}
+	return Acquire, cut(b, keys, first)
 }
 
 // renewCall is for Renew and for Confirm.
@@ -43,15 +51,31 @@ func (o *Options) renewCall(l *driver.LeaseRef) Call {
 	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{renewArg(l, o.Retention)}}
 }
 
+// writeCall is for a renewal that writes a value.
+func (o *Options) writeCall(l *driver.LeaseRef, end int64) Call {
+	c := o.renewCall(l)
+	c.Args = append(c.Args, string(append(number(nil, end), l.Value...)))
+	return c
+}
+
 func (o *Options) releaseCall(l *driver.LeaseRef, end int64) Call {
 	var r room
 	b := appendKeys(r[:0], o.Prefix, l.Name)
 	keys := len(b)
-	return cut(releaseArg(b, l, o.Retention, end), keys)
+	b = releaseArg(b, l, o.Retention, end)
+	if l.Value == nil {
+		return cut(b, keys)
+	}
+	first := len(b)
+	return cut(append(b, l.Value...), keys, first)
 }
 
 func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
-	return Call{Keys: keys(o.Prefix, l.Name), Args: []string{raiseArg(l, fence, o.Retention)}}
+	c := Call{Keys: keys(o.Prefix, l.Name), Args: []string{raiseArg(l, fence, o.Retention)}}
+	if l.Value != nil {
+		c.Args = append(c.Args, string(l.Value))
+	}
+	return c
 }
 
 func (o *Options) breakCall(name string, fence uint64, delay time.Duration, by driver.Owner) Call {
@@ -95,7 +119,24 @@ func number(b []byte, v int64) []byte {
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 // isQuick reports whether a claim may be granted by lua/lib/quick_acquire.lua.
-func isQuick(c *driver.Claim) bool { return c.Weight == driver.Exclusive && !c.Force }
+func isQuick(c *driver.Claim) bool {
+	return c.Weight == driver.Exclusive && !c.Force && !wishes(c)
+}
+
+// wishes reports whether a claim has to do with the value of its name.
+func wishes(c *driver.Claim) bool { return c.Value != nil || c.Above != nil }
+
+// wishArg is what lua/lib/value.lua takes.
+func wishArg(b []byte, c *driver.Claim) []byte {
+	for _, v := range [][]byte{c.Value, c.Above} {
+		n := 0
+		if v != nil {
+			n = len(v) + 1
+		}
+		b = binary.BigEndian.AppendUint16(b, uint16(n))
+	}
+	return append(append(b, c.Value...), c.Above...)
+}
 
 // fencesOf is how many fences a claim is granted.
 func fencesOf(c *driver.Claim) int {
@@ -131,24 +172,31 @@ func waitArg(b []byte, c *driver.Claim) []byte {
 }
 
 func renewArg(l *driver.LeaseRef, keep time.Duration) string {
-	b := append(make([]byte, 0, 33), quickRenew)
+	kind := byte(quickRenew)
+	if l.Value != nil {
+		kind = valueRenew
+	}
+	b := append(make([]byte, 0, 33), kind)
 	return string(append(number(number(b, micros(l.TTL)), micros(keep)), l.Token[:]...))
 }
 
 func releaseArg(b []byte, l *driver.LeaseRef, keep time.Duration, end int64) []byte {
 	kind := byte(quickRelease)
 	switch {
-	case l.OnTime:
+	case hasEnd(l):
 		kind = timedRelease
 	case l.MinHold > 0:
 		kind = otherRelease
 	}
 	b = append(number(number(append(b, kind), micros(l.MinHold)), micros(keep)), l.Token[:]...)
-	if l.OnTime {
+	if hasEnd(l) {
 		b = number(b, end)
 	}
 	return b
 }
+
+// hasEnd reports whether a release has an end.
+func hasEnd(l *driver.LeaseRef) bool { return l.OnTime || l.Value != nil }
 
 // fenceArg is a fence that a script can name: there are none from 2^52 on.
 func fenceArg(fence uint64) int64 { return int64(min(fence, 1<<52)) }

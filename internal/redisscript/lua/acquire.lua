@@ -3,12 +3,14 @@
 --
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
--- ARGV[1]: the claim, see lib/claim_args; ARGV[2]: how it waits, see there.
+-- ARGV[1]: the claim, see lib/claim_args; ARGV[2]: how it waits, see there; ARGV[3], if
+--   there is one: its wish, see lib/value.
 -- Answers:
 --   a number above 0: granted, and this is the first fence, of as many as were asked for
 --   a number below 0: the claim came after its end; the server's time, negated
 --   'g' and >dI4: granted; the first fence, and how many there are
 --   'h' and a snapshot, see lib/snapshot: refused, or queued at the position it says
+--   'v', >d and the value of the name: refused because of that, see lib/refused
 --
 -- redis.calls:
 --   nobody holds the name or waits for it: TIME GET SET
@@ -34,6 +36,8 @@
 --- @include lib/extend
 --- @include lib/asked_again
 --- @include lib/snapshot
+local wish = ARGV[3] or NO_WISH
+--- @include lib/refused
 
 -- Where it would be in the line: as if it had come at its ticket, but no more than
 -- MAX_LEAD before it did, and behind those who came no later. In a line time never runs
@@ -56,7 +60,8 @@ end
 
 if not ahead and closed <= now and not lease and held + weight <= limit then
   local expires = now + ttl
-  local first, given = grant(token, weight, limit, fences, expires, delay, who, min_fence)
+  local first, given = grant(token, weight, limit, fences, expires, delay, who,
+    min_fence, writes)
   save()
   return answer(first, given)
 end
@@ -65,13 +70,15 @@ local position, head = 0, nil
 if queueing == 1 then
   if place then
     local rec = record(token)
-    if unpack('>I4', rec, 2) ~= fences then
-      call('HSET', D, token, 'w' .. pack('>I4', fences) .. rec:sub(6))
-    end
+    local _, _, _, since, _, rest = unpack(WAITER, rec, 2)
+    _, _, rest = wish_of(rec, rest)
+    local new = 'w' .. pack(WAITER, fences, weight, limit, since, delay) .. wish
+      .. rec:sub(rest)
+    if new ~= rec then call('HSET', D, token, new) end
     call('ZADD', E, 'GT', now + wait, token)
   else
     local since = ticket > 0 and score - QUEUE_FROM or now
-    local rec = 'w' .. pack(WAITER, fences, weight, limit, since, delay) .. who
+    local rec = 'w' .. pack(WAITER, fences, weight, limit, since, delay) .. wish .. who
     put(token, score, rec, now + wait)
     position = size - broken - holders
     if last and last > score then

@@ -4,8 +4,9 @@
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
 -- ARGV[1]: the claim, see lib/claim_args; ARGV[2]: how it would wait, see there; ARGV[3]:
---   who takes the leases, as locktable.AppendOwner writes it.
--- Answers: a number or 'g', as acquire.
+--   who takes the leases, as locktable.AppendOwner writes it; ARGV[4], if there is one:
+--   its wish, see lib/value.
+-- Answers: a number, 'g' or 'v', as acquire.
 --
 -- redis.calls:
 --   the name is free: TIME GET SET
@@ -23,6 +24,8 @@
 --- @include lib/extend
 --- @include lib/asked_again
 --- @include lib/take
+local wish = ARGV[4] or NO_WISH
+--- @include lib/refused
 
 if place then remove(token) end
 local by = ARGV[3]
@@ -32,7 +35,8 @@ if holders > 0 then
 end
 closed = 0
 local expires = now + ttl
-local first, given = grant(token, weight, limit, fences, expires, delay, who, min_fence)
+local first, given = grant(token, weight, limit, fences, expires, delay, who,
+  min_fence, writes)
 promote() -- beside a forced claim that is not exclusive, the head of the queue may fit
 save()
 return answer(first, given)

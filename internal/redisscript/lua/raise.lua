@@ -5,6 +5,8 @@
 --   the slot of the name: enough unless there are details.
 -- ARGV[1]: >c16dd: the token; the fence that is wanted; and how long the name is
 --   remembered, in microseconds.
+-- ARGV[2], if there is one: the value that the name keeps from then on, unless one was
+--   written under this lease before.
 -- Answers:
 --   a number above 0: the first fence that the lease has now, not below the wanted one
 --   'h' and a snapshot, see lib/snapshot: permits that would be too many behind a higher
@@ -36,6 +38,7 @@ elseif place == 'h' then
   rec = record(token)
   first, weight, limit, at = unpack('>dI4I4', rec, 2) -- of HOLDER
 end
+if own and first >= wanted and value_fence ~= first then write(ARGV[2], first) end
 if not own or first >= wanted then
   local result = own and first or not_held(token)
   save()
@@ -62,6 +65,7 @@ else
   call('ZADD', L, wanted, token)
 end
 fence, changed = wanted + fences - 1, true
+if value_fence == first then value_fence = wanted else write(ARGV[2], wanted) end
 keep_until(fence) -- it is remembered until the clock has passed it
 save()
 return wanted

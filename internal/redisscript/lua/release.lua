@@ -5,7 +5,7 @@
 -- ARGV[1]: the lease, >ddc16 behind its first byte: the minimum hold and how long the
 --   name is remembered, in microseconds, and the token; then >d, the end of the request,
 --   if the first byte is TIMED_RELEASE. It is QUICK_RELEASE if there is no minimum hold
---   and no end.
+--   and no end. ARGV[2], if there is one: the value that the name keeps from then on.
 -- Answers: 1, released; below 0, the server's time, negated: it came after its end; else
 --   as lib/not_held.
 --
@@ -35,6 +35,7 @@ end
 local place = place_of(token)
 local result = 1
 if place == 'lease' then
+  write(ARGV[2], lease.first)
   -- now may be earlier, if the clock ran back.
   local ends = math.min(lease.since, now) + min_hold
   if ends > now then
@@ -49,6 +50,7 @@ elseif place == 'h' then
   local rec = record(token)
   local first, weight, limit, since, _, at = unpack(HOLDER, rec, 2)
   local ends = math.min(since, now) + min_hold
+  write(ARGV[2], first)
   remove(token)
   if ends > now then
     rec = 'h' .. pack(HOLDER, first, weight, limit, since, 0) .. rec:sub(at)

@@ -4,7 +4,10 @@
 -- KEYS: S, D, L and E of the name, as lib/layout has them. S alone while a cluster moves
 --   the slot of the name: enough unless there are details.
 -- ARGV[1]: the lease, see lib/renew_args.
--- Answers: 1, renewed; else as lib/not_held.
+-- ARGV[2], if there is one: >d, the end of the request; then the value that the name
+--   keeps from then on.
+-- Answers: 1, renewed; below 0, the server's time, negated: it came after its end; else
+--   as lib/not_held.
 --
 -- redis.calls:
 --   an exclusive lease, and nobody waits: TIME GET SET
@@ -18,6 +21,7 @@
 --- @include lib/name
 --- @include lib/quick_renew
 --- @include lib/renew_args
+if ARGV[2] and not (now <= unpack('>d', ARGV[2])) then return -now end
 --- @include lib/entry
 --- @include lib/place
 --- @include lib/extend
@@ -25,10 +29,11 @@
 --- @include lib/restore_ttl
 --- @include lib/settled
 
-local place = place_of(token)
+local place, first = place_of(token)
 local result = 1
 if place == 'lease' or place == 'h' then
   extend(place, token, now + ttl)
+  if ARGV[2] then write(ARGV[2]:sub(9), first or lease.first) end
   restore_ttl(S, kept_until)
   if size > 0 then
     restore_ttl(D, details_until)

@@ -11,7 +11,7 @@ if s then
 if #s ~= 26 then return 0 end
 local v, f, closed
 v, f, fence, closed, kept_until = unpack('>BBddd', s)
-if v ~= 161 or f ~= 0 then return 0 end
+if v ~= 162 or f ~= 0 then return 0 end
 if not (closed <= now and fence >= 0 and kept_until >= 0 and kept_until < 9007199254740992) then
 return 0
 end
@@ -29,10 +29,10 @@ local least = now + keep
 if least < fence then least = fence end
 if kept_until < least then
 kept_until = math.ceil(least + keep / 8)
-s = pack('>BBddddd', 161, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 162, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'PX', math.ceil((kept_until - now) / 1000))
 else
-s = pack('>BBddddd', 161, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 162, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'KEEPTTL')
 end
 return r.err and 0 or first
@@ -54,6 +54,7 @@ local details_until, held, holders, broken = 0, 0, 0, 0
 local soonest = 0
 local size = 0
 local lease
+local value, value_fence = nil, 0
 local more = false
 local changed = false
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
@@ -62,11 +63,22 @@ if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 161 or f > 3 then damaged('the state is of another version') end
+if v ~= 162 or f > 7 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
 damaged('a number is out of range')
+end
+if f >= 4 then
+local n = #s - 10
+if n < at - 1 then damaged('the state is too short') end
+value_fence, n = unpack('>dI2', s, n + 1)
+if not sane(value_fence, 4503599627370496) or #s - 10 - n < at - 1 then
+damaged('the value cannot be read')
+end
+value = s:sub(#s - 9 - n, #s - 10)
+s = s:sub(1, #s - 10 - n)
+f = f - 4
 end
 more = f >= 2
 if more then
@@ -153,7 +165,34 @@ elseif n > 0 then
 redis.pcall('PUBLISH', box, message)
 end
 end
-local function grant(token, weight, limit, fences, expires, delay, who, min_fence)
+local function wish_of(s, at)
+local n, m, from = unpack('>I2I2', s, at)
+local writes, above
+if n > 0 then
+writes = s:sub(from, from + n - 2)
+from = from + n - 1
+end
+if m > 0 then
+above = s:sub(from, from + m - 2)
+from = from + m - 1
+end
+return writes, above, from
+end
+local function write(writes, first)
+if writes then
+value, value_fence, changed = writes, first, true
+keep_until(now + keep)
+end
+end
+local function is_above(above)
+if not (above and value) then return true end
+for i = 1, math.min(#value, #above) do
+local x, y = value:byte(i), above:byte(i)
+if x ~= y then return x < y end
+end
+return #value < #above
+end
+local function grant(token, weight, limit, fences, expires, delay, who, min_fence, writes)
 if weight ~= 2147483647 then fences = 1 end
 local first = math.max(fence + 1, now, min_fence)
 fence = first + fences - 1
@@ -170,6 +209,7 @@ held, holders = held + weight, holders + 1
 end
 keep_until(math.max(expires + delay, now + keep, fence))
 changed = true
+write(writes, first)
 return first, fences
 end
 local function promote()
@@ -180,11 +220,17 @@ local rec, expires = record(token)
 if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
 local fences, weight, limit, _, delay, rest = unpack('>I4I4I4dd', rec, 2)
 if held + weight > limit then return end
+local writes, above, first
+writes, above, rest = wish_of(rec, rest)
 local who = rec:sub(rest)
+if not is_above(above) then
+remove(token)
+signal(who, 0, token, 0, 0)
+else
 if weight == 2147483647 then remove(token) end
-local first
-first, fences = grant(token, weight, limit, fences, expires, delay, who, 0)
+first, fences = grant(token, weight, limit, fences, expires, delay, who, 0, writes)
 signal(who, 1, token, first, fences)
+end
 end
 end
 local function settle()
@@ -241,7 +287,10 @@ f = f + 1
 state = state .. pack('>ddI4c16d', lease.expires, lease.since, lease.fences, lease.token,
 lease.delay) .. lease.who
 end
-state = pack('>BBddd', 161, f, fence, closed, kept_until) .. state
+if value then
+f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
+end
+state = pack('>BBddd', 162, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else
@@ -300,12 +349,17 @@ local first, weight, limit, since, delay, at = unpack('>dI4I4dd', rec, 2)
 add(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
 end
 end
+if kind == 'e' then
+local v = value or ''
+out[#out + 1] = pack('>dI2', value_fence, value and #v + 1 or 0) .. v
+end
 if size > holders + broken and (waiters or not head) then
 local from = broken + holders
 for _, id in ipairs(call('ZRANGE', L, from, waiters and -1 or from)) do
 if waiters then
 local rec, expires = record(id)
 local _, weight, limit, since, _, at = unpack('>I4I4I4dd', rec, 2)
+_, _, at = wish_of(rec, at)
 out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1)
 .. rec:sub(at)
 else
@@ -315,6 +369,17 @@ end
 end
 out[1] = kind .. pack('>ddddI4I4', now, fence, closed, head or 0, position, n)
 return table.concat(out)
+end
+local wish = ARGV[3] or '\0\0\0\0'
+local writes, above = wish_of(wish, 1)
+if not is_above(above) then
+local refusal = 'v' .. pack('>d', value_fence) .. value
+if place then
+remove(token)
+promote()
+end
+save()
+return refusal
 end
 local score, last, ahead = 4503599627370496 + now, nil, size > holders + broken
 if queueing == 1 and not place then
@@ -333,7 +398,8 @@ end
 end
 if not ahead and closed <= now and not lease and held + weight <= limit then
 local expires = now + ttl
-local first, given = grant(token, weight, limit, fences, expires, delay, who, min_fence)
+local first, given = grant(token, weight, limit, fences, expires, delay, who,
+min_fence, writes)
 save()
 return answer(first, given)
 end
@@ -341,13 +407,15 @@ local position, head = 0, nil
 if queueing == 1 then
 if place then
 local rec = record(token)
-if unpack('>I4', rec, 2) ~= fences then
-call('HSET', D, token, 'w' .. pack('>I4', fences) .. rec:sub(6))
-end
+local _, _, _, since, _, rest = unpack('>I4I4I4dd', rec, 2)
+_, _, rest = wish_of(rec, rest)
+local new = 'w' .. pack('>I4I4I4dd', fences, weight, limit, since, delay) .. wish
+.. rec:sub(rest)
+if new ~= rec then call('HSET', D, token, new) end
 call('ZADD', E, 'GT', now + wait, token)
 else
 local since = ticket > 0 and score - 4503599627370496 or now
-local rec = 'w' .. pack('>I4I4I4dd', fences, weight, limit, since, delay) .. who
+local rec = 'w' .. pack('>I4I4I4dd', fences, weight, limit, since, delay) .. wish .. who
 put(token, score, rec, now + wait)
 position = size - broken - holders
 if last and last > score then

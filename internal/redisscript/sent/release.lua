@@ -7,10 +7,10 @@ local s = call('GET', S)
 local function quick_release(S, s, now, token)
 if not s or #s < 70 then return 0 end
 local v, f, fence, _, kept_until, expires, _, _, holder = unpack('>BBdddddI4c16', s)
-if v ~= 161 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
+if v ~= 162 or f ~= 1 or holder ~= token or token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return 0 end
 if not (expires > now and fence >= 0 and fence < 4503599627370496) then return 0 end
 if not (kept_until < 9007199254740992) then return 0 end
-local r = pcall('SET', S, pack('>BBddd', 161, 0, fence, 0, kept_until), 'KEEPTTL')
+local r = pcall('SET', S, pack('>BBddd', 162, 0, fence, 0, kept_until), 'KEEPTTL')
 return r.err and 0 or 1
 end
 local min_hold, keep, token, at = unpack('>ddc16', ARGV[1], 2)
@@ -26,6 +26,7 @@ local details_until, held, holders, broken = 0, 0, 0, 0
 local soonest = 0
 local size = 0
 local lease
+local value, value_fence = nil, 0
 local more = false
 local changed = false
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
@@ -34,11 +35,22 @@ if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 161 or f > 3 then damaged('the state is of another version') end
+if v ~= 162 or f > 7 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
 damaged('a number is out of range')
+end
+if f >= 4 then
+local n = #s - 10
+if n < at - 1 then damaged('the state is too short') end
+value_fence, n = unpack('>dI2', s, n + 1)
+if not sane(value_fence, 4503599627370496) or #s - 10 - n < at - 1 then
+damaged('the value cannot be read')
+end
+value = s:sub(#s - 9 - n, #s - 10)
+s = s:sub(1, #s - 10 - n)
+f = f - 4
 end
 more = f >= 2
 if more then
@@ -125,7 +137,34 @@ elseif n > 0 then
 redis.pcall('PUBLISH', box, message)
 end
 end
-local function grant(token, weight, limit, fences, expires, delay, who, min_fence)
+local function wish_of(s, at)
+local n, m, from = unpack('>I2I2', s, at)
+local writes, above
+if n > 0 then
+writes = s:sub(from, from + n - 2)
+from = from + n - 1
+end
+if m > 0 then
+above = s:sub(from, from + m - 2)
+from = from + m - 1
+end
+return writes, above, from
+end
+local function write(writes, first)
+if writes then
+value, value_fence, changed = writes, first, true
+keep_until(now + keep)
+end
+end
+local function is_above(above)
+if not (above and value) then return true end
+for i = 1, math.min(#value, #above) do
+local x, y = value:byte(i), above:byte(i)
+if x ~= y then return x < y end
+end
+return #value < #above
+end
+local function grant(token, weight, limit, fences, expires, delay, who, min_fence, writes)
 if weight ~= 2147483647 then fences = 1 end
 local first = math.max(fence + 1, now, min_fence)
 fence = first + fences - 1
@@ -142,6 +181,7 @@ held, holders = held + weight, holders + 1
 end
 keep_until(math.max(expires + delay, now + keep, fence))
 changed = true
+write(writes, first)
 return first, fences
 end
 local function promote()
@@ -152,11 +192,17 @@ local rec, expires = record(token)
 if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
 local fences, weight, limit, _, delay, rest = unpack('>I4I4I4dd', rec, 2)
 if held + weight > limit then return end
+local writes, above, first
+writes, above, rest = wish_of(rec, rest)
 local who = rec:sub(rest)
+if not is_above(above) then
+remove(token)
+signal(who, 0, token, 0, 0)
+else
 if weight == 2147483647 then remove(token) end
-local first
-first, fences = grant(token, weight, limit, fences, expires, delay, who, 0)
+first, fences = grant(token, weight, limit, fences, expires, delay, who, 0, writes)
 signal(who, 1, token, first, fences)
+end
 end
 end
 local function settle()
@@ -213,7 +259,10 @@ f = f + 1
 state = state .. pack('>ddI4c16d', lease.expires, lease.since, lease.fences, lease.token,
 lease.delay) .. lease.who
 end
-state = pack('>BBddd', 161, f, fence, closed, kept_until) .. state
+if value then
+f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
+end
+state = pack('>BBddd', 162, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else
@@ -237,6 +286,7 @@ settle()
 local place = place_of(token)
 local result = 1
 if place == 'lease' then
+write(ARGV[2], lease.first)
 local ends = math.min(lease.since, now) + min_hold
 if ends > now then
 lease.token, lease.delay, lease.expires = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', 0, ends
@@ -249,6 +299,7 @@ elseif place == 'h' then
 local rec = record(token)
 local first, weight, limit, since, _, at = unpack('>dI4I4dd', rec, 2)
 local ends = math.min(since, now) + min_hold
+write(ARGV[2], first)
 remove(token)
 if ends > now then
 rec = 'h' .. pack('>dI4I4dd', first, weight, limit, since, 0) .. rec:sub(at)

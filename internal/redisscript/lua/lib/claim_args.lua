@@ -8,6 +8,9 @@
 -- ARGV[2]: how it waits, >BdI4I4d: 1 if it queues; how long its place lasts if it does
 --   not ask again; weight; limit; its ticket or 0.
 --
+-- Its last argument, if it is one more than these, is its wish, see lib/value. Then it is
+-- not the quick case.
+--
 -- Instants and durations are microseconds, instants those of the server's clock.
 local ttl, keep, min_fence, ends, fences, token, delay, at =
   unpack('>ddddI4c16d', ARGV[1], 2)

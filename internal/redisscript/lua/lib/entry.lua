@@ -7,6 +7,7 @@ local details_until, held, holders, broken = 0, 0, 0, 0
 local soonest = 0 -- nobody in E expires before
 local size = 0    -- of D, L and E
 local lease       -- the exclusive holder
+local value, value_fence = nil, 0
 local more = false -- S says that there are details
 local changed = false
 
@@ -19,11 +20,22 @@ if s then
   if #s < HEAD_SIZE then damaged('the state is too short') end
   local v, f, at
   v, f, fence, closed, kept_until, at = unpack(HEAD, s)
-  if v ~= VERSION or f > 3 then damaged('the state is of another version') end
+  if v ~= VERSION or f > 7 then damaged('the state is of another version') end
   kept_until = math.ceil(kept_until) -- it was not always a whole number
   if not (sane(fence, QUEUE_FROM) and sane(closed, NEVER)
     and sane(kept_until, NEVER)) then
     damaged('a number is out of range')
+  end
+  if f >= 4 then
+    local n = #s - 10
+    if n < at - 1 then damaged('the state is too short') end
+    value_fence, n = unpack(VALUE, s, n + 1)
+    if not sane(value_fence, QUEUE_FROM) or #s - 10 - n < at - 1 then
+      damaged('the value cannot be read')
+    end
+    value = s:sub(#s - 9 - n, #s - 10)
+    s = s:sub(1, #s - 10 - n)
+    f = f - 4
   end
   more = f >= 2
   if more then
@@ -126,7 +138,9 @@ local function signal(who, kind, token, first, fences)
   end
 end
 
-local function grant(token, weight, limit, fences, expires, delay, who, min_fence)
+--- @include lib/value
+
+local function grant(token, weight, limit, fences, expires, delay, who, min_fence, writes)
   if weight ~= EXCLUSIVE then fences = 1 end
   local first = math.max(fence + 1, now, min_fence)
   fence = first + fences - 1
@@ -143,6 +157,7 @@ local function grant(token, weight, limit, fences, expires, delay, who, min_fenc
   end
   keep_until(math.max(expires + delay, now + keep, fence))
   changed = true
+  write(writes, first)
   return first, fences
 end
 
@@ -155,11 +170,17 @@ local function promote()
     if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
     local fences, weight, limit, _, delay, rest = unpack(WAITER, rec, 2)
     if held + weight > limit then return end
+    local writes, above, first
+    writes, above, rest = wish_of(rec, rest)
     local who = rec:sub(rest)
-    if weight == EXCLUSIVE then remove(token) end
-    local first
-    first, fences = grant(token, weight, limit, fences, expires, delay, who, 0)
-    signal(who, SIGNAL_GRANTED, token, first, fences)
+    if not is_above(above) then -- it was when the waiter came
+      remove(token)
+      signal(who, SIGNAL_LOOK, token, 0, 0)
+    else
+      if weight == EXCLUSIVE then remove(token) end
+      first, fences = grant(token, weight, limit, fences, expires, delay, who, 0, writes)
+      signal(who, SIGNAL_GRANTED, token, first, fences)
+    end
   end
 end
 
@@ -220,6 +241,9 @@ local function save()
     f = f + 1
     state = state .. pack(LEASE, lease.expires, lease.since, lease.fences, lease.token,
       lease.delay) .. lease.who
+  end
+  if value then
+    f, state = f + 4, state .. value .. pack(VALUE, value_fence, #value)
   end
   state = pack(HEAD, VERSION, f, fence, closed, kept_until) .. state
   if longer then

@@ -7,19 +7,22 @@
 -- the details.
 --
 --   S  string: the state
---        HEAD     version; flags: 1 there is an exclusive holder, 2 there are details;
---                 the last fence; closed until (lock-delay); S is kept until
+--        HEAD     version; flags: 1 there is an exclusive holder, 2 there are details,
+--                 4 there is a value; the last fence; closed until (lock-delay); S is
+--                 kept until
 --        DETAILS  if there are details: D, L and E are kept until; the weights of the
 --                 shared holders together; how many they are; how many are broken; when
 --                 the first of the details expires, at the earliest
 --        LEASE    if there is an exclusive holder: when it expires; since when it holds;
---                 how many fences it has; its token; its lock-delay; then who it is, to
---                 the end. Its fences are the last ones granted.
+--                 how many fences it has; its token; its lock-delay; then who it is. Its
+--                 fences are the last ones granted.
+--        VALUE    if there is a value: its bytes; then the fence under which it was
+--                 written, and its length
 --   D  hash: the record of each member
 --        'h' HOLDER  a shared holder: fence, weight, limit, since, lock-delay; then who
 --                    it is
 --        'w' WAITER  a waiter: how many fences it wants, weight, limit, since,
---                    lock-delay; then who it is
+--                    lock-delay; then its wish, see lib/value; then who it is
 --        of a broken lease: who broke it, as locktable.AppendOwner writes it
 --   L  sorted set, the line: first the broken, by time (scores below 0); then the shared
 --      holders, by fence; then the waiters, by arrival (scores from QUEUE_FROM)
@@ -32,14 +35,18 @@
 -- Who a claimant is: the channel for its signals, and the one in the slot of the name,
 -- with its length (>I2) before each; then its owner, as locktable.AppendOwner writes it.
 --
+-- A name that keeps a value is not the quick case of any script, and the value costs no
+-- other name anything.
+--
 -- S is the root: where it is missing nothing is held, and where it says that there are no
 -- details there are none. Instants and durations are microseconds. Numbers are doubles,
 -- as Lua has no others: exact up to 2^53.
 
-local VERSION = 161
+local VERSION = 162
 local HEAD = '>BBddd'
 local HEAD_SIZE = 26
 local DETAILS = '>ddI4I4d'
+local VALUE = '>dI2'
 local LEASE = '>ddI4c16d'
 local HEAD_AND_TIMES = '>BBddddd'
 local HEAD_TO_TOKEN = '>BBdddddI4c16'
@@ -47,6 +54,7 @@ local HEAD_AND_LEASE = '>BBdddddI4c16d'
 local HEAD_AND_LEASE_SIZE = 70
 local HOLDER = '>dI4I4dd'
 local WAITER = '>I4I4I4dd'
+local NO_WISH = '\0\0\0\0'
 local ZERO = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
 
 -- Scores of waiters begin at 2^52, so all fences are below. Instants are below 2^53.
@@ -56,11 +64,13 @@ local NEVER = 9007199254740992
 -- What driver.Exclusive, driver.MaxLead, and the kinds of signals are in Go.
 local EXCLUSIVE = 2147483647
 local MAX_LEAD = 250000
+local SIGNAL_LOOK = 0
 local SIGNAL_GRANTED = 1
 local SIGNAL_LOST = 2
 
 -- The first byte of an argument says what is asked, see args.go.
 local QUICK_ACQUIRE = 97  -- 'a'
 local QUICK_RENEW = 114   -- 'r'
+local VALUE_RENEW = 82    -- 'R'
 local QUICK_RELEASE = 101 -- 'e'
 local TIMED_RELEASE = 79  -- 'O'

@@ -7,6 +7,8 @@
 --   for each holder >dI4I4I4dddBI4: fence; how many; weight; limit; since; expires;
 --     lock-delay; 1 if it was released, and is kept for its minimum hold; the length of
 --     who it is; and that
+--   for 'e' >dI2: the fence of the value, and its length plus one, 0 if there is none;
+--     and the value
 --   for each waiter >I4I4ddI4: weight; limit; since; when its place ends; the length of
 --     who it is; and that
 local function snapshot(kind, position, waiters, head)
@@ -29,12 +31,17 @@ local function snapshot(kind, position, waiters, head)
       add(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
     end
   end
+  if kind == 'e' then
+    local v = value or ''
+    out[#out + 1] = pack(VALUE, value_fence, value and #v + 1 or 0) .. v
+  end
   if size > holders + broken and (waiters or not head) then
     local from = broken + holders
     for _, id in ipairs(call('ZRANGE', L, from, waiters and -1 or from)) do
       if waiters then
         local rec, expires = record(id)
         local _, weight, limit, since, _, at = unpack(WAITER, rec, 2)
+        _, _, at = wish_of(rec, at)
         out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1)
           .. rec:sub(at)
       else
