@@ -1,12 +1,18 @@
 package postgreslock_test
 
 import (
+	"database/sql"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -19,15 +25,95 @@ func TestConformance(t *testing.T) {
 	server := pgtest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")) },
+		Hold: held(server.Addr),
+		Unit: unit,
+	})
+}
+
+// held opens a client whose requests can be held up.
+func held(addr string) func(t testing.TB) (driver.Driver, func() func()) {
+	return func(t testing.TB) (driver.Driver, func() func()) {
+		proxy := redistest.StartProxy(t, &redistest.Server{Addr: addr})
+		return open(t, "postgres://postgres@"+proxy.Addr+"/postgres?sslmode=disable"), proxy.Hold
+	}
+}
+
+// Behind PgBouncer in transaction mode nothing is pushed, and all else is as it is
+// without.
+func TestConformanceBehindPgBouncer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	pooler := pgtest.StartPooler(t, server, "transaction")
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver { return open(t, pooler.URL("postgres")) },
+		Hold: held(pooler.Addr),
+		Unit: unit,
+	})
+}
+
+// Drivers that share a pool of the caller's, in a schema with tables of others.
+func TestConformanceOfASharedPool(t *testing.T) {
+	t.Parallel()
+	pool := poolOf(t, pgtest.Start(t).URL("postgres"), 30)
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver {
+			d, err := postgreslock.New(pool, &postgreslock.Options{Schema: "public", Prefix: "pawl_"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		Unit: unit,
+	})
+}
+
+func TestConformanceOfASharedDB(t *testing.T) {
+	t.Parallel()
+	db := dbOf(t, pgtest.Start(t).URL("postgres"))
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver {
+			d, err := postgreslock.NewDB(db, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
 		Unit: unit,
 	})
 }
 
 func open(t testing.TB, url string) *postgreslock.Driver {
 	t.Helper()
-	d, err := postgreslock.Open(t.Context(), url)
+	d, err := postgreslock.Open(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func poolOf(t testing.TB, url string, most int32) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = most
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func dbOf(t testing.TB, url string) *sql.DB {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(30)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }

@@ -14,11 +14,6 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// begin begins a transaction as a step needs it, whatever the defaults of the database.
-// Nobody else waits for long for a client that hangs in the middle.
-const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;" +
-	" SET LOCAL lock_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '5s'"
-
 // clock is the server's time in microseconds since 1970: when it is asked, not when the
 // transaction began.
 const clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -33,7 +28,7 @@ func (o *Options) dialect() sqltable.Dialect {
 		Now:      clock,
 		Lock:     lock,
 		Insert:   "INSERT INTO {entries} (name, version, entry) VALUES (?, ?, '') ON CONFLICT (name) DO NOTHING",
-		Store:    store,
+		Store:    replace,
 		Signal:   notify,
 		Passing:  passing,
 	}
@@ -51,31 +46,32 @@ func lock(n int) string {
 		") ORDER BY name FOR UPDATE) SELECT name, version, entry, {now} FROM locked"
 }
 
-// store changes one row by itself, for that is planned and run fastest.
-func store(rows []sqltable.Row, end locktable.Instant) sqltable.Statement {
-	s := sqltable.Statement{Rows: len(rows)}
+// replace changes one row by itself, for that is planned and run fastest.
+func replace(rows []sqltable.Row, end locktable.Instant) sqltable.Statement {
+	var s sqltable.Statement
 	if len(rows) == 1 {
 		r := rows[0]
 		s.SQL = "UPDATE {entries} SET version = ?, entry = ?, holders = ?, fence = ?, until = ? WHERE name = ?"
-		s.Args = []any{r.Version, r.Entry, text(r.Holders), int64(r.Fence), until(r.Until), r.Name}
+		s.Args = []any{r.Version, r.Entry, plain(r.Holders), int64(r.Fence), until(r.Until), r.Name}
 	} else {
 		row := "(?::text, ?::bigint, ?::bytea, ?::text, ?::bigint, ?::timestamptz)"
 		s.SQL = "UPDATE {entries} e SET version = n.version, entry = n.entry, holders = n.holders, fence = n.fence, until = n.until" +
 			" FROM (VALUES " + strings.TrimSuffix(strings.Repeat(row+", ", len(rows)), ", ") +
 			") n (name, version, entry, holders, fence, until) WHERE e.name = n.name"
 		for _, r := range rows {
-			s.Args = append(s.Args, r.Name, r.Version, r.Entry, text(r.Holders), int64(r.Fence), until(r.Until))
+			s.Args = append(s.Args, r.Name, r.Version, r.Entry, plain(r.Holders), int64(r.Fence), until(r.Until))
 		}
 	}
-	if end != 0 {
+	if s.Rows = -1; end != 0 {
+		s.Rows = len(rows)
 		s.SQL += " AND {now} <= ?"
 		s.Args = append(s.Args, int64(end))
 	}
 	return s
 }
 
-// text is what PostgreSQL takes for text: without NUL, and UTF-8.
-func text(s string) string { return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "?") }
+// plain is what PostgreSQL takes for text: without NUL, and UTF-8.
+func plain(s string) string { return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "?") }
 
 func until(i locktable.Instant) sql.NullTime {
 	return sql.NullTime{Time: i.Time(), Valid: i != 0}
@@ -92,6 +88,9 @@ func notify(all []locktable.Signal) sqltable.Statement {
 	s.SQL = "SELECT " + strings.Join(calls, ", ")
 	return s
 }
+
+// mark is the n-th placeholder.
+func mark(n int) string { return "$" + strconv.Itoa(n) }
 
 // channel is where the signals of an inbox come in.
 func channel(inbox string) string { return "pawl:" + inbox }

@@ -26,20 +26,19 @@ func passing(err error) bool {
 }
 
 // failed makes a driver.Error of a failure, with advice.
-func (t *place) failed(err error) error {
-	if typed, ok := errors.AsType[*driver.Error](err); ok {
-		return typed
-	}
-	hint, permanent := advice(err)
-	return &driver.Error{Backend: t.where, Op: "run", Hint: hint, Permanent: permanent, Err: err}
-}
+func (s *server) failed(err error) error { return s.typed("run", err) }
 
-// place is where the locks are, for messages.
-type place struct{ where string }
+func (s *server) typed(op string, err error) error {
+	hint, permanent := advice(err)
+	return &driver.Error{Backend: s.place(), Op: op, Hint: hint, Permanent: permanent, Err: err}
+}
 
 func advice(err error) (hint string, permanent bool) {
 	if e, ok := errors.AsType[*setupError](err); ok {
 		return e.hint, true
+	}
+	if _, ok := errors.AsType[exhaustedError](err); ok {
+		return "others of this program keep all connections of the pool: give locks a pool of their own, or make it larger", false
 	}
 	state := sqlState(err)
 	switch state {

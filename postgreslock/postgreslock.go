@@ -1,21 +1,91 @@
-// Package postgreslock keeps locks in a PostgreSQL database that is already there.
+// Package postgreslock keeps locks in a PostgreSQL database, version 12 or later, that is
+// there already.
+//
+//	d, err := postgreslock.New(pool, nil) // a *pgxpool.Pool of yours, or NewDB with a *sql.DB
+//	locks, err := pawl.New(d, nil)
+//
+// or, by URL, pawl.Open(ctx, "postgres://user:password@host/database", nil).
+//
+// # URLs
+//
+// The form is that of libpq and pgx: "postgres://" or "postgresql://", user and password,
+// one host or several, the database, and the parameters that they know (sslmode,
+// target_session_attrs, application_name, pool_max_conns, search_path, ...). PGHOST and
+// the like, a passfile and a service file count, too. Our own parameters are:
+//
+//   - schema=NAME: see [Options.Schema]
+//   - prefix=NAME: see [Options.Prefix]
+//   - retention=DURATION: see [Options.Retention], as in "24h"
+//   - push=false: see [Options.NoPush]
+//
+// A pool that is opened so has at most 16 connections, or pool_max_conns.
+//
+// # What has to be set up?
+//
+// Nothing, if the user may create a schema: the tables are made on first use. Else an
+// administrator runs what "pawl schema postgres" prints, see [SchemaSQL], and grants the
+// user USAGE of the schema, and SELECT, INSERT, UPDATE and DELETE on its tables. They are
+// in a schema of their own, "pawl", and people can read them:
+//
+//	SELECT name, holders, fence, until FROM pawl.locks
+//
+// The column entry has the tokens of the holders. Whoever can read it, and write, can
+// release what others hold.
+//
+// # What is guaranteed?
+//
+// A step is one row that changes in one transaction, by the clock of the server. What was
+// granted is as durable as the server's commits: with synchronous_commit=on and fsync=on,
+// the defaults, a crash of the server loses no grant. A failover to a standby that lags
+// can lose the last ones, and so grant a name twice, unless the standby is synchronous;
+// fences rise all the same as long as the clocks of both agree. A standby itself is
+// refused. [Driver.Diagnose] looks at all that.
+//
+// Nobody is granted a name early: a step computes with a time that the server's clock has
+// passed, and what begins lasts longer by as much as the server allows it to come later.
+// When the server's clock is set back, leases last longer by as much; when it is set
+// forward, they end early, and their holders hear of it by the next renewal.
+//
+// # How fast is it?
+//
+// An acquire or a release of a name that this client has seen is one statement and one
+// commit: one round trip. Otherwise it is two. Renewals of many leases share one
+// statement. Where several clients are at the same name, a step locks its row, and takes
+// one round trip more. A name is handed over as soon as the next holder is notified.
+//
+// # How does a waiter hear that it is granted?
+//
+// By LISTEN, on one connection beside the pool, which is there only while a claim of this
+// client waits or holds. If that connection is lost, it is made anew, and everybody looks.
+//
+// # What about PgBouncer?
+//
+// In transaction mode a connection that listens hears nothing. The driver finds that out
+// by a notification to itself; then Properties.Push is false, and waiting claims ask
+// again, every 5 to 250 ms. A pool that is opened by URL behind a pooler keeps no prepared
+// statements. Give a pool of your own pgx.QueryExecModeCacheDescribe or
+// pgx.QueryExecModeExec there.
+//
+// # Can the work itself check the lock?
+//
+// If the work is in the same database: [Guard], in the transaction of the work.
 package postgreslock
 
 import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/sqltable"
 	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
 // Options for a driver. The zero value, and nil, are fine.
@@ -24,7 +94,8 @@ type Options struct {
 	// different ones do not meet. Default: "pawl".
 	Schema string
 
-	// Prefix begins the names of the tables, for a schema that has others in it.
+	// Prefix begins the names of the tables, for a schema that has others in it, as
+	// "pawl_" does in "public".
 	Prefix string
 
 	// Retention is how long the last fence of a name is remembered after its last grant.
@@ -32,9 +103,13 @@ type Options struct {
 	// set back past that grant. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
-	// NoPush asks for signals instead of listening for them.
+	// NoPush makes waiting claims ask again, instead of listening for signals. It saves a
+	// connection.
 	NoPush bool
 }
+
+// maxIdentifier is how long the name of a table can be, and of an index on it.
+const maxIdentifier = 63 - len("waiters_name_token_key")
 
 func (o *Options) withDefaults() (Options, error) {
 	out := Options{}
@@ -47,93 +122,116 @@ func (o *Options) withDefaults() (Options, error) {
 	if out.Retention == 0 {
 		out.Retention = 24 * time.Hour
 	}
+	for what, name := range map[string]string{"schema": out.Schema, "prefix": out.Prefix} {
+		if name == "" {
+			continue
+		}
+		if err := driver.ValidateName(name); err != nil || len(name) > maxIdentifier {
+			return out, &driver.InvalidError{What: what, Problem: "is no name for PostgreSQL", Allowed: fmt.Sprintf("up to %d bytes of UTF-8", maxIdentifier)}
+		}
+	}
 	if out.Retention < time.Minute {
 		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
 	}
 	return out, nil
 }
 
-// Driver is one client of a database.
+// Driver is one client of a database. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
 	*locktable.Driver
+	server   *server
+	listener *listener
 }
 
-// New makes a driver over a pool, which stays the caller's.
-func New(pool *pgxpool.Pool, o *Options) (*Driver, error) {
-	db := stdlib.OpenDBFromPool(pool)
-	c := pool.Config().ConnConfig
-	return build(db, o, whereOf(c), func() { _ = db.Close() })
+// New makes a driver over a pool, which stays the caller's. The database is reached for
+// when it is used first. The error is a [*driver.InvalidError].
+func New(p *pgxpool.Pool, o *Options) (*Driver, error) {
+	c := p.Config().ConnConfig
+	return build(pool{p}, o, place(c.Host, c.Port, c.Database), func() {})
 }
 
-// NewDB makes a driver over a *sql.DB, which stays the caller's.
+// NewDB is New for a *sql.DB whose driver is that of github.com/jackc/pgx/v5/stdlib.
 func NewDB(db *sql.DB, o *Options) (*Driver, error) {
-	return build(db, o, "postgres", func() {})
+	if _, ok := db.Driver().(*stdlib.Driver); !ok {
+		return nil, &driver.InvalidError{
+			What: "database", Problem: fmt.Sprintf("has the driver %T", db.Driver()), Allowed: "that of github.com/jackc/pgx/v5/stdlib",
+		}
+	}
+	return build(database{db}, o, "postgres", func() {})
 }
 
-func whereOf(c *pgx.ConnConfig) string {
-	return fmt.Sprintf("postgres %s:%d/%s", c.Host, c.Port, c.Database)
+// place is how messages name a database.
+func place(host string, port uint16, database string) string {
+	return fmt.Sprintf("postgres %s:%d/%s", host, port, database)
 }
 
-func build(db *sql.DB, o *Options, where string, closeDB func()) (*Driver, error) {
+func build(from conns, o *Options, where string, closePool func()) (*Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	at := &place{where}
 	inbox := rand.Text()[:16]
-	d := &Driver{}
-	t := sqltable.New(&checked{DB: sqltable.Over(db, begin), db: db, options: &options}, sqltable.Options{
-		Dialect:   options.dialect(),
-		Inbox:     inbox,
-		Deliver:   func(s driver.Signal) { d.Deliver(s) },
-		Retention: options.Retention,
-		Properties: func() driver.Properties {
-			return driver.Properties{
-				Backend: "postgres", Where: where, Clock: "server", MinTTL: driver.MinTTL,
-				FenceSurvives: "crashes and restarts of the server, and loss of its data, as long as its clock is not set back past the last grant",
-			}
-		},
-		Failed: at.failed,
+	s := &server{conns: from, options: &options, where: where}
+	d := &Driver{server: s}
+	deliver := func(signal driver.Signal) { d.Deliver(signal) }
+	store := newStore(s)
+	d.listener = newListener(store, inbox, deliver)
+	slow := sqltable.New(&batches{server: s}, sqltable.Options{
+		Dialect: options.dialect(), Inbox: inbox, Deliver: deliver, Retention: options.Retention,
+		Properties: d.properties, Failed: s.failed, Told: store.told,
 	})
-	d.Driver = locktable.New(&closing{t, closeDB}, inbox)
+	store.slow = slow
+	fast := optimistic.New(store, inbox, deliver).Beside(slow)
+	d.Driver = locktable.New(&table{fast, d, closePool}, inbox)
 	return d, nil
 }
 
-// closing closes what the driver opened.
-type closing struct {
-	*sqltable.Table
-	close func()
+// table is what the driver closes.
+type table struct {
+	*optimistic.Table
+	driver *Driver
+	pool   func()
 }
 
-func (c *closing) Close() error {
-	err := c.Table.Close()
-	c.close()
+func (t *table) Close() error {
+	t.driver.listener.close()
+	err := t.Table.Close()
+	t.pool()
 	return err
 }
 
-// Open opens the database that a URL names.
-func Open(ctx context.Context, rawURL string) (*Driver, error) {
-	u, err := driver.ParseURL(rawURL)
-	if err != nil {
-		return nil, err
+func (d *Driver) properties() driver.Properties {
+	return driver.Properties{
+		Backend:       "postgres",
+		Where:         d.server.place(),
+		Clock:         "server",
+		FenceSurvives: "crashes of the server, and loss of its data, as long as its clock is not set back past the last grant",
+		MinTTL:        driver.MinTTL,
+		Push:          !d.server.options.NoPush && d.listener.pushes(),
 	}
-	return open(ctx, u)
 }
 
-func open(ctx context.Context, u *url.URL) (*Driver, error) {
-	config, err := pgxpool.ParseConfig(u.String())
-	if err != nil {
-		return nil, err
+// Acquire implements driver.Driver.
+func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := d.Driver.Acquire(ctx, c)
+	switch {
+	case err == nil:
+		d.listener.watch(&c, true, c.TTL)
+	case c.Queue && errors.Is(err, driver.ErrHeld):
+		d.listener.watch(&c, false, c.QueueTTL)
 	}
-	config.MaxConns = 16
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		return nil, err
-	}
-	db := stdlib.OpenDBFromPool(pool)
-	d, err := build(db, nil, whereOf(config.ConnConfig), func() { _ = db.Close(); pool.Close() })
-	if err == nil {
-		_, err = d.Inspect(ctx, "open")
-	}
-	return d, err
+	return g, err
+}
+
+// Renew implements driver.Driver.
+func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	d.listener.keep(leases)
+	return d.Driver.Renew(ctx, leases)
+}
+
+// Release implements driver.Driver.
+func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
+	d.listener.forget(l.Token)
+	return d.Driver.Release(ctx, l)
 }

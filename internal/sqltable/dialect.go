@@ -34,7 +34,7 @@ type Dialect struct {
 	Insert string
 
 	// Store replaces rows that are there, and locked. It changes nothing if the server's
-	// clock is past end, unless end is 0.
+	// clock is past end, unless end is 0; then Statement.Rows can be -1.
 	Store func(rows []Row, end locktable.Instant) Statement
 
 	// Signal sends signals when the transaction is committed. nil: the server cannot.
@@ -49,7 +49,7 @@ type Dialect struct {
 type Statement struct {
 	SQL  string
 	Args []any
-	Rows int // how many rows it has to change; -1 is any number
+	Rows int // how many rows it has to change; -1 if that is not in question
 }
 
 // A Row is what is stored of one name.

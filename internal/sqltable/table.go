@@ -25,6 +25,10 @@ type Options struct {
 	Retention  time.Duration       // how long the last fence of a name is remembered
 	Properties func() driver.Properties
 
+	// Told, if it is there, hears each time that the server says: it was asked then or
+	// later, and has answered now.
+	Told func(is locktable.Instant, asked, now time.Time)
+
 	// Failed makes a *driver.Error of a failure, with what a person can do. It is not
 	// asked about the end of a ctx, nor about damage.
 	Failed func(err error) error
@@ -208,6 +212,7 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 		args = append(args, names[min(i, len(names)-1)])
 	}
 	sql, timed := w.table.Dialect.locking(n)
+	asked := time.Now()
 	err := w.tx.Query(w.ctx, Statement{SQL: sql, Args: args}, func(scan Scan) error {
 		var name []byte
 		r := &row{}
@@ -221,6 +226,9 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 		w.rows[string(name)], w.now = r, max(w.now, locktable.Instant(now))
 		return nil
 	})
+	if err == nil && timed && w.now != 0 && w.table.Told != nil {
+		w.table.Told(w.now, asked, time.Now())
+	}
 	if err != nil || timed {
 		return err
 	}
@@ -305,7 +313,7 @@ func (w *work) last(end locktable.Instant) (all []Statement, err error) {
 	}
 	slices.SortFunc(changed, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
 	for _, name := range superfluous {
-		all = append(all, Statement{SQL: w.table.sql.remove, Args: []any{name}, Rows: 1})
+		all = append(all, Statement{SQL: w.table.sql.remove, Args: []any{name}, Rows: -1})
 	}
 	if len(changed) > 0 {
 		s := w.table.Dialect.Store(changed, end)

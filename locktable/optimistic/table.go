@@ -2,6 +2,7 @@ package optimistic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -22,6 +23,7 @@ type Table struct {
 	deliver func(driver.Signal)
 	cache   cache
 	turns   turns.Turns // with others of this process beside it all but one swap would be in vain
+	slow    locktable.Table
 }
 
 // New makes a Table. The store sends the signals of a step to others; those for inbox,
@@ -29,6 +31,28 @@ type Table struct {
 // over this table.
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	return &Table{store: s, inbox: inbox, deliver: deliver}
+}
+
+// Beside gives the table another one over the same values, which takes the steps that a
+// swap is not good for: on names that others change at the same time, and on names whose
+// queue stands apart from the entry, see [locktable.Apart], or has become long enough to.
+// That one reads, too, and Close closes both.
+func (t *Table) Beside(slow locktable.Table) *Table {
+	t.slow = slow
+	return t
+}
+
+// longest is how many waiters an entry has at the most, if there is a table that can have
+// more.
+const longest = 8
+
+// errApart means that a step is for the other table.
+var errApart = errors.New("the queue stands apart from its entry")
+
+// aside takes a step through the other table.
+func (t *Table) aside(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
+	t.cache.drop(s.Name)
+	return t.slow.Update(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) { f(e, now) })
 }
 
 // Update implements locktable.Table.
@@ -74,7 +98,9 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *lock
 	for vain := 0; err == nil; {
 		var e *locktable.Entry
 		var w Window
-		if e, w, err = t.compute(ctx, s, seen, f); err != nil {
+		if e, w, err = t.compute(ctx, s, seen, f); errors.Is(err, errApart) {
+			return t.aside(ctx, s, f)
+		} else if err != nil {
 			return err
 		}
 		if !e.Changed {
@@ -87,6 +113,9 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *lock
 		var r Swapped
 		if r, err = t.swap(ctx, t.swapOf(s.Name, seen, e, w)); err != nil || r.Done {
 			return err
+		}
+		if t.slow != nil && !r.Late {
+			return t.aside(ctx, s, f)
 		}
 		if vain++; vain > atOnce { // what is known now is old after a pause
 			if err = wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, vain-atOnce, 32*time.Millisecond))); err == nil {
@@ -117,6 +146,8 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, f func(i i
 		names[s.Name] = true
 		e, w, err := t.compute(ctx, s, seen[s.Name], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
 		switch {
+		case errors.Is(err, errApart):
+			left = append(left, i)
 		case err != nil:
 			return nil, err
 		case e.Changed:
@@ -214,8 +245,14 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, f fun
 		t.cache.drop(s.Name)
 		return nil, w, fmt.Errorf("the entry of %.80q: %w", s.Name, err)
 	}
+	if t.slow != nil && e.Rest.Len > 0 {
+		return nil, w, errApart
+	}
 	e.Blur = w.From.Until(w.To)
 	f(e, w.From)
+	if t.slow != nil && len(e.Queue) > longest {
+		return nil, w, errApart
+	}
 	return e, w, nil
 }
 
@@ -272,6 +309,9 @@ func (t *Table) Forget() { t.cache.clear() }
 
 // Read implements locktable.Table.
 func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+	if t.slow != nil {
+		return t.slow.Read(ctx, name)
+	}
 	all, err := t.store.Load(ctx, []string{name})
 	if err != nil {
 		return nil, 0, err
@@ -289,6 +329,9 @@ func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 
 // Scan implements locktable.Table.
 func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+	if t.slow != nil {
+		return t.slow.Scan(ctx, prefix)
+	}
 	return func(yield func(locktable.Row, error) bool) {
 		for n, err := range t.store.Scan(ctx, prefix) {
 			row := locktable.Row{Name: n.Name, Now: n.Now}
@@ -308,7 +351,12 @@ func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 func (t *Table) Properties() driver.Properties { return t.store.Properties() }
 
 // Close implements locktable.Table.
-func (t *Table) Close() error { return t.store.Close() }
+func (t *Table) Close() error {
+	if t.slow != nil {
+		return errors.Join(t.slow.Close(), t.store.Close())
+	}
+	return t.store.Close()
+}
 
 // decode reads what is stored: nothing is an entry that is new.
 func decode(stored []byte) (*locktable.Entry, error) {

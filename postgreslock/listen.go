@@ -1,0 +1,264 @@
+package postgreslock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+// A listener has one connection of its own, on which the server pushes the signals for
+// this client, while one of its claims waits or holds.
+//
+// A signal may be lost: sent before we listened, or while the connection was down. So
+// each time that listening begins, the entries of those claims are read, and what has
+// happened to them is told then.
+type listener struct {
+	server  *server
+	store   *store
+	inbox   string
+	deliver func(driver.Signal)
+
+	mu     sync.Mutex // protects all below
+	claims map[driver.Token]watched
+	idle   time.Time // since when there are none
+	runs   bool
+	push   verdict
+
+	life    context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// watched is a claim that waits or holds.
+type watched struct {
+	name  string
+	held  bool
+	until time.Time // when it is over at the latest, if it is not heard of again
+}
+
+// verdict is whether what is sent to ourselves arrives.
+type verdict int
+
+const (
+	untried verdict = iota
+	works
+	fails // a pooler between gives the connection that listens to others
+)
+
+const (
+	linger  = 5 * time.Second // how long it goes on to listen for nobody
+	silence = 7 * time.Second // after how long without a word it asks whether the server is there
+	answers = 5 * time.Second // how long that may take
+	arrives = 2 * time.Second // how long what was sent to ourselves may take
+)
+
+func newListener(s *store, inbox string, deliver func(driver.Signal)) *listener {
+	l := &listener{server: s.server, store: s, inbox: inbox, deliver: deliver, claims: map[driver.Token]watched{}}
+	l.life, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+func (l *listener) close() {
+	l.end()
+	l.running.Wait()
+}
+
+// pushes reports whether signals arrive, as far as it is known. Without a pooler they do.
+func (l *listener) pushes() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.push == works || l.push == untried && !l.server.isPooled()
+}
+
+// watch listens for a claim for so long at least.
+func (l *listener) watch(c *driver.Claim, held bool, d time.Duration) {
+	if l.server.options.NoPush {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claims[c.Token] = watched{c.Name, held, time.Now().Add(d)}
+	if !l.runs && l.life.Err() == nil {
+		l.runs = true
+		l.running.Go(l.run)
+	}
+}
+
+// keep is watch for those that are watched already.
+func (l *listener) keep(leases []driver.LeaseRef) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range leases {
+		if c, ok := l.claims[r.Token]; ok {
+			c.until, c.held = now.Add(r.TTL), true
+			l.claims[r.Token] = c
+		}
+	}
+}
+
+// forget is for a claim that is over.
+func (l *listener) forget(t driver.Token) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if delete(l.claims, t); len(l.claims) == 0 {
+		l.idle = time.Now()
+	}
+}
+
+// over reports whether nobody has wanted to hear anything for a while. Then run ends.
+func (l *listener) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if len(l.claims) > 0 {
+		for t, c := range l.claims {
+			if c.until.Before(now) {
+				delete(l.claims, t)
+			}
+		}
+		l.idle = now
+	}
+	if len(l.claims) == 0 && now.Sub(l.idle) >= linger {
+		l.runs = false
+	}
+	return !l.runs
+}
+
+// run listens, and makes the connection anew when it is lost.
+func (l *listener) run() {
+	for n := 0; l.life.Err() == nil; n++ {
+		began := time.Now()
+		if over := l.listen(); over {
+			return
+		}
+		if time.Since(began) > 10*time.Second {
+			n = 0
+		}
+		pause := time.NewTimer(backoff.Around(backoff.Doubled(50*time.Millisecond, n, 5*time.Second)))
+		select {
+		case <-pause.C:
+		case <-l.life.Done():
+		}
+		pause.Stop()
+		if l.over() {
+			return
+		}
+	}
+}
+
+// listen is one connection's life. It reports whether nobody wants it any more.
+func (l *listener) listen() (over bool) {
+	config := l.server.reach() // it was reached, for something waits or holds there
+	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
+	ctx, cancel := context.WithTimeout(l.life, answers)
+	defer cancel()
+	c, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return false
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(l.life), time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+	}()
+	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{channel(l.inbox)}.Sanitize()); err != nil {
+		return false
+	}
+	if !l.proves(c) {
+		return l.rests()
+	}
+	if !l.look() {
+		return false
+	}
+	for !l.over() {
+		if !l.hear(c) {
+			return l.over()
+		}
+	}
+	return true
+}
+
+// proves finds out whether what is sent to ourselves arrives. It is sent through the
+// pool: on the connection that listens it would come back even through a pooler.
+func (l *listener) proves(c *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(l.life, arrives)
+	defer cancel()
+	err := with(ctx, l.server, func(other *pgx.Conn) error {
+		_, err := other.Exec(ctx, "SELECT pg_notify($1, 'listening')", channel(l.inbox))
+		return err
+	})
+	if err != nil {
+		return l.judge(!l.server.isPooled()) // the pool may be exhausted: that says nothing of listening
+	}
+	for {
+		n, err := c.WaitForNotification(ctx)
+		if err != nil {
+			return l.judge(false)
+		}
+		if n.Payload == "listening" {
+			return l.judge(true)
+		}
+		l.take(n.Payload)
+	}
+}
+
+func (l *listener) judge(arrived bool) bool {
+	if l.life.Err() != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.push = fails; arrived {
+		l.push = works
+	}
+	return arrived
+}
+
+// rests is for when listening is in vain. It is tried again after a minute, for the
+// pooler may be gone.
+func (l *listener) rests() (over bool) {
+	l.deliver(driver.Signal{Kind: driver.SignalLook}) // whoever relied on being told asks now
+	pause := time.NewTicker(time.Second)
+	defer pause.Stop()
+	for range 60 {
+		select {
+		case <-pause.C:
+		case <-l.life.Done():
+			return true
+		}
+		if l.over() {
+			return true
+		}
+	}
+	return false
+}
+
+// hear waits for a signal, or asks after a long silence whether the server is still
+// there. It reports whether the connection goes on.
+func (l *listener) hear(c *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(l.life, backoff.Early(silence))
+	defer cancel()
+	n, err := c.WaitForNotification(ctx)
+	switch {
+	case err == nil:
+		l.take(n.Payload)
+		return true
+	case ctx.Err() == nil || l.life.Err() != nil || c.IsClosed():
+		return false
+	}
+	ctx, cancel = context.WithTimeout(l.life, answers)
+	defer cancel()
+	return c.Ping(ctx) == nil
+}
+
+func (l *listener) take(payload string) {
+	if s, ok := signal(payload); ok {
+		l.deliver(s)
+	}
+}

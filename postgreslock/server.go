@@ -1,0 +1,156 @@
+package postgreslock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/internal/sqltable"
+)
+
+// server is a database that is looked at before its first use, and in which the tables
+// are made then.
+type server struct {
+	conns
+	options *Options
+
+	setUp sync.Mutex // held by whoever sets it up
+
+	mu     sync.Mutex // protects all below
+	where  string     // how messages name it
+	ready  bool
+	config *pgx.ConnConfig // how to reach it, once that is known
+	pooled bool            // a pooler is between, for its process is not the one that we were told
+}
+
+// connect takes a connection to a database that is ready.
+func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
+	c, free, err := s.take(ctx)
+	if err != nil || s.isReady() {
+		return c, free, err
+	}
+	s.setUp.Lock()
+	defer s.setUp.Unlock()
+	if !s.isReady() {
+		err = s.prepare(ctx, c)
+	}
+	if err != nil {
+		undo(c)
+		free()
+		return nil, nil, err
+	}
+	return c, free, nil
+}
+
+// place is how messages name the database.
+func (s *server) place() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.where
+}
+
+// isPooled reports whether a pooler is between, as far as it is known.
+func (s *server) isPooled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pooled
+}
+
+// reach is how to connect to the server, nil before it was ever reached.
+func (s *server) reach() *pgx.ConnConfig {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config == nil {
+		return nil
+	}
+	return s.config.Copy()
+}
+
+func (s *server) isReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready
+}
+
+// setupError says that a server, or its tables, will not do.
+type setupError struct{ problem, hint string }
+
+func (e *setupError) Error() string { return e.problem }
+
+// prepare looks at the server, and makes the tables. Twenty processes may be at it.
+func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
+	there, pooled, err := s.look(ctx, c)
+	if err == nil && !there {
+		if err = s.create(ctx, c); err == nil {
+			there, pooled, err = s.look(ctx, c)
+		}
+		if err == nil && !there {
+			err = errors.New("the tables were made, and are not there")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready, s.pooled, s.config = true, pooled, c.Config()
+	s.where = place(s.config.Host, s.config.Port, s.config.Database)
+	return nil
+}
+
+// look finds out whether the tables are there, and whether the server will do.
+func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err error) {
+	var recovery bool
+	var number int
+	var pid uint32
+	err = c.QueryRow(ctx, "SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, pg_backend_pid(), to_regclass($1) IS NOT NULL",
+		s.options.table("tidying")).Scan(&recovery, &number, &pid, &there)
+	switch {
+	case err != nil:
+		return false, false, err
+	case number < 120000:
+		return false, false, &setupError{fmt.Sprintf("the server's version is %d", number/10000), "PostgreSQL 12 or later is needed"}
+	case recovery:
+		return false, false, &setupError{"the server is in recovery: a standby takes no locks", standbyHint}
+	case !there:
+		return false, false, nil
+	}
+	var version int
+	if err := c.QueryRow(ctx, "SELECT version FROM "+s.options.table("tidying")).Scan(&version); err != nil {
+		return false, false, err
+	}
+	if version != schemaVersion {
+		return false, false, &setupError{
+			fmt.Sprintf("the tables have version %d, and this program knows %d", version, schemaVersion),
+			"update this program, or give it a schema of its own",
+		}
+	}
+	return true, pid != c.PgConn().PID(), nil
+}
+
+const standbyHint = "connect to the primary; with several hosts, target_session_attrs=read-write finds it"
+
+// create makes the tables. CREATE IF NOT EXISTS alone fails when two do it at once.
+func (s *server) create(ctx context.Context, c *pgx.Conn) error {
+	schema := pgx.Identifier{s.options.Schema}.Sanitize()
+	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0))"); err != nil {
+			return err
+		}
+		var there bool
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", schema).Scan(&there); err != nil {
+			return err
+		}
+		script := s.options.tables()
+		if !there { // IF NOT EXISTS would need the right to create one even if it is there
+			script = "CREATE SCHEMA " + schema + ";\n" + script
+		}
+		_, err := tx.Exec(ctx, script)
+		return err
+	})
+}
+
+var _ sqltable.DB = (*batches)(nil)

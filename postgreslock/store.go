@@ -1,0 +1,258 @@
+package postgreslock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/sqltable"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// store is the short way: one statement by itself, which changes a row if it still has
+// its version, while the server's clock is within the window. No transaction is open
+// while a client does anything else.
+//
+// PostgreSQL looks at the clock before it waits for a row that somebody else has locked,
+// and not again if that one has not changed it. So a swap may take effect later than its
+// window. That does no harm: its lease began to count at the sending, which was before
+// that look, and whatever is asked of the row after the swap comes after it.
+type store struct {
+	*server
+	clock optimistic.Clock
+	slow  *sqltable.Table
+
+	load, swapOne, swapNew, swapMany string
+}
+
+func newStore(s *server) *store {
+	sql := func(text string) string {
+		return strings.NewReplacer("{locks}", s.options.table("locks"), "{now}", clock).Replace(text)
+	}
+	return &store{
+		server: s,
+		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM unnest($1::text[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = n.name COLLATE \"C\""),
+		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = $5, fence = $6, until = $7" +
+			" WHERE name = $1 AND version = $2 AND {now} BETWEEN $8 AND $9 RETURNING {now}"),
+		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
+			" SELECT $1, $3::bigint, $4::bytea, $5, $6::bigint, $7::timestamptz" +
+			" WHERE $2::bigint = 0 AND {now} BETWEEN $8 AND $9 ON CONFLICT (name) DO NOTHING RETURNING {now}"),
+		// Rows that others have locked are left out, and their turn comes one by one: so
+		// nobody waits for them, and two of these cannot wait for each other.
+		swapMany: sql("WITH n AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::bigint[], $7::timestamptz[])" +
+			" AS n (name, was, version, entry, holders, fence, until))," +
+			" free AS MATERIALIZED (SELECT l.name FROM {locks} l JOIN n ON l.name = n.name COLLATE \"C\" AND l.version = n.was FOR UPDATE OF l SKIP LOCKED)" +
+			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = n.holders, fence = n.fence, until = n.until" +
+			" FROM n JOIN free ON free.name = n.name COLLATE \"C\"" +
+			" WHERE l.name = n.name COLLATE \"C\" AND l.version = n.was AND {now} BETWEEN $8 AND $9 RETURNING l.name, {now}"),
+	}
+}
+
+// Load implements optimistic.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	all := make([]optimistic.Stored, len(names))
+	err := s.do(ctx, func(c *pgx.Conn) error {
+		sent := time.Now()
+		rows, err := c.Query(ctx, s.load, names)
+		return each(rows, err, func(scan sqltable.Scan) error {
+			var i, now int64
+			var version sql.NullInt64
+			var value []byte
+			if err := scan(&i, &version, &value, &now); err != nil {
+				return err
+			}
+			if version.Valid {
+				if len(value) == 0 {
+					value = []byte{0} // somebody edited it: no entry, and not a free name either
+				}
+				all[i-1] = optimistic.Stored{Value: value, Version: uint64(version.Int64)}
+			}
+			s.clock.Learn(locktable.Instant(now), sent, time.Now())
+			return nil
+		})
+	})
+	return all, err
+}
+
+// Time implements optimistic.Store.
+func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+	if w, ok := s.clock.Window(time.Now()); ok {
+		return w, nil
+	}
+	err := s.do(ctx, func(c *pgx.Conn) error {
+		var now int64
+		sent := time.Now()
+		err := c.QueryRow(ctx, "SELECT "+clock).Scan(&now)
+		s.clock.Learn(locktable.Instant(now), sent, time.Now())
+		return err
+	})
+	w, _ := s.clock.Window(time.Now())
+	return w, err
+}
+
+// Swap implements optimistic.Store.
+func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	if len(swaps) > 1 {
+		return s.swapTogether(ctx, swaps)
+	}
+	done := make([]optimistic.Swapped, 1)
+	err := s.do(ctx, func(c *pgx.Conn) (err error) {
+		done[0], err = s.swap(ctx, c, swaps[0])
+		return err
+	})
+	return done, err
+}
+
+func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done optimistic.Swapped, err error) {
+	text := s.swapOne
+	if w.Version == 0 {
+		text = s.swapNew
+	}
+	columns, version := sqltable.ColumnsOf(w.Entry), nextVersion(w.Version)
+	args := []any{
+		w.Name, int64(w.Version), int64(version), w.Value, plain(columns.Holders), int64(columns.Fence), until(columns.Until),
+		int64(w.Window.From), int64(w.Window.To),
+	}
+	if len(w.Signals) > 0 {
+		n := len(args)
+		var calls strings.Builder
+		for _, to := range w.Signals {
+			calls.WriteString(", pg_notify(" + mark(n+1) + ", " + mark(n+2) + ")")
+			args, n = append(args, channel(to.Inbox), payload(to.Signal)), n+2
+		}
+		text = "WITH done (now) AS (" + text + ") SELECT now" + calls.String() + " FROM done"
+	}
+	sent := time.Now()
+	if s.past(w.Window, sent) {
+		return optimistic.Swapped{Late: true}, nil // it had to wait for a connection
+	}
+	rows, err := c.Query(ctx, text, args...)
+	if err != nil {
+		return done, err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		var now int64
+		into := make([]any, len(rows.FieldDescriptions()))
+		into[0] = &now
+		if err := rows.Scan(into...); err != nil {
+			return done, err
+		}
+		done.Done, done.Version = true, version
+		s.clock.InTime()
+		s.clock.Learn(locktable.Instant(now), sent, time.Now())
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil || done.Done {
+		return done, err
+	}
+	done.Late = s.past(w.Window, time.Now())
+	return done, nil
+}
+
+// past reports whether the server's clock has left a window by now. Then the next one is
+// wider.
+func (s *store) past(w optimistic.Window, now time.Time) bool {
+	is, ok := s.clock.Window(now)
+	if ok && is.From <= w.To {
+		return false
+	}
+	s.clock.Late()
+	return true
+}
+
+// swapTogether makes many swaps in one statement. None of them has signals: they are
+// renewals.
+func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	n := len(swaps)
+	names, was, versions := make([]string, n), make([]int64, n), make([]int64, n)
+	entries, holders := make([][]byte, n), make([]string, n)
+	fences, ends := make([]int64, n), make([]*time.Time, n)
+	index := make(map[string]int, n)
+	from, to := swaps[0].Window.From, swaps[0].Window.To
+	for i, w := range swaps {
+		columns := sqltable.ColumnsOf(w.Entry)
+		names[i], was[i], versions[i] = w.Name, int64(w.Version), int64(nextVersion(w.Version))
+		entries[i], holders[i], fences[i] = w.Value, plain(columns.Holders), int64(columns.Fence)
+		if columns.Until != 0 {
+			ends[i] = new(time.Time)
+			*ends[i] = columns.Until.Time()
+		}
+		if w.Version == 0 || len(w.Signals) > 0 {
+			names[i] = "" // which no row has: its turn comes by itself
+		}
+		index[w.Name], from, to = i, max(from, w.Window.From), min(to, w.Window.To)
+	}
+	done := make([]optimistic.Swapped, n)
+	err := s.do(ctx, func(c *pgx.Conn) error {
+		sent := time.Now()
+		rows, err := c.Query(ctx, s.swapMany, names, was, versions, entries, holders, fences, ends, int64(from), int64(to))
+		return each(rows, err, func(scan sqltable.Scan) error {
+			var name string
+			var now int64
+			if err := scan(&name, &now); err != nil {
+				return err
+			}
+			i := index[name]
+			done[i] = optimistic.Swapped{Done: true, Version: uint64(versions[i])}
+			s.clock.Learn(locktable.Instant(now), sent, time.Now())
+			return nil
+		})
+	})
+	return done, err
+}
+
+// nextVersion begins at random, for a name may be forgotten and come again, and the
+// version of an old value must not come with it.
+func nextVersion(v uint64) uint64 {
+	if v == 0 {
+		return 1 + uint64(rand.Int64N(1<<62))
+	}
+	return v + 1
+}
+
+// do runs f with a connection, and types what fails.
+func (s *store) do(ctx context.Context, f func(c *pgx.Conn) error) error {
+	c, free, err := s.connect(ctx)
+	if err == nil {
+		err = f(c)
+		free()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w (%w)", ctx.Err(), err)
+	}
+	return s.failed(err)
+}
+
+// told hears what the other table is told of the time. A long wait for a row says nothing
+// of how long an answer takes.
+func (s *store) told(is locktable.Instant, asked, now time.Time) {
+	if now.Sub(asked) < 100*time.Millisecond {
+		s.clock.Learn(is, asked, now)
+	}
+}
+
+// Scan implements optimistic.Store. The driver reads through the other table.
+func (*store) Scan(context.Context, string) iter.Seq2[optimistic.Named, error] {
+	return func(func(optimistic.Named, error) bool) {}
+}
+
+// Properties implements optimistic.Store.
+func (s *store) Properties() driver.Properties { return s.slow.Properties() }
+
+// Close implements optimistic.Store.
+func (*store) Close() error { return nil }

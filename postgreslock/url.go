@@ -1,0 +1,188 @@
+package postgreslock
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const urlForm = "postgres://[USER:PASSWORD@]HOST[:PORT][,HOST...]/DATABASE, with the parameters of libpq and pgx, and " +
+	"&schema=NAME, &prefix=NAME, &retention=DURATION, &push=false"
+
+func init() {
+	for _, scheme := range []string{"postgres", "postgresql"} {
+		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
+			d, err := open(ctx, u)
+			if err != nil {
+				return nil, err // not d: a nil *Driver would be no nil driver.Driver
+			}
+			return d, nil
+		})
+	}
+}
+
+// Open opens the database that a URL names; the package comment has the form. Closing the
+// driver closes what was opened. The error is a [*driver.InvalidError] or a
+// [*driver.Error], without the password; ctx bounds only the opening.
+func Open(ctx context.Context, rawURL string) (*Driver, error) {
+	u, err := driver.ParseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, u)
+}
+
+func open(ctx context.Context, u *url.URL) (*Driver, error) {
+	config, o, err := parseURL(u)
+	if err != nil {
+		return nil, err
+	}
+	where := place(config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Database)
+	s := &server{where: where}
+	pooled, err := behindPooler(ctx, config.ConnConfig)
+	if err != nil {
+		return nil, opening(ctx, s, err)
+	}
+	if pooled && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, opening(ctx, s, err)
+	}
+	d, err := build(pool{p}, o, where, p.Close)
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	_, free, err := d.server.connect(ctx)
+	if err != nil {
+		_ = d.Close()
+		return nil, opening(ctx, s, err)
+	}
+	free()
+	return d, nil
+}
+
+// opening is the error of an Open.
+func opening(ctx context.Context, s *server, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return s.typed("open", err)
+}
+
+// behindPooler reports whether somebody else's process answers than the one that we were
+// told at the beginning: a pooler makes that number up.
+func behindPooler(ctx context.Context, config *pgx.ConnConfig) (bool, error) {
+	config = config.Copy()
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	c, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return false, err
+	}
+	defer c.Close(ctx)
+	var pid uint32
+	err = c.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
+	return pid != c.PgConn().PID(), err
+}
+
+// connections is how many a pool has at the most, if the URL does not say.
+const connections = 16
+
+// ours are our own parameters; theirs those of libpq, of pgx, and the settings of a
+// session that are commonly given there.
+var (
+	ours   = []string{"schema", "prefix", "retention", "push"}
+	theirs = []string{
+		"host", "hostaddr", "port", "dbname", "database", "user", "password", "passfile", "require_auth", "channel_binding",
+		"connect_timeout", "client_encoding", "options", "application_name", "fallback_application_name", "keepalives",
+		"keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "replication", "gssencmode",
+		"sslmode", "sslnegotiation", "sslcompression", "sslcert", "sslkey", "sslpassword", "sslcertmode", "sslrootcert",
+		"sslcrl", "sslcrldir", "sslsni", "requirepeer", "ssl_min_protocol_version", "ssl_max_protocol_version",
+		"min_protocol_version", "max_protocol_version", "krbsrvname", "krbspn", "gsslib", "gssdelegation", "service",
+		"servicefile", "target_session_attrs", "load_balance_hosts",
+
+		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity",
+		"pool_max_conns", "pool_min_conns", "pool_min_idle_conns", "pool_max_conn_lifetime", "pool_max_conn_lifetime_jitter",
+		"pool_max_conn_idle_time", "pool_health_check_period",
+
+		"search_path", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "synchronous_commit",
+		"timezone", "datestyle", "work_mem", "role",
+	}
+)
+
+// unknownToPgx are parameters of libpq that pgx would send on to the server.
+var unknownToPgx = []string{
+	"hostaddr", "client_encoding", "fallback_application_name", "keepalives", "keepalives_idle", "keepalives_interval",
+	"keepalives_count", "tcp_user_timeout", "gssencmode", "sslcompression", "sslcertmode", "sslcrl", "sslcrldir",
+	"requirepeer", "gsslib", "gssdelegation", "load_balance_hosts",
+}
+
+func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
+	query, err := driver.URLParameters(u, "postgres URL", slices.Concat(ours, theirs))
+	if err != nil {
+		return nil, nil, err
+	}
+	if u.Opaque != "" || u.Fragment != "" {
+		return nil, nil, invalid("has no // after the scheme, or a # in it")
+	}
+	o := &Options{Schema: query.Get("schema"), Prefix: query.Get("prefix")}
+	if v := query.Get("retention"); query.Has("retention") {
+		if o.Retention, err = time.ParseDuration(v); err != nil || o.Retention == 0 {
+			return nil, nil, invalid("has retention that is no duration, like 24h")
+		}
+	}
+	if query.Has("push") {
+		push, err := strconv.ParseBool(query.Get("push"))
+		if err != nil {
+			return nil, nil, invalid("has push that is neither true nor false")
+		}
+		o.NoPush = !push
+	}
+	if _, err := o.withDefaults(); err != nil {
+		return nil, nil, err
+	}
+	limited := query.Has("pool_max_conns")
+	for _, name := range slices.Concat(ours, unknownToPgx) {
+		query.Del(name)
+	}
+	rest := *u
+	rest.RawQuery = query.Encode()
+	config, err := pgxpool.ParseConfig(rest.String())
+	if err != nil {
+		return nil, nil, invalid(sayable(err, u))
+	}
+	if !limited {
+		config.MaxConns = connections
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	return config, o, nil
+}
+
+// sayable is what pgx has against a URL, if no part of the URL is in it.
+func sayable(err error, u *url.URL) string {
+	_, said, found := strings.Cut(err.Error(), "`: ")
+	password, _ := u.User.Password()
+	if !found || strings.Contains(said, "`") || password != "" && strings.Contains(said, password) {
+		return "cannot be read"
+	}
+	return "cannot be read: " + said
+}
+
+func invalid(problem string) error {
+	return &driver.InvalidError{What: "postgres URL", Problem: problem, Allowed: urlForm}
+}
