@@ -43,6 +43,8 @@ func packageOf(scheme string) string {
 		return "redislock"
 	case "redlock", "redlocks":
 		return "redlock"
+	case "postgres", "postgresql":
+		return "postgreslock"
 	case "mysql", "mariadb":
 		return "mysqllock"
 	case "nats", "nats+tls":

@@ -56,14 +56,15 @@
 // # How does a waiter hear that it is granted?
 //
 // By LISTEN, on one connection beside the pool, which is there only while a claim of this
-// client waits or holds. If that connection is lost, it is made anew, and everybody looks.
+// client waits or holds. If that connection is lost, it is made anew, and what has
+// happened meanwhile is read from the table.
 //
 // # What about PgBouncer?
 //
 // In transaction mode a connection that listens hears nothing. The driver finds that out
 // by a notification to itself; then Properties.Push is false, and waiting claims ask
-// again, every 5 to 250 ms. A pool that is opened by URL behind a pooler keeps no prepared
-// statements. Give a pool of your own pgx.QueryExecModeCacheDescribe or
+// again, every 5 to 250 ms. A pool that is opened by URL behind a pooler keeps no
+// prepared statements. Give a pool of your own pgx.QueryExecModeCacheDescribe or
 // pgx.QueryExecModeExec there.
 //
 // # Can the work itself check the lock?

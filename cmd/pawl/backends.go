@@ -6,6 +6,7 @@ import (
 	_ "github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/mysqllock"
 	_ "github.com/pawl-go/pawl/natslock"
+	_ "github.com/pawl-go/pawl/postgreslock"
 	_ "github.com/pawl-go/pawl/redislock"
 	_ "github.com/pawl-go/pawl/redlock"
 	_ "github.com/pawl-go/pawl/sqlitelock"
