@@ -74,7 +74,7 @@ func TestNoGuardedWriteIsLost(t *testing.T) {
 	accepted, refused := 0, 0
 	for range 6 {
 		wg.Go(func() {
-			for k := range 60 {
+			for k := range 30 {
 				c := mutex("job")
 				c.TTL = 60 * time.Millisecond
 				g, err := d.Acquire(ctx, c)
@@ -82,7 +82,7 @@ func TestNoGuardedWriteIsLost(t *testing.T) {
 					time.Sleep(10 * time.Millisecond)
 					continue
 				}
-				err = increment(db, g.Fence, time.Duration(k%3)*40*time.Millisecond)
+				err = increment(db, g.Fence, time.Duration(k%3)*150*time.Millisecond)
 				mu.Lock()
 				if err == nil {
 					accepted++
