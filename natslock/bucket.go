@@ -15,7 +15,13 @@ import (
 type bucket struct {
 	turn   chan struct{} // of whoever looks for it; holds one
 	config atomic.Pointer[jetstream.StreamConfig]
+
+	unheard atomic.Int64 // how many swaps in a row nobody got
 }
+
+// unheardOf is how many swaps in a row nobody has to get, though the bucket seems to be
+// there, before that is an error.
+const unheardOf = 64
 
 // forgets reports whether each message can have a TTL of its own.
 func (b *bucket) forgets() bool { c := b.config.Load(); return c != nil && c.AllowMsgTTL }
@@ -32,6 +38,9 @@ func (b *bucket) doubt() { b.config.Store(nil) }
 
 // ready makes sure that there is a bucket: it is made if it is missing.
 func (s *store) ready(ctx context.Context) error {
+	if err := s.connected(ctx); err != nil {
+		return err
+	}
 	if s.bucket.config.Load() != nil {
 		return nil
 	}
@@ -57,6 +66,22 @@ func (s *store) ready(ctx context.Context) error {
 	}
 	return nil
 }
+
+// connected waits a little for a connection that is being made anew. Nothing is sent
+// before: it would be old by then.
+func (s *store) connected(ctx context.Context) error {
+	for until := time.Now().Add(reconnecting); !s.nc.IsConnected(); {
+		if err := wait(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+		if time.Now().After(until) {
+			return s.trouble(s.refusal(""))
+		}
+	}
+	return nil
+}
+
+const reconnecting = 2 * time.Second
 
 // findOrMake looks for the bucket, and makes it if there is none. Of many that make it at
 // the same time one does, and the others find it.

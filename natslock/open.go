@@ -2,6 +2,7 @@ package natslock
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -61,6 +62,9 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	d.store.end = nc.Close
 	if err := d.store.ready(ctx); err != nil {
 		_ = d.Close()
+		if e, ok := errors.AsType[*driver.Error](err); ok {
+			e.Op = "open"
+		}
 		return nil, err
 	}
 	return d, nil

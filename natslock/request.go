@@ -189,7 +189,7 @@ func (s *store) askAgain(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 func (s *store) refusal(subject string) error {
 	last := s.nc.LastError()
 	switch {
-	case errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(subject)):
+	case subject != "" && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(subject)):
 		return last
 	case !s.nc.IsConnected() && last != nil:
 		return last

@@ -2,6 +2,7 @@ package natslock
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -135,12 +136,16 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64(max(left, 0)/time.Second)+1, 10)}
 	}
 	var err error
-	if w.sequence, err = s.publish(ctx, m); err != nil {
-		if isWrongSequence(err) {
-			return optimistic.Swapped{}, nil
-		}
+	switch w.sequence, err = s.publish(ctx, m); {
+	case isWrongSequence(err):
+		return optimistic.Swapped{}, nil
+	case errors.Is(err, nats.ErrNoResponders) && s.bucket.unheard.Add(1) < unheardOf:
+		s.clock.Late() // nobody got it: the leader is another one soon, or the bucket is gone
+		return optimistic.Swapped{Late: true}, nil
+	case err != nil:
 		return optimistic.Swapped{}, err
 	}
+	s.bucket.unheard.Store(0)
 	w.acked = time.Now()
 	done, err := s.judge(ctx, w)
 	if err == nil && done.Done {

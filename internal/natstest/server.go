@@ -13,6 +13,9 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
+// WithoutJetStream is the config of a server that can pass messages on only.
+const WithoutJetStream = "# without JetStream"
+
 // TB is what is needed of a *testing.T.
 type TB = redistest.TB
 
@@ -63,7 +66,7 @@ func configured(tb TB, name, config string) *Server {
 	if name != "" {
 		text += fmt.Sprintf("server_name: %q\n", name)
 	}
-	if !strings.Contains(config, "jetstream") {
+	if config != WithoutJetStream {
 		text += fmt.Sprintf("jetstream { store_dir: %q, max_file: 1GB, max_mem: 256MB }\n", s.Dir)
 	}
 	if err := os.WriteFile(file, []byte(text+config+"\n"), 0o600); err != nil {

@@ -1,0 +1,398 @@
+package natslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+func client(t testing.TB, url string) *pawl.Client {
+	t.Helper()
+	c, err := pawl.New(open(t, url), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		if err := c.Close(within); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// ridesThrough: one client holds a name and another waits for it, while something
+// happens. Neither notices; then the name is passed on.
+func ridesThrough(t *testing.T, a, b *pawl.Client, happens func()) {
+	t.Helper()
+	within, cancel := context.WithTimeout(ctx, 80*time.Second)
+	defer cancel()
+	held, err := a.Mutex("n", pawl.WithTTL(time.Minute)).Lock(within)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := b.Mutex("n", pawl.WithTTL(time.Minute)).Lock(within)
+		if err != nil {
+			t.Errorf("who waits: %v", err)
+		}
+		got <- l
+	}()
+	for e := (pawl.Entry{}); len(e.Waiters) == 0; time.Sleep(10 * time.Millisecond) {
+		if e, err = a.Inspect(within, "n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	happens()
+	if err := held.Err(); err != nil {
+		t.Fatalf("who holds it: %v", err)
+	}
+	if err := held.Release(within); errors.Is(err, pawl.ErrUnavailable) {
+		t.Logf("Release: %v; it is given back in the background", err)
+	} else if err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	l := <-got
+	if l == nil {
+		return
+	}
+	if l.Fence() <= held.Fence() {
+		t.Errorf("fence %d after %d", l.Fence(), held.Fence())
+	}
+	if err := l.Release(within); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+}
+
+func TestAServerThatIsRestarted(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*natstest.Server){"Stopped": (*natstest.Server).Stop, "Killed": (*natstest.Server).Kill} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := natstest.Start(t, "")
+			url := "nats://" + server.Addr
+			ridesThrough(t, client(t, url), client(t, url), func() {
+				end(server)
+				time.Sleep(300 * time.Millisecond)
+				server.Run()
+			})
+		})
+	}
+}
+
+// cluster is three servers with a bucket, and the one that leads it.
+func cluster(t *testing.T) (nodes []*natstest.Server, leader int) {
+	t.Helper()
+	nodes = natstest.StartCluster(t, 3)
+	d := open(t, "nats://"+nodes[0].Addr+"?replicas=3")
+	defer d.Close()
+	nc, js := connect(t, nodes[0])
+	defer nc.Close()
+	for bucketInfo(t, js).Cluster.Leader == "" {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if _, err := fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &leader); err != nil {
+		t.Fatal(err)
+	}
+	return nodes, leader
+}
+
+func TestALeaderThatGoes(t *testing.T) {
+	t.Parallel()
+	for name, goes := range map[string]func(*natstest.Server){
+		"Stopped": (*natstest.Server).Stop,
+		"Killed":  (*natstest.Server).Kill,
+		"CutOff": func(s *natstest.Server) { // it does not answer, and its connections stay
+			resume := s.Pause()
+			time.AfterFunc(15*time.Second, resume)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes, leader := cluster(t)
+			first, second := nodes[(leader+1)%3].Addr, nodes[(leader+2)%3].Addr
+			a, b := client(t, "nats://"+first+","+second), client(t, "nats://"+nodes[leader].Addr+","+second)
+			ridesThrough(t, a, b, func() { goes(nodes[leader]) })
+		})
+	}
+}
+
+// A leader that hands over: whoever asked it has to ask another one.
+func TestALeaderThatStepsDown(t *testing.T) {
+	t.Parallel()
+	nodes, _ := cluster(t)
+	url := "nats://" + nodes[0].Addr
+	nc, _ := connect(t, nodes[1])
+	ridesThrough(t, client(t, url), client(t, url), func() {
+		if _, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_pawl", nil, 5*time.Second); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestABucketThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	c := mutex("n")
+	first := gets(t, a, c)
+	_, js := connect(t, server)
+	was := bucketInfo(t, js)
+	if err := js.DeleteStream(ctx, "KV_pawl"); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, "Acquire", func(ctx context.Context) error {
+		g, err := b.Acquire(ctx, mutex("n"))
+		if err == nil && g.Fence <= first.Fence {
+			t.Errorf("fence %d after %d", g.Fence, first.Fence)
+		}
+		return err
+	})
+	if err := renewal(t, a, c); !errors.Is(err, driver.ErrNotHeld) {
+		t.Errorf("who held it before: %v; want ErrNotHeld", err)
+	}
+	if is := bucketInfo(t, js); is.State.FirstSeq <= was.State.LastSeq {
+		t.Errorf("the new bucket begins at %d, and the old one came to %d", is.State.FirstSeq, was.State.LastSeq)
+	}
+}
+
+func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	granted := 0
+	for range 20 {
+		all.Go(func() {
+			d, err := natslock.Open(ctx, "nats://"+server.Addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer d.Close()
+			if _, err := d.Acquire(ctx, mutex("n")); err == nil {
+				mu.Lock()
+				granted++
+				mu.Unlock()
+			} else if !errors.Is(err, driver.ErrHeld) {
+				t.Error(err)
+			}
+		})
+	}
+	if all.Wait(); granted != 1 {
+		t.Errorf("%d of 20 hold it", granted)
+	}
+}
+
+func TestTwoBucketsDoNotMeet(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	a, b := start(t, "nats://"+server.Addr+"/one"), start(t, "nats://"+server.Addr+"/one-two")
+	gets(t, a, mutex("n"))
+	gets(t, b, mutex("n"))
+	isRefused(t, a, mutex("n"))
+	isRefused(t, b, mutex("n"))
+	for e, err := range a.List(ctx, "") {
+		if err != nil || len(e.Holders) != 1 {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+}
+
+// People do it with the tools of NATS.
+func TestAKeyThatSomebodyChanges(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	d := start(t, "nats://"+server.Addr)
+	_, js := connect(t, server)
+	kv, err := js.KeyValue(ctx, "pawl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mutex("orders/eu.42")
+	first := gets(t, d, c)
+	keys, err := kv.Keys(ctx)
+	if err != nil || !slices.Equal(keys, []string{"orders/eu=2E42"}) {
+		t.Errorf("the keys are %q, %v", keys, err)
+	}
+	if err := kv.Delete(ctx, keys[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNotHeld) {
+		t.Errorf("after its key was deleted: %v; want ErrNotHeld", err)
+	}
+	if g := gets(t, d, mutex(c.Name)); g.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", g.Fence, first.Fence)
+	}
+	if _, err := kv.PutString(ctx, keys[0], "free"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Acquire(ctx, mutex(c.Name))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("of a value of somebody else's: %v", err)
+	}
+	gets(t, d, mutex("another"))
+}
+
+// A name is forgotten by the server itself, the retention after its last lease.
+func TestANameIsForgotten(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	d := start(t, "nats://"+server.Addr+"?retention=1m")
+	_, js := connect(t, server)
+	s, err := js.Stream(ctx, "KV_pawl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ttl := func() string {
+		m, err := s.GetLastMsgForSubject(ctx, "$KV.pawl.n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Header.Get(jetstream.MsgTTLHeader)
+	}
+	c := mutex("n")
+	gets(t, d, c)
+	if got := ttl(); got != "121" {
+		t.Errorf("while it is held, it lasts %s s", got)
+	}
+	releases(t, d, c)
+	if got := ttl(); got != "60" && got != "61" {
+		t.Errorf("when it was released, it lasts %s s", got)
+	}
+}
+
+func TestRequestsOfACycle(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	nc, _ := connect(t, server)
+	d, err := natslock.New(nc, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	sent := func(f func()) uint64 {
+		before := nc.Stats().OutMsgs
+		f()
+		return nc.Stats().OutMsgs - before
+	}
+	c := mutex("n")
+	gets(t, d, c)
+	releases(t, d, c)
+	for range 3 {
+		if n := sent(func() { gets(t, d, c) }); n != 2 {
+			t.Errorf("%d requests for an Acquire, want 2", n)
+		}
+		if n := sent(func() { releases(t, d, c) }); n != 1 {
+			t.Errorf("%d requests for a Release, want 1", n)
+		}
+	}
+}
+
+func TestAServerWithoutJetStream(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, natstest.WithoutJetStream)
+	_, err := natslock.Open(ctx, "nats://"+server.Addr)
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "JetStream") {
+		t.Errorf("%v; want it to say what to do", err)
+	}
+}
+
+func TestABucketThatHasToBeThere(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	_, err := natslock.Open(ctx, "nats://"+server.Addr+"?create=false")
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "kv add") {
+		t.Errorf("%v; want it to say what to do", err)
+	}
+	_, js := connect(t, server)
+	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, "nats://"+server.Addr+"?create=false")
+	c := mutex("n")
+	gets(t, d, c)
+	releases(t, d, c)
+}
+
+const users = `
+accounts: { A: { jetstream: enabled, users: [
+  { user: all, password: secret1 },
+  { user: reader, password: secret2, permissions: { publish: ["$JS.API.>"], subscribe: ["_INBOX.>"] } },
+  { user: deaf, password: secret3, permissions: { publish: ["$JS.API.>", "$KV.pawl.>"], subscribe: ["_INBOX.>"] } }
+] } }`
+
+func TestRightsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, users)
+	all := start(t, "nats://all:secret1@"+server.Addr)
+	if !all.Properties().Push {
+		t.Error("no push with all rights")
+	}
+
+	reader := start(t, "nats://reader:secret2@"+server.Addr)
+	began := time.Now()
+	_, err := reader.Acquire(ctx, mutex("n"))
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || !e.Permanent || e.Hint == "" || !errors.Is(err, nats.ErrPermissionViolation) || time.Since(began) > 5*time.Second {
+		t.Errorf("after %v: %v; want it to say soon that a right is missing", time.Since(began), err)
+	}
+
+	deaf := start(t, "nats://deaf:secret3@"+server.Addr)
+	if deaf.Properties().Push {
+		t.Error("push, where nobody may publish to inboxes")
+	}
+	c := mutex("n")
+	gets(t, deaf, c)
+	isRefused(t, all, mutex("n"))
+	releases(t, deaf, c)
+}
+
+func TestErrorsNeverShowThePassword(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, users)
+	within, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, url := range []string{
+		"nats://all:hunter2@" + server.Addr,
+		"nats://hunter2@" + server.Addr,
+		"nats://all:hunter2@127.0.0.1:1",
+		"nats://all:hunter2@" + server.Addr + "/no.bucket",
+		"nats://all:hunter2@" + server.Addr + "?nonsense=1",
+		"nats://all:hunter2@" + server.Addr + ":x",
+		"nats://all:hunter2@/?replicas=hunter2",
+		"nats+tls://all:hunter2@" + server.Addr,
+	} {
+		d, err := natslock.Open(within, url)
+		if err == nil {
+			_ = d.Close()
+			t.Errorf("%s is opened", url)
+			continue
+		}
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			if strings.Contains(fmt.Sprintf("%v %+v %#v", e, e, e), "hunter2") {
+				t.Errorf("%s: %v shows it", url, err)
+			}
+		}
+		_, invalid := errors.AsType[*driver.InvalidError](err)
+		_, trouble := errors.AsType[*driver.Error](err)
+		if !invalid && !trouble {
+			t.Errorf("%s: %v is of no type", url, err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package natslock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+// start opens a driver that is closed when the test ends.
+func start(t testing.TB, url string) *natslock.Driver {
+	t.Helper()
+	d := open(t, url)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// mutex is a claim for all of a name.
+func mutex(name string) driver.Claim {
+	return driver.Claim{
+		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
+		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute, QueueTTL: time.Minute,
+	}
+}
+
+// queued is a claim that takes a place in the queue.
+func queued(name string) driver.Claim {
+	c := mutex(name)
+	c.Queue = true
+	return c
+}
+
+func lease(c driver.Claim) driver.LeaseRef {
+	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
+}
+
+func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
+	t.Helper()
+	g, err := d.Acquire(ctx, c)
+	if err != nil {
+		t.Fatalf("Acquire: %v; want it granted", err)
+	}
+	return g
+}
+
+func isRefused(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("Acquire: %v; want ErrHeld", err)
+	}
+}
+
+func renewal(t testing.TB, d driver.Driver, c driver.Claim) error {
+	t.Helper()
+	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+	if err != nil {
+		t.Fatalf("Renew: %v", err)
+	}
+	return answers[0]
+}
+
+func renews(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	if err := renewal(t, d, c); err != nil {
+		t.Fatalf("Renew: %v; want it held", err)
+	}
+}
+
+func releases(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	if err := d.Release(ctx, lease(c)); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+// soon tries until it works: a server is about to be back.
+func soon(t testing.TB, what string, f func(ctx context.Context) error) {
+	t.Helper()
+	var err error
+	for until := time.Now().Add(40 * time.Second); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		within, cancel := context.WithTimeout(ctx, 2*time.Second)
+		err = f(within)
+		if cancel(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
+
+// connect is a connection of a test's own.
+func connect(t testing.TB, s *natstest.Server, o ...nats.Option) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := nats.Connect(s.Addr, o...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
+func bucketInfo(t testing.TB, js jetstream.JetStream) *jetstream.StreamInfo {
+	t.Helper()
+	within, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, err := js.Stream(within, "KV_pawl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.CachedInfo()
+}
