@@ -96,3 +96,9 @@ type Swapped struct {
 
 	Err error // of this one alone
 }
+
+// A Lingerer is a Store whose swaps may take effect after they were given up, as long as
+// its clock stands still meanwhile. Then a release writes what is there even if it finds
+// nothing to release: a claim that was given up before it, and comes after it, finds
+// another version.
+type Lingerer interface{ Lingers() }

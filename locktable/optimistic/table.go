@@ -21,6 +21,7 @@ type Table struct {
 	store   Store
 	inbox   string
 	deliver func(driver.Signal)
+	lingers bool
 	cache   cache
 	turns   turns.Turns // with others of this process beside it all but one swap would be in vain
 	slow    locktable.Table
@@ -30,7 +31,8 @@ type Table struct {
 // which is this client's own, go to deliver: the [locktable.Driver.Deliver] of the driver
 // over this table.
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
-	return &Table{store: s, inbox: inbox, deliver: deliver}
+	_, lingers := s.(Lingerer)
+	return &Table{store: s, inbox: inbox, deliver: deliver, lingers: lingers}
 }
 
 // Beside gives the table another one over the same values, which takes the steps that a
@@ -232,6 +234,7 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, f fun
 	if err != nil {
 		return nil, w, err
 	}
+	blur := w.From.Until(w.To)
 	if s.OnTime {
 		// A lower bound of the store's clock at the end, see driver.End.
 		left := time.Until(driver.End(ctx))
@@ -248,8 +251,11 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, f fun
 	if t.slow != nil && e.Rest.Len > 0 {
 		return nil, w, errApart
 	}
-	e.Blur = w.From.Until(w.To)
+	e.Blur = blur // also if that takes effect sooner: not every clock says when in its window
 	f(e, w.From)
+	if releases := !s.Token.IsZero() && !s.Place; releases && t.lingers {
+		e.Changed = true
+	}
 	if t.slow != nil && len(e.Queue) > longest {
 		return nil, w, errApart
 	}
