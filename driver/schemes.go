@@ -47,6 +47,8 @@ func packageOf(scheme string) string {
 		return "postgreslock"
 	case "mysql", "mariadb":
 		return "mysqllock"
+	case "etcd", "etcds":
+		return "etcdlock"
 	case "nats", "nats+tls":
 		return "natslock"
 	case "mem":

@@ -3,6 +3,7 @@ package main
 // The only file that imports the backends. Each registers its URL schemes.
 import (
 	"github.com/pawl-go/pawl/driver"
+	_ "github.com/pawl-go/pawl/etcdlock"
 	_ "github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/mysqllock"
 	_ "github.com/pawl-go/pawl/natslock"

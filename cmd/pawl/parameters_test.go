@@ -18,6 +18,7 @@ import (
 // a parameter that it does not know.
 func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 	for folder, url := range map[string]string{
+		"etcdlock":   "etcd://localhost",
 		"memlock":    "mem:",
 		"sqlitelock": "sqlite:" + t.TempDir() + "/locks.db",
 		"mysqllock":  "mysql://localhost/app",

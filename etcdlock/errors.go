@@ -1,0 +1,131 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// txn runs a transaction on a member that knows a leader. One that knows none, or is a
+// learner, has done nothing with it: then another one is asked.
+func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op) (r *clientv3.TxnResponse, err error) {
+	for try := range 4 {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(20 * time.Millisecond << try):
+			}
+		}
+		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(cs...).Then(then...).Else(otherwise...).Commit()
+		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
+			break
+		}
+	}
+	return r, err
+}
+
+// check looks at the head of an answer to a request that was sent when the highest
+// revision was that. Where it is lower now, a snapshot was restored: revisions come
+// again, and what was known of before means nothing.
+func (s *store) check(h *pb.ResponseHeader, sent int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	other := s.cluster != 0 && h.GetClusterId() != s.cluster
+	if other && slices.Contains(s.former, h.GetClusterId()) {
+		return permanent(
+			fmt.Errorf("the members answer for two clusters, %x and %x", s.cluster, h.GetClusterId()),
+			"the endpoints have to be members of one cluster")
+	}
+	if other || h.GetRevision() < sent {
+		s.former = append(s.former, s.cluster)
+		if !other {
+			s.former = nil
+		}
+		s.epoch++
+		s.seen.Store(0)
+		s.cluster = h.GetClusterId()
+		s.clock.anew()
+		return errors.New("the data are older than they were: a snapshot was restored, or this is another cluster")
+	}
+	s.cluster = h.GetClusterId()
+	for {
+		seen := s.seen.Load()
+		if h.GetRevision() <= seen || s.seen.CompareAndSwap(seen, h.GetRevision()) {
+			return nil
+		}
+	}
+}
+
+// permanent is an error that asking again does not help.
+func permanent(err error, hint string) error {
+	return &driver.Error{Err: err, Hint: hint, Permanent: true}
+}
+
+// trouble makes an error of the client one of the driver.
+func (s *store) trouble(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if s.life.Err() != nil {
+		return driver.ErrClosed
+	}
+	said := driver.Error{Err: err}
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		said = *e
+	} else {
+		said.Hint, said.Permanent = hint(err)
+	}
+	said.Backend = "etcd " + s.where
+	return &said
+}
+
+// hint says what a person can do about an error, and whether asking again is of no use.
+func hint(err error) (hint string, permanent bool) {
+	switch {
+	case isAny(err, rpctypes.ErrAuthFailed):
+		return "check the user and the password", true
+	case isAny(err, rpctypes.ErrUserEmpty):
+		return "the cluster wants a user: put USER:PASSWORD@ before the host", true
+	case isAny(err, rpctypes.ErrAuthNotEnabled):
+		return "the cluster has no users: leave the user and the password away", true
+	case isAny(err, rpctypes.ErrPermissionDenied):
+		return "give the user's role readwrite on all keys with the prefix: etcdctl role grant-permission ROLE readwrite --prefix PREFIX//", true
+	case isAny(err, rpctypes.ErrNoSpace):
+		return "the database is full: compact, defragment, then etcdctl alarm disarm", false
+	case isAny(err, rpctypes.ErrRequestTooLarge):
+		return "too many wait for one name, or --max-request-bytes is set too low", false
+	case isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail):
+		return "a majority of the members has to be up and to reach each other: etcdctl endpoint status", false
+	case isAny(err, rpctypes.ErrGRPCNotSupportedForLearner):
+		return "the endpoints are learners: name a voting member", false
+	case isAny(err, rpctypes.ErrCorrupt):
+		return "etcd has raised the alarm CORRUPT: see etcdctl alarm list", false
+	}
+	switch status.Code(err) {
+	case codes.Unavailable, codes.DeadlineExceeded:
+		return "check the servers and the network", false
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return "check the user and its rights", true
+	default:
+		return "", false
+	}
+}
+
+func isAny(err error, targets ...error) bool {
+	if err == nil {
+		return false
+	}
+	said := rpctypes.ErrorDesc(err)
+	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) || said == rpctypes.ErrorDesc(t) })
+}

@@ -1,0 +1,216 @@
+package etcdlock
+
+import (
+	"context"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// mail is how signals come to a client: a step of somebody else puts them into the key of
+// its inbox, which it watches. The key hangs on the client's one etcd lease, so it goes
+// when the client does; and where there is no key, nothing is put. Nothing but that hangs
+// on the lease.
+type mail struct {
+	*store
+	id      string
+	deliver func(driver.Signal)
+
+	first chan struct{} // closed when the inbox is there, or could not be made
+
+	mu    sync.Mutex // protects lease
+	lease clientv3.LeaseID
+}
+
+const (
+	inboxTTL = 60                     // seconds
+	patience = 5 * time.Second        // for what the driver asks by itself
+	goodbye  = 2 * time.Second        // for what it leaves behind at its end
+	again    = 300 * time.Millisecond // after a watch or a lease that failed
+)
+
+func (m *mail) ready(ctx context.Context) {
+	select {
+	case <-m.first:
+	case <-ctx.Done():
+	}
+}
+
+// run keeps the inbox there and watched, and the clock watched.
+func (m *mail) run() {
+	m.loops.Go(func() { m.forever(m.receive, m.first) })
+	m.loops.Go(func() { m.forever(m.follow, m.follows) })
+	m.loops.Go(m.keep)
+}
+
+// forever does something again whenever it ends, until the client is closed. It says once
+// that it goes well, and if it does not, that is said, too.
+func (m *mail) forever(f func(ctx context.Context, well func()), first chan struct{}) {
+	well := sync.OnceFunc(func() { close(first) })
+	for m.life.Err() == nil {
+		f(m.life, well)
+		well()
+		select {
+		case <-m.life.Done():
+		case <-time.After(again):
+		}
+	}
+}
+
+// follow watches the clock, as long as that goes well.
+func (m *mail) follow(life context.Context, well func()) {
+	ctx, cancel := context.WithCancel(life)
+	defer cancel()
+	began := false
+	for r := range m.client.Watch(clientv3.WithRequireLeader(ctx), m.clockKey(), clientv3.WithPrefix(), clientv3.WithCreatedNotify()) {
+		if r.Err() != nil || r.Canceled {
+			return
+		}
+		if !began {
+			began = true
+			if m.readClock(ctx) != nil {
+				return
+			}
+			m.loops.Go(func() { m.askClock(ctx); well() })
+		}
+		for _, e := range r.Events {
+			if string(e.Kv.GetKey()) == m.callKey() {
+				m.clock.call()
+				continue
+			}
+			if is, room, err := decodeTick(string(e.Kv.GetValue())); err == nil && e.Type == clientv3.EventTypePut {
+				m.clock.learn(is, room, e.Kv.GetModRevision(), time.Time{})
+			}
+		}
+	}
+}
+
+// receive makes the inbox and takes what comes, as long as that goes well.
+func (m *mail) receive(life context.Context, well func()) {
+	ctx, cancel := context.WithCancel(life)
+	defer cancel()
+	signals := m.client.Watch(clientv3.WithRequireLeader(ctx), m.inboxKey(m.id), clientv3.WithCreatedNotify())
+	if r, ok := <-signals; !ok || r.Err() != nil {
+		return
+	}
+	alive, err := m.make(ctx)
+	if err != nil {
+		return
+	}
+	well()
+	m.deliver(driver.Signal{Kind: driver.SignalLook}) // what came before it is lost
+	for {
+		select {
+		case _, ok := <-alive:
+			if !ok {
+				return // the lease is gone, and the key with it
+			}
+		case r, ok := <-signals:
+			if !ok || r.Err() != nil {
+				return
+			}
+			for _, e := range r.Events {
+				if e.Type == clientv3.EventTypeDelete {
+					return
+				}
+				for _, signal := range decodeSignals(string(e.Kv.GetValue())) {
+					m.deliver(signal)
+				}
+			}
+		}
+	}
+}
+
+// make makes the key of the inbox, on the lease that there is or on a new one.
+func (m *mail) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
+	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), patience)
+	defer cancel()
+	m.mu.Lock()
+	lease := m.lease
+	m.mu.Unlock()
+	put := func() error {
+		_, err := m.client.Put(brief, m.inboxKey(m.id), "", clientv3.WithLease(lease))
+		return err
+	}
+	if lease == 0 || put() != nil {
+		granted, err := m.client.Grant(brief, inboxTTL)
+		if err != nil {
+			return nil, err
+		}
+		lease = granted.ID
+		m.mu.Lock()
+		m.lease = lease
+		m.mu.Unlock()
+		if err := put(); err != nil {
+			return nil, err
+		}
+	}
+	return m.client.KeepAlive(ctx, lease)
+}
+
+// leave takes the inbox away.
+func (m *mail) leave(ctx context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.lease != 0 {
+		_, _ = m.client.Revoke(ctx, m.lease)
+	}
+}
+
+// most is how many inboxes a step of one name puts signals into. Those that are left out
+// ask again by themselves.
+const most = 64
+
+// signals put what a step says into the inboxes that are there.
+func (s *store) signals(all []locktable.Signal) (ops []clientv3.Op) {
+	var order []string
+	by := map[string][]string{}
+	for _, one := range all {
+		if by[one.Inbox] == nil {
+			order = append(order, one.Inbox)
+		}
+		by[one.Inbox] = append(by[one.Inbox], encodeSignal(one.Signal))
+	}
+	for _, inbox := range order[:min(len(order), most)] {
+		key := s.inboxKey(inbox)
+		ops = append(ops, clientv3.OpTxn(
+			[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), ">", 0)},
+			[]clientv3.Op{clientv3.OpPut(key, strings.Join(by[inbox], "\n"), clientv3.WithIgnoreLease())}, nil))
+	}
+	return ops
+}
+
+// encodeSignal is a line: what kind, of which token, and its fences. Whoever may read
+// entries has seen the token there.
+func encodeSignal(s driver.Signal) string {
+	return strings.Join([]string{
+		strconv.Itoa(int(s.Kind)), base64.RawURLEncoding.EncodeToString(s.Token[:]),
+		strconv.FormatUint(s.Fence, 10), strconv.Itoa(s.Fences),
+	}, " ")
+}
+
+// decodeSignals reads lines of encodeSignal, and leaves out what is none.
+func decodeSignals(text string) (all []driver.Signal) {
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 4 {
+			continue
+		}
+		kind, err1 := strconv.Atoi(f[0])
+		token, err2 := base64.RawURLEncoding.DecodeString(f[1])
+		fence, err3 := strconv.ParseUint(f[2], 10, 64)
+		fences, err4 := strconv.Atoi(f[3])
+		if err1 != nil || err2 != nil || err3 != nil || err4 != nil || len(token) != len(driver.Token{}) {
+			continue
+		}
+		all = append(all, driver.Signal{Kind: driver.SignalKind(kind), Token: driver.Token(token), Fence: fence, Fences: fences})
+	}
+	return all
+}

@@ -1,0 +1,72 @@
+package etcdlock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Clients forget the names that nobody has used for the retention time: one step in
+// tidyEvery is followed by a look at tidyNames names, in the background. A key says where
+// the look stands, so that processes which make few steps in their life get through the
+// names together; after the last one it rests.
+const (
+	tidyEvery = 64
+	tidyNames = 64
+)
+
+func (s *store) tidy() {
+	ctx, cancel := context.WithTimeout(s.life, patience)
+	defer cancel()
+	w, err := s.Time(ctx)
+	if err != nil {
+		return
+	}
+	r, err := s.client.Get(ctx, s.tidyKey())
+	if err != nil {
+		return
+	}
+	from, until := s.entryKey(""), locktable.Instant(0)
+	if len(r.Kvs) > 0 {
+		first, name, _ := strings.Cut(string(r.Kvs[0].GetValue()), " ")
+		i, _ := strconv.ParseInt(first, 10, 64)
+		from, until = s.entryKey(name), locktable.Instant(i)
+	}
+	if w.From < until {
+		return
+	}
+	names, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.entryKey(""))), clientv3.WithLimit(tidyNames))
+	if err != nil {
+		return
+	}
+	t, _ := s.clock.current()
+	var ops []clientv3.Op
+	next, until := "", w.From.Add(s.forget/24)
+	for _, kv := range names.Kvs {
+		key := string(kv.GetKey())
+		if names.More {
+			next, until = strings.TrimPrefix(key, s.entryKey(""))+"\x00", 0
+		}
+		// What was written under this tick may be what makes a late claim fail, see
+		// optimistic.Lingerer. Under a later one that claim fails anyway.
+		e, err := locktable.Decode(kv.GetValue())
+		if err == nil && kv.GetModRevision() < t.rev && forgettable(e, t.is, s) {
+			ops = append(ops, clientv3.OpTxn(
+				[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.GetModRevision())},
+				[]clientv3.Op{clientv3.OpDelete(key)}, nil))
+		}
+	}
+	ops = append(ops, clientv3.OpPut(s.tidyKey(), fmt.Sprintf("%d %s", until, next)))
+	_, _ = s.txn(ctx, s.stands(t), ops, nil)
+}
+
+// forgettable reports whether nothing is lost with e but its fence, and that for long
+// enough.
+func forgettable(e *locktable.Entry, now locktable.Instant, s *store) bool {
+	return e.Idle(now) && locktable.Instant(e.Fence).Add(s.forget) <= now
+}

@@ -1,0 +1,11 @@
+// Command etcd is the real etcd server, built from its module for the tests of etcdlock.
+// It is a module of its own, so that it is nobody's dependency.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() { etcdmain.Main(os.Args) }
