@@ -72,8 +72,8 @@ func ExampleNewDB() {
 }
 
 // Whoever may not create tables lets an administrator run this.
-func ExampleSchemaSQL() {
-	text, err := postgreslock.SchemaSQL(&postgreslock.Options{Schema: "locks"})
+func ExampleSchema() {
+	text, err := postgreslock.Schema(&postgreslock.Options{Schema: "locks"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -23,7 +23,7 @@
 // # What has to be set up?
 //
 // Nothing, if the user may create a schema: the tables are made on first use. Else an
-// administrator runs what "pawl schema postgres" prints, see [SchemaSQL], and grants the
+// administrator runs what "pawl schema postgres" prints, see [Schema], and grants the
 // user USAGE of the schema, and SELECT, INSERT, UPDATE and DELETE on its tables. They are
 // in a schema of their own, "pawl", and people can read them:
 //

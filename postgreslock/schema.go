@@ -47,11 +47,11 @@ CREATE TABLE IF NOT EXISTS {tidying} (
 INSERT INTO {tidying} (version) VALUES (1) ON CONFLICT DO NOTHING;
 `
 
-// SchemaSQL is what makes the tables, for an administrator who runs it so that the user
+// Schema is what makes the tables, for an administrator who runs it so that the user
 // of the locks needs no right to create anything. It does nothing to tables that there
 // are. The user needs USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its
 // tables.
-func SchemaSQL(o *Options) (string, error) {
+func Schema(o *Options) (string, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return "", err

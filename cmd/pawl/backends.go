@@ -5,9 +5,9 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	_ "github.com/pawl-go/pawl/etcdlock"
 	_ "github.com/pawl-go/pawl/memlock"
-	_ "github.com/pawl-go/pawl/mysqllock"
+	"github.com/pawl-go/pawl/mysqllock"
 	_ "github.com/pawl-go/pawl/natslock"
-	_ "github.com/pawl-go/pawl/postgreslock"
+	"github.com/pawl-go/pawl/postgreslock"
 	_ "github.com/pawl-go/pawl/redislock"
 	_ "github.com/pawl-go/pawl/redlock"
 	_ "github.com/pawl-go/pawl/sqlitelock"
@@ -20,4 +20,17 @@ func backends() []string {
 		begin[i] += ":"
 	}
 	return begin
+}
+
+// schemas print what makes the tables, of the backends that have any.
+var schemas = map[string]func(tables) (string, error){
+	"mysql": func(t tables) (string, error) {
+		if t.schema != "" {
+			return "", &driver.InvalidError{What: "schema", Problem: "is given, and mysql has none", Allowed: "--prefix"}
+		}
+		return mysqllock.Schema(t.prefix)
+	},
+	"postgres": func(t tables) (string, error) {
+		return postgreslock.Schema(&postgreslock.Options{Schema: t.schema, Prefix: t.prefix})
+	},
 }

@@ -6,6 +6,7 @@
 //	pawl show nightly                  who holds it, and who waits
 //	pawl break nightly                 take it from its holder
 //	pawl doctor                        what is wrong with the backend's settings
+//	pawl schema postgres               the SQL that makes the tables
 //
 // The locks are where --url says, else PAWL_URL, else in a SQLite file of this user, for
 // the processes of one host.
@@ -87,7 +88,7 @@ creates that file.`,
 	where := &location{v: v}
 	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
-	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newVersion(v), newMan())
+	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newSchema(v), newVersion(v), newMan())
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.PersistentPreRun = func(*cobra.Command, []string) { where.warn() }
 	root.SetHelpCommand(helpCommand(root))

@@ -39,7 +39,7 @@ var refused = [][]string{
 	{"run", "x", "no-such-command"}, {"run", "x", "./no-interpreter"}, {"run", "x", "./no-program"},
 
 	{"ls", "a", "b"}, {"ls", "--watch", "--json"}, {"show"}, {"show", "a", "b"}, {"doctor", "x"}, {"version", "x"},
-	{"man"}, {"man", "a", "b"},
+	{"man"}, {"man", "a", "b"}, {"schema"}, {"schema", "redis"}, {"schema", "mysql", "--schema", "x"},
 	{"break"}, {"break", "--fence", "1", "--yes", "x"}, {"break", "--json", "x"}, {"break", "--fence", "abc", "x"},
 
 	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+func newSchema(v *voice) *cobra.Command {
+	var t tables
+	cmd := &cobra.Command{
+		Use:   "schema [flags] BACKEND",
+		Short: "Print the SQL that makes the tables",
+		Long: `Schema prints the SQL that makes the tables of a backend, postgres or mysql, for
+an administrator to run where the user of the locks may not create any. Run it
+again as you like: it leaves tables alone that are there.
+
+Give --schema and --prefix as in the URL that the locks are opened with.`,
+		Example: `  pawl schema postgres | psql --single-transaction app
+  pawl schema mysql --prefix locks_ | mysql app`,
+		DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || schemas[args[0]] == nil {
+				return usage(cmd, fmt.Errorf("want one backend of %s", wordList(slices.Sorted(maps.Keys(schemas)))))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return slices.Sorted(maps.Keys(schemas)), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := schemas[args[0]](t)
+			if err == nil {
+				_, err = fmt.Fprint(v.out, text)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&t.schema, "schema", "", "make them in this schema (postgres; default pawl)")
+	cmd.Flags().StringVar(&t.prefix, "prefix", "", "begin the names of tables with this")
+	return cmd
+}
+
+// tables say which tables are meant.
+type tables struct{ schema, prefix string }
