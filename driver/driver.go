@@ -142,8 +142,8 @@ type FenceRaiser interface {
 	// still. If the lease could not have been granted after them, for they leave no room
 	// within its limit, the error is a [*HeldError].
 	//
-	// With l.Value the name keeps that value, unless one was written under this lease
-	// before. So a quorum writes a claim's value when a majority has granted it.
+	// With l.Value the name keeps that value, unless this lease has written one before.
+	// So a quorum writes a claim's value when a majority has granted it.
 	//
 	// RaiseFence neither extends the lease nor creates one: it returns ErrNotHeld, as
 	// Renew does, if the token holds nothing. After an error nothing is changed.

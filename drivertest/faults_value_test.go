@@ -282,6 +282,15 @@ var valueFaults = []fault{{
 		return got, err
 	}),
 }, {
+	name:  "a raise writes where the value is of another lease",
+	wants: []string{"Value/ARaiseOfALeaseThatHasWrittenLeavesWhatOthersWroteSince"},
+	driver: raises(func(ctx context.Context, d *faulty, l driver.LeaseRef, fence uint64) (uint64, error) {
+		if d.held(l.Name, l.Token).Fence != d.look(l.Name).Value.Fence {
+			writesAnyway(d, l.Name, l.Value)
+		}
+		return d.RaiseFence(ctx, l, fence)
+	}),
+}, {
 	name:  "the end of what writes a value is not looked at",
 	wants: []string{"Value/ARenewalOrAReleaseThatComesAfterItsEndWritesNothing"},
 	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {

@@ -140,7 +140,7 @@ func (r *random) span(t *rapid.T, what string, least int) time.Duration {
 
 // value draws one of a few; mostly none.
 func (r *random) value(t *rapid.T, what string) []byte {
-	if !r.k.s.values {
+	if r.k.s.WritesLate {
 		return nil
 	}
 	return rapid.SampledFrom([][]byte{nil, nil, nil, {}, {0}, []byte("a"), []byte("ab"), {0xff}}).Draw(t, what)

@@ -241,6 +241,21 @@ func testValueWrites(s *suite) {
 			raise("six", g.Fence+9)
 			k.b.finds("four", g.Fence+9)
 		})
+
+		s.test("ARaiseOfALeaseThatHasWrittenLeavesWhatOthersWroteSince", func(k *kit) {
+			one, two := k.reader(value("one")), k.reader()
+			k.a.gets(one)
+			f2 := k.b.gets(two).Fence
+			k.b.writes(withValue(two, "two"))
+			raise := func(c driver.Claim) {
+				if _, err := k.a.Driver.(driver.FenceRaiser).RaiseFence(k.ctx, withValue(c, "three"), 1); err != nil {
+					k.Fatalf("RaiseFence: %v", err)
+				}
+			}
+			raise(one)
+			raise(two)
+			k.b.finds("two", f2)
+		})
 	}
 }
 
@@ -345,7 +360,7 @@ func testValueQueue(s *suite) {
 		k.a.gets(c)
 		k.b.waits(waiter, 1)
 		waiter.Value = []byte("three")
-		k.a.waits(waiter, 1)
+		k.b.waits(waiter, 1)
 		k.a.releases(c)
 		k.b.finds("three", k.b.gets(waiter).Fence)
 	})
@@ -372,10 +387,10 @@ func testValueQueue(s *suite) {
 		}
 		k.a.endsWith(withValue(c, "5"))
 		k.a.sees(1, 1) // in one step
-		k.b.refusedFor(waiters[0], "6")
-		k.b.refusedFor(waiters[1], "6")
 		g := k.b.gets(waiters[2])
 		k.a.finds("6", g.Fence)
+		k.b.refusedFor(waiters[0], "6")
+		k.b.refusedFor(waiters[1], "6")
 		k.b.waits(waiters[3], 1)
 		k.a.releases(waiters[2])
 		k.a.finds("7", k.b.gets(waiters[3]).Fence)

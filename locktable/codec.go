@@ -47,6 +47,7 @@ func (e *Entry) Append(b []byte) []byte {
 		b = AppendOwner(b, h.Owner)
 		b = binary.AppendUvarint(b, h.Fence)
 		b = appendInts(b, int64(h.Fences), int64(h.Weight), int64(h.Limit), int64(h.Since), int64(h.Expires), int64(h.LockDelay))
+		b = appendBool(b, h.Wrote)
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Queue)))
 	for i := range e.Queue {
@@ -85,6 +86,13 @@ func appendValue(b, value []byte) []byte {
 		return append(b, 0)
 	}
 	return append(binary.AppendUvarint(b, uint64(len(value))+1), value...)
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 func appendInts(b []byte, vs ...int64) []byte {
@@ -139,6 +147,7 @@ func Decode(b []byte) (*Entry, error) {
 		h.Fences = int(r.int("fences", 1, driver.MaxFences))
 		h.Weight, h.Limit = r.weight()
 		h.Since, h.Expires, h.LockDelay = r.instant("since"), r.instant("expiry"), r.duration("lock-delay")
+		h.Wrote = r.uint("wrote", 0, 1) == 1
 		e.Holders = append(e.Holders, h)
 	}
 	for range r.count("waiters", maxPeople) {

@@ -14,7 +14,7 @@ func full() *locktable.Entry {
 		Fence: 300, Closed: 7,
 		Holders: []locktable.Holder{{
 			Token: tokenOf("hold"), Inbox: "in", Owner: driver.Owner{Client: "c", Host: "h", PID: 5, Labels: map[string]string{"b": "2", "a": "1"}},
-			Fence: 201, Fences: 100, Weight: driver.Exclusive, Limit: driver.Unlimited, Since: 1, Expires: 2, LockDelay: 3,
+			Fence: 201, Fences: 100, Weight: driver.Exclusive, Limit: driver.Unlimited, Since: 1, Expires: 2, LockDelay: 3, Wrote: true,
 		}},
 		Queue: []locktable.Waiter{{
 			Token: tokenOf("wait"), Inbox: "out", Fences: 1, Weight: 2, Limit: 4, Since: -1, Expires: 9, LockDelay: 6,

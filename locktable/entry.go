@@ -77,6 +77,7 @@ type Holder struct {
 	Since     Instant
 	Expires   Instant // it is over when now == Expires
 	LockDelay time.Duration
+	Wrote     bool // a value
 }
 
 // A Waiter is a place in the queue: a claim that is not granted yet.
@@ -203,16 +204,17 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 		h.Fence = max(h.Fence, uint64(now), min(wish, uint64(now.Add(driver.MaxLead))))
 	}
 	e.Fence = h.Fence + uint64(h.Fences) - 1
+	e.write(now, &h, value)
 	e.Holders = append(e.Holders, h)
 	e.Changed = true
-	e.write(now, h.Fence, value)
 	return h
 }
 
 // write makes the name keep a value, if there is one, under a lease.
-func (e *Entry) write(now Instant, fence uint64, value []byte) {
+func (e *Entry) write(now Instant, by *Holder, value []byte) {
 	if value != nil {
-		e.Value, e.Changed = Value{Bytes: value, Fence: fence, At: now}, true
+		e.Value, e.Changed = Value{Bytes: value, Fence: by.Fence, At: now}, true
+		by.Wrote = true
 	}
 }
 
@@ -325,7 +327,7 @@ func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 	e.settle(now)
 	if h := e.holder(l.Token); h != nil {
 		e.extend(h, e.until(now, l.TTL))
-		e.write(now, h.Fence, l.Value)
+		e.write(now, h, l.Value)
 		return nil
 	}
 	return e.gone(now, l.Token)
@@ -357,7 +359,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	token, minHold := l.Token, l.MinHold
 	e.settle(now)
 	if h := e.holder(token); h != nil {
-		e.write(now, h.Fence, l.Value) // before the name is passed on: somebody may wait to be above it
+		e.write(now, h, l.Value) // before the name is passed on: somebody may wait to be above it
 		// now may be earlier than the grant, if the clock ran back.
 		if until := e.until(min(h.Since, now), minHold); minHold > 0 && until > now {
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
@@ -420,7 +422,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 	case h == nil:
 		return 0, e.gone(now, c.Token)
 	case h.Fence >= fence:
-		e.writeFirst(now, h.Fence, c.Value)
+		e.writeFirst(now, h, c.Value)
 		return h.Fence, nil
 	}
 	raised := *h
@@ -438,16 +440,16 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 		e.Value.Fence = fence // it was written under this lease, and still is
 	}
 	raised.Fence = fence
+	e.writeFirst(now, &raised, c.Value)
 	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == c.Token }), raised)
 	e.Fence, e.Changed = fence+uint64(raised.Fences)-1, true
-	e.writeFirst(now, fence, c.Value)
 	return fence, nil
 }
 
-// writeFirst writes a value unless one was written under this lease before.
-func (e *Entry) writeFirst(now Instant, fence uint64, value []byte) {
-	if e.Value.Fence != fence {
-		e.write(now, fence, value)
+// writeFirst writes a value unless this lease has written one before.
+func (e *Entry) writeFirst(now Instant, by *Holder, value []byte) {
+	if !by.Wrote {
+		e.write(now, by, value)
 	}
 }
 

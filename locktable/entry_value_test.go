@@ -138,6 +138,14 @@ func TestValue(t *testing.T) {
 			raise("5", g.Fence+1)
 			l.keeps("4", g.Fence+1)
 		},
+		"OfALeaseThatHasWrittenIsNotWrittenByARaiseAlthoughOthersWroteSince": func(l *lab) {
+			l.granted(writing(reader("a"), "1"))
+			g := l.granted(writing(reader("b"), "2"))
+			got, err := l.e.Raise(l.now, &driver.LeaseRef{Token: tokenOf("a"), Value: []byte("1")}, g.Fence+5)
+			l.ok(err)
+			equal(l.t, "raised", got, g.Fence+5)
+			l.keeps("2", g.Fence)
+		},
 		"IsShownWithItsFence": func(l *lab) {
 			g := l.granted(writing(mutex("a"), "1"))
 			shown := l.e.Public(l.now, "job")

@@ -152,6 +152,7 @@ func (l *lab) checkHolders(a act, before *locktable.Entry) {
 				l.t.Fatalf("%s shortened the lease of %s", a.what, whose(h.Token))
 			}
 			h.Expires = l.e.Holders[i].Expires
+			h.Wrote = h.Wrote || a.value != nil && a.what == "renew"
 			fallthrough
 		case !own:
 			if !reflect.DeepEqual(l.e.Holders[i], h) {

@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -17,6 +18,8 @@ import (
 //   - A majority answers, and too many of them refuse it: it is held. A try is taken back
 //     where it was granted. A claim that queues keeps what it has, its places and its
 //     grants, unless the vote is split, see split.go.
+//   - So many refuse it because of the value of the name that no majority can grant it:
+//     then it is refused, and all that it has is taken back, see value.go.
 //   - No majority answers: the outcome is unknown, and the caller asks again or releases.
 //     A try is taken back.
 func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -31,6 +34,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	if err != nil {
 		return driver.Grant{}, err
 	}
+	c.Value, c.Above = bytes.Clone(c.Value), bytes.Clone(c.Above)
 	c.Owner, c.Ticket = p.tag.on(c.Owner), p.tag.ticket
 	a := &attempt{d: d, claim: c, place: p, nth: nth, strays: map[int]bool{}}
 	began := time.Now()
@@ -80,7 +84,11 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		}
 		return driver.Grant{}, err
 	}
-	if granted(votes)+refused(votes) < a.d.majority {
+	if err := a.outdone(votes); err != nil {
+		a.leave(ctx)
+		return driver.Grant{}, err
+	}
+	if granted(votes)+refused(votes) < a.d.majority || nobodyElse(votes) {
 		err := trouble(ctx, a.d, "acquire", a.claim.Name, votes)
 		if _, shown := a.d.held.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
 			a.takeBack(ctx, votes)
@@ -129,9 +137,10 @@ func (d *Driver) ask(ctx context.Context, i int, c driver.Claim) (driver.Grant, 
 	if err := d.owed.claim(ctx, k); err != nil {
 		return driver.Grant{}, err
 	}
+	c.Value = nil // see value.go
 	end := driver.End(ctx)
 	grant, err := d.nodes[i].Acquire(ctx, c)
-	if !errors.Is(err, driver.ErrHeld) && !told(err) {
+	if !isRefusal(err) && !told(err) {
 		d.owed.unanswered(k, end)
 	}
 	return grant, err
@@ -235,7 +244,7 @@ func (a *attempt) lease() driver.LeaseRef {
 
 // mayHold reports whether the claim may be granted on the node that answered so.
 func mayHold(v vote[driver.Grant]) bool {
-	return v.in && !errors.Is(v.err, driver.ErrHeld) && !errors.Is(v.err, driver.ErrInvalid)
+	return v.in && !isRefusal(v.err) && !errors.Is(v.err, driver.ErrInvalid)
 }
 
 func granted(votes ballots) (n int) {
@@ -249,11 +258,21 @@ func granted(votes ballots) (n int) {
 
 func refused(votes ballots) (n int) {
 	for _, v := range votes {
-		if errors.Is(v.err, driver.ErrHeld) {
+		if isRefusal(v.err) {
 			n++
 		}
 	}
 	return n
+}
+
+// nobodyElse reports whether no node has refused a claim because of others.
+func nobodyElse(votes ballots) bool {
+	return !slices.ContainsFunc(votes, func(v vote[driver.Grant]) bool { return errors.Is(v.err, driver.ErrHeld) })
+}
+
+// isRefusal reports whether a node has not granted a claim, and has said why.
+func isRefusal(err error) bool {
+	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrValue)
 }
 
 func answered[T any](votes []vote[T]) (n int) {

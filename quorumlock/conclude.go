@@ -10,16 +10,16 @@ import (
 )
 
 // conclude finds out what the votes of a majority amount to: the nodes have to agree on a
-// fence, and permits are counted. That takes up to two round trips more, and the time
-// that a caller gives one attempt may be too short for them, each time anew. So for a
-// claim that queues it goes on when ctx has ended, and what comes of it is signalled; the
-// next attempt finds it done.
+// fence, permits are counted, and a value is written. That takes up to three round trips
+// more, and the time that a caller gives one attempt may be too short for them, each time
+// anew. So for a claim that queues it goes on when ctx has ended, and what comes of it is
+// signalled; the next attempt finds it done.
 func (a *attempt) conclude(ctx context.Context, votes ballots) (driver.Grant, error) {
 	d := a.d
 	if a.claim.Force || !a.claim.Queue {
 		return a.amount(ctx, votes)
 	}
-	if grant, ok := d.agreed(votes); ok && !counts(a.claim) {
+	if grant, ok := d.agreed(votes); ok && !counts(a.claim) && a.claim.Value == nil {
 		return grant, nil
 	}
 	if err := d.begin(ctx); err != nil {
@@ -64,6 +64,9 @@ func (a *attempt) amount(ctx context.Context, votes ballots) (driver.Grant, erro
 	grant, err := get(ctx, votes)
 	if err == nil && counts(a.claim) {
 		err = a.recount(ctx, grant)
+	}
+	if err == nil {
+		err = a.write(ctx, votes, grant)
 	}
 	return grant, err
 }

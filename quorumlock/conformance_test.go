@@ -49,6 +49,7 @@ func conforms(t *testing.T, ahead ...time.Duration) {
 		Clock:      clock,
 		Wipe:       wipe,
 		AgreesLate: differ,
+		WritesLate: true,
 	}
 	drivertest.Run(t, h)
 }
@@ -99,6 +100,7 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 		},
 		Unit:       time.Second,
 		AgreesLate: true,
+		WritesLate: true,
 	})
 }
 

@@ -21,7 +21,7 @@ func trouble[T any](ctx context.Context, d *Driver, op, name string, votes []vot
 	failed, permanent := 0, true
 	for i, v := range votes {
 		switch {
-		case v.in && v.err == nil, errors.Is(v.err, driver.ErrHeld), errors.Is(v.err, driver.ErrNotHeld):
+		case v.in && v.err == nil, isRefusal(v.err), errors.Is(v.err, driver.ErrNotHeld):
 			continue
 		case errors.Is(v.err, driver.ErrInvalid):
 			return v.err // it would be refused by every node

@@ -75,6 +75,9 @@ func (hs *holdings) renewed(l driver.LeaseRef, sent time.Time) {
 	defer hs.mu.Unlock()
 	if h, ok := hs.all[l.Token]; ok && h.claim.Name == l.Name {
 		h.claim.TTL, h.until = l.TTL, time.Now().Add(l.TTL)
+		if l.Value != nil {
+			h.claim.Value = l.Value
+		}
 		if sent.Before(h.sure) { // else it may have lost its majority, and have found another
 			h.sure = sent.Add(surely(l.TTL))
 		}

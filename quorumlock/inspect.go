@@ -59,6 +59,7 @@ func (d *Driver) merge(name string, entries []driver.Entry) driver.Entry {
 	}
 	out.Fence = d.last(fences)
 	out.ClosedFor = duration(nth(d.majority, closed))
+	out.Value, out.ValueFence = d.keeps(entries)
 	silent := len(d.nodes) - len(entries)
 	var waiting []*sighting
 	for _, s := range sight(entries) {

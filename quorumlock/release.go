@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -21,6 +22,7 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 		return err
 	}
 	defer d.work.Done()
+	l.Value, l.OnTime = bytes.Clone(l.Value), l.OnTime || l.Value != nil
 	d.placed.leave(l.Token, l.Name)
 	d.held.over(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
@@ -63,7 +65,7 @@ func at(i int, l driver.LeaseRef) dueAt { return dueAt{i, l.Token, l.Name} }
 // told reports whether there is no use in telling it again.
 func told(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
-	return err == nil || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
+	return err == nil || isRefusal(err) || errors.Is(err, driver.ErrNotHeld) || errors.Is(err, driver.ErrClosed) || errors.Is(err, driver.ErrInvalid) || ok && e.Permanent
 }
 
 // free releases on some nodes what nobody was told of, and waits only for those that

@@ -3,6 +3,7 @@ package quorumlock_test
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -96,11 +97,12 @@ func (r *remote) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 }
 
 func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return arrive(ctx, r, false, func(ctx context.Context) ([]error, error) { return r.Driver.Renew(ctx, leases) })
+	writes := slices.ContainsFunc(leases, func(l driver.LeaseRef) bool { return l.Value != nil })
+	return arrive(ctx, r, writes, func(ctx context.Context) ([]error, error) { return r.Driver.Renew(ctx, leases) })
 }
 
 func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
-	_, err := arrive(ctx, r, l.OnTime, func(ctx context.Context) (struct{}, error) {
+	_, err := arrive(ctx, r, l.OnTime || l.Value != nil, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, r.Driver.Release(ctx, l)
 	})
 	return err

@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -27,11 +28,18 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	if len(leases) == 0 {
 		return nil, nil
 	}
+	var order driver.Token
 	leases = slices.Clone(leases) // a node that is slow reads it when the caller has gone on
+	for k := range leases {
+		leases[k].Value = bytes.Clone(leases[k].Value)
+	}
+	if len(leases) == 1 && leases[0].Value != nil {
+		order = leases[0].Token // what is written last is the last there, too
+	}
 	r := &renewal{d: d, leases: leases, early: map[int][]error{}}
 	sent := time.Now()
 	polled := poll(ctx, d, ballot[[]error]{
-		nodes: d.everyone(),
+		nodes: d.everyone(), token: order,
 		send: func(ctx context.Context, i int) ([]error, error) {
 			answers, err := d.nodes[i].Renew(ctx, leases)
 			if err == nil && len(answers) != len(leases) {

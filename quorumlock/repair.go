@@ -108,7 +108,12 @@ func (d *Driver) repair(i int, l driver.LeaseRef) {
 			if !ok {
 				return driver.Grant{}, errOver
 			}
-			return d.ask(ctx, i, h.again())
+			grant, err := d.ask(ctx, i, h.again())
+			if err == nil && h.claim.Value != nil {
+				l.Value = h.claim.Value
+				_ = d.writeFirst(ctx, i, l, h.fence) // a majority has it in any case
+			}
+			return grant, err
 		},
 		decided: func(votes []vote[driver.Grant]) bool { return answered(votes) == 1 },
 	})
@@ -117,7 +122,7 @@ func (d *Driver) repair(i int, l driver.LeaseRef) {
 // again is the claim of a lease, for a node that has not got it.
 func (h holding) again() driver.Claim {
 	c := h.claim
-	c.Queue, c.Force, c.Fences, c.MinFence = true, false, 0, h.fence
+	c.Queue, c.Force, c.Fences, c.MinFence, c.Above = true, false, 0, h.fence, nil
 	if c.QueueTTL == 0 {
 		c.QueueTTL = c.TTL
 	}

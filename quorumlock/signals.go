@@ -135,7 +135,7 @@ func (p *place) awaitLocked(patient bool, wait time.Duration) {
 func (p *place) pass(c driver.Claim, votes ballots) {
 	d := p.d
 	grant, agreed := d.agreed(votes)
-	if agreed && !counts(c) {
+	if agreed && !counts(c) && c.Value == nil {
 		p.passed(votes, grant.Fence)
 		d.heard.Notify(driver.Signal{Kind: driver.SignalGranted, Token: c.Token, Fence: grant.Fence, Fences: grant.Fences})
 		p.done()

@@ -37,6 +37,7 @@ func conforms(t *testing.T, n int) {
 		},
 		Unit:       time.Second,
 		AgreesLate: true,
+		WritesLate: true,
 	})
 }
 

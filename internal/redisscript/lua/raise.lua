@@ -6,7 +6,7 @@
 -- ARGV[1]: >c16dd: the token; the fence that is wanted; and how long the name is
 --   remembered, in microseconds.
 -- ARGV[2], if there is one: the value that the name keeps from then on, unless one was
---   written under this lease before.
+--   written by this lease before.
 -- Answers:
 --   a number above 0: the first fence that the lease has now, not below the wanted one
 --   'h' and a snapshot, see lib/snapshot: permits that would be too many behind a higher
@@ -38,8 +38,13 @@ elseif place == 'h' then
   rec = record(token)
   first, weight, limit, at = unpack('>dI4I4', rec, 2) -- of HOLDER
 end
-if own and first >= wanted and value_fence ~= first then write(ARGV[2], first) end
+local wrote = place == 'lease' and value_fence == first
+  or place == 'h' and rec:sub(1, 1) == 'H'
+local writes = not wrote and ARGV[2] or nil
+wrote = wrote or writes
 if not own or first >= wanted then
+  if own then write(writes, first) end
+  if rec and writes then call('HSET', D, token, 'H' .. rec:sub(2)) end
   local result = own and first or not_held(token)
   save()
   return result
@@ -61,11 +66,13 @@ end
 if place == 'lease' then
   lease.first = wanted
 else
-  call('HSET', D, token, 'h' .. pack('>dI4I4', wanted, weight, limit) .. rec:sub(at))
+  rec = pack('>dI4I4', wanted, weight, limit) .. rec:sub(at)
+  call('HSET', D, token, (wrote and 'H' or 'h') .. rec)
   call('ZADD', L, wanted, token)
 end
 fence, changed = wanted + fences - 1, true
-if value_fence == first then value_fence = wanted else write(ARGV[2], wanted) end
+if value_fence == first then value_fence = wanted end
+write(writes, wanted)
 keep_until(fence) -- it is remembered until the clock has passed it
 save()
 return wanted

@@ -33,7 +33,10 @@ local place, first = place_of(token)
 local result = 1
 if place == 'lease' or place == 'h' then
   extend(place, token, now + ttl)
-  if ARGV[2] then write(ARGV[2]:sub(9), first or lease.first) end
+  if ARGV[2] then
+    write(ARGV[2]:sub(9), first or lease.first)
+    if first then call('HSET', D, token, 'H' .. record(token):sub(2)) end
+  end
   restore_ttl(S, kept_until)
   if size > 0 then
     restore_ttl(D, details_until)

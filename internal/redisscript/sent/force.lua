@@ -203,8 +203,8 @@ if weight == 2147483647 then
 lease = { token = token, first = first, fences = fences, since = now,
 expires = expires, delay = delay, who = who }
 else
-local rec = 'h' .. pack('>dI4I4dd', first, weight, limit, now, delay) .. who
-put(token, first, rec, expires)
+local rec = pack('>dI4I4dd', first, weight, limit, now, delay) .. who
+put(token, first, (writes and 'H' or 'h') .. rec, expires)
 held, holders = held + weight, holders + 1
 end
 keep_until(math.max(expires + delay, now + keep, fence))
@@ -248,7 +248,7 @@ broken = broken - 1
 else
 local rec = call('HGET', D, id)
 if not rec then damaged('details are missing') end
-if rec:sub(1, 1) == 'h' then
+if rec:sub(1, 1) ~= 'w' then
 local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
 held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end

@@ -160,8 +160,8 @@ if weight == 2147483647 then
 lease = { token = token, first = first, fences = fences, since = now,
 expires = expires, delay = delay, who = who }
 else
-local rec = 'h' .. pack('>dI4I4dd', first, weight, limit, now, delay) .. who
-put(token, first, rec, expires)
+local rec = pack('>dI4I4dd', first, weight, limit, now, delay) .. who
+put(token, first, (writes and 'H' or 'h') .. rec, expires)
 held, holders = held + weight, holders + 1
 end
 keep_until(math.max(expires + delay, now + keep, fence))
@@ -205,7 +205,7 @@ broken = broken - 1
 else
 local rec = call('HGET', D, id)
 if not rec then damaged('details are missing') end
-if rec:sub(1, 1) == 'h' then
+if rec:sub(1, 1) ~= 'w' then
 local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
 held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
@@ -318,8 +318,13 @@ elseif place == 'h' then
 rec = record(token)
 first, weight, limit, at = unpack('>dI4I4', rec, 2)
 end
-if own and first >= wanted and value_fence ~= first then write(ARGV[2], first) end
+local wrote = place == 'lease' and value_fence == first
+or place == 'h' and rec:sub(1, 1) == 'H'
+local writes = not wrote and ARGV[2] or nil
+wrote = wrote or writes
 if not own or first >= wanted then
+if own then write(writes, first) end
+if rec and writes then call('HSET', D, token, 'H' .. rec:sub(2)) end
 local result = own and first or not_held(token)
 save()
 return result
@@ -338,11 +343,13 @@ end
 if place == 'lease' then
 lease.first = wanted
 else
-call('HSET', D, token, 'h' .. pack('>dI4I4', wanted, weight, limit) .. rec:sub(at))
+rec = pack('>dI4I4', wanted, weight, limit) .. rec:sub(at)
+call('HSET', D, token, (wrote and 'H' or 'h') .. rec)
 call('ZADD', L, wanted, token)
 end
 fence, changed = wanted + fences - 1, true
-if value_fence == first then value_fence = wanted else write(ARGV[2], wanted) end
+if value_fence == first then value_fence = wanted end
+write(writes, wanted)
 keep_until(fence)
 save()
 return wanted

@@ -175,8 +175,8 @@ if weight == 2147483647 then
 lease = { token = token, first = first, fences = fences, since = now,
 expires = expires, delay = delay, who = who }
 else
-local rec = 'h' .. pack('>dI4I4dd', first, weight, limit, now, delay) .. who
-put(token, first, rec, expires)
+local rec = pack('>dI4I4dd', first, weight, limit, now, delay) .. who
+put(token, first, (writes and 'H' or 'h') .. rec, expires)
 held, holders = held + weight, holders + 1
 end
 keep_until(math.max(expires + delay, now + keep, fence))
@@ -220,7 +220,7 @@ broken = broken - 1
 else
 local rec = call('HGET', D, id)
 if not rec then damaged('details are missing') end
-if rec:sub(1, 1) == 'h' then
+if rec:sub(1, 1) ~= 'w' then
 local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
 held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
@@ -306,7 +306,10 @@ local place, first = place_of(token)
 local result = 1
 if place == 'lease' or place == 'h' then
 extend(place, token, now + ttl)
-if ARGV[2] then write(ARGV[2]:sub(9), first or lease.first) end
+if ARGV[2] then
+write(ARGV[2]:sub(9), first or lease.first)
+if first then call('HSET', D, token, 'H' .. record(token):sub(2)) end
+end
 restore_ttl(S, kept_until)
 if size > 0 then
 restore_ttl(D, details_until)

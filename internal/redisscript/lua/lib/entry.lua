@@ -151,8 +151,8 @@ local function grant(token, weight, limit, fences, expires, delay, who, min_fenc
     lease = { token = token, first = first, fences = fences, since = now,
       expires = expires, delay = delay, who = who }
   else
-    local rec = 'h' .. pack(HOLDER, first, weight, limit, now, delay) .. who
-    put(token, first, rec, expires)
+    local rec = pack(HOLDER, first, weight, limit, now, delay) .. who
+    put(token, first, (writes and 'H' or 'h') .. rec, expires)
     held, holders = held + weight, holders + 1
   end
   keep_until(math.max(expires + delay, now + keep, fence))
@@ -200,7 +200,7 @@ local function settle()
       else
         local rec = call('HGET', D, id)
         if not rec then damaged('details are missing') end
-        if rec:sub(1, 1) == 'h' then
+        if rec:sub(1, 1) ~= 'w' then
           local _, weight, _, _, delay = unpack(HOLDER, rec, 2)
           held, holders = held - weight, holders - 1
           if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end

@@ -20,7 +20,7 @@
 --                 written, and its length
 --   D  hash: the record of each member
 --        'h' HOLDER  a shared holder: fence, weight, limit, since, lock-delay; then who
---                    it is
+--                    it is. 'H' if it has written a value
 --        'w' WAITER  a waiter: how many fences it wants, weight, limit, since,
 --                    lock-delay; then its wish, see lib/value; then who it is
 --        of a broken lease: who broke it, as locktable.AppendOwner writes it

@@ -1,0 +1,121 @@
+package quorumlock
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// The value that a name keeps is written when a majority has granted the claim, and not
+// with each grant: a vote is no grant yet. Claims that split the vote would each leave
+// theirs on the nodes that they had, and keep each other out for good. What a claim has
+// to be above is compared by each node when it grants.
+
+// write writes the value of a claim that a majority has granted, where that is not known
+// to be done. The claim is granted only if a majority has it.
+//
+// A node writes it once for each lease. So a claim that is asked for again, maybe by
+// another client, does not undo what its holder has written since.
+func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) error {
+	d := a.d
+	if h, ok := d.held.find(a.claim.Token, a.claim.Name); a.claim.Value == nil || ok && h.fence == grant.Fence {
+		return nil
+	}
+	var nodes []int
+	for i, v := range votes {
+		if v.in && v.err == nil && v.value.Fence == grant.Fence {
+			nodes = append(nodes, i)
+		}
+	}
+	l := a.lease()
+	l.Value = a.claim.Value
+	written := poll(ctx, d, ballot[struct{}]{
+		nodes: nodes, token: a.claim.Token,
+		send: func(ctx context.Context, i int) (struct{}, error) {
+			return struct{}{}, d.writeFirst(ctx, i, l, grant.Fence)
+		},
+		decided: func(written []vote[struct{}]) bool {
+			n := succeeded(written)
+			return n >= d.majority || n+len(nodes)-answered(written) < d.majority
+		},
+	})
+	if succeeded(written) >= d.majority {
+		return nil
+	}
+	for i, v := range written {
+		if errors.Is(v.err, driver.ErrHeld) || errors.Is(v.err, driver.ErrNotHeld) {
+			written[i].err = errGone
+		}
+	}
+	return trouble(ctx, d, "write the value of", a.claim.Name, written)
+}
+
+// writeFirst writes a value on one node, unless the lease has written one there.
+func (d *Driver) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence uint64) error {
+	got, err := d.nodes[i].Driver.(driver.FenceRaiser).RaiseFence(ctx, l, fence) //nolint:forcetypeassert // New has looked
+	if err == nil && got != fence {
+		err = fmt.Errorf("the lease has the fence %d there, and not %d", got, fence)
+	}
+	return err
+}
+
+// outdone is the answer to a claim that no majority can grant, because too many nodes
+// have a value that it is not above; or nil. It has the last of those values.
+//
+// What a majority has written keeps out whatever is not above it for good, for any other
+// majority meets it. What was left on fewer nodes, by a claim that failed halfway, keeps
+// nobody out: the rest of the nodes are enough.
+func (a *attempt) outdone(votes ballots) error {
+	var last *driver.ValueError
+	n := 0
+	for _, v := range votes {
+		if e, ok := errors.AsType[*driver.ValueError](v.err); ok {
+			n++
+			if last == nil || e.Fence > last.Fence {
+				last = e
+			}
+		}
+	}
+	if n <= len(a.d.nodes)-a.d.majority {
+		return nil
+	}
+	return &driver.ValueError{Name: a.claim.Name, Value: last.Value, Fence: last.Fence}
+}
+
+// leave takes back all that the claim has: its grants, and its places in queues.
+func (a *attempt) leave(ctx context.Context) {
+	a.mu.Lock()
+	a.void = true
+	a.mu.Unlock()
+	all := a.d.everyone()
+	a.givesBack(all)
+	a.d.placed.leave(a.claim.Token, a.claim.Name)
+	a.d.free(ctx, a.lease(), all, a.claim.TTL)
+}
+
+// keeps is the value of a name, as several nodes show it: of those that a majority may
+// have, for the nodes that did not answer may have it, the one of the highest fence.
+func (d *Driver) keeps(entries []driver.Entry) (value []byte, fence uint64) {
+	silent := len(d.nodes) - len(entries)
+	var best driver.Entry
+	most := 0
+	for _, e := range entries {
+		n := 0
+		for _, o := range entries {
+			if o.ValueFence == e.ValueFence && bytes.Equal(o.Value, e.Value) {
+				n++
+			}
+		}
+		sure, was := n+silent >= d.majority, most+silent >= d.majority
+		switch {
+		case was && !sure:
+		case sure && !was, cmp.Or(cmp.Compare(e.ValueFence, best.ValueFence), cmp.Compare(n, most), bytes.Compare(e.Value, best.Value)) > 0:
+			best, most = e, n
+		}
+	}
+	return best.Value, best.ValueFence
+}
