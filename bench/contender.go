@@ -9,7 +9,7 @@ import (
 type contender struct {
 	name string
 	// open makes a client of its own connections to a server, whose leases last ttl
-	// without a renewal.
+	// without a renewal. It is at that address.
 	open func(addr string, ttl time.Duration) (client, error)
 	// quorum makes a client of several independent servers; nil for those that cannot.
 	quorum func(addrs []string, ttl time.Duration) (client, error)
@@ -24,13 +24,14 @@ type client interface {
 	// lock waits for the lock. What lost returns is closed when the lease is lost; lost
 	// may be nil, and is called only where that is looked at, for it may cost something.
 	lock(ctx context.Context, name string) (unlock func() error, lost func() <-chan struct{}, err error)
-	// key is where the server keeps the lock of a name.
-	key(name string) string
 	close()
 }
 
-// The contenders, the floor first. What is compared with what is said by the scenarios.
-func contenders() []contender {
+// A keyed client says where its server keeps the lock of a name.
+type keyed interface{ key(name string) string }
+
+// Those on Redis, the floor first. What is compared with what is said by the scenarios.
+func redisContenders() []contender {
 	return []contender{
 		{name: "raw", open: openRaw, sends: []string{"set", "evalsha", "eval"}},
 		{name: "pawl", open: openPawl, quorum: openPawlQuorum, sends: scripts, renews: true, tells: true},

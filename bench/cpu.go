@@ -20,11 +20,11 @@ func usedBy(who int) time.Duration {
 
 // A meter measures the processor time of this process and of a server from now on.
 type meter struct {
-	s            *server
+	s            server
 	mine, theirs time.Duration
 }
 
-func startMeter(s *server) meter {
+func startMeter(s server) meter {
 	theirs := s.cpu()
 	return meter{s, selfCPU(), theirs}
 }

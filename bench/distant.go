@@ -11,9 +11,9 @@ import (
 func distant(name string, roundTrip time.Duration) scenario {
 	return scenario{
 		name: name, what: fmt.Sprintf("one goroutine, the server %v away", roundTrip), unit: "round trips/cycle",
-		others: append([]string{"calls/cycle"}, perCycle...), rounds: 1,
-		run: func(s *server, c contender, length time.Duration) (figures, error) {
-			p, err := startProxy(s.addr, roundTrip)
+		others: append([]string{"calls/cycle"}, perCycle...), rounds: 1, engines: onRedis,
+		run: func(s server, c contender, length time.Duration) (figures, error) {
+			p, err := startProxy(s.address(), roundTrip)
 			if err != nil {
 				return nil, err
 			}
@@ -27,7 +27,7 @@ func distant(name string, roundTrip time.Duration) scenario {
 				return nil, err
 			}
 			// the proxy is in this process, too
-			n, calls, used, began := 0, s.commands(c.sends), startMeter(s), time.Now()
+			n, calls, used, began := 0, s.calls(c), startMeter(s), time.Now()
 			for ; time.Since(began) < length; n++ {
 				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 				unlock, _, err := cl.lock(ctx, "far")
@@ -41,7 +41,7 @@ func distant(name string, roundTrip time.Duration) scenario {
 			}
 			took := time.Since(began)
 			mine, theirs := used.perCycle(int64(n))
-			calls = s.commands(c.sends) - calls
+			calls = s.calls(c) - calls
 			return figures{float64(took) / float64(n) / float64(roundTrip), float64(calls) / float64(n), mine, theirs}, nil
 		},
 	}

@@ -15,8 +15,8 @@ func held(name string, leases int) scenario {
 		name: name, what: fmt.Sprintf("%d leases of 10 s held by one client for 20 s", leases), unit: "B/lease",
 		others: []string{"goroutines", "client %core", "server %core", "lost"}, rounds: 1,
 		fit: func(c contender) bool { return c.renews && (leases <= 10_000 || c.name == "pawl") },
-		run: func(s *server, c contender, _ time.Duration) (figures, error) {
-			cl, err := c.open(s.addr, ttl)
+		run: func(s server, c contender, _ time.Duration) (figures, error) {
+			cl, err := c.open(s.address(), ttl)
 			if err != nil {
 				return nil, err
 			}

@@ -11,9 +11,9 @@ func deleted() scenario {
 	return scenario{
 		name: "deleted", what: "from DEL of the key until the holder is told, p99 of 100", unit: "ms",
 		others: []string{"median ms"}, rounds: 1,
-		fit: func(c contender) bool { return c.tells },
-		run: func(s *server, c contender, _ time.Duration) (figures, error) {
-			cl, err := c.open(s.addr, 30*time.Second)
+		engines: onRedis, fit: func(c contender) bool { return c.tells },
+		run: func(s server, c contender, _ time.Duration) (figures, error) {
+			cl, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
 				return nil, err
 			}
@@ -28,8 +28,8 @@ func deleted() scenario {
 				gone := lost()
 				time.Sleep(20 * time.Millisecond)
 				began := time.Now()
-				if n := s.c.Del(context.Background(), cl.key(name)).Val(); n != 1 {
-					return nil, fmt.Errorf("%s has no key %q", c.name, cl.key(name))
+				if n := s.(*redisServer).c.Del(context.Background(), cl.(keyed).key(name)).Val(); n != 1 {
+					return nil, fmt.Errorf("%s has no key %q", c.name, cl.(keyed).key(name))
 				}
 				select {
 				case <-gone:
@@ -50,11 +50,11 @@ func dead() scenario {
 	const ttl = 3 * time.Second
 	return scenario{
 		name: "dead-holder", what: "a dead holder's lease of 3 s is granted to another, with 200 000 other keys that expire",
-		unit: "ms late", rounds: 1,
-		run: func(s *server, c contender, _ time.Duration) (figures, error) {
+		unit: "ms late", rounds: 1, engines: onRedis,
+		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			ctx := context.Background()
 			for i := 0; i < 200_000; i += 1000 {
-				p := s.c.Pipeline()
+				p := s.(*redisServer).c.Pipeline()
 				for j := range 1000 {
 					p.Set(ctx, fmt.Sprint("other", i+j), "x", time.Hour)
 				}
@@ -62,7 +62,7 @@ func dead() scenario {
 					return nil, err
 				}
 			}
-			waiter, err := c.open(s.addr, ttl)
+			waiter, err := c.open(s.address(), ttl)
 			if err != nil {
 				return nil, err
 			}
@@ -70,7 +70,7 @@ func dead() scenario {
 			if err := once(waiter, "warm"); err != nil {
 				return nil, err
 			}
-			died, err := dieHolding(s.addr, c.name, ttl)
+			died, err := dieHolding(s.address(), c.name, ttl)
 			if err != nil {
 				return nil, err
 			}

@@ -1,10 +1,10 @@
-// Command bench runs Pawl on Redis beside its peers and the floor: one server that it
-// starts itself, one scenario after the other, the contenders in turns, and of the rounds
-// the medians. Ratios mean more than absolute numbers.
+// Command bench runs Pawl on one engine beside its peers and the floor: one server that
+// it starts itself, one scenario after the other, the contenders in turns, and of the
+// rounds the medians. Ratios mean more than absolute numbers.
 //
-//	go run . [-scenario own] [-only pawl,raw] [-rounds 5] [-length 2s] [-svg chart.svg]
+//	go run . [-engine redis] [-scenario own] [-only pawl,raw] [-rounds 5] [-length 2s] [-svg chart.svg]
 //
-// It needs redis-server. It is a module of its own, so that the peers are in no user's
+// It needs the engine's server. It is a module of its own, so that the peers are in no user's
 // go.sum.
 package main
 
@@ -28,6 +28,7 @@ type measured struct {
 
 func main() {
 	holdIfAsked()
+	on := flag.String("engine", "redis", "one of "+strings.Join(engineNames(), ", "))
 	pick := flag.String("scenario", "", "run those whose name begins with one of these, separated by commas; default all")
 	only := flag.String("only", "", "contenders, separated by commas; default all")
 	rounds := flag.Int("rounds", 5, "how often each contender has its turn")
@@ -36,11 +37,16 @@ func main() {
 	profile := flag.String("profile", "", "write a profile of this process's processor time to this file")
 	list := flag.Bool("list", false, "list scenarios and contenders, and run none")
 	flag.Parse()
+	e, err := engineOf(*on)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
 	if *list {
-		for _, s := range scenarios() {
+		for _, s := range e.scenarios() {
 			fmt.Printf("%-14s %s\n", s.name, s.what)
 		}
-		for _, c := range contenders() {
+		for _, c := range e.contenders() {
 			fmt.Println(c.name)
 		}
 		return
@@ -56,25 +62,25 @@ func main() {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	if err := run(*pick, *only, *rounds, *length, *svg); err != nil {
+	if err := run(e, *pick, *only, *rounds, *length, *svg); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(pick, only string, rounds int, length time.Duration, svg string) error {
+func run(e engine, pick, only string, rounds int, length time.Duration, svg string) error {
 	before := load()
-	fmt.Printf("%s, %d cores, %s, rounds of %v, load %.1f\n", runtime.Version(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, length, before)
+	fmt.Printf("%s, %s, %d cores, %s, rounds of %v, load %.1f\n", e.name, runtime.Version(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, length, before)
 	if before > mostLoad {
 		fmt.Fprintf(os.Stderr, "bench: the machine was not quiet: load %.1f before the start\n", before)
 	}
 	var done []measured
-	for _, s := range scenarios() {
+	for _, s := range e.scenarios() {
 		if pick != "" && !slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(s.name, p) }) {
 			continue
 		}
 		var in []contender
-		for _, c := range contenders() {
+		for _, c := range e.contenders() {
 			if (only == "" || slices.Contains(strings.Split(only, ","), c.name)) && (s.fit == nil || s.fit(c)) {
 				in = append(in, c)
 			}
@@ -84,7 +90,7 @@ func run(pick, only string, rounds int, length time.Duration, svg string) error 
 			n = s.rounds
 		}
 		began := look()
-		results, err := measure(s, in, n, length)
+		results, err := measure(e, s, in, n, length)
 		if err != nil {
 			return err
 		}
@@ -107,13 +113,13 @@ func run(pick, only string, rounds int, length time.Duration, svg string) error 
 
 // measure gives the contenders turns, each round in another order, each on an empty
 // server.
-func measure(s scenario, in []contender, rounds int, length time.Duration) ([]result, error) {
+func measure(e engine, s scenario, in []contender, rounds int, length time.Duration) ([]result, error) {
 	runs := make([][]figures, len(in))
 	errs := make([]error, len(in))
 	for round := range rounds {
 		for turn := range in {
 			i := (turn + round) % len(in)
-			srv, err := startServer()
+			srv, err := e.start()
 			if err != nil {
 				return nil, err
 			}

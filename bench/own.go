@@ -18,8 +18,8 @@ var perCycle = []string{"client µs/cycle", "server µs/cycle"}
 func own(name, what string, goroutines int) scenario {
 	return scenario{
 		name: name, what: what, unit: "cycles/s", more: true, others: perCycle,
-		run: func(s *server, c contender, length time.Duration) (figures, error) {
-			cl, err := c.open(s.addr, 30*time.Second)
+		run: func(s server, c contender, length time.Duration) (figures, error) {
+			cl, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
 				return nil, err
 			}
@@ -31,7 +31,7 @@ func own(name, what string, goroutines int) scenario {
 
 // cycles locks and unlocks in goroutines for a while: how many cycles a second, and what
 // each costs.
-func cycles(s *server, cl client, goroutines int, length time.Duration, name func(g int) string) (figures, error) {
+func cycles(s server, cl client, goroutines int, length time.Duration, name func(g int) string) (figures, error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]
 	run := func(length time.Duration) {

@@ -44,7 +44,7 @@ func holdIfAsked() {
 		return
 	}
 	ttl, _ := time.ParseDuration(os.Getenv("BENCH_TTL"))
-	for _, c := range contenders() {
+	for _, c := range redisContenders() {
 		if c.name != who {
 			continue
 		}

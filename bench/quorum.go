@@ -12,13 +12,13 @@ import (
 func quorum(name string, nodes int) scenario {
 	return scenario{
 		name: name, what: fmt.Sprintf("one goroutine on %d independent servers, 10 ms to 20 ms away", nodes), unit: "of the farthest's round trip to lock",
-		others: append([]string{"to unlock", "longest lock", "calls/cycle and node"}, perCycle[:1]...), rounds: 1,
+		others: append([]string{"to unlock", "longest lock", "calls/cycle and node"}, perCycle[:1]...), rounds: 1, engines: onRedis,
 		fit: func(c contender) bool { return c.quorum != nil },
-		run: func(s *server, c contender, length time.Duration) (figures, error) {
+		run: func(s server, c contender, length time.Duration) (figures, error) {
 			const near, far = 10 * time.Millisecond, 20 * time.Millisecond
-			servers, addrs := []*server{s}, []string(nil)
+			servers, addrs := []server{s}, []string(nil)
 			for len(servers) < nodes {
-				another, err := startServer()
+				another, err := startRedis()
 				if err != nil {
 					return nil, err
 				}
@@ -26,7 +26,7 @@ func quorum(name string, nodes int) scenario {
 				servers = append(servers, another)
 			}
 			for i, s := range servers {
-				p, err := startProxy(s.addr, near+(far-near)*time.Duration(i)/time.Duration(nodes-1))
+				p, err := startProxy(s.address(), near+(far-near)*time.Duration(i)/time.Duration(nodes-1))
 				if err != nil {
 					return nil, err
 				}
@@ -46,7 +46,7 @@ func quorum(name string, nodes int) scenario {
 			var lock, unlock, longest time.Duration
 			calls := make([]int64, nodes)
 			for i, s := range servers {
-				calls[i] = s.commands(c.sends)
+				calls[i] = s.calls(c)
 			}
 			n, used := 0, selfCPU() // the proxies are in this process, too
 			for began := time.Now(); time.Since(began) < length; n++ {
@@ -66,7 +66,7 @@ func quorum(name string, nodes int) scenario {
 			used = selfCPU() - used
 			sum := int64(0)
 			for i, s := range servers {
-				sum += s.commands(c.sends) - calls[i]
+				sum += s.calls(c) - calls[i]
 			}
 			trips := func(d time.Duration) float64 { return float64(d) / float64(far) }
 			return figures{

@@ -7,15 +7,16 @@ import (
 
 // A scenario is one thing to measure.
 type scenario struct {
-	name   string
-	what   string   // a sentence for the report
-	unit   string   // of the first figure
-	more   bool     // is better
-	others []string // the further figures
-	charts []string // those of them that the chart writes beside the bar
-	rounds int      // of the alternation; 0 is as the flag says
-	fit    func(c contender) bool
-	run    func(s *server, c contender, length time.Duration) (figures, error)
+	name    string
+	what    string   // a sentence for the report
+	unit    string   // of the first figure
+	more    bool     // is better
+	others  []string // the further figures
+	charts  []string // those of them that the chart writes beside the bar
+	rounds  int      // of the alternation; 0 is as the flag says
+	engines []string // that it is about; nil is all
+	fit     func(c contender) bool
+	run     func(s server, c contender, length time.Duration) (figures, error)
 }
 
 // figures are the results of one run: the first is the one to compare.
@@ -42,5 +43,8 @@ func scenarios() []scenario {
 		quorum("quorum-5", 5),
 	}
 }
+
+// onRedis is for scenarios that look into the server, or are about Redis.
+var onRedis = []string{"redis"}
 
 var errGaveUp = errors.New("did not get the lock in time")

@@ -14,16 +14,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// server is a redis-server of our own: on a free port, with no persistence, in a
-// temporary folder.
-type server struct {
+// A server is one of our own, on a free port and in a temporary folder.
+type server interface {
+	address() string
+	cpu() time.Duration      // how much processor time it has used
+	calls(c contender) int64 // how many requests of a contender's it has answered
+	stop()
+}
+
+// redisServer is a redis-server with no persistence.
+type redisServer struct {
 	addr string
 	cmd  *exec.Cmd
 	dir  string
 	c    *redis.Client
 }
 
-func startServer() (*server, error) {
+func startRedis() (server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -35,7 +42,7 @@ func startServer() (*server, error) {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(addr)
-	s := &server{addr: addr, dir: dir, c: goRedis(addr)}
+	s := &redisServer{addr: addr, dir: dir, c: goRedis(addr)}
 	s.cmd = exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("redis-server is needed: %w", err)
@@ -50,25 +57,24 @@ func startServer() (*server, error) {
 	return nil, err
 }
 
-func (s *server) stop() {
+func (s *redisServer) stop() {
 	_ = s.c.Close()
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
 	_ = os.RemoveAll(s.dir)
 }
 
-// reset empties the server.
-func (s *server) reset() error { return s.c.FlushAll(context.Background()).Err() }
+func (s *redisServer) address() string { return s.addr }
 
-// commands is how often the server has run the commands of these names. What scripts call
-// is counted by the server in the same way, so only those are asked for that a client
-// itself sends.
-func (s *server) commands(names []string) int64 {
+// calls is how often the server has run the commands that a contender sends. What scripts
+// call is counted by the server in the same way, so only those are asked for that a
+// client itself sends.
+func (s *redisServer) calls(who contender) int64 {
 	var n int64
 	info, _ := s.c.Info(context.Background(), "commandstats").Result()
 	for line := range strings.Lines(info) {
 		name, stats, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "cmdstat_"), ":calls=")
-		if !ok || !slices.Contains(names, name) {
+		if !ok || !slices.Contains(who.sends, name) {
 			continue
 		}
 		calls, _, _ := strings.Cut(stats, ",")
@@ -79,7 +85,7 @@ func (s *server) commands(names []string) int64 {
 }
 
 // cpu is how much processor time the server has used.
-func (s *server) cpu() time.Duration {
+func (s *redisServer) cpu() time.Duration {
 	info, _ := s.c.Info(context.Background(), "cpu").Result()
 	var sum float64
 	for line := range strings.Lines(info) {

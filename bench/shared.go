@@ -17,10 +17,10 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 		name: name, what: what, unit: "ms/hand-over",
 		others: append([]string{"longest wait ms", "Jain", "calls/cycle", "cycles"}, perCycle...),
 		charts: []string{"longest wait ms", "Jain"}, // who goes back to the same client is quick, and not fair
-		run: func(s *server, c contender, length time.Duration) (figures, error) {
+		run: func(s server, c contender, length time.Duration) (figures, error) {
 			all := make([]client, clients)
 			for i := range all {
-				cl, err := c.open(s.addr, 30*time.Second)
+				cl, err := c.open(s.address(), 30*time.Second)
 				if err != nil {
 					return nil, err
 				}
@@ -31,7 +31,7 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 				}
 			}
 			counts, longest := make([]int, clients), make([]time.Duration, clients)
-			calls, used, began := s.commands(c.sends), startMeter(s), time.Now()
+			calls, used, began := s.calls(c), startMeter(s), time.Now()
 			ctx, cancel := context.WithTimeout(context.Background(), length)
 			defer cancel()
 			var worked time.Duration // protected by the lock that is measured
@@ -63,7 +63,7 @@ func shared(name, what string, clients int, work time.Duration) scenario {
 				return nil, errGaveUp
 			}
 			mine, theirs := used.perCycle(int64(n))
-			calls = s.commands(c.sends) - calls
+			calls = s.calls(c) - calls
 			return figures{
 				ms(took-worked) / float64(n), ms(worst), jain(counts), float64(calls) / float64(n), float64(n), mine, theirs,
 			}, nil
@@ -86,8 +86,8 @@ func local() scenario {
 	return scenario{
 		name: "local-64", what: "one process, 64 goroutines on one name", unit: "cycles/s", more: true,
 		others: perCycle,
-		run: func(s *server, c contender, length time.Duration) (figures, error) {
-			cl, err := c.open(s.addr, 30*time.Second)
+		run: func(s server, c contender, length time.Duration) (figures, error) {
+			cl, err := c.open(s.address(), 30*time.Second)
 			if err != nil {
 				return nil, err
 			}

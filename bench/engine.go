@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An engine is a kind of server, and who locks on it: the floor first.
+type engine struct {
+	name       string
+	start      func() (server, error)
+	contenders func() []contender
+}
+
+var engines = []engine{
+	{"redis", startRedis, redisContenders},
+}
+
+func engineNames() (names []string) {
+	for _, e := range engines {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+func engineOf(name string) (engine, error) {
+	i := slices.IndexFunc(engines, func(e engine) bool { return e.name == name })
+	if i < 0 {
+		return engine{}, fmt.Errorf("no engine %q; there are %s", name, strings.Join(engineNames(), ", "))
+	}
+	return engines[i], nil
+}
+
+// scenarios are those that are about it.
+func (e engine) scenarios() []scenario {
+	return slices.DeleteFunc(scenarios(), func(s scenario) bool {
+		return s.engines != nil && !slices.Contains(s.engines, e.name)
+	})
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/pawl-go/pawl"
+	_ "github.com/pawl-go/pawl/postgreslock"
+)
+
+// startPostgres starts a PostgreSQL as initdb sets it up, fsync included.
+func startPostgres() (server, error) {
+	bin := os.Getenv("PGBIN")
+	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); bin == "" && len(found) > 0 {
+		bin = found[len(found)-1]
+	}
+	dir, err := os.MkdirTemp("", "pawl-bench")
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(dir, "data")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "bench", "-A", "trust", "--no-instructions")
+	if err := unprivileged(initdb, dir); err != nil {
+		return nil, err
+	}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("initdb, of Debian's postgresql, is needed: %w\n%s", err, out)
+	}
+	addr, port, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{addr: addr, dir: dir}
+	p.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300")
+	if err := unprivileged(p.cmd, dir); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("pgx", postgresURL(addr))
+	if err != nil {
+		return nil, err
+	}
+	p.ends = func() { _ = db.Close() }
+	p.count = func() (n int64) {
+		time.Sleep(1100 * time.Millisecond) // the sessions report once a second
+		_ = db.QueryRow("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'postgres'").Scan(&n)
+		return n
+	}
+	if err := ready(db.Ping); err != nil {
+		p.stop()
+		return nil, err
+	}
+	_, err = db.Exec("CREATE TABLE lease (name text PRIMARY KEY, token text, ends timestamptz NOT NULL)")
+	return p, err
+}
+
+func postgresURL(addr string) string {
+	return "postgres://bench@" + addr + "/postgres?sslmode=disable"
+}
+
+func postgresContenders() []contender {
+	return []contender{
+		{name: "polled row", open: openRow("pgx", postgresURL, postgresRow)},
+		{name: "pawl", open: openURL(postgresURL), renews: true, tells: true},
+		{name: "pg_advisory_lock", open: openSession("pgx", postgresURL, "SELECT pg_advisory_lock(hashtext($1))", "SELECT pg_advisory_unlock(hashtext($1))")},
+	}
+}
+
+// openURL opens Pawl with its defaults, but for the TTL.
+func openURL(url func(addr string) string) func(string, time.Duration) (client, error) {
+	return func(addr string, ttl time.Duration) (client, error) {
+		c, err := pawl.Open(context.Background(), url(addr), &pawl.Options{TTL: ttl})
+		return pawlLocker{c: c}, err
+	}
+}
+
+// rowSQL are the statements of a lease that is a row.
+type rowSQL struct{ take, free string }
+
+var postgresRow = rowSQL{
+	take: `INSERT INTO lease (name, token, ends) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 microsecond')
+		ON CONFLICT (name) DO UPDATE SET token = excluded.token, ends = excluded.ends
+		WHERE lease.token IS NULL OR lease.ends < clock_timestamp()`,
+	free: `UPDATE lease SET token = NULL WHERE name = $1 AND token = $2`,
+}
+
+// rowLocker is the floor on a database: two bare statements, with no fence, no queue and
+// no renewal. Who does not get the lock tries again after a while that grows from 1 ms to
+// 10.
+type rowLocker struct {
+	db         *sql.DB
+	take, free *sql.Stmt
+	ttl        time.Duration
+}
+
+func openRow(driver string, url func(string) string, stmts rowSQL) func(string, time.Duration) (client, error) {
+	return func(addr string, ttl time.Duration) (client, error) {
+		db, err := openDB(driver, url(addr))
+		if err != nil {
+			return nil, err
+		}
+		r := &rowLocker{db: db, ttl: ttl}
+		if r.take, err = db.Prepare(stmts.take); err == nil {
+			r.free, err = db.Prepare(stmts.free)
+		}
+		return r, err
+	}
+}
+
+// openDB is a pool as large as Pawl's.
+func openDB(driver, url string) (*sql.DB, error) {
+	db, err := sql.Open(driver, url)
+	if err == nil {
+		db.SetMaxOpenConns(16)
+		db.SetMaxIdleConns(16)
+	}
+	return db, err
+}
+
+func (r *rowLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	token := rand.Text()
+	for pause := time.Millisecond; ; pause = min(2*pause, 10*time.Millisecond) {
+		done, err := r.take.ExecContext(ctx, name, token, r.ttl.Microseconds())
+		if err != nil {
+			return nil, nil, err
+		}
+		if n, _ := done.RowsAffected(); n > 0 {
+			return func() error { _, err := r.free.Exec(name, token); return err }, nil, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+func (r *rowLocker) close() { _ = r.db.Close() }
+
+// sessionLocker is a lock of the database's own, which belongs to a connection: each
+// holder and each waiter keeps one.
+type sessionLocker struct {
+	db         *sql.DB
+	take, free string
+}
+
+func openSession(driver string, url func(string) string, take, free string) func(string, time.Duration) (client, error) {
+	return func(addr string, _ time.Duration) (client, error) {
+		db, err := sql.Open(driver, url(addr))
+		if err == nil {
+			db.SetMaxIdleConns(64)
+		}
+		return &sessionLocker{db, take, free}, err
+	}
+}
+
+func (s *sessionLocker) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	c, err := s.db.Conn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := c.ExecContext(ctx, s.take, name); err != nil {
+		_ = c.Close()
+		return nil, nil, err
+	}
+	return func() error {
+		_, err := c.ExecContext(context.Background(), s.free, name)
+		_ = c.Close()
+		return err
+	}, nil, nil
+}
+
+func (s *sessionLocker) close() { _ = s.db.Close() }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A program is a server that is a process, with its children, in a folder of its own.
+type program struct {
+	addr  string
+	cmd   *exec.Cmd
+	dir   string
+	count func() int64 // requests that it has answered; nil if it does not say
+	ends  func()       // before it is stopped; nil if there is nothing to end
+}
+
+func (p *program) address() string { return p.addr }
+
+func (p *program) calls(contender) int64 {
+	if p.count == nil {
+		return 0
+	}
+	return p.count()
+}
+
+func (p *program) stop() {
+	if p.ends != nil {
+		p.ends()
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+	gone := make(chan struct{})
+	go func() { _ = p.cmd.Wait(); close(gone) }()
+	select {
+	case <-gone:
+	case <-time.After(3 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-gone
+	}
+	_ = os.RemoveAll(p.dir)
+}
+
+// tick is what /proc counts processor time in, everywhere that matters.
+const tick = 10 * time.Millisecond
+
+// cpu is that of the process, of its children, and of those that have ended.
+func (p *program) cpu() time.Duration {
+	var sum int64
+	for _, pid := range family(p.cmd.Process.Pid) {
+		fields := stat(pid)
+		if len(fields) < 17 {
+			continue
+		}
+		times := fields[13:15] // its own
+		if pid == p.cmd.Process.Pid {
+			times = fields[13:17] // and of the children that it has waited for
+		}
+		for _, f := range times {
+			n, _ := strconv.ParseInt(f, 10, 64)
+			sum += n
+		}
+	}
+	return time.Duration(sum) * tick
+}
+
+// stat are the fields of /proc/PID/stat, from 0.
+func stat(pid int) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, ok := strings.Cut(string(text), ") ") // the name may have spaces
+	if !ok {
+		return nil
+	}
+	return append([]string{strconv.Itoa(pid), ""}, strings.Fields(after)...)
+}
+
+// family is a process and its children.
+func family(pid int) []int {
+	all := []int{pid}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, f := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(f); err == nil {
+				all = append(all, family(child)...)
+			}
+		}
+	}
+	return all
+}
+
+// freeAddr is an address of this host that nobody listens on.
+func freeAddr() (addr, port string, err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	defer l.Close()
+	addr = l.Addr().String()
+	_, port, err = net.SplitHostPort(addr)
+	return addr, port, err
+}
+
+// unprivileged has a command run as somebody else than root, for servers that refuse to
+// be root's, and gives them the folder.
+func unprivileged(cmd *exec.Cmd, dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("nobody")
+	if err != nil {
+		return err
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	return os.Chown(dir, uid, gid)
+}
+
+// ready tries until it works.
+func ready(try func() error) (err error) {
+	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(30 * time.Millisecond) {
+		if err = try(); err == nil {
+			return nil
+		}
+	}
+	return errors.Join(errors.New("the server does not answer"), err)
+}
