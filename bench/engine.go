@@ -15,6 +15,7 @@ type engine struct {
 
 var engines = []engine{
 	{"redis", startRedis, redisContenders},
+	{"postgres", startPostgres, postgresContenders},
 }
 
 func engineNames() (names []string) {

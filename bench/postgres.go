@@ -11,6 +11,7 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/pawl-go/pawl"
 	_ "github.com/pawl-go/pawl/postgreslock"
@@ -73,6 +74,8 @@ func postgresContenders() []contender {
 		{name: "polled row", open: openRow("pgx", postgresURL, postgresRow)},
 		{name: "pawl", open: openURL(postgresURL), renews: true, tells: true},
 		{name: "pg_advisory_lock", open: openSession("pgx", postgresURL, "SELECT pg_advisory_lock(hashtext($1))", "SELECT pg_advisory_unlock(hashtext($1))")},
+		{name: "goose, session", open: openGooseSession("pgx", postgresURL)},
+		{name: "goose, table", open: openGooseTable("pgx", postgresURL, lock.NewPostgresTableLocker), renews: true},
 	}
 }
 

@@ -24,7 +24,7 @@ func table(w io.Writer, s scenario, results []result) {
 	base := math.NaN()
 	for _, r := range results {
 		if r.err != nil {
-			fmt.Fprintf(t, "%s\tfailed\t\t%s\t\n", r.contender, r.err)
+			fmt.Fprintf(t, "%s\tfailed\t\t%.60s\t\n", r.contender, firstLine(r.err))
 			continue
 		}
 		if math.IsNaN(base) {
@@ -41,6 +41,11 @@ func table(w io.Writer, s scenario, results []result) {
 		fmt.Fprintln(t)
 	}
 	_ = t.Flush()
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 // short writes a number with three digits that count.

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"hash/crc64"
+	"time"
+
+	"github.com/pressly/goose/v3/lock"
+)
+
+// goose is the locks of the migration tool, each with its own id: on a row that is
+// renewed, or of a session. Both poll, each 5 s by default; what is set here to 1 s, the
+// least that they take, is set in their favour.
+func openGooseTable(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (client, error) {
+	return func(addr string, ttl time.Duration) (client, error) {
+		db, err := openDB(driver, url(addr))
+		return &gooseTable{db, ttl, make}, err
+	}
+}
+
+type gooseTable struct {
+	db   *sql.DB
+	ttl  time.Duration
+	make func(...lock.TableLockerOption) (lock.Locker, error)
+}
+
+func (g *gooseTable) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	l, err := g.make(lock.WithTableLockID(idOf(name)), lock.WithTableLeaseDuration(g.ttl), lock.WithTableLockTimeout(time.Second, 600))
+	if err == nil {
+		err = l.Lock(ctx, g.db)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() error { return l.Unlock(context.Background(), g.db) }, nil, nil
+}
+
+func (g *gooseTable) close() { _ = g.db.Close() }
+
+func idOf(name string) int64 {
+	return int64(crc64.Checksum([]byte(name), crc64.MakeTable(crc64.ISO)) >> 1)
+}
+
+func openGooseSession(driver string, url func(string) string) func(string, time.Duration) (client, error) {
+	return func(addr string, _ time.Duration) (client, error) {
+		db, err := sql.Open(driver, url(addr))
+		if err == nil {
+			db.SetMaxIdleConns(64)
+		}
+		return &gooseSession{db}, err
+	}
+}
+
+type gooseSession struct{ db *sql.DB }
+
+func (g *gooseSession) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	l, err := lock.NewPostgresSessionLocker(lock.WithLockID(idOf(name)), lock.WithLockTimeout(1, 600))
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := g.db.Conn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.SessionLock(ctx, c); err != nil {
+		_ = c.Close()
+		return nil, nil, err
+	}
+	return func() error {
+		err := l.SessionUnlock(context.Background(), c)
+		_ = c.Close()
+		return err
+	}, nil, nil
+}
+
+func (g *gooseSession) close() { _ = g.db.Close() }
