@@ -51,10 +51,14 @@ bench: ## run the benchmarks, and Pawl beside its peers; with PKG= or BENCH= onl
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) $(PKG)
 	$(if $(filter-out file,$(origin PKG) $(origin BENCH)),,$(MAKE) --no-print-directory peers)
 
+# What it is run on: redis, postgres, mysql, etcd or nats. Of these make installs redis-server only; make test installs
+# the others.
+ENGINE ?= redis
+
 .PHONY: peers
 peers: NEEDS := redis-server:redis-server
-peers: needs ## run Pawl on Redis beside other lock libraries; PEERS='-scenario own -rounds 1' for a part of it
-	cd bench && go run . $(PEERS)
+peers: needs ## run Pawl beside other locks on one ENGINE; PEERS='-scenario own -rounds 1' for a part of it
+	cd bench && go run . -engine $(ENGINE) $(PEERS)
 
 # How many schedules, and over how many processes; or the one to repeat. BACKEND= for one of memory, store, quorum, redis.
 SEEDS    ?= 20000

@@ -16,6 +16,8 @@ type engine struct {
 var engines = []engine{
 	{"redis", startRedis, redisContenders},
 	{"postgres", startPostgres, postgresContenders},
+	{"mysql", startMySQL, mysqlContenders},
+	{"nats", startNATS, natsContenders},
 }
 
 func engineNames() (names []string) {

@@ -108,6 +108,20 @@ func freeAddr() (addr, port string, err error) {
 	return addr, port, err
 }
 
+// built is a server that is a module of its own, compiled.
+func built(name string) (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "pawl-bench", name)
+	out, err := exec.Command("go", "build", "-C", filepath.Join("..", "internal", "testservers", name), "-o", bin, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s cannot be built: %w\n%s", name, err, out)
+	}
+	return bin, nil
+}
+
 // unprivileged has a command run as somebody else than root, for servers that refuse to
 // be root's, and gives them the folder.
 func unprivileged(cmd *exec.Cmd, dir string) error {

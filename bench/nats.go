@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	_ "github.com/pawl-go/pawl/natslock"
+)
+
+// startNATS starts one node with JetStream.
+func startNATS() (server, error) {
+	bin, err := built("nats")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pawl-bench")
+	if err != nil {
+		return nil, err
+	}
+	addr, port, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{addr: addr, dir: dir}
+	p.cmd = exec.Command(bin, "-a", "127.0.0.1", "-p", port, "-js", "-sd", filepath.Join(dir, "data"))
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	err = ready(func() error {
+		c, err := nats.Connect("nats://" + addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		js, err := jetstream.New(c)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "raw"})
+		return err
+	})
+	if err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+func natsContenders() []contender {
+	return []contender{
+		{name: "create and delete", open: openNATSKey},
+		{name: "pawl", open: openURL(func(addr string) string { return "nats://" + addr }), renews: true, tells: true},
+	}
+}
+
+// natsKey is the floor: a key that is created, and deleted. It never expires. Who does
+// not get it tries again after a while that grows from 1 ms to 10.
+type natsKey struct {
+	c  *nats.Conn
+	kv jetstream.KeyValue
+}
+
+func openNATSKey(addr string, _ time.Duration) (client, error) {
+	c, err := nats.Connect("nats://" + addr)
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(c)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := js.KeyValue(context.Background(), "raw")
+	return &natsKey{c, kv}, err
+}
+
+func (n *natsKey) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 10*time.Millisecond) {
+		_, err := n.kv.Create(ctx, name, []byte("x"))
+		if err == nil {
+			return func() error { return n.kv.Delete(context.Background(), name) }, nil, nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return nil, nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+func (n *natsKey) close() { n.c.Close() }
