@@ -17,6 +17,7 @@ var engines = []engine{
 	{"redis", startRedis, redisContenders},
 	{"postgres", startPostgres, postgresContenders},
 	{"mysql", startMySQL, mysqlContenders},
+	{"etcd", startEtcd, etcdContenders},
 	{"nats", startNATS, natsContenders},
 }
 

@@ -2,10 +2,10 @@
 // it starts itself, one scenario after the other, the contenders in turns, and of the
 // rounds the medians. Ratios mean more than absolute numbers.
 //
-//	go run . [-engine redis] [-scenario own] [-only pawl,raw] [-rounds 5] [-svg chart.svg]
+//	go run . [-engine redis] [-scenario own] [-only pawl,raw] [-svg chart.svg]
 //
-// It needs the engine's server. It is a module of its own, so that the peers are in no user's
-// go.sum.
+// It needs the engine's server. It is a module of its own, so that the peers are in no
+// user's go.sum.
 package main
 
 import (
