@@ -1,0 +1,187 @@
+package natslock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Diagnose implements driver.Diagnoser: the bucket's configuration, its replicas and how
+// they are, the server's version, limits and clock.
+func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	s := d.store
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	sent := time.Now()
+	info, err := s.info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := checkup{s: s, clustered: s.nc.ConnectedClusterName() != ""}
+	c.values(&info.Config)
+	c.room(&info.Config, &info.State)
+	c.replicas(info)
+	c.disk(&info.Config)
+	c.clock(locktable.At(info.TimeStamp), sent, time.Now())
+	c.server()
+	c.account(ctx)
+	slices.SortStableFunc(c.found, func(a, b driver.Finding) int {
+		order := []string{"error", "warning", "info"}
+		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
+	})
+	return c.found, nil
+}
+
+type checkup struct {
+	s         *store
+	clustered bool
+	found     []driver.Finding
+}
+
+func (c *checkup) find(severity, subject, detail, advice string) {
+	c.found = append(c.found, driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice})
+}
+
+// values is about what the bucket does with values.
+func (c *checkup) values(is *jetstream.StreamConfig) {
+	edit := "nats stream edit " + c.s.stream + " "
+	if is.MaxMsgsPerSubject != 1 {
+		c.find("error", "history", fmt.Sprintf("the bucket keeps %d values of a key: when the newest is forgotten, an old one comes back, and may say that somebody holds the name", is.MaxMsgsPerSubject),
+			edit+"--max-msgs-per-subject=1")
+	}
+	if is.Discard == jetstream.DiscardOld && (is.MaxBytes > 0 || is.MaxMsgs > 0) {
+		c.find("error", "discard policy", "when the bucket is full, the oldest locks are dropped while they are held", edit+"--discard=new")
+	}
+	if is.Mirror != nil || len(is.Sources) > 0 {
+		c.find("error", "mirror", "the bucket is filled from another one, whose values do not compare with its own", "use a bucket of its own")
+	}
+	if is.MaxAge > 0 {
+		c.find("warning", "max age", fmt.Sprintf("a key is dropped %v after it was last written: a longer lease ends with it, and so does the memory of its fence", is.MaxAge), edit+"--max-age=0")
+	}
+	if !is.AllowMsgTTL {
+		c.find("warning", "message TTL", "the bucket has no TTLs for each message: names that are not used any more stay for ever", edit+"--allow-msg-ttl")
+	}
+	if is.FirstSeq < 1<<40 {
+		c.find("info", "first sequence", "the bucket begins to count at 1, as others make it: if it is deleted and made again, a client that does not hear of it may take a value for one that it knows",
+			"let natslock make it, or close all clients before it is deleted")
+	}
+}
+
+// room is about how much more there can be.
+func (c *checkup) room(is *jetstream.StreamConfig, state *jetstream.StreamState) {
+	if is.MaxBytes > 0 && state.Bytes > uint64(is.MaxBytes)/5*4 {
+		c.find("warning", "max bytes", fmt.Sprintf("%d of the %d bytes that the bucket may have are used: when it is full nothing is granted, and nothing renewed", state.Bytes, is.MaxBytes), "raise it: nats stream edit "+c.s.stream+" --max-bytes=-1")
+	}
+	if is.MaxMsgs > 0 && state.Msgs > uint64(is.MaxMsgs)/5*4 {
+		c.find("warning", "max messages", fmt.Sprintf("%d of the %d names that the bucket may have are used", state.Msgs, is.MaxMsgs), "raise it")
+	}
+	if most := c.s.nc.MaxPayload(); most > 0 && most < 256<<10 {
+		c.find("warning", "max payload", fmt.Sprintf("a message has %d bytes at most: a queue of some hundred does not fit", most), "raise max_payload to 1MB")
+	}
+	if is.MaxMsgSize > 0 && is.MaxMsgSize < 256<<10 {
+		c.find("warning", "max message size", fmt.Sprintf("a value has %d bytes at most: a queue of some hundred does not fit", is.MaxMsgSize), "nats stream edit "+c.s.stream+" --max-msg-size=-1")
+	}
+}
+
+// replicas is about what the loss of a server does.
+func (c *checkup) replicas(info *jetstream.StreamInfo) {
+	more := "nats stream edit " + c.s.stream + " --replicas=3"
+	switch n := info.Config.Replicas; {
+	case n == 1 && c.clustered:
+		c.find("warning", "replicas", "the bucket is on one server of the cluster: without it nothing is granted, and without its disk all is forgotten", more)
+	case n == 1:
+		c.find("info", "replicas", "there is one server: without it nothing is granted", "run a cluster of three")
+	case n%2 == 0:
+		c.find("warning", "replicas", fmt.Sprintf("of %d replicas none may be missing that would not stop %d, too", n, n-1), more)
+	}
+	if info.Cluster == nil {
+		return
+	}
+	for _, r := range info.Cluster.Replicas {
+		switch {
+		case r.Offline:
+			c.find("warning", "replica "+r.Name, "it is offline", "start it")
+		case !r.Current:
+			c.find("warning", "replica "+r.Name, fmt.Sprintf("it is %d operations behind", r.Lag), "look at its log and its disk")
+		}
+	}
+}
+
+// disk is about what an acknowledgement is worth.
+func (c *checkup) disk(is *jetstream.StreamConfig) {
+	switch {
+	case is.Storage == jetstream.MemoryStorage && is.Replicas == 1:
+		c.find("error", "storage", "the bucket is in the memory of one server: when that restarts, what is held is granted again", "make it on disk, with three replicas")
+	case is.Storage == jetstream.MemoryStorage:
+		c.find("warning", "storage", "the bucket is in memory: when a majority of its servers restart, what is held is granted again", "make it on disk")
+	case is.PersistMode == jetstream.AsyncPersistMode:
+		c.find("error", "persist mode", "the server acknowledges before it writes: when its process is killed, what is held is granted again", "nats stream edit "+c.s.stream+" --persist-mode=default")
+	case is.Replicas == 1:
+		c.find("info", "sync interval", "a server syncs its disk every two minutes unless sync_interval says more, which cannot be seen from here: what it acknowledged before the machine (not the process) fails can be granted again",
+			"jetstream { sync_interval: always }, or three replicas whose machines do not fail together")
+	default:
+		c.find("info", "sync interval", "servers sync their disks every two minutes unless sync_interval says more, which cannot be seen from here: what they acknowledged before a majority of the machines fail together can be granted again",
+			"jetstream { sync_interval: always }, or machines that do not share power")
+	}
+}
+
+// clock compares the leader's clock with ours: which of the two is wrong cannot be said.
+func (c *checkup) clock(is locktable.Instant, sent, now time.Time) {
+	off := locktable.At(now).Until(is)
+	if before := locktable.At(sent).Until(is); before < 0 {
+		off = before
+	} else if off < 0 {
+		return // it was said in between
+	}
+	if off = off.Round(time.Millisecond); off.Abs() <= driver.MaxLead {
+		return
+	}
+	c.find("warning", "clock", fmt.Sprintf("that of the leader and that of this machine differ by %v", off.Abs()),
+		"keep the servers' clocks with NTP: where they differ, a change of the leader ends leases early, or late")
+}
+
+func (c *checkup) server() {
+	version := c.s.nc.ConnectedServerVersion()
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return
+	}
+	major, err := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	if err == nil && err2 == nil && (major < 2 || major == 2 && minor < 11) {
+		c.find("warning", "version", "the server is "+version+", which has no TTLs for each message", "run 2.11 or later")
+	}
+	if !c.s.push.works() {
+		c.find("info", "push", "no signals arrive: waiters ask now and then", "let the user publish to the inboxes of the others ("+inboxes(c.s.push.inbox)+"), or say push=true")
+	}
+}
+
+func inboxes(inbox string) string { first, _, _ := strings.Cut(inbox, "."); return first + ".>" }
+
+// account is about the limits of the account; who may not see them is not told.
+func (c *checkup) account(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	a, err := c.s.js.AccountInfo(within)
+	if err != nil {
+		return
+	}
+	for _, l := range []struct {
+		what string
+		used uint64
+		most int64
+	}{{"disk", a.Store, a.Limits.MaxStore}, {"memory", a.Memory, a.Limits.MaxMemory}} {
+		if l.most > 0 && l.used > uint64(l.most)/5*4 {
+			c.find("warning", "account", fmt.Sprintf("%d of %d bytes of %s are used, by all its streams: when they are full nothing is granted", l.used, l.most, l.what), "raise the limit, or delete streams")
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package natslock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+// subjects are those of the findings of a severity.
+func subjects(t *testing.T, d *natslock.Driver, severity ...string) (all []string) {
+	t.Helper()
+	found, err := d.Diagnose(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if slices.Contains(severity, f.Severity) {
+			all = append(all, f.Subject)
+		}
+	}
+	return all
+}
+
+func TestDiagnoseFindsWhatSomebodyChanged(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "max_payload: 128KB")
+	_, js := connect(t, server)
+	for name, one := range map[string]struct {
+		change   func(*jetstream.StreamConfig)
+		severity string
+		want     []string
+	}{
+		"nothing":  {func(*jetstream.StreamConfig) {}, "error", nil},
+		"history":  {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, "error", []string{"history"}},
+		"discard":  {func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 }, "error", []string{"discard policy"}},
+		"memory":   {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, "error", []string{"storage"}},
+		"async":    {func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, "error", []string{"persist mode"}},
+		"payload":  {func(*jetstream.StreamConfig) {}, "warning", []string{"max payload"}},
+		"age":      {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "warning", []string{"max age", "max payload"}},
+		"no-ttl":   {func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false }, "warning", []string{"message TTL", "max payload"}},
+		"msg-size": {func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1 << 10 }, "warning", []string{"max payload", "max message size"}},
+		"info":     {func(*jetstream.StreamConfig) {}, "info", []string{"replicas", "sync interval"}},
+		"first":    {func(c *jetstream.StreamConfig) { c.FirstSeq = 0 }, "info", []string{"first sequence", "replicas", "sync interval"}},
+	} {
+		c := jetstream.StreamConfig{
+			Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
+			AllowDirect: true, AllowRollup: true, DenyDelete: true, AllowMsgTTL: true, FirstSeq: uint64(time.Now().UnixMicro()),
+		}
+		one.change(&c)
+		if _, err := js.CreateStream(ctx, c); err != nil {
+			t.Fatal(name, err)
+		}
+		d := start(t, "nats://"+server.Addr+"/"+name)
+		if got := subjects(t, d, one.severity); !slices.Equal(got, one.want) {
+			t.Errorf("%s: it finds %q, want %q", name, got, one.want)
+		}
+		m := mutex("n")
+		gets(t, d, m)
+		releases(t, d, m)
+	}
+}
+
+func TestDiagnoseOfACluster(t *testing.T) {
+	t.Parallel()
+	nodes, leader := cluster(t)
+	d := start(t, "nats://"+nodes[leader].Addr)
+	soon(t, "all well", func(context.Context) error { return wants(t, d) })
+	alone := start(t, "nats://"+nodes[leader].Addr+"/alone?replicas=1")
+	if err := wants(t, alone, "replicas"); err != nil {
+		t.Error(err)
+	}
+	nodes[(leader+1)%3].Kill()
+	soon(t, "one is gone", func(context.Context) error {
+		return wants(t, d, fmt.Sprintf("replica n%d", (leader+1)%3))
+	})
+}
+
+// wants is what is wrong with the findings that are no mere information.
+func wants(t *testing.T, d *natslock.Driver, want ...string) error {
+	t.Helper()
+	if got := subjects(t, d, "error", "warning"); !slices.Equal(got, want) {
+		return fmt.Errorf("it finds %q, want %q", got, want)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package natslock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+func FuzzKeys(f *testing.F) {
+	f.Add("orders/eu.42", "orders/")
+	f.Add("*.>\x00 \xff=2E", "*")
+	f.Add(strings.Repeat("\xff", 255), "")
+	f.Fuzz(func(t *testing.T, name, other string) {
+		key := natslock.KeyOf(name)
+		if got, ok := natslock.NameOf(key); !ok || got != name {
+			t.Fatalf("%q has the key %q, which is of %q", name, key, got)
+		}
+		if (natslock.KeyOf(other) == key) != (other == name) {
+			t.Fatalf("%q and %q have one key", name, other)
+		}
+		if strings.HasPrefix(name, other) && !strings.HasPrefix(key, natslock.KeyOf(other)) {
+			t.Fatalf("the key of %q does not begin as that of %q", name, other)
+		}
+		if strings.ContainsAny(key, "*>. \t\r\n\x00") {
+			t.Fatalf("the key %q is more than one token", key)
+		}
+		if got, ok := natslock.NameOf(name); ok && natslock.KeyOf(got) != name {
+			t.Fatalf("%q is taken for the key of %q", name, got)
+		}
+	})
+}
+
+func FuzzSignals(f *testing.F) {
+	f.Add(natslock.AppendSignal(nil, driver.Signal{Kind: driver.SignalGranted, Token: driver.NewToken(), Fence: 1 << 50, Fences: 3}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, ok := natslock.ParseSignal(data)
+		if !ok {
+			return
+		}
+		if again, ok := natslock.ParseSignal(natslock.AppendSignal(nil, s)); !ok || again != s {
+			t.Fatalf("%+v comes back as %+v", s, again)
+		}
+	})
+}

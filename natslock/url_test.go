@@ -1,0 +1,100 @@
+package natslock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+// What a URL cannot say is refused before anything is sent.
+func TestURLsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"nats:host":                              "no //",
+		"nats://host#x":                          "a #",
+		"nats://host:99999":                      "port",
+		"nats://host/a/b":                        "bucket",
+		"nats://host/a.b":                        "bucket",
+		"nats://host/" + strings.Repeat("b", 65): "bucket",
+		"nats://host?replicas=0":                 "replicas",
+		"nats://host?replicas=6":                 "replicas",
+		"nats://host?replicas=x":                 "replicas",
+		"nats://host?storage=disk":               "storage",
+		"nats://host?create=maybe":               "create",
+		"nats://host?push=maybe":                 "push",
+		"nats://host?tls=maybe":                  "tls",
+		"nats://host?skip_verify=maybe":          "skip_verify",
+		"nats://host?retention=1":                "retention",
+		"nats://host?retention=1s":               "retention",
+		"nats://host?retention=1000h":            "retention",
+		"nats://host?domain=a.b":                 "domain",
+		"nats://host?inbox=*":                    "inbox",
+		"nats://host?creds=/not/there":           "creds",
+		"nats://host?nkey=/not/there":            "nkey",
+		"nats://host?ca_cert=/not/there":         "ca_cert",
+		"nats://host?client_cert=/not/there":     "client_cert",
+		"nats://host?client_cert=a&client_key=b": "client_cert",
+		"nats://host?nonsense=1":                 "nonsense",
+		"nats://host?push=false&push=true":       "twice",
+	} {
+		_, err := natslock.Open(ctx, url)
+		if _, ok := errors.AsType[*driver.InvalidError](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want it refused for its %s", url, err, want)
+		}
+	}
+}
+
+// What it can say gets as far as to look for a server.
+func TestURLsThatAreRead(t *testing.T) {
+	t.Parallel()
+	seed := filepath.Join(t.TempDir(), "seed")
+	if err := os.WriteFile(seed, []byte("SUAMLK2ZNL35WSMW37E7UD4VZ7ELPKW7DHC3BWBSD2GCZ7IUQQXZIORRBU"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{
+		"nats://127.0.0.1:1",
+		"nats://user:pass%40word@127.0.0.1:1,127.0.0.1:1/bucket?replicas=3&storage=memory&create=false&push=false",
+		"nats://token@127.0.0.1:1?domain=hub&inbox=_INBOX_app&retention=48h",
+		"nats://127.0.0.1:1?tls=true&server_name=n1&skip_verify=true",
+		"nats://127.0.0.1:1?nkey=" + seed,
+		"nats+tls://127.0.0.1:1",
+	} {
+		_, err := natslock.Open(ctx, url)
+		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Hint == "" || !errors.Is(err, nats.ErrNoServers) {
+			t.Errorf("%s: %v; want that there is no server", url, err)
+		}
+	}
+}
+
+func TestOpeningEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	within, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := natslock.Open(within, "nats://192.0.2.1") // nobody answers there
+	if err == nil || time.Since(began) > time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
+
+func TestOptionsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, o := range []*natslock.Options{{Bucket: "a.b"}, {Domain: "a b"}, {Replicas: -1}, {Replicas: 6}, {Retention: time.Second}} {
+		_, err := natslock.New(&nats.Conn{}, o)
+		if _, ok := errors.AsType[*driver.InvalidError](err); !ok {
+			t.Errorf("%+v: %v; want it refused", o, err)
+		}
+	}
+	if _, err := natslock.New(nil, nil); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("no connection: %v", err)
+	}
+}
