@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
@@ -71,6 +72,9 @@ func (s *store) ready(ctx context.Context) error {
 // before: it would be old by then.
 func (s *store) connected(ctx context.Context) error {
 	for until := time.Now().Add(reconnecting); !s.nc.IsConnected(); {
+		if s.closed.Load() {
+			return driver.ErrClosed
+		}
 		if err := wait(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}

@@ -33,17 +33,17 @@ const unit = 2 * time.Second
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
-	conforms(t, server, server.Addr+"/pawl")
+	conforms(t, server, server.Addr+"/pawl", unit)
 }
 
 func TestConformanceOnACluster(t *testing.T) {
 	t.Parallel()
 	nodes := natstest.StartCluster(t, 3)
-	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s/pawl?replicas=3", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr))
+	conforms(t, nodes[0], fmt.Sprintf("%s,%s,%s/pawl?replicas=3", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr), 2*unit)
 }
 
 // conforms runs the suite on a server, or on a cluster of which one is held up at times.
-func conforms(t *testing.T, one *natstest.Server, where string) {
+func conforms(t *testing.T, one *natstest.Server, where string, unit time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "nats://"+where) },
 		Hold: func(t testing.TB) (driver.Driver, func() func()) {

@@ -50,10 +50,8 @@
 // the server's time, changes nothing; package stamped has the argument.
 //
 // An acknowledgement does not have the stamp. So whoever was granted something reads it
-// back before it is told: a claim of a known name is one write and one small read. Only
-// a release that nobody waits for is believed to the acknowledgement, if that came while
-// the window was open for sure; if the server's clock was set at that very moment, the
-// lease ends by its TTL instead.
+// back before it is told: a claim of a known name is one write and one small read. A
+// release that nobody waits for does not depend on the time, and is one write.
 //
 // After a change of the leader another machine's clock stamps. Writers find that out from
 // their first stamp, and compute anew. If the new leader's clock is behind, leases last

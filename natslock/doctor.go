@@ -18,13 +18,16 @@ import (
 // they are, the server's version, limits and clock.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
+	if s.closed.Load() {
+		return nil, driver.ErrClosed
+	}
 	if err := s.ready(ctx); err != nil {
-		return nil, err
+		return nil, during("diagnose", err)
 	}
 	sent := time.Now()
 	info, err := s.info(ctx)
 	if err != nil {
-		return nil, err
+		return nil, during("diagnose", err)
 	}
 	c := checkup{s: s, clustered: s.nc.ConnectedClusterName() != ""}
 	c.values(&info.Config)

@@ -74,6 +74,14 @@ func (s *store) trouble(err error) error {
 	return e
 }
 
+// during is an error with what was done then.
+func during(op string, err error) error {
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		e.Op = op
+	}
+	return err
+}
+
 // hint is what a person can do about an error, and whether asking again is useless before
 // that.
 func hint(err error) (advice string, permanent bool) {

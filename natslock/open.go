@@ -2,7 +2,6 @@ package natslock
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -62,17 +61,14 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	d.store.end = nc.Close
 	if err := d.store.ready(ctx); err != nil {
 		_ = d.Close()
-		if e, ok := errors.AsType[*driver.Error](err); ok {
-			e.Op = "open"
-		}
-		return nil, err
+		return nil, during("open", err)
 	}
 	return d, nil
 }
 
 // The settings of a connection that is opened for a driver. What is sent while there is
 // none fails at once, and is not kept until there is one: the client over the driver
-// knows better when to ask again. A connection that is silent is given up after 15 s.
+// knows better when to ask again. A connection that is silent is given up after 6 s.
 func settings() []nats.Option {
 	return []nats.Option{
 		nats.Name("pawl"),
@@ -80,7 +76,7 @@ func settings() []nats.Option {
 		nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
 		nats.ReconnectBufSize(-1),
-		nats.PingInterval(5 * time.Second),
+		nats.PingInterval(2 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else nats.go prints them

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,6 +32,7 @@ type store struct {
 	bucket bucket
 	push   push
 	end    func() // of a connection of our own
+	closed atomic.Bool
 }
 
 func newStore(nc *nats.Conn, o Options) (*store, error) {
@@ -127,7 +129,10 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 		return optimistic.Swapped{}, err
 	}
 	void, _ := swap.Note.([]uint64)
-	w := &written{swap: swap, envelope: stamped.Next(*swap, void), key: keyOf(swap.Name), sent: time.Now()}
+	w := &written{envelope: stamped.Next(*swap, void), key: keyOf(swap.Name), sent: time.Now()}
+	if w.timeless = timeless(swap); w.timeless {
+		w.envelope.Window = always
+	}
 	m := nats.NewMsg(s.prefix + w.key)
 	m.Data = w.envelope.Append(nil)
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(swap.Version, 10)}
@@ -210,6 +215,7 @@ func (s *store) Properties() driver.Properties {
 
 // Close implements optimistic.Store.
 func (s *store) Close() error {
+	s.closed.Store(true)
 	s.push.close(s.nc)
 	s.end()
 	return nil

@@ -56,18 +56,6 @@ func (c *Clock) by(t time.Time) locktable.Instant {
 	return c.is + locktable.Instant((passed-max(off, -off))/time.Microsecond)
 }
 
-// Within reports whether the server's clock still stands within a window now, for sure:
-// as long as it is the clock that was learned. What was acknowledged by now was in time.
-func (c *Clock) Within(w Window, now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.known || now.Sub(c.at) > stale {
-		return false
-	}
-	passed := now.Sub(c.at) + c.trip // it may have been said when the request had only been sent
-	return c.is.Add(passed+passed/1000) <= w.To
-}
-
 // Learn takes a time that the server said in an answer that was received now, to a
 // request that was sent then.
 func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {

@@ -71,6 +71,7 @@ type Swap struct {
 	Was     []byte // the one that it replaces, for a store that may have to go back to it
 	Note    any    // of that one, see Stored
 	Window  Window
+	OnTime  bool // the step has an end, which is in the window
 	Signals []locktable.Signal
 
 	// Entry is what Value is the stored form of, for columns that people read, and for

@@ -113,7 +113,7 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *lock
 			continue
 		}
 		var r Swapped
-		if r, err = t.swap(ctx, t.swapOf(s.Name, seen, e, w)); err != nil || r.Done {
+		if r, err = t.swap(ctx, t.swapOf(s, seen, e, w)); err != nil || r.Done {
 			return err
 		}
 		if t.slow != nil && !r.Late {
@@ -153,7 +153,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, f func(i i
 		case err != nil:
 			return nil, err
 		case e.Changed:
-			swaps, taken = append(swaps, t.swapOf(s.Name, seen[s.Name], e, w)), append(taken, i)
+			swaps, taken = append(swaps, t.swapOf(s, seen[s.Name], e, w)), append(taken, i)
 		case !seen[s.Name].fresh:
 			left = append(left, i)
 		}
@@ -263,9 +263,9 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, f fun
 }
 
 // swapOf makes the swap of what was computed.
-func (t *Table) swapOf(name string, seen sight, e *locktable.Entry, w Window) Swap {
+func (t *Table) swapOf(step locktable.Step, seen sight, e *locktable.Entry, w Window) Swap {
 	s := Swap{
-		Name: name, Version: seen.Version, Value: e.Append(nil), Was: seen.Value, Note: seen.Note,
+		Name: step.Name, OnTime: step.OnTime, Version: seen.Version, Value: e.Append(nil), Was: seen.Value, Note: seen.Note,
 		Window: w, Entry: e,
 	}
 	for _, to := range e.Signals {
