@@ -1,0 +1,168 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Diagnose implements driver.Diagnoser: the version, durability, replication, isolation,
+// the clock, the rights and the tables.
+func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	s := d.store
+	v, err := s.variables(ctx)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	var found []driver.Finding
+	if err := v.fit(); err != nil {
+		hint, _ := s.advice(err)
+		found = append(found, driver.Finding{Severity: "error", Subject: "server", Detail: err.Error(), Advice: hint})
+	}
+	found = append(found, s.rights(ctx)...)
+	found = append(found, s.engines(ctx)...)
+	found = append(found, v.durability()...)
+	found = append(found, v.replication()...)
+	found = append(found, v.session()...)
+	found = append(found, s.clocks(ctx)...)
+	return append(found, s.connections()...), nil
+}
+
+// rights tries each right, on no row.
+func (s *store) rights(ctx context.Context) (found []driver.Finding) {
+	for _, table := range []string{s.names, s.lost} {
+		for _, statement := range []string{
+			"SELECT * FROM " + table + " LIMIT 0",
+			"UPDATE " + table + " SET %[1]s = %[1]s WHERE FALSE",
+			"DELETE FROM " + table + " WHERE FALSE",
+			"INSERT INTO " + table + " (%[1]s) SELECT %[1]s FROM " + table + " WHERE FALSE",
+		} {
+			column := "version"
+			if table == s.lost {
+				column = "at"
+			}
+			if n := number(s.try(ctx, statement, column)); n == 1142 || n == 1143 || n == noSuchTable {
+				hint, _ := s.adviceFor(n)
+				detail := fmt.Sprintf("the user may not %.6s in %s", statement, table)
+				if n == noSuchTable {
+					detail = table + " is not there"
+				}
+				found = append(found, driver.Finding{Severity: "error", Subject: "rights", Detail: detail, Advice: hint})
+				break
+			}
+		}
+	}
+	return found
+}
+
+func (s *store) try(ctx context.Context, statement, column string) error {
+	if statement[0] != 'S' && statement[0] != 'D' {
+		statement = fmt.Sprintf(statement, column)
+	}
+	_, err := s.exec(ctx, statement)
+	return err
+}
+
+// engines looks at what the tables are made of.
+func (s *store) engines(ctx context.Context) (found []driver.Finding) {
+	_ = s.query(ctx, "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ("+
+		text(s.prefix+"names")+", "+text(s.prefix+"lost")+")", func(rows *sql.Rows) error {
+		var table string
+		var engine sql.NullString
+		if err := rows.Scan(&table, &engine); err != nil {
+			return err
+		}
+		if engine.String != "InnoDB" {
+			found = append(found, driver.Finding{
+				Severity: "error", Subject: "engine", Detail: table + " is in the engine " + engine.String + ", not InnoDB",
+				Advice: "ALTER TABLE " + table + " ENGINE=InnoDB: others neither lock a row nor survive a crash",
+			})
+		}
+		return nil
+	})
+	return found
+}
+
+func (v variables) durability() (found []driver.Finding) {
+	if at := v["innodb_flush_log_at_trx_commit"]; at != "" && at != "1" {
+		found = append(found, driver.Finding{
+			Severity: "warning", Subject: "durability", Detail: "innodb_flush_log_at_trx_commit is " + at +
+				": a crash forgets up to a second of grants, which are then granted again, with greater fences",
+			Advice: "set it to 1",
+		})
+	}
+	if v.on("log_bin") && v["sync_binlog"] != "1" {
+		found = append(found, driver.Finding{
+			Severity: "info", Subject: "durability", Detail: "sync_binlog is " + v["sync_binlog"] +
+				": after a crash replicas may lack what was acknowledged, and so may the next primary",
+			Advice: "set it to 1 if replicas can take over",
+		})
+	}
+	return found
+}
+
+func (v variables) replication() (found []driver.Finding) {
+	if v.on("log_bin") && v["binlog_format"] == "STATEMENT" {
+		found = append(found, driver.Finding{
+			Severity: "error", Subject: "replication", Detail: "binlog_format is STATEMENT: replicas would repeat what depends on the clock, and get something else",
+			Advice: "set it to ROW or MIXED",
+		})
+	}
+	if v.on("log_bin") && v["sql_log_bin"] != "" && !v.on("sql_log_bin") {
+		found = append(found, driver.Finding{
+			Severity: "warning", Subject: "replication", Detail: "sql_log_bin is off in these sessions: no replica gets the locks",
+			Advice: "leave it on, or expect a fail-over to forget all leases",
+		})
+	}
+	if v.on("wsrep_on") {
+		found = append(found, driver.Finding{
+			Severity: "info", Subject: "replication", Detail: "this is a node of Galera: each has a clock of its own, and leases end by that of the node that is asked",
+			Advice: "keep the clocks together, or send all clients to one node",
+		})
+	}
+	return found
+}
+
+func (v variables) session() (found []driver.Finding) {
+	if at := v.isolation(); at == "SERIALIZABLE" {
+		found = append(found, driver.Finding{
+			Severity: "info", Subject: "isolation", Detail: "the level of the pool is SERIALIZABLE",
+			Advice: "READ COMMITTED locks less; Guard takes whatever the transaction has",
+		})
+	}
+	return found
+}
+
+// clocks compares the server's with ours, which decides nothing, but is mostly right.
+func (s *store) clocks(ctx context.Context) []driver.Finding {
+	var now locktable.Instant
+	sent := time.Now()
+	if err := s.query(ctx, "SELECT "+serverTime, func(rows *sql.Rows) error { return rows.Scan(&now) }); err != nil {
+		return nil
+	}
+	got := time.Now()
+	off := max(locktable.At(sent)-now, now-locktable.At(got), 0)
+	if d := time.Duration(off) * time.Microsecond; d > time.Second {
+		return []driver.Finding{{
+			Severity: "info", Subject: "clock", Detail: fmt.Sprintf("it differs from this host's by %v or more", d.Round(time.Second)),
+			Advice: "one of the two is wrong; if it is the server's, expect it to be set, which ends leases early or late",
+		}}
+	}
+	return nil
+}
+
+// connections looks at what waits for the pool.
+func (s *store) connections() []driver.Finding {
+	stats := s.db.Stats()
+	if stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second {
+		return []driver.Finding{{
+			Severity: "warning", Subject: "pool", Detail: fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
+			Advice: "a larger pool, or one that is for locks only: a renewal that waits may come too late",
+		}}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package mysqllock_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/mysqllock"
+)
+
+func diagnose(t *testing.T, d *mysqllock.Driver) []driver.Finding {
+	t.Helper()
+	found, err := d.Diagnose(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func finds(t *testing.T, d *mysqllock.Driver, severity, subject, detail string) {
+	t.Helper()
+	found := diagnose(t, d)
+	if !slices.ContainsFunc(found, func(f driver.Finding) bool {
+		return f.Severity == severity && f.Subject == subject && strings.Contains(f.Detail, detail) && f.Advice != ""
+	}) {
+		t.Errorf("no %s about %s with %q in %+v", severity, subject, detail, found)
+	}
+}
+
+func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
+	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
+	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	if found := diagnose(t, d); len(found) > 0 {
+		t.Errorf("%+v; want nothing", found)
+	}
+}
+
+func TestTheDoctorOnServersThatAreNot(t *testing.T) {
+	s := mysqltest.Start(t, "--log-bin", "--binlog-format=STATEMENT", "--sync-binlog=0")
+	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	finds(t, d, "warning", "durability", "innodb_flush_log_at_trx_commit is 2")
+	finds(t, d, "info", "durability", "sync_binlog is 0")
+	finds(t, d, "error", "replication", "STATEMENT")
+	s.Do(t, "ALTER TABLE "+mysqltest.Database+".pawl_names ENGINE=Aria")
+	finds(t, d, "error", "engine", "pawl_names is in the engine Aria")
+	s.Do(t, "SET GLOBAL read_only = 1")
+	finds(t, d, "error", "server", "read-only")
+	s.Do(t, "SET GLOBAL read_only = 0")
+	for right, table := range map[string]string{"UPDATE": "pawl_names", "SELECT": "pawl_lost"} {
+		rights := map[string]string{"pawl_names": "SELECT, INSERT, DELETE", "pawl_lost": "INSERT, UPDATE, DELETE"}[table]
+		s.Do(t, "REVOKE ALL ON "+mysqltest.Database+".* FROM '"+mysqltest.User+"'@'%'",
+			"GRANT "+rights+" ON "+mysqltest.Database+"."+table+" TO '"+mysqltest.User+"'@'%'")
+		d := over(t, s.Open(t, mysqltest.Database), nil)
+		finds(t, d, "error", "rights", "the user may not "+right+" in `"+table+"`")
+		s.Do(t, "GRANT ALL ON "+mysqltest.Database+".* TO '"+mysqltest.User+"'@'%'")
+	}
+}
