@@ -110,6 +110,37 @@
 // docs/models has these arguments as models that are checked by machine, and what goes
 // wrong without each part of them.
 //
+// # The value of a name
+//
+// A node's grant is a vote, and no grant yet. Claims that split the vote would each leave
+// their value on the nodes that they had; if all of them want the same one, to run a job
+// once, each would be kept out by the others' for good. So a claim goes to the nodes with
+// its condition ([driver.Claim].Above), which each of them looks at, and without its
+// value. When a majority has granted it, with one fence, the value is written under that
+// fence ([driver.FenceRaiser]), once for each lease; and only when a majority has it the
+// claim is granted. That is one round trip more for claims that write.
+//
+//   - Nobody is granted a value that is not above one that was granted: a majority has
+//     that, any two majorities meet, and a node's value is replaced by whoever holds the
+//     name only.
+//   - A claim is refused for the value (ErrValue) if more than N-M nodes say so, for then
+//     no majority is left that could grant it. If fewer do it is granted by the others,
+//     or fails as ever because of these, and is worth another try.
+//   - What a claim that failed halfway has written on a minority keeps nobody out. On a
+//     majority it counts as granted, although its claimant was not told, as on one server
+//     whose answer is lost. So may what several such claims have written on nodes of
+//     their own.
+//
+// A value is on a majority as a lease is, and is brought to the other nodes when they are
+// repaired. A node that comes back empty has none: what is above for it may not have been
+// above for the others.
+//
+// Claims that share the name (readers, permits) and come at the same moment are compared
+// before either has written: both may be granted the same value. A waiter to which the
+// name was passed on writes when it is told. [Driver.Inspect] shows the value of the
+// highest fence that a majority may have; if its holder has written several, and nodes
+// are silent, it may be an earlier one of those.
+//
 // # How long a lease lasts
 //
 // Grant.TTL is what M nodes keep: the shortest of the M longest. Nothing is subtracted

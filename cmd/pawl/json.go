@@ -19,7 +19,9 @@ type (
 		Fence       uint64       `json:"fence"`         // the last one granted; 0 if none is known
 		ClosedForMS int64        `json:"closed_for_ms"` // nothing is granted before that; 0 if it is open
 		Holders     []jsonHolder `json:"holders"`
-		Waiters     []jsonWaiter `json:"waiters"` // in the order in which they will be served
+		Waiters     []jsonWaiter `json:"waiters"`               // in the order in which they will be served
+		Value       any          `json:"value,omitempty"`       // what the name keeps, in base64
+		ValueFence  uint64       `json:"value_fence,omitempty"` // of the lease that wrote it
 	}
 	jsonHolder struct {
 		Fence uint64 `json:"fence"`
@@ -65,6 +67,9 @@ func printJSON(out io.Writer, e pawl.Entry) error {
 	}
 	for _, w := range e.Waiters {
 		j.Waiters = append(j.Waiters, claimJSON(w.Weight, w.Limit, w.Owner, w.Since, w.ExpiresIn))
+	}
+	if e.Value != nil {
+		j.Value, j.ValueFence = e.Value, e.ValueFence
 	}
 	return printLine(out, j)
 }

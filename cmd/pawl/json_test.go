@@ -39,6 +39,31 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// The value of a name may have any bytes, or none.
+func TestTheValueOfAName(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string][2]string{
+		"10.0.0.7:80":   {`"10.0.0.7:80"`, `"MTAuMC4wLjc6ODA="`},
+		"":              {`""`, `""`},
+		"\x1b[2J\xff\"": {`"\x1b[2J\xff\""`, `"G1sySv8i"`},
+	} {
+		e := pawl.Entry{Name: "x", Fence: 7, Value: []byte(value), ValueFence: 5}
+		var words, line bytes.Buffer
+		if err := printEntry(&words, e, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := printJSON(&line, e); err != nil {
+			t.Fatal(err)
+		}
+		if got := words.String(); got != "x is free; its last fence is 7; its value is "+want[0]+"\n" {
+			t.Errorf("shown as %s", got)
+		}
+		if got := line.String(); !strings.Contains(got, `"value":`+want[1]+`,"value_fence":5`) {
+			t.Errorf("printed as %s", got)
+		}
+	}
+}
+
 // Whatever others wrote: what is printed is one line of what terminals show, and JSON
 // gives it back as it was.
 func TestNothingPrintedMovesTheCursor(t *testing.T) {

@@ -236,7 +236,7 @@ func sayTables(t *testing.T, out *bytes.Buffer, v *voice) {
 	waits := pawl.Waiter{Owner: someone, Weight: driver.Exclusive, Limit: driver.Exclusive, Since: now, ExpiresIn: time.Second}
 	entries := []pawl.Entry{
 		{Name: "free"}, {Name: "closed", Fence: 3, ClosedFor: 5 * time.Second}, {Name: " odd\n", Fence: 3, Waiters: []pawl.Waiter{waits}},
-		{Name: "held", Fence: 18, Holders: []pawl.Holder{kept, reader}, Waiters: []pawl.Waiter{waits}},
+		{Name: "held", Fence: 18, Holders: []pawl.Holder{kept, reader}, Waiters: []pawl.Waiter{waits}, Value: []byte("10.0.0.7\n"), ValueFence: 17},
 	}
 	for _, e := range entries {
 		fmt.Fprintln(out)

@@ -20,7 +20,8 @@ not renewed; then who waits, in the order in which they will be served. Times
 are read from the clock of the database. A free name is not an error.
 
 With --json it prints one object: name, fence (the last one granted, 0 if none
-is known), closed_for_ms, holders and waiters. A holder has fence, kind
+is known), closed_for_ms, holders and waiters; and value, in base64, and
+value_fence if the name keeps a value. A holder has fence, kind
 (exclusive, shared or permits), permits and limit (0 for other kinds), owner
 (client, host, pid, labels), since, expires_in_ms, and released: true if it was
 released and is kept for its --min-hold. A waiter has the same fields, except

@@ -44,6 +44,9 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 	if e.Fence > 0 {
 		state += fmt.Sprintf("; its last fence is %d", e.Fence)
 	}
+	if e.Value != nil {
+		state += fmt.Sprintf("; its value is %q", e.Value)
+	}
 	if _, err := fmt.Fprintf(out, "%s %s\n", plain(e.Name), state); err != nil {
 		return err
 	}

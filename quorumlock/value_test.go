@@ -1,0 +1,172 @@
+package quorumlock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// rising is a try that is granted above what it writes only.
+func rising(v string) driver.Claim {
+	c := mutex("job")
+	c.Value, c.Above = []byte(v), []byte(v)
+	return c
+}
+
+// left is what a claim that failed halfway has left on one node.
+func (s *server) left(t *testing.T, v string) {
+	t.Helper()
+	node, c := s.connect(0), rising(v)
+	gets(t, node.Driver, c)
+	releases(t, node.Driver, c)
+}
+
+func keeps(t *testing.T, d driver.Driver, want string) driver.Entry {
+	t.Helper()
+	e, err := d.Inspect(t.Context(), "job")
+	if err != nil || string(e.Value) != want {
+		t.Fatalf("it keeps %q, of fence %d, %v; want %q", e.Value, e.ValueFence, err, want)
+	}
+	return e
+}
+
+func outdone(t *testing.T, d driver.Driver, c driver.Claim, by string) {
+	t.Helper()
+	g, err := d.Acquire(t.Context(), c)
+	if refused, ok := errors.AsType[*driver.ValueError](err); !ok || string(refused.Value) != by {
+		t.Fatalf("it is answered %+v, %v; want it refused for the value %q", g, err, by)
+	}
+}
+
+func TestAValueOnAMinorityKeepsNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, _ := c.client(t, time.Millisecond)
+		c[0].left(t, "9")
+		if e := keeps(t, d, ""); e.Value != nil {
+			t.Error("what one node has is shown as the value of the name")
+		}
+		first := rising("5")
+		g := gets(t, d, first)
+		if e := keeps(t, d, "5"); e.ValueFence != g.Fence {
+			t.Errorf("the value is of fence %d, and the grant is %d", e.ValueFence, g.Fence)
+		}
+		if _, err := d.Renew(t.Context(), []driver.LeaseRef{lease(first)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // it is repaired
+		if e, _ := c[0].connect(0).Driver.Inspect(t.Context(), "job"); string(e.Value) != "5" {
+			t.Errorf("the node that was repaired has %q", e.Value)
+		}
+		releases(t, d, first)
+		outdone(t, d, rising("5"), "5")
+		releases(t, d, granted(t, d, rising("6")))
+	})
+}
+
+func granted(t *testing.T, d driver.Driver, c driver.Claim) driver.Claim {
+	t.Helper()
+	gets(t, d, c)
+	return c
+}
+
+func TestAValueOfAMajorityIsRefusedByAnyMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		one, ones := c.client(t, time.Millisecond)
+		two, twos := c.client(t, time.Millisecond)
+		ones[0].down.Store(true) // it has the value on the others
+		releases(t, one, granted(t, one, rising("5")))
+		twos[2].down.Store(true) // and here it is one of two that is known
+		keeps(t, two, "5")
+		claim := queued(rising("5"))
+		if _, err := two.Acquire(t.Context(), claim); err == nil || errors.Is(err, driver.ErrValue) || errors.Is(err, driver.ErrHeld) {
+			t.Fatalf("with one node for it, one against it and one silent, it is answered %v; want that not to be known", err)
+		}
+		twos[2].down.Store(false)
+		outdone(t, two, claim, "5")
+		time.Sleep(time.Second)
+		if holders, waiters := c.people(t, "job"); sum(holders)+sum(waiters) > 0 {
+			t.Errorf("it was refused, and holds on %v and waits on %v", holders, waiters)
+		}
+	})
+}
+
+func TestClaimsThatSplitTheVoteLeaveNoValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		for i := range c { // each reaches a node of its own
+			d, lines := c.client(t, time.Millisecond)
+			for j, l := range lines {
+				l.down.Store(i != j)
+			}
+			if _, err := d.Acquire(t.Context(), rising("5")); !errors.Is(err, driver.ErrUnavailable) {
+				t.Fatal(err)
+			}
+			for _, l := range lines {
+				l.down.Store(false)
+			}
+		}
+		time.Sleep(time.Second)
+		d, _ := c.client(t, time.Millisecond)
+		if e := keeps(t, d, ""); e.Value != nil {
+			t.Error("it keeps the value of a claim that was not granted")
+		}
+		gets(t, d, rising("5"))
+	})
+}
+
+// The nodes grant the claim, and two of them cannot be reached when its value is to be
+// written.
+func TestAClaimWhoseValueCannotBeWrittenIsNotGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		d, lines := c.client(t, time.Millisecond)
+		for i := 1; i < 3; i++ {
+			c[i].after = func() { lines[i].down.Store(true) }
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := d.Acquire(ctx, rising("5")); !errors.Is(err, driver.ErrUnavailable) {
+			t.Fatalf("it is answered %v", err)
+		}
+		for i := 1; i < 3; i++ {
+			c[i].after = nil
+			lines[i].down.Store(false)
+		}
+		time.Sleep(time.Minute) // what it had is taken back
+		other, _ := c.client(t, time.Millisecond)
+		gets(t, other, rising("5")) // one node has the value, which keeps nobody out
+		keeps(t, other, "5")
+	})
+}
+
+// Whoever asks again for what it holds, by another client, does not undo what its holder
+// has written since, whichever nodes had missed that.
+func TestARepeatOnAQuorumWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		one, ones := c.client(t, time.Millisecond)
+		two, twos := c.client(t, time.Millisecond)
+		claim := rising("5")
+		g := gets(t, one, claim)
+		ones[2].down.Store(true)
+		l := lease(claim)
+		l.Value = []byte("7")
+		if answers, err := one.Renew(t.Context(), []driver.LeaseRef{l}); err != nil || answers[0] != nil {
+			t.Fatal(answers, err)
+		}
+		if again := gets(t, two, claim); again.Fence != g.Fence {
+			t.Errorf("the repeat got the fence %d, the first %d", again.Fence, g.Fence)
+		}
+		if e := keeps(t, two, "7"); e.ValueFence != g.Fence {
+			t.Errorf("the value is of fence %d, and the grant is %d", e.ValueFence, g.Fence)
+		}
+		twos[0].down.Store(true) // two may have either; the later one is no smaller
+		keeps(t, two, "7")
+	})
+}
