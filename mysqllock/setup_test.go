@@ -1,0 +1,170 @@
+package mysqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/mysqllock"
+)
+
+// fails opens a URL that cannot be, and looks at the error.
+func fails(t *testing.T, url string, permanent bool, hint string) {
+	t.Helper()
+	short, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	d, err := mysqllock.Open(short, url)
+	if err == nil {
+		_ = d.Close()
+	}
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok {
+		t.Fatalf("%v; want a driver.Error", err)
+	}
+	if e.Permanent != permanent || !strings.Contains(e.Hint, hint) {
+		t.Errorf("permanent %v, and %v; want %v, and %q in the hint", e.Permanent, err, permanent, hint)
+	}
+	if strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the password is in %v", err)
+	}
+}
+
+func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
+	s := mysqltest.Shared(t)
+	fails(t, "mysql:"+s.DSN("nosuch"), true, "rights on this database") // whether there is one is not for this user to know
+	fails(t, "mysql://pawl:hunter2@"+s.Addr+"/locks", true, "password")
+	fails(t, "mysql://pawl:hunter2@127.0.0.1:1/locks", false, "check the server and the network")
+	fails(t, "mysql://root@"+s.Addr+"/nosuch", true, "CREATE DATABASE")
+}
+
+func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
+	s := mysqltest.Shared(t)
+	database := s.NewDatabase(t)
+	user := "u" + database
+	url := "mysql://" + user + ":hunter2@" + s.Addr + "/" + database
+	s.Do(t, "CREATE USER "+user+"@'%' IDENTIFIED BY 'hunter2'", "GRANT SELECT, INSERT, UPDATE, DELETE ON "+database+".* TO "+user+"@'%'")
+	fails(t, url, true, "pawl schema mysql")
+	fails(t, url+"?create=false", true, "pawl schema mysql")
+
+	// Made beforehand, the tables need no right to make any.
+	text, err := mysqllock.Schema("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for statement := range strings.SplitSeq(text, ";\n") {
+		if strings.TrimSpace(statement) != "" {
+			exec(t, s.Open(t, database), statement)
+		}
+	}
+	c := mutex("job")
+	d := start(t, url)
+	gets(t, d, c)
+	releases(t, d, c)
+	s.Do(t, "REVOKE UPDATE ON "+database+".* FROM "+user+"@'%'")
+	d = start(t, url)
+	_, err = d.Acquire(ctx, c)
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "UPDATE") {
+		t.Errorf("without UPDATE: %v", err)
+	}
+}
+
+// Twenty processes that start at once make the tables once.
+func TestTheTablesAreMadeOnceByTwentyAtOnce(t *testing.T) {
+	s := mysqltest.Shared(t)
+	url := "mysql:" + s.DSN(s.NewDatabase(t))
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			d, err := mysqllock.Open(ctx, url)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer d.Close()
+			if _, err := d.Acquire(ctx, queued("job")); err != nil && !errors.Is(err, driver.ErrHeld) {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	e, err := start(t, url).Inspect(ctx, "job")
+	if err != nil || len(e.Holders) != 1 || len(e.Waiters) != 19 {
+		t.Errorf("%d hold it and %d wait, %v; want 1 and 19", len(e.Holders), len(e.Waiters), err)
+	}
+}
+
+func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
+	s := mysqltest.Start(t)
+	url := "mysql:" + s.DSN(mysqltest.Database)
+	d := start(t, url)
+	c := mutex("job")
+	g := gets(t, d, c)
+	s.Do(t, "SET GLOBAL read_only = 1")
+	fails(t, url, false, "primary")
+	fails(t, "mysql://root@"+s.Addr+"/"+mysqltest.Database, false, "primary") // who may write all the same
+	err := d.Release(ctx, lease(c))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "read-only") {
+		t.Errorf("Release: %v", err)
+	}
+	s.Do(t, "SET GLOBAL read_only = 0")
+	releases(t, d, c)
+	if again := gets(t, d, mutex("job")); again.Fence <= g.Fence {
+		t.Errorf("the fence %d after %d", again.Fence, g.Fence)
+	}
+}
+
+// What a caller's pool may have, and no lock can stand on.
+func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
+	s := mysqltest.Shared(t)
+	for parameter, hint := range map[string]string{
+		"autocommit=0": "autocommit", "tx_isolation='READ-UNCOMMITTED'": "READ COMMITTED",
+	} {
+		db, err := mysqltest.OpenDSN(s.DSN(s.NewDatabase(t)) + "?" + strings.ReplaceAll(parameter, "'", "%27"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		_, err = over(t, db, nil).Acquire(ctx, mutex("job"))
+		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, hint) {
+			t.Errorf("%s: %v", parameter, err)
+		}
+	}
+	standing := mysqltest.Start(t, "--sysdate-is-now")
+	fails(t, "mysql:"+standing.DSN(mysqltest.Database), true, "without")
+}
+
+func TestOtherPrefixesAreOtherLocks(t *testing.T) {
+	_, db, d := fresh(t)
+	gets(t, d, mutex("job"))
+	gets(t, over(t, db, &mysqllock.Options{Prefix: "billing_"}), mutex("job"))
+	if _, err := over(t, db, nil).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("with the same prefix: %v", err)
+	}
+}
+
+// A row that cannot be read is no free name, and concerns no other.
+func TestADamagedRowIsNoFreeName(t *testing.T) {
+	_, db, d := fresh(t)
+	for i := range 3 {
+		gets(t, d, mutex(fmt.Sprintf("job-%d", i)))
+	}
+	exec(t, db, "UPDATE pawl_names SET entry = 'x', version = 1 WHERE name = 'job-0'", "UPDATE pawl_names SET entry = '', version = 1 WHERE name = 'job-1'")
+	other := over(t, db, nil)
+	for i := range 2 {
+		for _, d := range []driver.Driver{d, other} {
+			_, err := d.Acquire(ctx, mutex(fmt.Sprintf("job-%d", i)))
+			if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent {
+				t.Errorf("job-%d: %v", i, err)
+			}
+		}
+	}
+	if _, err := other.Acquire(ctx, mutex("job-2")); !errors.Is(err, driver.ErrHeld) {
+		t.Errorf("job-2: %v", err)
+	}
+}
