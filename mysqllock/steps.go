@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -30,9 +31,31 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	return d.Driver.Release(ctx, l)
 }
 
-// Renew implements driver.Driver. If somebody keeps the row of one of them locked, a
-// transaction that called Guard, the others are renewed without it.
+// Renew implements driver.Driver. It renews as many at once as go into one statement, for
+// the window of a statement that had to wait for others could be over.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	answers := make([]error, 0, len(leases))
+	for _, l := range leases { // all, before anything is sent
+		if err := errors.Join(driver.ValidateName(l.Name), driver.ValidateTTL("TTL", l.TTL)); err != nil {
+			return nil, err
+		}
+	}
+	for some := range slices.Chunk(leases, batch) {
+		part, err := d.renew(ctx, some)
+		if err != nil && len(answers) == 0 {
+			return nil, err
+		}
+		if err != nil {
+			part = slices.Repeat([]error{err}, len(some))
+		}
+		answers = append(answers, part...)
+	}
+	return answers, nil
+}
+
+// renew renews some leases. If somebody keeps the row of one of them locked, a
+// transaction that called Guard, the others are renewed without it.
+func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	for _, l := range leases {
 		d.store.watch.holdsUntil(time.Now().Add(l.TTL))
 	}
@@ -44,11 +67,11 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	if lookErr != nil {
 		return nil, errors.Join(err, lookErr)
 	}
-	answers = make([]error, len(leases))
+	answers = slices.Repeat([]error{err}, len(leases))
 	var some []driver.LeaseRef
 	var which []int
 	for i, l := range leases {
-		if answers[i] = err; free[l.Name] {
+		if free[l.Name] {
 			some, which = append(some, l), append(which, i)
 		}
 	}

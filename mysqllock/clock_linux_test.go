@@ -1,0 +1,42 @@
+package mysqllock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+)
+
+// The server's clock is set forward: leases end early, and their holders hear of it. It
+// is set back: leases last longer. Fences rise in either case, and nobody is granted what
+// another one holds by the clock.
+func TestTheServersClockIsSet(t *testing.T) {
+	s, clock := mysqltest.StartWithClock(t)
+	url := "mysql:" + s.DSN(mysqltest.Database)
+	one, two := start(t, url), start(t, url)
+	c := mutex("job")
+	last := gets(t, one, c).Fence
+	for _, by := range []time.Duration{60 * time.Second, -60 * time.Second, 0} {
+		clock.Set(by)
+		next := mutex("job")
+		g, err := two.Acquire(ctx, next)
+		if ahead := by > 0; ahead != (err == nil) {
+			t.Errorf("by %v: %v", by, err)
+		}
+		if err == nil {
+			if g.Fence <= last {
+				t.Errorf("by %v: the fence %d after %d", by, g.Fence, last)
+			}
+			if answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+				t.Errorf("by %v: the holder heard %v, %v", by, answers, err)
+			}
+			last, c, one, two = g.Fence, next, two, one
+		}
+	}
+	releases(t, one, c)
+	if g := gets(t, two, mutex("job")); g.Fence <= last {
+		t.Errorf("the fence %d after %d", g.Fence, last)
+	}
+}

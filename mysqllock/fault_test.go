@@ -1,0 +1,247 @@
+package mysqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/mysqllock"
+)
+
+// client opens a client that is closed when the test ends.
+func client(t *testing.T, url string) *pawl.Client {
+	t.Helper()
+	d, err := mysqllock.Open(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := pawl.New(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(ctx) })
+	return c
+}
+
+// locks locks a name in the background, and says with which fence.
+func locks(t *testing.T, c *pawl.Client, name string) <-chan *pawl.Lease {
+	got := make(chan *pawl.Lease, 1)
+	go func() {
+		l, err := c.Mutex(name).Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- l
+	}()
+	return got
+}
+
+func arrives(t *testing.T, got <-chan *pawl.Lease) *pawl.Lease {
+	t.Helper()
+	select {
+	case l := <-got:
+		if l == nil {
+			t.Fatal("it was not granted")
+		}
+		return l
+	case <-time.After(20 * time.Second):
+		t.Fatal("it was not granted in time")
+		return nil
+	}
+}
+
+// A server that is killed while a name is held and waited for keeps both: the lease goes
+// on, and the waiter gets the name when it is released.
+func TestAServerThatIsKilledAndComesBack(t *testing.T) {
+	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
+	url := "mysql:" + s.DSN(mysqltest.Database)
+	one, two := client(t, url), client(t, url)
+	held := arrives(t, locks(t, one, "job"))
+	got := locks(t, two, "job")
+	time.Sleep(200 * time.Millisecond)
+	s.Kill()
+	time.Sleep(200 * time.Millisecond)
+	s.Run()
+	if err := held.Err(); err != nil {
+		t.Fatalf("the lease was lost: %v", err)
+	}
+	if err := held.Release(ctx); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+	if l := arrives(t, got); l.Fence() <= held.Fence() {
+		t.Errorf("the fence %d after %d", l.Fence(), held.Fence())
+	}
+}
+
+// Connections that are killed, all of them again and again, cost nothing but time.
+func TestConnectionsThatAreKilled(t *testing.T) {
+	s := mysqltest.Start(t)
+	url := "mysql:" + s.DSN(mysqltest.Database)
+	root := s.Root(t)
+	var clients []*pawl.Client
+	for range 4 {
+		clients = append(clients, client(t, url))
+	}
+	ended, end := context.WithTimeout(ctx, 3*time.Second)
+	defer end()
+	var all sync.WaitGroup
+	all.Go(func() {
+		for ended.Err() == nil {
+			_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User)
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	var mu sync.Mutex
+	turns, inside, last := 0, 0, uint64(0)
+	for _, c := range clients {
+		all.Go(func() {
+			for ended.Err() == nil {
+				l, err := c.Mutex("job").Lock(ended)
+				if err != nil {
+					if ended.Err() == nil {
+						t.Errorf("Lock: %v", err)
+					}
+					continue
+				}
+				mu.Lock()
+				if inside++; inside > 1 || l.Fence() <= last {
+					t.Errorf("%d hold it, with the fence %d after %d", inside, l.Fence(), last)
+				}
+				last = l.Fence()
+				turns++
+				mu.Unlock()
+				time.Sleep(2 * time.Millisecond)
+				mu.Lock()
+				inside--
+				mu.Unlock()
+				_ = l.Release(ctx) // may fail: it is repeated in the background
+			}
+		})
+	}
+	all.Wait()
+	if turns < 10 {
+		t.Errorf("only %d turns", turns)
+	}
+}
+
+// A reply that is lost leaves the same grant for whoever asks again.
+func TestAReplyThatIsLost(t *testing.T) {
+	s, db, _ := fresh(t)
+	road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})
+	d := start(t, "mysql:"+mysqltest.DSN(road.Addr, name(t, db)))
+	for _, statement := range []string{"INSERT INTO `pawl_names`", "UPDATE `pawl_names`"} {
+		c := mutex("job")
+		happened := road.LoseReply(statement)
+		if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrUnavailable) {
+			t.Errorf("%s: %v", statement, err)
+		}
+		<-happened
+		e, err := d.Inspect(ctx, "job")
+		if err != nil || len(e.Holders) != 1 {
+			t.Fatalf("%s: %+v, %v; want it granted", statement, e, err)
+		}
+		if g := gets(t, d, c); g.Fence != e.Fence {
+			t.Errorf("%s: the fence %d, and then %d", statement, e.Fence, g.Fence)
+		}
+		releases(t, d, c)
+	}
+}
+
+// A pool that the caller has used up keeps calls for as long as their ctx, and no longer.
+func TestAPoolThatIsUsedUp(t *testing.T) {
+	_, db, d := fresh(t)
+	c := mutex("job")
+	gets(t, d, c)
+	db.SetMaxOpenConns(1)
+	busy, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if err := d.Release(short, lease(c)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Release: %v", err)
+	}
+	if err := busy.Close(); err != nil {
+		t.Fatal(err)
+	}
+	releases(t, d, c)
+}
+
+// A server that stands still keeps nobody longer than its ctx, and grants nothing to
+// those who have gone.
+func TestAServerThatStandsStill(t *testing.T) {
+	s := mysqltest.Start(t)
+	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	first := mutex("job")
+	gets(t, d, first)
+	releases(t, d, first)
+	s.Pause()
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if _, err := d.Acquire(short, mutex("job")); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Acquire: %v", err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+	all.Wait()
+	time.Sleep(200 * time.Millisecond)
+	s.Resume()
+	time.Sleep(200 * time.Millisecond)
+	gets(t, d, mutex("job"))
+}
+
+// Four reads a second are what a process costs that waits for long, however many of its
+// claims wait for however many names.
+func TestWaitingCostsFourStatementsASecond(t *testing.T) {
+	s := mysqltest.Start(t)
+	d, waiting := start(t, "mysql:"+s.DSN(mysqltest.Database)), start(t, "mysql:"+s.DSN(mysqltest.Database))
+	for i := range 20 {
+		gets(t, d, mutex(fmt.Sprintf("job-%d", i)))
+		c := queued(fmt.Sprintf("job-%d", i))
+		c.QueueTTL = time.Minute
+		if _, err := waiting.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(); err != nil { // so that only the other is counted
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Second)
+	root := s.Root(t)
+	before := statements(t, root)
+	time.Sleep(4 * time.Second)
+	if n := statements(t, root) - before - 1; n > 16 {
+		t.Errorf("%d statements in 4 s", n)
+	} else {
+		t.Logf("%d statements in 4 s", n)
+	}
+}
+
+// What is full is said, and what is held can still be released when there is room again.
+func TestErrorsOfAFullDisk(t *testing.T) {
+	_, db, d := fresh(t)
+	c := mutex("job")
+	gets(t, d, c)
+	exec(t, db, "CREATE TRIGGER full BEFORE INSERT ON pawl_names FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'")
+	_, err := d.Acquire(ctx, mutex("other"))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "full") {
+		t.Errorf("%v", err)
+	}
+	releases(t, d, c)
+}
