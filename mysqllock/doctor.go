@@ -14,6 +14,9 @@ import (
 // the clock, the rights and the tables.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
+	if s.closed.Load() {
+		return nil, driver.ErrClosed
+	}
 	v, err := s.variables(ctx)
 	if err != nil {
 		return nil, s.failed(err)

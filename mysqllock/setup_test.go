@@ -37,7 +37,8 @@ func fails(t *testing.T, url string, permanent bool, hint string) {
 
 func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
 	s := mysqltest.Shared(t)
-	fails(t, "mysql:"+s.DSN("nosuch"), true, "rights on this database") // whether there is one is not for this user to know
+	// Whether there is such a database is not for this user to know.
+	fails(t, "mysql:"+s.DSN("nosuch"), true, "rights on this database")
 	fails(t, "mysql://pawl:hunter2@"+s.Addr+"/locks", true, "password")
 	fails(t, "mysql://pawl:hunter2@127.0.0.1:1/locks", false, "check the server and the network")
 	fails(t, "mysql://root@"+s.Addr+"/nosuch", true, "CREATE DATABASE")
