@@ -55,7 +55,7 @@ func (s *store) tidy() {
 		// What was written under this tick may be what makes a late claim fail, see
 		// optimistic.Lingerer. Under a later one that claim fails anyway.
 		e, err := locktable.Decode(kv.GetValue())
-		if err == nil && kv.GetModRevision() < t.rev && forgettable(e, t.is, s) {
+		if err == nil && kv.GetModRevision() < t.rev && e.Forgettable(t.is, s.forget) {
 			ops = append(ops, clientv3.OpTxn(
 				[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.GetModRevision())},
 				[]clientv3.Op{clientv3.OpDelete(key)}, nil))
@@ -63,10 +63,4 @@ func (s *store) tidy() {
 	}
 	ops = append(ops, clientv3.OpPut(s.tidyKey(), fmt.Sprintf("%d %s", until, next)))
 	_, _ = s.txn(ctx, s.stands(t), ops, nil)
-}
-
-// forgettable reports whether nothing is lost with e but its fence, and that for long
-// enough.
-func forgettable(e *locktable.Entry, now locktable.Instant, s *store) bool {
-	return e.Idle(now) && locktable.Instant(e.Fence).Add(s.forget) <= now
 }

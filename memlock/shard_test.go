@@ -63,3 +63,31 @@ func TestTheListOfNamesToForgetDoesNotGrow(t *testing.T) {
 		t.Errorf("%d births of one name are on the list", n)
 	}
 }
+
+// A value is more than a fence: no shard remembers it for its names.
+func TestAValueIsRememberedForADayAfterItWasWritten(t *testing.T) {
+	clock := NewClock(time.Now())
+	d := NewMemory(&Options{Now: clock.Now}).Driver()
+	c := driver.Claim{
+		Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+		TTL: 2 * keepValues, Value: []byte("one"),
+	}
+	if _, err := d.Acquire(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(keepValues)
+	l := driver.LeaseRef{Name: c.Name, Token: c.Token, Value: []byte("two")}
+	if err := d.Release(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		later time.Duration
+		want  string
+	}{{keepValues - time.Microsecond, "two"}, {time.Microsecond, ""}} {
+		clock.Advance(x.later)
+		_ = d.Release(t.Context(), l) // a step: whoever comes next forgets
+		if e, err := d.Inspect(t.Context(), c.Name); err != nil || string(e.Value) != x.want {
+			t.Errorf("it keeps %q, %v; want %q", e.Value, err, x.want)
+		}
+	}
+}

@@ -48,7 +48,7 @@ func (t *tidying) now(s *store) {
 	}
 	for _, n := range page {
 		e, err := locktable.Decode(n.Stored.Value)
-		if err != nil || !e.Idle(n.Now) || locktable.Instant(e.Fence).Add(s.Retention) > n.Now {
+		if err != nil || !e.Forgettable(n.Now, s.Retention) {
 			continue
 		}
 		// Its version says that nobody has used it since.

@@ -3,7 +3,6 @@ package sqltable
 import (
 	"context"
 	"math/rand/v2"
-	"time"
 
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -91,7 +90,7 @@ func (t *Table) forget(ctx context.Context, tx Tx, from string, now locktable.In
 		case err != nil: // who asks for it is told
 		case e.Rest.Len > 0 && e.Rest.Lapses <= now:
 			lapsed = append(lapsed, next)
-		case forgettable(e, now, t.Retention):
+		case e.Forgettable(now, t.Retention):
 			old = append(old, found{next, version})
 		}
 		return nil
@@ -105,10 +104,4 @@ func (t *Table) forget(ctx context.Context, tx Tx, from string, now locktable.In
 		next, until = "", now.Add(t.Retention/24)
 	}
 	return next, until, lapsed, err
-}
-
-// forgettable reports whether nothing is lost with e but its fence, and that for long
-// enough.
-func forgettable(e *locktable.Entry, now locktable.Instant, retention time.Duration) bool {
-	return e.Idle(now) && locktable.Instant(e.Fence).Add(retention) <= now
 }
