@@ -16,7 +16,7 @@ import (
 // or makes something, and of the root each method of a lock, and of the client what is
 // for operators.
 func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
-	folders := []string{".", "locktable", "etcdlock", "memlock", "mysqllock", "natslock", "postgreslock", "sqlitelock", "redislock", "goredislock", "redlock", "quorumlock"}
+	folders := []string{".", "locktable", "etcdlock", "memlock", "mongolock", "mysqllock", "natslock", "postgreslock", "sqlitelock", "redislock", "goredislock", "redlock", "quorumlock"}
 	for _, folder := range folders {
 		files, shown := parsed(t, folder)
 		for _, name := range beginnings(files) {

@@ -51,6 +51,8 @@ func packageOf(scheme string) string {
 		return "etcdlock"
 	case "nats", "nats+tls":
 		return "natslock"
+	case "mongodb", "mongodb+srv":
+		return "mongolock"
 	case "mem":
 		return "memlock"
 	case "sqlite":

@@ -5,6 +5,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	_ "github.com/pawl-go/pawl/etcdlock"
 	_ "github.com/pawl-go/pawl/memlock"
+	_ "github.com/pawl-go/pawl/mongolock"
 	"github.com/pawl-go/pawl/mysqllock"
 	_ "github.com/pawl-go/pawl/natslock"
 	"github.com/pawl-go/pawl/postgreslock"

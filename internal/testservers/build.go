@@ -1,0 +1,53 @@
+// Package testservers builds the servers that are Go modules, for tests. Each is a module
+// of its own in a folder here, so that what it requires is nobody's dependency. The first
+// build takes a minute or two, and needs the module proxy; later ones take a second.
+package testservers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// TB is what is needed of a *testing.T.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+// Build builds the server in the folder of that name, and returns the path of the file.
+// Where it cannot be built the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+func Build(tb TB, name string) (path string) {
+	tb.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	folder := filepath.Dir(here)
+	path = filepath.Join(folder, "..", "..", "bin", "testservers", name)
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	if said, err := build(filepath.Join(folder, name), path); err != nil {
+		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
+			tb.Fatalf("the server %s cannot be built: %v\n%s", name, err, said)
+		}
+		tb.Skipf("the server %s cannot be built: %v\n%s\ngo build -C internal/testservers/%s says more", name, err, said, name)
+	}
+	return path
+}
+
+// build has the go command find out whether there is something to do. The tests of
+// several packages run at the same time, and one of them is enough to do it.
+func build(module, path string) (said []byte, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(path + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	c := exec.Command("go", "build", "-C", module, "-o", path, ".")
+	c.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOWORK=off")
+	return c.CombinedOutput()
+}

@@ -1,0 +1,155 @@
+// Command ferretdb is the server that the tests of mongolock run against: FerretDB, which
+// speaks MongoDB's protocol, on SQLite, behind a proxy that lets one message through at a
+// time. Without that its updates would not be atomic: it reads, compares and writes in
+// steps of their own (https://github.com/FerretDB/FerretDB/issues/3040).
+//
+//	ferretdb -data FOLDER -listen 127.0.0.1:27017
+//
+// It says nothing, and ends when its standard input does, so that it never outlives the
+// test that started it.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"sync"
+
+	"github.com/FerretDB/FerretDB/ferretdb"
+)
+
+func main() {
+	data := flag.String("data", "", "the folder of the databases, which is there")
+	listen := flag.String("listen", "127.0.0.1:0", "where the proxy listens")
+	flag.Parse()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	if err := run(*data, *listen); err != nil {
+		fmt.Fprintln(os.Stderr, "ferretdb:", err)
+		os.Exit(1)
+	}
+}
+
+func run(data, listen string) error {
+	f, err := ferretdb.New(&ferretdb.Config{
+		Listener:  ferretdb.ListenerConfig{TCP: "127.0.0.1:0"},
+		Logger:    slog.New(slog.DiscardHandler),
+		Handler:   "sqlite",
+		SQLiteURL: "file:" + data + "/?_pragma=synchronous(off)",
+	})
+	if err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- f.Run(context.Background()) }()
+	at, err := url.Parse(f.MongoDBURI())
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	go func() { failed <- serve(l, at.Host) }()
+	return <-failed
+}
+
+// serve passes messages on for each connection that comes in.
+func serve(l net.Listener, to string) error {
+	var turn sync.Mutex // held from a request until its reply has come
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer client.Close()
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			defer server.Close()
+			_ = pass(client, server, &turn)
+		}()
+	}
+}
+
+// pass passes the requests of one connection on, and their replies back. A request that
+// was read whole is run whole, also if the client is gone by then.
+func pass(client, server net.Conn, turn *sync.Mutex) error {
+	for {
+		request, err := message(client)
+		if err != nil {
+			return err
+		}
+		reply, err := exchange(server, request, turn)
+		if err != nil {
+			return err
+		}
+		if _, err := client.Write(reply); err != nil {
+			return err
+		}
+	}
+}
+
+func exchange(server net.Conn, request []byte, turn *sync.Mutex) (reply []byte, err error) {
+	turn.Lock()
+	defer turn.Unlock()
+	if request, err = narrow(server, request); err != nil {
+		return nil, err
+	}
+	if _, err := server.Write(request); err != nil || unanswered(request) {
+		return nil, err
+	}
+	if reply, err = message(server); err == nil {
+		fewer(reply)
+	}
+	return reply, err
+}
+
+// fewer has clients send no more than 50 updates at once: FerretDB keeps a connection to
+// SQLite for each until all are done, and waits for ever for the hundred and first.
+func fewer(reply []byte) {
+	field := []byte("\x10maxWriteBatchSize\x00")
+	if i := bytes.Index(reply, field); i >= 0 && len(reply) >= i+len(field)+4 {
+		binary.LittleEndian.PutUint32(reply[i+len(field):], 50)
+	}
+}
+
+const (
+	header     = 16 // length, id, id of what it answers, kind: 4 bytes each
+	opMsg      = 2013
+	moreToCome = 2 // a flag of OP_MSG: no reply is wanted
+	longest    = 48_000_000
+)
+
+// message reads one message.
+func message(from io.Reader) ([]byte, error) {
+	m := make([]byte, header, 4096)
+	if _, err := io.ReadFull(from, m); err != nil {
+		return nil, err
+	}
+	n := int(binary.LittleEndian.Uint32(m))
+	if n < header || n > longest {
+		return nil, errors.New("a message of an impossible length")
+	}
+	m = append(m, make([]byte, n-header)...)
+	_, err := io.ReadFull(from, m[header:])
+	return m, err
+}
+
+// unanswered reports whether a request has no reply.
+func unanswered(m []byte) bool {
+	return len(m) >= header+4 && binary.LittleEndian.Uint32(m[12:]) == opMsg &&
+		binary.LittleEndian.Uint32(m[header:])&moreToCome != 0
+}

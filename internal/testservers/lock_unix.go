@@ -1,0 +1,22 @@
+//go:build unix
+
+package testservers
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lock waits until no other process has the file locked.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}

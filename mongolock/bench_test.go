@@ -1,0 +1,44 @@
+package mongolock
+
+import (
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// BenchmarkCycle is an acquire and a release of a name that nobody else wants.
+func BenchmarkCycle(b *testing.B) {
+	server := serve(b)
+	d := open(b, server.at(server.addr, database()))
+	for b.Loop() {
+		c := mutex("cycle")
+		if _, err := d.Acquire(ctx, c); err != nil {
+			b.Fatal(err)
+		}
+		if err := d.Release(ctx, lease(c)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFloor is two updates of one document.
+func BenchmarkFloor(b *testing.B) {
+	server := serve(b)
+	d := open(b, server.at(server.addr, database()))
+	at, err := d.store.server(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := at.entries.InsertOne(ctx, bson.D{{Key: "_id", Value: "floor"}}); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		for range 2 {
+			if _, err := at.entries.UpdateOne(ctx, bson.D{{Key: "_id", Value: "floor"}},
+				bson.D{{Key: "$set", Value: bson.D{{Key: "version", Value: time.Now().UnixNano()}, {Key: "value", Value: make([]byte, 150)}}}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package mongolock
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// drivertest lets many subtests wait side by side; but with more of them the server,
+	// which does one thing at a time, takes longer to answer than leases last.
+	if err := flag.Set("test.parallel", "24"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// Each subtest has a collection of its own: FerretDB takes longer the more there is in
+// one. Those with crowds have a server of their own, for it does one thing at a time, and
+// the others look at what is how late.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	crowds, server, db := serve(t), serve(t), database()
+	of := func(t testing.TB) *testServer {
+		for _, topic := range []string{"Concurrent", "Random", "Names", "List", "Client", "LargeBatch", "Many", "Hundred"} {
+			if strings.Contains(t.Name(), topic) {
+				return crowds
+			}
+		}
+		return server
+	}
+	url := func(t testing.TB, addr string) string {
+		h := fnv.New64()
+		_, _ = h.Write([]byte(t.Name()))
+		return fmt.Sprintf("%s&collection=pawl%x", of(t).at(addr, db), h.Sum(nil))
+	}
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Driver {
+			d, err := Open(ctx, url(t, of(t).addr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		Hold: func(t testing.TB) (driver.Driver, func() func()) {
+			p := startProxy(t, of(t).addr)
+			return open(t, url(t, p.addr)), p.hold
+		},
+		Unit: 3 * time.Second,
+	})
+}

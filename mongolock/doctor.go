@@ -1,0 +1,196 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Diagnose implements driver.Diagnoser: what the server is, its members, version and
+// clock, what acknowledges a write, the rights of the user, change streams, and the
+// indexes by which old names are forgotten.
+func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	t := d.store
+	if t.life.Err() != nil {
+		return nil, driver.ErrClosed
+	}
+	at, err := t.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sent := time.Now()
+	g, err := t.greet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := t.version(ctx)
+	found = append(found, g.topology()...)
+	found = append(found, clock(g.LocalTime, sent, time.Now())...)
+	found = append(found, t.config(ctx)...)
+	found = append(found, t.rights(ctx, at)...)
+	found = append(found, t.indexes(ctx, at)...)
+	return found, t.failed(ctx, ctx.Err())
+}
+
+// version looks at whose server it is.
+func (t *store) version(ctx context.Context) []driver.Finding {
+	var b struct {
+		Version string `bson:"version"`
+		Ferret  string `bson:"ferretdbVersion"`
+	}
+	if t.db.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&b) != nil {
+		return nil // not everybody may ask
+	}
+	major, _, _ := strings.Cut(b.Version, ".")
+	n, err := strconv.Atoi(major)
+	switch {
+	case b.Ferret != "" && !strings.HasPrefix(b.Ferret, "v2."):
+		return []driver.Finding{{
+			Severity: "error", Subject: "server",
+			Detail: "it is FerretDB " + b.Ferret + ", whose updates are not atomic: two clients can be granted one name",
+			Advice: "use MongoDB, or the database below FerretDB by its own URL",
+		}}
+	case b.Ferret != "":
+		return []driver.Finding{{
+			Severity: "warning", Subject: "server",
+			Detail: "it is FerretDB " + b.Ferret + ", on which nobody has tested this",
+			Advice: "use MongoDB, or PostgreSQL by its own URL",
+		}}
+	case err == nil && n < 5:
+		return []driver.Finding{{
+			Severity: "warning", Subject: "version", Detail: "it is MongoDB " + b.Version + ", which is no longer maintained",
+			Advice: "use MongoDB 6.0 or later",
+		}}
+	}
+	return nil
+}
+
+// topology looks at what acknowledges a write.
+func (g *greeting) topology() []driver.Finding {
+	voters := len(g.Hosts) + len(g.Passives) + len(g.Arbiters)
+	switch {
+	case g.router():
+		return []driver.Finding{{
+			Severity: "info", Subject: "topology", Detail: "it is a sharded cluster: the clock of the shard's primary decides",
+			Advice: "do not shard the collection, and keep the clocks of all members together (NTP)",
+		}}
+	case !g.replicas():
+		return []driver.Finding{{
+			Severity: "warning", Subject: "topology",
+			Detail: "the server stands alone: without it nothing can be locked, and there are no change streams",
+			Advice: "make it a replica set, of three members where locks have to survive one",
+		}}
+	case voters < 3:
+		return []driver.Finding{{
+			Severity: "warning", Subject: "topology",
+			Detail: fmt.Sprintf("the replica set has %d members: when one stops, nothing can be locked", voters),
+			Advice: "add members, up to three that hold data",
+		}}
+	case len(g.Arbiters) > 0 && len(g.Hosts) < 3:
+		return []driver.Finding{{
+			Severity: "warning", Subject: "topology",
+			Detail: "one of two members that hold data is needed beside the primary, as an arbiter acknowledges nothing",
+			Advice: "replace the arbiter by a member that holds data",
+		}}
+	}
+	return nil
+}
+
+// apart is how far the clocks of two machines that ask a time server are not.
+const apart = 5 * time.Second
+
+func clock(is, sent, now time.Time) []driver.Finding {
+	if is.After(sent.Add(-apart)) && is.Before(now.Add(apart)) {
+		return nil
+	}
+	return []driver.Finding{{
+		Severity: "info", Subject: "clock",
+		Detail: fmt.Sprintf("the server's clock and this machine's are %v apart; only the server's counts", now.Sub(is).Abs().Round(time.Second)),
+		Advice: "look at both with NTP: a clock that is corrected in one step ends leases early",
+	}}
+}
+
+// config looks at whether a majority acknowledges what is on disks.
+func (t *store) config(ctx context.Context) []driver.Finding {
+	var c struct {
+		Config struct {
+			Journals *bool `bson:"writeConcernMajorityJournalDefault"`
+		} `bson:"config"`
+	}
+	err := t.db.Client().Database("admin").RunCommand(ctx, bson.D{{Key: "replSetGetConfig", Value: 1}}).Decode(&c)
+	if err != nil || c.Config.Journals == nil || *c.Config.Journals {
+		return nil // not everybody may ask, and the default is good
+	}
+	return []driver.Finding{{
+		Severity: "warning", Subject: "write concern",
+		Detail: "writeConcernMajorityJournalDefault is false: a majority that loses its power at once forgets the last grants",
+		Advice: "set it to true in rs.conf(), unless members keep their data in memory",
+	}}
+}
+
+// rights tries what the driver does.
+func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding) {
+	nobody := bson.D{{Key: "_id", Value: "doctor/" + t.inbox}}
+	for _, try := range []struct {
+		what string
+		err  error
+	}{
+		{"find in " + t.Collection, at.latest.FindOne(ctx, nobody).Err()},
+		{"update in " + t.Collection, second(at.entries.UpdateOne(ctx, nobody, bson.D{{Key: "$set", Value: bson.D{{Key: "version", Value: 0}}}}))},
+		{"insert into " + at.signals.Name(), second(at.signals.InsertOne(ctx, append(nobody, bson.E{Key: "at", Value: time.Now()})))},
+		{"remove from " + at.signals.Name(), second(at.signals.DeleteOne(ctx, nobody))},
+	} {
+		if try.err != nil && !errors.Is(try.err, mongo.ErrNoDocuments) {
+			found = append(found, driver.Finding{
+				Severity: "error", Subject: "rights", Detail: "cannot " + try.what + ": " + try.err.Error(),
+				Advice: "grant the user readWrite on the database " + t.db.Name(),
+			})
+		}
+	}
+	if !at.pushes {
+		return found
+	}
+	c, err := at.signals.Watch(ctx, mongo.Pipeline{})
+	if err == nil {
+		_ = c.Close(ctx)
+		return found
+	}
+	return append(found, driver.Finding{
+		Severity: "warning", Subject: "change streams",
+		Detail: "waiters look for signals, 4 to 200 times a second, as there is no change stream: " + err.Error(),
+		Advice: "grant the user the action changeStream on the database " + t.db.Name(),
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// indexes looks for those by which the server forgets.
+func (t *store) indexes(ctx context.Context, at *server) (found []driver.Finding) {
+	for _, in := range []struct {
+		collection *mongo.Collection
+		by         string
+	}{{at.entries, "forget"}, {at.signals, "at"}} {
+		specs, err := in.collection.Indexes().ListSpecifications(ctx)
+		there := err != nil // not everybody may ask
+		for _, s := range specs {
+			_, lookup := s.KeysDocument.LookupErr(in.by)
+			there = there || lookup == nil && s.ExpireAfterSeconds != nil
+		}
+		if !there {
+			found = append(found, driver.Finding{
+				Severity: "warning", Subject: "index",
+				Detail: in.collection.Name() + " has no TTL index on " + in.by + ": what is old is never forgotten, and the collection grows",
+				Advice: fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.by, map[string]int{"at": signalLife}[in.by]),
+			})
+		}
+	}
+	return found
+}

@@ -1,0 +1,66 @@
+package mongolock
+
+import (
+	"errors"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// trouble makes a driver.Error of what the client said.
+func (t *store) trouble(err error) error {
+	if _, typed := errors.AsType[*driver.Error](err); typed || errors.Is(err, driver.ErrClosed) {
+		return err
+	}
+	hint, permanent := advice(err)
+	return &driver.Error{Backend: t.place(), Hint: hint, Permanent: permanent, Err: err}
+}
+
+// The codes of the server's errors: mongo/src/mongo/base/error_codes.yml.
+const (
+	unauthorized         = 13
+	authenticationFailed = 18
+	notImplemented       = 238
+)
+
+// hints is what is said, by what it has in it, and what to do about it. The first that
+// fits counts.
+var hints = []struct {
+	says      string
+	permanent bool
+	hint      string
+}{
+	{"auth error", true, "the user or the password is wrong, or belongs to another database: ?authSource=admin"},
+	{"Authentication", true, "the user or the password is wrong, or belongs to another database: ?authSource=admin"},
+	{"x509:", true, "the server's certificate is not one that this machine trusts for that host"},
+	{"does not look like a TLS handshake", true, "the server does not speak TLS on this port: leave out tls=true"},
+	{"linearizable", false, "a majority of the members does not answer: look at rs.status()"},
+	{"not primary", false, "the replica set is electing, or only one of its members is known: name several, and replicaSet=NAME"},
+	{"connection refused", false, "nobody listens there: is the server up, and the port right?"},
+	{"no such host", false, "the host is not known"},
+	{"server selection", false, "no primary answers: can it be reached, and does it speak TLS if and only if the URL says tls=true?"},
+}
+
+func advice(err error) (hint string, permanent bool) {
+	if _, ok := errors.AsType[*locktable.CorruptError](err); ok {
+		return "nobody is granted this name until its document is repaired, or deleted while nobody holds it", true
+	}
+	if e, ok := errors.AsType[mongo.ServerError](err); ok {
+		switch {
+		case e.HasErrorCode(unauthorized):
+			return "the user may not do this: it needs readWrite on the database, see docs/backends.md", true
+		case e.HasErrorCode(authenticationFailed):
+			return "the user or the password is wrong, or belongs to another database: ?authSource=admin", true
+		}
+	}
+	said := err.Error()
+	for _, h := range hints {
+		if strings.Contains(said, h.says) {
+			return h.hint, h.permanent
+		}
+	}
+	return "", false
+}

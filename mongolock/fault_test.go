@@ -1,0 +1,332 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// gets acquires a claim, asking again as a client does.
+func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
+	t.Helper()
+	var err error
+	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
+		var g driver.Grant
+		if g, err = d.Acquire(within(t, 10*time.Second), c); err == nil {
+			return g
+		}
+	}
+	t.Fatalf("Acquire: %v; want it granted", err)
+	return driver.Grant{}
+}
+
+// An update that the server makes at another time than it was computed for is void, and
+// what was there before it counts.
+func TestAnUpdateOutsideOfItsWindowIsVoid(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	d := open(t, server.at(server.addr, database()))
+	c := mutex("job")
+	g := gets(t, d, c)
+	seen, err := d.store.Load(ctx, []string{"job"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		w, err := d.store.Time(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &locktable.Entry{}
+		swapped, err := d.store.Swap(ctx, []optimistic.Swap{{
+			Name: "job", Version: seen[0].Version, Was: seen[0].Value, Value: e.Append(nil), Entry: e,
+			Window: optimistic.Window{From: w.From.Add(off), To: w.To.Add(off)},
+		}})
+		if err != nil || swapped[0].Done || !swapped[0].Late || string(swapped[0].Now.Value) != string(seen[0].Value) {
+			t.Fatalf("%v off: %+v, %v; want it void", off, swapped, err)
+		}
+		seen[0] = swapped[0].Now
+	}
+	entry, err := open(t, server.at(server.addr, d.store.db.Name())).Inspect(ctx, "job")
+	if err != nil || len(entry.Holders) != 1 || entry.Holders[0].Fence != g.Fence {
+		t.Fatalf("%+v, %v; want it held with fence %d", entry, err, g.Fence)
+	}
+}
+
+// A step costs one round trip where the name is known, and two where it is not.
+func TestRoundTrips(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	var requests atomic.Int64
+	client, err := mongo.Connect(options.Client().ApplyURI(server.at(server.addr, "")).SetMonitor(&event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			if (e.CommandName == "find" || e.CommandName == "findAndModify") && !strings.Contains(e.Command.String(), "signals") {
+				requests.Add(1)
+			}
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { disconnect(client) })
+	d, err := New(client.Database(database()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	gets(t, d, mutex("other")) // the time is known from here on
+	for i, want := range []int64{2, 1, 1, 1} {
+		before := requests.Load()
+		c := mutex("job")
+		gets(t, d, c)
+		if got := requests.Load() - before; got > want {
+			t.Errorf("acquire %d took %d round trips, want %d", i, got, want)
+		}
+		before = requests.Load()
+		if err := d.Release(ctx, lease(c)); err != nil {
+			t.Fatal(err)
+		}
+		if got := requests.Load() - before; got > 1 {
+			t.Errorf("release %d took %d round trips, want 1", i, got)
+		}
+	}
+}
+
+// A grant whose answer was lost is the same grant when it is asked for again.
+func TestAnAnswerThatIsLost(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	p := startProxy(t, server.addr)
+	d := open(t, server.at(p.addr, database()))
+	gets(t, d, mutex("other"))
+	c := mutex("job")
+	p.loseReply("findAndModify")
+	_, first := d.Acquire(within(t, 10*time.Second), c)
+	g := gets(t, d, c)
+	e, err := d.Inspect(ctx, "job")
+	if err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence || e.Fence != g.Fence {
+		t.Fatalf("after %v: %+v, %v; want one holder with fence %d", first, e, err, g.Fence)
+	}
+	p.loseReply("findAndModify")
+	_ = d.Release(within(t, 10*time.Second), lease(c))
+	if err := d.Release(within(t, 10*time.Second), lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+		t.Fatal(err)
+	}
+	gets(t, d, mutex("job"))
+}
+
+func TestConnectionsThatAreCut(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	p := startProxy(t, server.addr)
+	d := open(t, server.at(p.addr, database()))
+	var last uint64
+	for range 5 {
+		c := mutex("job")
+		g := gets(t, d, c)
+		if g.Fence <= last {
+			t.Errorf("fence %d after %d", g.Fence, last)
+		}
+		last = g.Fence
+		p.cut()
+		if err := d.Release(within(t, 10*time.Second), lease(c)); err != nil {
+			_ = d.Release(within(t, 10*time.Second), lease(c))
+		}
+	}
+}
+
+// The server is killed and comes back: what was held is held, and who waited gets it.
+func TestAServerThatComesBack(t *testing.T) {
+	t.Parallel()
+	if realURL() != "" {
+		t.Skip("the server of PAWL_TEST_MONGODB_URL is not ours to kill")
+	}
+	server := ferret(t)
+	db := database()
+	holder, waiter := open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db))
+	c := mutex("job")
+	g := gets(t, holder, c)
+	locks, err := pawl.New(waiter, &pawl.Options{RetryFor: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan uint64, 1)
+	go func() {
+		l, err := locks.Mutex("job").Lock(within(t, time.Minute))
+		if err != nil {
+			t.Error(err)
+			close(got)
+			return
+		}
+		got <- l.Fence()
+		_ = l.Release(ctx)
+	}()
+	for {
+		if e, err := holder.Inspect(ctx, "job"); err == nil && len(e.Waiters) == 1 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	server.kill()
+	time.Sleep(500 * time.Millisecond)
+	server.run()
+	for range 100 {
+		var answers []error
+		if answers, err = holder.Renew(within(t, 5*time.Second), []driver.LeaseRef{lease(c)}); err == nil {
+			err = answers[0]
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatalf("Renew: %v; want it held over the restart", err)
+	}
+	if err := holder.Release(within(t, 10*time.Second), lease(c)); err != nil {
+		t.Fatal(err)
+	}
+	if fence := <-got; fence <= g.Fence {
+		t.Errorf("fence %d after %d", fence, g.Fence)
+	}
+	if err := locks.Close(within(t, 10*time.Second)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAWrongPasswordIsNotShown(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	url := strings.Replace(server.at(server.addr, database()), "mongodb://", "mongodb://joe:sesame@", 1)
+	if strings.Count(url, "@") != 1 {
+		t.Skip("the real server's URL has a user of its own")
+	}
+	_, err := Open(within(t, 30*time.Second), url)
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || !e.Permanent || !strings.Contains(e.Hint, "password") || strings.Contains(err.Error(), "sesame") {
+		t.Fatalf("%v; want to be told that the password is wrong", err)
+	}
+}
+
+func TestWhereNobodyListens(t *testing.T) {
+	t.Parallel()
+	_, err := Open(within(t, 30*time.Second), "mongodb://joe:sesame@127.0.0.1:1/app?serverSelectionTimeoutMS=300")
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || e.Permanent || e.Hint == "" || e.Backend != "mongodb 127.0.0.1:1/app" || strings.Contains(err.Error(), "sesame") {
+		t.Fatalf("%v; want to be told that nobody listens", err)
+	}
+}
+
+// No FerretDB has rights: what MongoDB answers is put into words all the same.
+func TestMissingRightsAreSaidToBe(t *testing.T) {
+	for _, code := range []int32{unauthorized, authenticationFailed} {
+		if hint, permanent := advice(mongo.CommandError{Code: code, Message: "no"}); hint == "" || !permanent {
+			t.Errorf("%d: %q, %v", code, hint, permanent)
+		}
+	}
+}
+
+func TestDatabasesAndCollectionsDoNotMeet(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	db := database()
+	for _, url := range []string{
+		server.at(server.addr, db), server.at(server.addr, database()), server.at(server.addr, db) + "&collection=other",
+	} {
+		gets(t, open(t, url), mutex("job"))
+	}
+	if _, err := open(t, server.at(server.addr, db)).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%v; want it held", err)
+	}
+}
+
+// A document that cannot be read costs its own name only, and grants nothing.
+func TestADamagedDocumentIsNotFree(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	for what, set := range map[string]bson.D{
+		"envelope": {{Key: "envelope", Value: []byte("junk")}},
+		"type":     {{Key: "version", Value: "1"}},
+	} {
+		db := database()
+		d := open(t, server.at(server.addr, db))
+		bad, good := mutex("bad"), mutex("good")
+		gets(t, d, bad)
+		gets(t, d, good)
+		at, err := d.store.server(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := at.entries.UpdateOne(ctx, bson.D{{Key: "_id", Value: "bad"}}, bson.D{{Key: "$set", Value: set}}); err != nil {
+			t.Fatal(err)
+		}
+		other := open(t, server.at(server.addr, db))
+		_, err = other.Acquire(ctx, mutex("bad"))
+		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || e.Hint == "" || e.Name != "bad" {
+			t.Errorf("%s: %v; want a permanent error", what, err)
+		}
+		if answers, err := other.Renew(ctx, []driver.LeaseRef{lease(good), lease(bad)}); err != nil || answers[0] != nil || answers[1] == nil {
+			t.Errorf("%s: Renew: %v, %v; want the good one renewed", what, answers, err)
+		}
+	}
+}
+
+func TestTheDoctorKnowsWhatItLooksAt(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	d := open(t, server.at(server.addr, database()))
+	gets(t, d, mutex("job"))
+	found, err := d.Diagnose(within(t, 20*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := map[string]string{}
+	for _, f := range found {
+		subjects[f.Subject] = f.Severity
+	}
+	if realURL() != "" {
+		if subjects["rights"] != "" || subjects["server"] != "" {
+			t.Errorf("%+v; want no trouble with rights", found)
+		}
+		return
+	}
+	if subjects["server"] != "error" || subjects["topology"] != "warning" || subjects["index"] != "warning" || subjects["rights"] != "" {
+		t.Errorf("%+v; want to be told of FerretDB, that it stands alone, and that it forgets nothing", found)
+	}
+}
+
+func TestTheDoctorJudgesWhatServersSay(t *testing.T) {
+	now := time.Now()
+	if len(clock(now, now, now)) != 0 || len(clock(now.Add(time.Minute), now, now)) != 1 {
+		t.Error("a clock that is a minute off is to be told, and one that is right is not")
+	}
+	for want, g := range map[string]greeting{
+		"":          {SetName: "rs", Hosts: []string{"a", "b", "c"}},
+		"alone":     {},
+		"1 members": {SetName: "rs", Hosts: []string{"a"}},
+		"arbiter":   {SetName: "rs", Hosts: []string{"a", "b"}, Arbiters: []string{"c"}},
+		"sharded":   {Msg: "isdbgrid"},
+	} {
+		found := g.topology()
+		if want == "" && len(found) != 0 || want != "" && (len(found) != 1 || !strings.Contains(found[0].Detail, want)) {
+			t.Errorf("%+v: %+v; want %q", g, found, want)
+		}
+	}
+}

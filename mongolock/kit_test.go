@@ -1,0 +1,137 @@
+package mongolock
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/testservers"
+)
+
+var ctx = context.Background()
+
+// A testServer is a FerretDB behind a proxy that serialises, or the real server
+// of PAWL_TEST_MONGODB_URL. Tests of one share it, each with a database of its own.
+type testServer struct {
+	url  string // without a database
+	addr string
+
+	t    testing.TB
+	data string
+	cmd  *exec.Cmd // nil if it is not ours
+}
+
+// realURL is the real server, if there is one.
+func realURL() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
+
+// serve finds the server for a test.
+func serve(t testing.TB) *testServer {
+	t.Helper()
+	if realURL() != "" {
+		u, err := url.Parse(realURL())
+		if err != nil {
+			t.Fatal("PAWL_TEST_MONGODB_URL cannot be parsed")
+		}
+		return &testServer{url: realURL(), addr: u.Host, t: t}
+	}
+	return ferret(t)
+}
+
+// ferret starts a FerretDB.
+func ferret(t testing.TB) *testServer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &testServer{addr: l.Addr().String(), t: t, data: t.TempDir()}
+	s.url = "mongodb://" + s.addr
+	_ = l.Close()
+	s.run()
+	t.Cleanup(s.kill)
+	return s
+}
+
+// run starts the process, again after kill.
+func (s *testServer) run() {
+	s.t.Helper()
+	s.cmd = exec.Command(testservers.Build(s.t, "ferretdb"), "-data", s.data, "-listen", s.addr)
+	s.cmd.Stderr = os.Stderr
+	if _, err := s.cmd.StdinPipe(); err != nil { // it ends with us
+		s.t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
+		if c, err := net.Dial("tcp", s.addr); err == nil {
+			_ = c.Close()
+			return
+		}
+	}
+	s.t.Fatal("FerretDB does not answer")
+}
+
+// kill ends the process, as kill -9 does.
+func (s *testServer) kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+var databases atomic.Int64
+
+// database names a new one.
+func database() string {
+	return fmt.Sprintf("pawl_test_%d_%d_%d", os.Getpid(), time.Now().UnixMilli()%1e6, databases.Add(1))
+}
+
+// at is the URL of a database, of the server or of what stands before it at addr.
+func (s *testServer) at(addr, db string) string {
+	base, query, _ := strings.Cut(s.url, "?")
+	base = strings.TrimSuffix(strings.Replace(base, s.addr, addr, 1), "/")
+	if addr != s.addr {
+		query += "&directConnection=true"
+	}
+	return base + "/" + db + "?appName=pawl-test&" + strings.TrimPrefix(query, "&")
+}
+
+// open opens a driver that is closed when the test ends.
+func open(t testing.TB, url string) *Driver {
+	t.Helper()
+	d, err := Open(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// mutex is a claim for all of a name.
+func mutex(name string) driver.Claim {
+	return driver.Claim{
+		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
+		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
+	}
+}
+
+// queued is a claim that takes a place in the queue.
+func queued(name string) driver.Claim {
+	c := mutex(name)
+	c.Queue = true
+	return c
+}
+
+func lease(c driver.Claim) driver.LeaseRef {
+	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
+}

@@ -1,0 +1,166 @@
+// Package mongolock keeps locks in a MongoDB database: a replica set, a sharded cluster,
+// or a server alone. Most programs need only its URL:
+//
+//	import _ "github.com/pawl-go/pawl/mongolock"
+//
+//	locks, err := pawl.Open(ctx, "mongodb://localhost:27017/app?replicaSet=rs0", nil)
+//
+// With a client of mongo-driver v2 that you have already, [New] makes the driver over one
+// of its databases.
+//
+// What was run: its tests were run on FerretDB v1.24.2 behind a proxy that lets one
+// request through at a time, not on MongoDB itself; set PAWL_TEST_MONGODB_URL to run them
+// on yours. Change streams, elections and retried writes follow MongoDB's documentation.
+//
+// # Which URLs are there?
+//
+// Those of MongoDB, mongodb:// and mongodb+srv://, with its own parameters; and with
+//
+//	collection=NAME   the fields of [Options]: Collection
+//	retention=24h     Retention
+//	push=false        NoPush
+//
+// Of several hosts the last one has a port if any has. The database is "pawl" if the URL
+// has none. Parameters that say how to read and write (w, readPreference, and the like)
+// may be there, and do nothing.
+//
+// # What is guaranteed?
+//
+// Names are documents, and each step replaces one if it has still the version that was
+// seen. MongoDB does that atomically, so of two that replace the same version one has
+// done nothing. Each write is acknowledged by a majority, in its journal, before anybody
+// is told: an election forgets no grant. A server alone acknowledges from its journal.
+//
+// # Whose clock decides?
+//
+// The primary's, and no client's. An update cannot be told to take effect before a time,
+// or never. So it has the server write its clock into the document ($currentDate) in the
+// moment in which it takes effect, beside the window of time for which it was computed,
+// the new value and the one before. If the stamp is outside of the window the update is
+// void, for all who read it: see package locktable/optimistic/stamped. The writer sees
+// the stamp in the answer to its update.
+//
+// After an election another machine's clock decides. Keep them together (NTP): a lease
+// ends so much earlier or later as the next primary's clock is ahead or behind. Fences
+// rise in either case, unless a name was forgotten, see [Options.Retention].
+//
+// # What does a lock cost?
+//
+// A round trip each for acquire and release where this driver has seen the name before,
+// two at the first time, and one more for a release that passes the name on. Many leases
+// are renewed in two. A lease costs no goroutine and no connection.
+//
+// # How does a waiter hear of it?
+//
+// Where there are replicas, by a change stream; a driver has one, once it waits or holds.
+// Else it looks, after a tenth of the time that it has waited: 200 times a second at
+// first, 4 times when it has waited for long.
+//
+// # What has to be set up?
+//
+// Nothing. The two collections, and the TTL indexes by which the server forgets old names
+// and signals, are made on first use. The user needs readWrite on the database. A driver
+// whose Diagnose (`pawl doctor`) is silent has what it needs.
+package mongolock
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// Options for a driver. The zero value, and nil, are fine.
+type Options struct {
+	// Collection is where the locks are. Signals have one beside it, with ".signals"
+	// behind its name. Clients that shall exclude each other have the same database and
+	// the same collection. Default: "pawl".
+	Collection string
+
+	// Retention is how long a name is remembered after its last use, at the least. When
+	// it is forgotten, the next fence is greater all the same, unless the server's clock
+	// was set back past its last grant. Default: 24 hours; at least a minute.
+	Retention time.Duration
+
+	// NoPush does without change streams: signals are then looked for.
+	NoPush bool
+
+	// Where is how errors name the server. Default: its addresses, for what was opened by
+	// [Open]; "of the caller" for a client that was handed over.
+	Where string
+}
+
+// Driver is a client of MongoDB. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*locktable.Driver
+	store *store
+}
+
+// New makes a driver over a database of a client that is open, and stays so when the
+// driver is closed. The write and read concerns of that database do not matter: the
+// driver has its own. Its error is a [*driver.InvalidError].
+func New(db *mongo.Database, o *Options) (*Driver, error) {
+	if db == nil {
+		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}
+	}
+	return build(db, o, nil)
+}
+
+func build(db *mongo.Database, o *Options, close func()) (*Driver, error) {
+	own, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	t := &store{Options: own, inbox: newInbox(), watch: newWatch(), close: close, db: db}
+	t.life, t.end = context.WithCancel(context.Background())
+	d := &Driver{store: t}
+	table := optimistic.New(t, t.inbox, func(s driver.Signal) { d.Deliver(s) })
+	d.Driver = locktable.New(table, t.inbox)
+	t.loops.Go(func() { t.listen(d.Deliver) })
+	return d, nil
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	out := Options{}
+	if o != nil {
+		out = *o
+	}
+	if out.Collection == "" {
+		out.Collection = "pawl"
+	}
+	if out.Retention == 0 {
+		out.Retention = 24 * time.Hour
+	}
+	if out.Where == "" {
+		out.Where = "of the caller"
+	}
+	switch {
+	case out.Retention < time.Minute:
+		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
+	case len(out.Collection) > 120, strings.ContainsAny(out.Collection, "$\x00"), strings.HasPrefix(out.Collection, "system."):
+		return out, &driver.InvalidError{
+			What: "collection", Problem: "is not a name that MongoDB takes",
+			Allowed: "1 to 120 bytes without $ and NUL, not beginning with system.",
+		}
+	}
+	return out, nil
+}
+
+// place is how errors name the server.
+func (t *store) place() string { return "mongodb " + t.Where + "/" + t.db.Name() }
+
+// newInbox draws the address of a driver's signals. It is no secret, only unlike any
+// other.
+func newInbox() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

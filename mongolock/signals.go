@@ -1,0 +1,159 @@
+package mongolock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// Signals for others are documents. Where there are change streams, each driver has one
+// over those for its own inbox; else it looks for them, and deletes what it has read.
+// Those that nobody reads the server forgets.
+const signalLife = 60 // seconds
+
+// message is a signal as it is stored. Its id begins with the inbox, so that those for
+// one are found without a second index.
+type message struct {
+	ID     string    `bson:"_id"`
+	At     time.Time `bson:"at"`
+	Token  []byte    `bson:"token"`
+	Kind   int       `bson:"kind"`
+	Fence  int64     `bson:"fence"`
+	Fences int       `bson:"fences"`
+}
+
+func (m *message) signal() driver.Signal {
+	s := driver.Signal{Kind: driver.SignalKind(m.Kind), Fence: uint64(m.Fence), Fences: m.Fences}
+	copy(s.Token[:], m.Token)
+	return s
+}
+
+// mine is the filter for what is for an inbox.
+func mine(field, inbox string) bson.D {
+	return bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: inbox + "/"}, {Key: "$lt", Value: inbox + "0"}}}}
+}
+
+// send stores the signals of the swaps that took effect. Nothing depends on them but
+// speed, so what goes wrong is not told: whoever waits asks by itself, later.
+func (t *store) send(ctx context.Context, at *server, swaps []optimistic.Swap, swapped []optimistic.Swapped) {
+	var all []any
+	for i := range swaps {
+		if !swapped[i].Done {
+			continue
+		}
+		now := time.UnixMicro(int64(swaps[i].Window.From))
+		for _, s := range swaps[i].Signals {
+			all = append(all, message{
+				ID: s.Inbox + "/" + rand.Text(), At: now, Token: s.Token[:],
+				Kind: int(s.Kind), Fence: int64(s.Fence), Fences: s.Fences,
+			})
+		}
+	}
+	if len(all) > 0 {
+		_, _ = at.signals.InsertMany(ctx, all, options.InsertMany().SetOrdered(false))
+	}
+}
+
+// listen delivers what is for this driver, from when it first waits or holds until it is
+// closed.
+func (t *store) listen(deliver func(driver.Signal)) {
+	select {
+	case <-t.watch.hurry:
+	case <-t.life.Done():
+		return
+	}
+	at, err := t.server(t.life)
+	if err != nil {
+		return // closed: a swap was made, so the server is known
+	}
+	if at.pushes {
+		t.stream(at, deliver)
+	}
+	t.poll(at, deliver)
+}
+
+// stream delivers what a change stream says, until there cannot be one.
+func (t *store) stream(at *server, deliver func(driver.Signal)) {
+	for failed := 0; t.life.Err() == nil; failed++ {
+		c, err := at.signals.Watch(t.life, mongo.Pipeline{{{Key: "$match", Value: append(
+			mine("documentKey._id", t.inbox), bson.E{Key: "operationType", Value: "insert"})}}})
+		if err == nil {
+			deliver(driver.Signal{Kind: driver.SignalLook}) // what came before is not in it
+			for c.Next(t.life) {
+				var change struct {
+					Message message `bson:"fullDocument"`
+				}
+				if c.Decode(&change) == nil {
+					failed = 0
+					deliver(change.Message.signal())
+				}
+			}
+			err = c.Err()
+			_ = c.Close(context.WithoutCancel(t.life))
+		}
+		if refused, ok := errors.AsType[mongo.CommandError](err); ok && !refused.HasErrorLabel("ResumableChangeStreamError") && failed > 2 {
+			return
+		}
+		t.pause(backoff.Around(backoff.Doubled(20*time.Millisecond, failed, 5*time.Second)))
+	}
+}
+
+// poll looks for signals at the pace that the watch sets.
+func (t *store) poll(at *server, deliver func(driver.Signal)) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-t.life.Done():
+			return
+		case <-t.watch.hurry:
+		case <-timer.C:
+			for _, s := range t.receive(at) {
+				deliver(s)
+			}
+		}
+		timer.Stop()
+		if pause := t.watch.pace(time.Now()); pause > 0 {
+			timer.Reset(backoff.Early(pause))
+		}
+	}
+}
+
+// receive takes what is for us out of the collection.
+func (t *store) receive(at *server) (got []driver.Signal) {
+	ctx, cancel := context.WithTimeout(t.life, 5*time.Second)
+	defer cancel()
+	c, err := at.signals.Find(ctx, mine("_id", t.inbox))
+	if err != nil {
+		return nil // the next look is soon
+	}
+	var ids bson.A
+	_ = each(ctx, c, func(m *message) error {
+		ids, got = append(ids, m.ID), append(got, m.signal())
+		return nil
+	})
+	if len(ids) > 0 {
+		t.loops.Go(func() {
+			ctx, cancel := context.WithTimeout(t.life, 5*time.Second)
+			defer cancel()
+			_, _ = at.signals.DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}})
+		})
+	}
+	return got
+}
+
+func (t *store) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-t.life.Done():
+	}
+}

@@ -1,0 +1,288 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// store is an optimistic.Store of documents, one for each name.
+type store struct {
+	Options
+	inbox string
+	clock optimistic.Clock
+	watch *watch
+	close func() // what was opened for this driver, nil if nothing was
+
+	life  context.Context // until Close
+	end   context.CancelFunc
+	loops sync.WaitGroup
+
+	db *mongo.Database
+
+	mu sync.Mutex // protects server
+	at *server    // nil until it has answered
+}
+
+// Load implements optimistic.Store.
+func (t *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	at, err := t.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries := at.entries
+	if len(names) == 1 {
+		entries = at.latest
+	}
+	asked := t.askBeside(ctx)
+	var which any = bson.D{{Key: "$in", Value: names}}
+	if len(names) == 1 {
+		which = names[0]
+	}
+	c, err := entries.Find(ctx, bson.D{{Key: "_id", Value: which}})
+	all := make([]optimistic.Stored, len(names))
+	if err == nil {
+		found := map[string]optimistic.Stored{}
+		err = each(ctx, c, func(d *document) (err error) {
+			found[d.Name], err = d.stored()
+			return err
+		})
+		for i, name := range names {
+			all[i] = found[name]
+		}
+	}
+	<-asked
+	return all, t.failed(ctx, err)
+}
+
+// each decodes what a cursor finds.
+func each[D any](ctx context.Context, c *mongo.Cursor, f func(*D) error) error {
+	defer c.Close(ctx)
+	for c.Next(ctx) {
+		var d D
+		if err := c.Decode(&d); err != nil {
+			return &locktable.CorruptError{Problem: "its document: " + err.Error()}
+		}
+		if err := f(&d); err != nil {
+			return err
+		}
+	}
+	return c.Err()
+}
+
+// Time implements optimistic.Store.
+func (t *store) Time(ctx context.Context) (optimistic.Window, error) {
+	for {
+		// A stamp has whole milliseconds, so a window begins with one. It is 2 ms wider,
+		// for it is cut here and the stamp is cut, too.
+		if w, ok := t.clock.Window(time.Now()); ok {
+			return optimistic.Window{From: whole(w.From), To: w.To.Add(2 * time.Millisecond)}, nil
+		}
+		if _, err := t.greet(ctx); err != nil {
+			return optimistic.Window{}, err
+		}
+	}
+}
+
+// askBeside asks for the time while something else is asked, if it is not known.
+func (t *store) askBeside(ctx context.Context) (done <-chan struct{}) {
+	asked := make(chan struct{})
+	if _, ok := t.clock.Window(time.Now()); ok {
+		close(asked)
+		return asked
+	}
+	go func() {
+		defer close(asked)
+		_, _ = t.greet(ctx) // if that was in vain, Time asks again, and says why
+	}()
+	return asked
+}
+
+// Swap implements optimistic.Store.
+func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	at, err := t.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sent := time.Now()
+	var stamps map[uint64]time.Time
+	versions := make([]uint64, len(swaps))
+	for i := range swaps {
+		versions[i] = newVersion()
+	}
+	if len(swaps) == 1 {
+		stamps, err = t.swapOne(ctx, at, &swaps[0], versions[0])
+	} else {
+		stamps, err = t.swapMany(ctx, at, swaps, versions)
+	}
+	if err != nil {
+		return nil, t.failed(ctx, err)
+	}
+	swapped := make([]optimistic.Swapped, len(swaps))
+	for i := range swaps {
+		if stamp, done := stamps[versions[i]]; done {
+			swapped[i] = t.judge(&swaps[i], versions[i], stamp, sent)
+		}
+		if swapped[i].Done {
+			t.watch.note(swaps[i].Name, swaps[i].Entry, swaps[i].Window.From, t.inbox)
+		}
+	}
+	t.send(ctx, at, swaps, swapped)
+	return swapped, nil
+}
+
+// swapOne makes one swap, in one round trip: the answer has the stamp.
+//
+// The driver sends a write again whose answer was lost, if the server knows which of them
+// it has done, and then answers with the first one's outcome. Should it ever be done and
+// say that it was in vain, then because of the version that it has written itself, and
+// that is found by the step that is taken again.
+func (t *store) swapOne(ctx context.Context, at *server, s *optimistic.Swap, version uint64) (map[uint64]time.Time, error) {
+	o := options.FindOneAndUpdate().SetUpsert(s.Version == 0).SetReturnDocument(options.After)
+	if at.terse {
+		o.SetProjection(stamp)
+	}
+	var d document
+	err := at.entries.FindOneAndUpdate(ctx, replaced(s), t.update(s, version), o).Decode(&d)
+	switch {
+	case errors.Is(err, mongo.ErrNoDocuments), mongo.IsDuplicateKeyError(err): // it has another version
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return map[uint64]time.Time{uint64(d.Version): d.At}, nil
+}
+
+var stamp = bson.D{{Key: "at", Value: 1}, {Key: "version", Value: 1}}
+
+// swapMany makes many swaps in two round trips: their answer does not have the stamps.
+func (t *store) swapMany(ctx context.Context, at *server, swaps []optimistic.Swap, versions []uint64) (map[uint64]time.Time, error) {
+	models, names := make([]mongo.WriteModel, len(swaps)), make(bson.A, len(swaps))
+	for i := range swaps {
+		s := &swaps[i]
+		names[i] = s.Name
+		models[i] = mongo.NewUpdateOneModel().SetFilter(replaced(s)).SetUpdate(t.update(s, versions[i])).SetUpsert(s.Version == 0)
+	}
+	_, err := at.entries.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
+	if err != nil && !onlyDuplicates(err) {
+		return nil, err
+	}
+	c, err := at.entries.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: names}}}}, options.Find().SetProjection(stamp))
+	if err != nil {
+		return nil, err
+	}
+	stamps := map[uint64]time.Time{}
+	return stamps, each(ctx, c, func(d *document) error {
+		stamps[uint64(d.Version)] = d.At
+		return nil
+	})
+}
+
+// onlyDuplicates reports whether the only thing that went wrong was that some names are
+// there already.
+func onlyDuplicates(err error) bool {
+	bulk, ok := errors.AsType[mongo.BulkWriteException](err)
+	if !ok || bulk.WriteConcernError != nil {
+		return false
+	}
+	for _, e := range bulk.WriteErrors {
+		if !mongo.IsDuplicateKeyError(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// judge says what became of a swap that was written with that stamp. If it is void, it
+// has replaced the document all the same, by one with the value that was there.
+func (t *store) judge(s *optimistic.Swap, version uint64, stamp, sent time.Time) optimistic.Swapped {
+	at := locktable.At(stamp)
+	if envelope(s).InTime(at) {
+		t.clock.InTime()
+		t.clock.Learn(at, sent, time.Now())
+		return optimistic.Swapped{Done: true, Version: version}
+	}
+	// The stamp is this server's, while "hello" may have been answered by another one.
+	t.clock.Late()
+	t.clock.Learn(at, sent, time.Now())
+	return optimistic.Swapped{Late: true, Known: true, Now: optimistic.Stored{Value: s.Was, Version: version}}
+}
+
+// Scan implements optimistic.Store.
+func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+	return func(yield func(optimistic.Named, error) bool) {
+		fail := func(err error) { yield(optimistic.Named{}, t.failed(ctx, err)) }
+		at, err := t.server(ctx)
+		if err != nil {
+			fail(err)
+			return
+		}
+		c, err := at.entries.Find(ctx, from(prefix), options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+		if err != nil {
+			fail(err)
+			return
+		}
+		stop := errors.New("stopped")
+		err = each(ctx, c, func(d *document) error {
+			stored, err := d.stored()
+			if err != nil {
+				return err
+			}
+			w, err := t.Time(ctx)
+			if err == nil && !yield(optimistic.Named{Name: d.Name, Stored: stored, Now: w.From}, nil) {
+				err = stop
+			}
+			return err
+		})
+		if err != nil && err != stop {
+			fail(err)
+		}
+	}
+}
+
+// beyond is behind whatever a name has after a prefix.
+var beyond = strings.Repeat("\U0010FFFF", driver.MaxName/4+1)
+
+// from is the filter for the names that start with a prefix. Strings are compared byte by
+// byte. A prefix may end within a character, and a string cannot: it is cut before that,
+// and what is too much is left out by the driver over the table.
+func from(prefix string) bson.D {
+	for len(prefix) > 0 && !utf8.ValidString(prefix) {
+		prefix = prefix[:len(prefix)-1]
+	}
+	if prefix == "" {
+		return bson.D{}
+	}
+	return bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: prefix}, {Key: "$lt", Value: prefix + beyond}}}}
+}
+
+// Properties implements optimistic.Store.
+func (t *store) Properties() driver.Properties {
+	return driver.Properties{
+		Backend: "mongodb", Where: t.place(), Clock: "server",
+		FenceSurvives: "restarts and elections, as writes are acknowledged by a majority; and lost data, while the server's clock is not set back",
+		MinTTL:        driver.MinTTL, Push: true,
+	}
+}
+
+// Close implements optimistic.Store.
+func (t *store) Close() error {
+	t.end()
+	t.loops.Wait()
+	if t.close != nil {
+		t.close()
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package mongolock
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const urlForm = "mongodb://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]][/DATABASE][?NAME=VALUE], or mongodb+srv://"
+
+// The parameters of URLs: ours, those of the client that we pass on, and those of the
+// client that say how to read and write, which applications have in their URLs and which
+// the driver knows better.
+var (
+	ownParameters    = []string{"collection", "retention", "push"}
+	clientParameters = strings.Fields(`appName authMechanism authMechanismProperties authSource compressors connect
+		directConnection connectTimeoutMS heartbeatFrequencyMS loadBalanced localThresholdMS maxIdleTimeMS maxPoolSize
+		minPoolSize maxConnecting replicaSet retryReads retryWrites serverMonitoringMode serverSelectionTimeoutMS
+		srvMaxHosts srvServiceName ssl tls tlsCertificateKeyFile tlsCertificateKeyFilePassword tlsCertificateFile
+		tlsPrivateKeyFile tlsInsecure tlsCAFile tlsDisableCertificateRevocationCheck tlsDisableOCSPEndpointCheck
+		zlibCompressionLevel zstdCompressionLevel`)
+	ignoredParameters = strings.Fields("w wTimeoutMS journal readConcernLevel readPreference readPreferenceTags maxStalenessSeconds")
+)
+
+// parsed is what a URL says.
+type parsed struct {
+	client   *options.ClientOptions
+	own      Options
+	database string
+}
+
+func invalid(problem, allowed string) error {
+	return &driver.InvalidError{What: "mongodb URL", Problem: problem, Allowed: allowed}
+}
+
+func parseURL(u *url.URL) (*parsed, error) {
+	query, err := parameters(u)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.Host == "" || u.Opaque != "":
+		return nil, invalid("has no host", urlForm)
+	case u.Fragment != "":
+		return nil, invalid("has a #", urlForm)
+	}
+	p := &parsed{database: strings.TrimPrefix(u.Path, "/"), own: Options{Where: u.Host}}
+	if strings.ContainsAny(p.database, "/\\. \"$\x00") || len(p.database) > 63 {
+		return nil, invalid("has a database with a name that MongoDB does not take", urlForm)
+	}
+	if err := p.setOwn(query); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Concat(ownParameters, ignoredParameters) {
+		query.Del(name)
+	}
+	theirs := *u
+	theirs.RawQuery, theirs.Path = query.Encode(), "/"+p.database
+	p.client = options.Client().ApplyURI(theirs.String())
+	if p.client.Validate() != nil {
+		return nil, invalid("is not one that MongoDB's client takes: "+unquoted(p.client.Validate(), u), urlForm)
+	}
+	if p.database == "" {
+		p.database = "pawl"
+	}
+	if p.client.AppName == nil {
+		p.client.SetAppName("pawl")
+	}
+	if p.client.ServerSelectionTimeout == nil {
+		p.client.SetServerSelectionTimeout(10 * time.Second) // for a connection, too; whoever waits asks again
+	}
+	return p, nil
+}
+
+// parameters reads them, whatever the case of their names, as MongoDB does.
+func parameters(u *url.URL) (url.Values, error) {
+	known := slices.Concat(ownParameters, clientParameters, ignoredParameters)
+	var parts []string
+	for part := range strings.SplitSeq(u.RawQuery, "&") {
+		name, value, has := strings.Cut(part, "=")
+		if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 && has {
+			part = known[i] + "=" + value
+		}
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	plain := *u
+	plain.RawQuery = strings.Join(parts, "&")
+	return driver.URLParameters(&plain, "mongodb URL", known, "readPreferenceTags")
+}
+
+// setOwn reads the fields of Options.
+func (p *parsed) setOwn(query url.Values) error {
+	for name, set := range map[string]struct {
+		set     func(v string) error
+		allowed string
+	}{
+		"collection": {func(v string) error { p.own.Collection = v; return nil }, "a name"},
+		"retention": {func(v string) (err error) {
+			if p.own.Retention, err = time.ParseDuration(v); err == nil && p.own.Retention == 0 {
+				err = strconv.ErrRange // that would be the default
+			}
+			return err
+		}, "a duration, like 24h"},
+		"push": {func(v string) error {
+			push, err := strconv.ParseBool(v)
+			p.own.NoPush = !push
+			return err
+		}, "true, false"},
+	} {
+		if query.Has(name) && (query.Get(name) == "" || set.set(query.Get(name)) != nil) {
+			return invalid("has a "+name+" that cannot be read", set.allowed)
+		}
+	}
+	_, err := p.own.withDefaults()
+	return err
+}
+
+// unquoted is what the client says of a URL, unless that might have a secret in it.
+func unquoted(err error, u *url.URL) string {
+	password, _ := u.User.Password()
+	secrets := []string{password, u.User.Username(), url.QueryEscape(password), u.Query().Get("tlsCertificateKeyFilePassword")}
+	for name := range maps.Keys(u.Query()) {
+		if strings.Contains(strings.ToLower(name), "password") || strings.EqualFold(name, "authMechanismProperties") {
+			secrets = append(secrets, u.Query()[name]...)
+		}
+	}
+	for _, s := range secrets {
+		if s != "" && strings.Contains(err.Error(), s) {
+			return "it has a part that cannot be read"
+		}
+	}
+	return err.Error()
+}
