@@ -37,3 +37,22 @@ func ExampleNew() {
 	fmt.Println(d.Properties().Where)
 	// Output: mysql of the caller
 }
+
+// Money moves only while the lease holds the name, whatever was paused or late.
+func ExampleGuard() {
+	pay := func(ctx context.Context, db *sql.DB, l *pawl.Lease) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
+			return err
+		}
+		if err := mysqllock.Guard(ctx, tx, "payroll", l.Fence()); err != nil {
+			return err // errors.Is(err, pawl.ErrStale): another one is at it
+		}
+		return tx.Commit()
+	}
+	_ = pay
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -106,7 +105,7 @@ func TestConnectionsThatAreKilled(t *testing.T) {
 			for ended.Err() == nil {
 				l, err := c.Mutex("job").Lock(ended)
 				if err != nil {
-					if ended.Err() == nil {
+					if !errors.Is(err, context.DeadlineExceeded) {
 						t.Errorf("Lock: %v", err)
 					}
 					continue
@@ -185,6 +184,7 @@ func TestAServerThatStandsStill(t *testing.T) {
 	gets(t, d, first)
 	releases(t, d, first)
 	s.Pause()
+	time.Sleep(100 * time.Millisecond) // until all its threads stand still
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
@@ -231,17 +231,4 @@ func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 	} else {
 		t.Logf("%d statements in 4 s", n)
 	}
-}
-
-// What is full is said, and what is held can still be released when there is room again.
-func TestErrorsOfAFullDisk(t *testing.T) {
-	_, db, d := fresh(t)
-	c := mutex("job")
-	gets(t, d, c)
-	exec(t, db, "CREATE TRIGGER full BEFORE INSERT ON pawl_names FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'")
-	_, err := d.Acquire(ctx, mutex("other"))
-	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "full") {
-		t.Errorf("%v", err)
-	}
-	releases(t, d, c)
 }

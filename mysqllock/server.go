@@ -42,7 +42,17 @@ func (s *server) until(ctx context.Context, passing func(error) bool, f func(ctx
 	}
 	err := s.look(ctx)
 	for again := 0; err == nil; again++ {
-		if err = f(ctx); err == nil || !passing(err) || again >= tries {
+		if err = f(ctx); err == nil || again >= tries {
+			break
+		}
+		if number(err) == noSuchTable && s.make { // somebody dropped it
+			s.ready.Store(false)
+			if err = s.look(ctx); err != nil {
+				break
+			}
+			continue
+		}
+		if !passing(err) {
 			break
 		}
 		if err = pause(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond))); err != nil {

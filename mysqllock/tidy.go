@@ -33,11 +33,11 @@ func (t *tidying) note() {
 }
 
 // now tidies, if it is time for that. What fails is done next time, or by others.
-func (t *tidying) now(s *store) {
+func (t *tidying) now(ctx context.Context, s *store) {
 	if !t.wanted.Swap(false) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if t.cursor == "" {
 		t.cursor = string(rune(' ' + rand.N('~'-' ')))

@@ -26,8 +26,9 @@ type watch struct {
 	store   *store
 	deliver func(driver.Signal)
 
-	hurry   chan struct{} // has room for one: the pace has changed
-	closed  chan struct{}
+	hurry   chan struct{}   // has room for one: the pace has changed
+	closed  context.Context // done when the driver is closed
+	end     context.CancelFunc
 	running sync.WaitGroup
 
 	mu    sync.Mutex // protects the rest
@@ -55,15 +56,16 @@ const (
 
 func newWatch(s *store, deliver func(driver.Signal)) *watch {
 	w := &watch{
-		store: s, deliver: deliver, hurry: make(chan struct{}, 1), closed: make(chan struct{}),
+		store: s, deliver: deliver, hurry: make(chan struct{}, 1),
 		queue: map[string]*queued{},
 	}
+	w.closed, w.end = context.WithCancel(context.Background())
 	w.running.Go(w.run)
 	return w
 }
 
 func (w *watch) close() {
-	close(w.closed)
+	w.end()
 	w.running.Wait()
 }
 
@@ -147,13 +149,13 @@ func (w *watch) run() {
 			timer.Stop()
 		}
 		select {
-		case <-w.closed:
+		case <-w.closed.Done():
 			return
 		case <-w.hurry:
 		case <-timer.C:
 			w.look()
 		}
-		w.store.tidying.now(w.store)
+		w.store.tidying.now(w.closed, w.store)
 	}
 }
 
@@ -207,7 +209,7 @@ const mostNames = 512
 func (w *watch) look() {
 	now := time.Now()
 	names := w.due(now)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(w.closed, 5*time.Second)
 	defer cancel()
 	seen := map[string]*locktable.Entry{}
 	var signals []driver.Signal

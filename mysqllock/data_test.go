@@ -1,0 +1,70 @@
+package mysqllock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// What is full is said, and what is held can still be released when there is room again.
+func TestErrorsOfAFullDisk(t *testing.T) {
+	_, db, d := fresh(t)
+	c := mutex("job")
+	gets(t, d, c)
+	exec(t, db, "CREATE TRIGGER full BEFORE INSERT ON pawl_names FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'")
+	_, err := d.Acquire(ctx, mutex("other"))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || !strings.Contains(e.Hint, "full") {
+		t.Errorf("%v", err)
+	}
+	releases(t, d, c)
+}
+
+// Deadlocks and lock waits that time out are tried again, by the library.
+func TestStatementsThatLoseAgainstOthersAreSentAgain(t *testing.T) {
+	_, db, d := fresh(t)
+	gets(t, d, mutex("other"))
+	exec(t, db, `CREATE TRIGGER unlucky BEFORE UPDATE ON pawl_names FOR EACH ROW
+		IF RAND() < 0.15 THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213;
+		ELSEIF RAND() < 0.15 THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205; END IF`)
+	last := uint64(0)
+	for range 50 {
+		c := mutex("job")
+		g := gets(t, d, c)
+		if g.Fence <= last {
+			t.Errorf("the fence %d after %d", g.Fence, last)
+		}
+		last = g.Fence
+		releases(t, d, c)
+	}
+}
+
+// Rows that are deleted, tables that are dropped, or put back as they were: the holder
+// hears by its next renewal, and the next fence is greater.
+func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
+	for what, statements := range map[string][]string{
+		"deleted":   {"DELETE FROM pawl_names"},
+		"truncated": {"TRUNCATE TABLE pawl_names"},
+		"dropped":   {"DROP TABLE pawl_names, pawl_lost"},
+		"restored":  {"DELETE FROM pawl_names", "INSERT INTO pawl_names SELECT * FROM backup"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, db, d := fresh(t)
+			old := mutex("job")
+			gets(t, d, old)
+			releases(t, d, old)
+			exec(t, db, "CREATE TABLE backup AS SELECT * FROM pawl_names")
+			c := mutex("job")
+			g := gets(t, d, c)
+			exec(t, db, statements...)
+			answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+			if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+				t.Errorf("the holder heard %v, %v", answers, err)
+			}
+			if next := gets(t, over(t, db, nil), mutex("job")); next.Fence <= g.Fence {
+				t.Errorf("the fence %d after %d", next.Fence, g.Fence)
+			}
+		})
+	}
+}
