@@ -1,0 +1,182 @@
+package natslock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
+)
+
+// servers are what is measured on: one server, and a cluster.
+func servers(b *testing.B, f func(b *testing.B, s *natstest.Server, query string, replicas int)) {
+	b.Run("server", func(b *testing.B) { f(b, natstest.Start(b, ""), "?replicas=1", 1) })
+	b.Run("cluster", func(b *testing.B) {
+		nodes := natstest.StartCluster(b, 3)
+		f(b, nodes[0], "?replicas=3", 3)
+	})
+}
+
+// One cycle is an acquire and a release. The floor is what no lock can beat on this
+// server: two writes of a key-value bucket that compare the revision. As people write it
+// by hand, it is a Create and a Delete. Neither has a queue, a fence, or an expiry.
+func BenchmarkCycle(b *testing.B) {
+	servers(b, func(b *testing.B, s *natstest.Server, query string, replicas int) {
+		d := start(b, "nats://"+s.Addr+query)
+		_, js := connect(b, s)
+		kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "floor", Replicas: replicas})
+		if err != nil {
+			b.Fatal(err)
+		}
+		var mu sync.Mutex
+		revisions := map[string]uint64{}
+		update := func(name string) error {
+			mu.Lock()
+			r := revisions[name]
+			mu.Unlock()
+			for range 2 {
+				if r, err = kv.Update(ctx, name, []byte("0123456789abcdef0123456789abcdef"), r); err != nil {
+					return err
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			revisions[name] = r
+			return nil
+		}
+		create := func(name string) error {
+			r, err := kv.Create(ctx, "c"+name, []byte("0123456789abcdef0123456789abcdef"))
+			if err != nil {
+				return err
+			}
+			return kv.Delete(ctx, "c"+name, jetstream.LastRevision(r))
+		}
+		cycle := func(name string) error {
+			c := mutex(name)
+			if _, err := d.Acquire(ctx, c); err != nil {
+				return err
+			}
+			return d.Release(ctx, lease(c))
+		}
+		for _, goroutines := range []int{1, 64} {
+			for name, f := range map[string]func(string) error{"floor": update, "create-delete": create, "pawl": cycle} {
+				b.Run(fmt.Sprintf("goroutines=%d/%s", goroutines, name), func(b *testing.B) { cycles(b, goroutines, f) })
+			}
+		}
+	})
+}
+
+// cycles runs f from so many goroutines, each on a name of its own.
+func cycles(b *testing.B, goroutines int, f func(name string) error) {
+	for g := range goroutines { // what is measured is a name that is known
+		if err := f(fmt.Sprint("n", g)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var all sync.WaitGroup
+	b.ResetTimer()
+	for g := range goroutines {
+		all.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := f(fmt.Sprint("n", g)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+}
+
+// Two processes hand a name to and fro. What counts is how long it takes from the call
+// that gives it back to the return of the one that waits.
+func BenchmarkHandOver(b *testing.B) {
+	servers(b, func(b *testing.B, s *natstest.Server, query string, _ int) {
+		var both [2]*pawl.Client
+		for i := range both {
+			c, err := pawl.New(start(b, "nats://"+s.Addr+query), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close(ctx)
+			both[i] = c
+		}
+		var took []time.Duration
+		held, err := both[0].Mutex("n").Lock(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range b.N {
+			got := make(chan *pawl.Lease, 1)
+			go func() {
+				l, err := both[(i+1)%2].Mutex("n").Lock(ctx)
+				if err != nil {
+					b.Error(err)
+				}
+				got <- l
+			}()
+			waits(b, both[0])
+			began := time.Now()
+			if err := held.Release(ctx); err != nil {
+				b.Fatal(err)
+			}
+			if held = <-got; held == nil {
+				return
+			}
+			took = append(took, time.Since(began))
+		}
+		if err := held.Release(ctx); err != nil {
+			b.Fatal(err)
+		}
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2].Microseconds()), "µs-p50")
+		b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "µs-p99")
+	})
+}
+
+// waits until somebody stands in the queue.
+func waits(b *testing.B, c *pawl.Client) {
+	within, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for {
+		e, err := c.Inspect(within, "n")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(e.Waiters) > 0 {
+			return
+		}
+	}
+}
+
+// BenchmarkRenew renews a thousand leases in one call.
+func BenchmarkRenew(b *testing.B) {
+	servers(b, func(b *testing.B, s *natstest.Server, query string, _ int) {
+		d := start(b, "nats://"+s.Addr+query)
+		var batch []driver.LeaseRef
+		for i := range 1000 {
+			c := mutex(fmt.Sprint("n", i))
+			gets(b, d, c)
+			batch = append(batch, lease(c))
+		}
+		b.ResetTimer()
+		for range b.N {
+			answers, err := d.Renew(ctx, batch)
+			if err != nil || slices.ContainsFunc(answers, func(err error) bool { return err != nil }) {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "leases/s")
+	})
+}
