@@ -2,6 +2,7 @@ package natstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +16,9 @@ import (
 
 // WithoutJetStream is the config of a server that can pass messages on only.
 const WithoutJetStream = "# without JetStream"
+
+// OwnJetStream begins a config that says all of JetStream.
+const OwnJetStream = "jetstream"
 
 // TB is what is needed of a *testing.T.
 type TB = redistest.TB
@@ -66,7 +70,7 @@ func configured(tb TB, name, config string) *Server {
 	if name != "" {
 		text += fmt.Sprintf("server_name: %q\n", name)
 	}
-	if config != WithoutJetStream {
+	if config != WithoutJetStream && !strings.HasPrefix(config, OwnJetStream) {
 		text += fmt.Sprintf("jetstream { store_dir: %q, max_file: 1GB, max_mem: 256MB }\n", s.Dir)
 	}
 	if err := os.WriteFile(file, []byte(text+config+"\n"), 0o600); err != nil {
@@ -117,7 +121,7 @@ func (s *Server) awaitPort() {
 			_, err = c.Read(b)
 			_ = c.Close()
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) { // with TLS first, it waits for us
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

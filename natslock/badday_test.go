@@ -1,0 +1,137 @@
+package natslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// A bucket that is full, as a disk is: a typed error, and nobody is granted anything. What
+// is held ends by itself at the latest, and its key is forgotten.
+func TestABucketThatIsFull(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	_, js := connect(t, server)
+	kv := jetstream.StreamConfig{
+		Name: "KV_pawl", Subjects: []string{"$KV.pawl.>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
+		AllowDirect: true, AllowRollup: true, AllowMsgTTL: true, MaxBytes: 8 << 10,
+	}
+	if _, err := js.CreateStream(ctx, kv); err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, "nats://"+server.Addr)
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		_, err = d.Acquire(ctx, mutex(fmt.Sprint("n", i)))
+	}
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || e.Permanent || !strings.Contains(e.Hint, "room") {
+		t.Errorf("%v; want it to say that there is no room", err)
+	}
+	if got := subjects(t, d, "warning"); len(got) == 0 || got[len(got)-1] != "max bytes" {
+		t.Errorf("the doctor finds %q", got)
+	}
+	kv.MaxBytes = -1
+	if _, err := js.UpdateStream(ctx, kv); err != nil {
+		t.Fatal(err)
+	}
+	gets(t, d, mutex("room again"))
+}
+
+// The reply to a write is lost, and the connection with it: who asks again with the same
+// token gets the same grant.
+func TestALostReplyIsNoLostGrant(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	other := start(t, "nats://"+server.Addr)
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	d := start(t, "nats://"+proxy.Addr)
+	c := mutex("n")
+	happened := proxy.LoseReply("HPUB $KV.pawl.n ")
+	if _, err := d.Acquire(within(t, 500*time.Millisecond), c); err == nil {
+		t.Fatal("it is granted, though the reply was lost")
+	}
+	<-happened
+	isRefused(t, other, mutex("n"))
+	g := gets(t, d, c)
+	if e, err := other.Inspect(ctx, "n"); err != nil || e.Fence != g.Fence || len(e.Holders) != 1 {
+		t.Errorf("%+v, %v; want fence %d", e, err, g.Fence)
+	}
+	releases(t, d, c)
+	gets(t, other, mutex("n"))
+}
+
+// A connection that hangs, in both directions and without an end, is made anew.
+func TestAConnectionThatHangs(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	d := start(t, "nats://"+proxy.Addr)
+	c := mutex("n")
+	gets(t, d, c)
+	proxy.Freeze()
+	began := time.Now()
+	soon(t, "Renew", func(ctx context.Context) error {
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		return errors.Join(append(answers, err)...)
+	})
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if !d.Properties().Push {
+		t.Error("there is no push any more")
+	}
+}
+
+// Whatever a server forgets that keeps a bucket in memory is granted again, with a
+// greater fence.
+func TestAServerThatLosesItsData(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	a, b := start(t, "nats://"+server.Addr+"?storage=memory"), start(t, "nats://"+server.Addr)
+	c := mutex("n")
+	first := gets(t, a, c)
+	server.Kill()
+	server.Run()
+	soon(t, "Acquire", func(ctx context.Context) error {
+		g, err := b.Acquire(ctx, mutex("n"))
+		if err == nil && g.Fence <= first.Fence {
+			t.Errorf("fence %d after %d", g.Fence, first.Fence)
+		}
+		return err
+	})
+	soon(t, "Renew", func(ctx context.Context) error {
+		answers, err := a.Renew(ctx, []driver.LeaseRef{lease(c)})
+		if err == nil && !errors.Is(answers[0], driver.ErrNotHeld) {
+			t.Errorf("who held it before: %v; want ErrNotHeld", answers[0])
+		}
+		return err
+	})
+	isRefused(t, a, mutex("n"))
+}
+
+func TestADomain(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, natstest.OwnJetStream+" { domain: hub, store_dir: "+fmt.Sprintf("%q", t.TempDir())+" }")
+	d := start(t, "nats://"+server.Addr+"?domain=hub")
+	c := mutex("n")
+	gets(t, d, c)
+	isRefused(t, d, mutex("n"))
+	releases(t, d, c)
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	limited, cancel := context.WithTimeout(ctx, d)
+	t.Cleanup(cancel)
+	return limited
+}
