@@ -15,8 +15,8 @@ import (
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-// A bucket that is full, as a disk is: a typed error, and nobody is granted anything. What
-// is held ends by itself at the latest, and its key is forgotten.
+// A bucket that is full, as a disk is: a typed error, and nobody is granted anything.
+// What is held ends by itself at the latest, and its key is forgotten.
 func TestABucketThatIsFull(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
