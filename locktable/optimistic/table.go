@@ -62,14 +62,34 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	if len(steps) == 1 {
 		return t.one(ctx, steps[0], func(e *locktable.Entry, now locktable.Instant) { f(0, e, now) })
 	}
-	left, err := t.together(ctx, steps, f)
-	for _, i := range left {
-		if err == nil {
-			err = t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+	for from := 0; from < len(steps); from += atATime {
+		var all []int
+		for i := from; i < min(from+atATime, len(steps)); i++ {
+			all = append(all, i)
+		}
+		left, err := t.together(ctx, steps, all, f)
+		if err == nil && len(left) > few { // the store's clock has gone on, mostly
+			left, err = t.together(ctx, steps, left, f)
+		}
+		for _, i := range left {
+			if err == nil {
+				err = t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
+
+// atATime is how many steps are computed before they are swapped: with more of them the
+// store's clock may not stand any more where it was taken to, for the last ones. If more
+// than a few were in vain they are tried together once more.
+const (
+	atATime = 600
+	few     = 8
+)
 
 // A sight is what was seen of a name.
 type sight struct {
@@ -132,15 +152,20 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *lock
 
 // together takes several steps in one request, and returns those that were in vain, or
 // have to be looked at by themselves.
-func (t *Table) together(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) (left []int, err error) {
-	seen, err := t.lookAll(ctx, steps)
+func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) (left []int, err error) {
+	chosen := make([]locktable.Step, len(which))
+	for k, i := range which {
+		chosen[k] = steps[i]
+	}
+	seen, err := t.lookAll(ctx, chosen)
 	if err != nil {
 		return nil, err
 	}
 	var swaps []Swap
 	var taken []int
 	names := map[string]bool{}
-	for i, s := range steps {
+	for _, i := range which {
+		s := steps[i]
 		if names[s.Name] { // its turn comes after the other one of this name
 			left = append(left, i)
 			continue
