@@ -21,8 +21,8 @@ const (
 	// span is how far the tick after one that steps are taken under may go, and slip is
 	// how much more than what has really passed ticks may count in all. What begins under
 	// a tick lasts so much longer as both together.
-	span = 250 * time.Millisecond
-	slip = 50 * time.Millisecond
+	span = 300 * time.Millisecond
+	slip = 100 * time.Millisecond
 
 	// rest is how far the one after a tick may go under which no steps are taken.
 	rest = time.Hour
@@ -47,6 +47,7 @@ type tick struct {
 	rev  int64     // the revision of the key
 	at   time.Time // what passes counts from here, see learn
 	own  bool      // it was written here
+	read bool      // it was there already: how long ago it was written is not known
 }
 
 // after is where the next tick may set the clock at most: our clock says how much has
@@ -131,7 +132,7 @@ func (c *clock) under(from locktable.Instant, now time.Time) (t tick, ticks, ok 
 
 // learn takes a tick that was received now. sent is when it was sent, if that was here:
 // then what passes counts from there, but for what the answer took longer than slip.
-func (c *clock) learn(is locktable.Instant, room time.Duration, rev int64, sent time.Time) {
+func (c *clock) learn(is locktable.Instant, room time.Duration, rev int64, sent time.Time, read bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known && rev <= c.cur.rev {
@@ -139,7 +140,7 @@ func (c *clock) learn(is locktable.Instant, room time.Duration, rev int64, sent 
 	}
 	now := time.Now()
 	c.floor, c.given = max(c.floor, c.given), 0
-	c.cur, c.known = tick{is, room, rev, now, false}, true
+	c.cur, c.known = tick{is: is, room: room, rev: rev, at: now, read: read}, true
 	if !sent.IsZero() {
 		c.cur.at, c.cur.own = sent, true
 		if taken := now.Sub(sent); taken > slip {
@@ -163,12 +164,15 @@ func (c *clock) look() {
 	}
 }
 
-// call notes that somebody asks for a tick.
+// call notes that somebody asks for a tick, if this client knows how much has passed
+// since the last one.
 func (c *clock) call() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.called = time.Now()
-	c.look()
+	if c.known && !c.cur.read {
+		c.called = time.Now()
+		c.look()
+	}
 }
 
 // resting returns what is closed at the next tick, if the clock is at rest.
@@ -216,7 +220,7 @@ func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 	if !c.known {
 		return at, 0, false
 	}
-	after := span * 2 / 5 // so that no time is lost if another one has to
+	after := span / 2 // so that no time is lost if another one has to
 	if c.cur.room > span {
 		after = beat
 		if time.Since(c.active) > driver.MaxRequest {
@@ -283,7 +287,7 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 	case err != nil:
 		return err
 	case r.Succeeded:
-		s.clock.learn(is, room, r.Header.Revision, now)
+		s.clock.learn(is, room, r.Header.Revision, now, false)
 		return s.check(r.Header, sent)
 	}
 	return s.learnFrom(r, sent)
@@ -313,7 +317,7 @@ func (s *store) learnFrom(r *clientv3.TxnResponse, sent int64) error {
 	if err != nil {
 		return permanent(err, "delete it while no lock is held, and all keys that begin with "+strconv.Quote(s.prefix+"//"))
 	}
-	s.clock.learn(is, room, kvs[0].GetModRevision(), time.Time{})
+	s.clock.learn(is, room, kvs[0].GetModRevision(), time.Time{}, true)
 	return nil
 }
 
@@ -323,8 +327,7 @@ var errNoClock = errors.New("the clock's key is gone")
 // entries: then somebody deleted it, and nobody knows when they end.
 func (s *store) readClock(ctx context.Context) error {
 	sent := s.seen.Load()
-	others := clientv3.OpGet(s.inboxKey(""), clientv3.WithPrefix(), clientv3.WithCountOnly())
-	r, err := s.txn(ctx, nil, []clientv3.Op{clientv3.OpGet(s.glassKey()), clientv3.OpGet(s.sandKey()), others, s.getClock()}, nil)
+	r, err := s.txn(ctx, nil, append(s.glance(), s.getClock()), nil)
 	if err != nil {
 		return err
 	}
@@ -333,8 +336,8 @@ func (s *store) readClock(ctx context.Context) error {
 	if errors.Is(err, errNoClock) {
 		return s.beginClock(ctx)
 	}
-	if err == nil {
-		s.readGlass(r)
+	if rev, lasts, runs := glassIn(r); err == nil && !runs {
+		s.clock.older(rev, lasts)
 	}
 	return err
 }
@@ -371,7 +374,7 @@ func (s *store) beginClock(ctx context.Context) error {
 	case err != nil:
 		return err
 	case r.Succeeded:
-		s.clock.learn(is, span, r.Header.Revision, now)
+		s.clock.learn(is, span, r.Header.Revision, now, false)
 		return s.check(r.Header, sent)
 	}
 	if err = s.learnFrom(r, sent); errors.Is(err, errNoClock) {

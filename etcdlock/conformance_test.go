@@ -10,12 +10,11 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-
 	c := etcdtest.Start(t, 1)
 	uses(t, c.URL())
 	drivertest.Run(t, drivertest.Harness{
-		Unit: 3 * time.Second,
 		Open: func(t testing.TB) driver.Driver { return open(t, c.URL()) },
 		Hold: func(t testing.TB) (driver.Driver, func() func()) { return slow(t, c, "") },
+		Unit: 4 * time.Second,
 	})
 }

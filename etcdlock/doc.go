@@ -40,7 +40,7 @@
 // # What is guaranteed?
 //
 // What etcd says of its data: it survives elections, restarts, and the loss of a minority
-// of the members, and a member that is cut off decides nothing. A lease lasts up to 0.3 s
+// of the members, and a member that is cut off decides nothing. A lease lasts up to 0.4 s
 // longer than was asked for, and a little more where clients come and go all the time.
 // A snapshot that is restored brings back the locks of then, and fences may come again.
 //

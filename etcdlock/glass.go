@@ -32,9 +32,13 @@ func (s *store) turnGlass(ctx context.Context) {
 	if left <= 0 {
 		return
 	}
-	open, err := s.client.Get(ctx, s.inboxKey(""), clientv3.WithPrefix(), clientv3.WithCountOnly())
-	if err != nil || open.Count > 1 {
+	r, err := s.txn(ctx, nil, s.glance(), nil)
+	if err != nil || r.Responses[2].GetResponseRange().GetCount() > 1 {
 		return // somebody else measures
+	}
+	last, _ := s.clock.current()
+	if rev, _, sand := glassIn(r); sand && rev == last.rev {
+		return // there is one already
 	}
 	seconds := int64(min(left+time.Second, rest) / time.Second)
 	if s.tick(ctx, rest) != nil {
@@ -54,16 +58,25 @@ func (s *store) turnGlass(ctx context.Context) {
 	}, nil)
 }
 
-// readGlass looks whether a glass has run out since the last tick.
-func (s *store) readGlass(r *clientv3.TxnResponse) {
+// glance reads the glass, and how many clients are open.
+func (s *store) glance() []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(s.glassKey()), clientv3.OpGet(s.sandKey()),
+		clientv3.OpGet(s.inboxKey(""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+	}
+}
+
+// glassIn is which tick a glass was turned after, for how long, and whether it still runs.
+func glassIn(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs bool) {
 	glass, sand := r.Responses[0].GetResponseRange().GetKvs(), r.Responses[1].GetResponseRange().GetKvs()
-	if len(glass) == 0 || len(sand) > 0 {
-		return
+	if len(glass) == 0 {
+		return 0, 0, false
 	}
 	first, second, _ := strings.Cut(string(glass[0].GetValue()), " ")
 	rev, err1 := strconv.ParseInt(first, 10, 64)
 	seconds, err2 := strconv.ParseInt(second, 10, 64)
-	if err1 == nil && err2 == nil && seconds > 0 && seconds <= int64(rest/time.Second) {
-		s.clock.older(rev, time.Duration(seconds)*time.Second)
+	if err1 != nil || err2 != nil || seconds <= 0 || seconds > int64(rest/time.Second) {
+		return 0, 0, false
 	}
+	return rev, time.Duration(seconds) * time.Second, len(sand) > 0
 }

@@ -30,7 +30,7 @@ type mail struct {
 }
 
 const (
-	inboxTTL = 60                     // seconds
+	inboxTTL = 15                     // seconds
 	patience = 5 * time.Second        // for what the driver asks by itself
 	goodbye  = 2 * time.Second        // for what it leaves behind at its end
 	again    = 300 * time.Millisecond // after a watch or a lease that failed
@@ -86,7 +86,7 @@ func (m *mail) follow(life context.Context, well func()) {
 				continue
 			}
 			if is, room, err := decodeTick(string(e.Kv.GetValue())); err == nil && e.Type == clientv3.EventTypePut {
-				m.clock.learn(is, room, e.Kv.GetModRevision(), time.Time{})
+				m.clock.learn(is, room, e.Kv.GetModRevision(), time.Time{}, false)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package etcdlock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func start(t testing.TB, url string) *etcdlock.Driver {
 // slow opens a driver whose requests can be held up.
 func slow(t testing.TB, c *etcdtest.Cluster, prefix string) (driver.Driver, func() func()) {
 	t.Helper()
-	p := redistest.StartProxy(t, &redistest.Server{Addr: c.Members[0].Addr})
+	p := proxy(t, c)
 	return open(t, "etcd://"+p.Addr+"/"+prefix), p.Hold
 }
 
@@ -68,4 +69,126 @@ func uses(t testing.TB, url string) {
 			}
 		}
 	}()
+}
+
+func mutex(name string) driver.Claim {
+	return driver.Claim{
+		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+		TTL: 30 * time.Second, QueueTTL: 30 * time.Second,
+	}
+}
+
+func queued(c driver.Claim) driver.Claim {
+	c.Queue = true
+	return c
+}
+
+func lease(c driver.Claim) driver.LeaseRef {
+	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
+}
+
+// brief bounds one call.
+func brief(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// gets wants the claim to be granted. On bad days it asks again for a while.
+func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
+	t.Helper()
+	var err error
+	for range 20 {
+		var g driver.Grant
+		if g, err = d.Acquire(brief(t), c); err == nil {
+			return g
+		}
+		if !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("Acquire: %v; want it granted", err)
+	return driver.Grant{}
+}
+
+// refused wants the claim not to be granted, for others hold the name.
+func refused(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	var err error
+	for range 20 {
+		if _, err = d.Acquire(brief(t), c); errors.Is(err, driver.ErrHeld) {
+			return
+		}
+		if err == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("Acquire: %v; want ErrHeld", err)
+}
+
+func keeps(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	var err error
+	for range 20 {
+		var each []error
+		if each, err = d.Renew(brief(t), []driver.LeaseRef{lease(c)}); err == nil {
+			err = each[0]
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatalf("Renew: %v", err)
+	}
+}
+
+func releases(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	var err error
+	for range 20 {
+		if err = d.Release(brief(t), lease(c)); err == nil || errors.Is(err, driver.ErrNotHeld) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("Release: %v", err)
+}
+
+// hears returns a channel of the signals about a token.
+func hears(t testing.TB, d *etcdlock.Driver, token driver.Token) <-chan driver.Signal {
+	t.Helper()
+	all := make(chan driver.Signal, 100)
+	t.Cleanup(d.Listen(func(s driver.Signal) {
+		if s.Token == token {
+			select {
+			case all <- s:
+			default:
+			}
+		}
+	}))
+	return all
+}
+
+// hearsOfGrant wants the signal that the claim was granted.
+func hearsOfGrant(t testing.TB, heard <-chan driver.Signal) {
+	t.Helper()
+	for {
+		select {
+		case s := <-heard:
+			if s.Kind == driver.SignalGranted {
+				return
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("no signal of the grant")
+		}
+	}
+}
+
+// proxy stands before the first member.
+func proxy(t testing.TB, c *etcdtest.Cluster) *redistest.Proxy {
+	t.Helper()
+	return redistest.StartProxy(t, &redistest.Server{Addr: c.Members[0].Addr})
 }

@@ -158,7 +158,7 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	done := make([]optimistic.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n, bytes := 1, len(swaps[0].Value)
-		for n < len(swaps) && n < together && swaps[n].Window == swaps[0].Window {
+		for n < len(swaps) && n < together {
 			if bytes += len(swaps[n].Value); bytes > heavy {
 				break
 			}
@@ -180,8 +180,10 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 // was is replaced.
 func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	done := make([]optimistic.Swapped, len(swaps))
-	is := swaps[0].Window.From
-	now := time.Now()
+	now, is := time.Now(), swaps[0].Window.From
+	for _, one := range swaps { // what was computed for a later moment lasts until a later one
+		is = min(is, one.Window.From)
+	}
 	t, ticks, ok := s.clock.under(is, now)
 	if !ok {
 		return late(done), nil
@@ -206,7 +208,7 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 		return late(done), err
 	}
 	if ticks {
-		s.clock.learn(is, span, r.Header.Revision, now)
+		s.clock.learn(is, span, r.Header.Revision, now, false)
 	}
 	for i := range swaps {
 		one := r.Responses[i].GetResponseTxn()
@@ -296,7 +298,22 @@ func (s *store) Close() error {
 	s.turnGlass(ctx)
 	s.mail.leave(ctx)
 	if s.own {
-		_ = s.client.Close()
+		hangUp(s.client)
 	}
 	return nil
+}
+
+// hangUp closes a client. Its own Close can wait for ever for a watch that was not allowed
+// (v3.7.3), so the connection goes first, and the rest is not waited for that long.
+func hangUp(client *clientv3.Client) {
+	_ = client.ActiveConnection().Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = client.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(goodbye):
+	}
 }

@@ -95,7 +95,7 @@ func (m *Member) Run() {
 	m.await()
 }
 
-// Launch starts it without waiting.
+// launch starts it without waiting.
 func (m *Member) launch() {
 	m.tb.Helper()
 	log, err := os.OpenFile(filepath.Join(m.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -1,0 +1,95 @@
+package etcdlock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// dies opens a client that ends without a word, as a process that is killed.
+func dies(t *testing.T, c *etcdtest.Cluster, claim driver.Claim) {
+	t.Helper()
+	connection := client(t, c.Addrs()...)
+	d, err := etcdlock.New(connection, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gets(t, d, claim)
+	_ = connection.Close()
+	t.Cleanup(func() { _ = d.Close() })
+}
+
+// A job that tries, fails and ends, again and again, sees a dead holder end, though no
+// client is open in between.
+func TestOneShotTriesSeeADeadHolderEnd(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	holder := mutex("job")
+	holder.TTL = 5 * time.Second
+	dies(t, c, holder)
+	began := time.Now()
+	for {
+		d := open(t, c.URL())
+		_, err := d.Acquire(brief(t), mutex("job"))
+		if e := d.Close(); e != nil {
+			t.Fatal(e)
+		}
+		if err == nil {
+			break
+		}
+		if time.Since(began) > 45*time.Second {
+			t.Fatalf("%v; want it granted", err)
+		}
+		time.Sleep(3 * time.Second)
+	}
+	if took := time.Since(began); took < 4*time.Second {
+		t.Errorf("granted after %v; the lease was of 5s", took)
+	}
+}
+
+// Where a client is open, a dead holder ends in time, whoever asks.
+func TestADeadHolderEndsInTime(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	start(t, c.URL()) // and does nothing
+	holder := mutex("job")
+	holder.TTL = 4 * time.Second
+	began := time.Now()
+	dies(t, c, holder)
+	for {
+		d := open(t, c.URL())
+		_, err := d.Acquire(brief(t), mutex("job"))
+		_ = d.Close()
+		if err == nil {
+			break
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("%v; want it granted", err)
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+	if took := time.Since(began); took < 4*time.Second || took > 7*time.Second {
+		t.Errorf("granted after %v; the lease was of 4s", took)
+	}
+}
+
+// A client that waits keeps the clock going by itself.
+func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, c.URL())
+	holder, waiter := mutex("job"), queued(mutex("job"))
+	holder.TTL = 3 * time.Second
+	dies(t, c, holder)
+	refused(t, d, waiter)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	time.Sleep(3500 * time.Millisecond)
+	if _, err := d.Acquire(ctx, waiter); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,264 @@
+package etcdlock_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// A server that is killed and started again has lost nothing: neither who holds nor who
+// waits notices more than that requests fail meanwhile.
+func TestTheServerRestartedWhileHeldAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	a, b := start(t, c.URL()), start(t, c.URL())
+	holder, waiter := mutex("job"), queued(mutex("job"))
+	first := gets(t, a, holder)
+	refused(t, b, waiter)
+	heard := hears(t, b, waiter.Token)
+
+	c.Members[0].Kill()
+	if _, err := a.Acquire(brief(t), mutex("other")); err == nil {
+		t.Error("granted, and there was no server")
+	}
+	c.Members[0].Run()
+
+	keeps(t, a, holder)
+	refused(t, b, waiter)
+	time.Sleep(time.Second) // for the watches to be there again
+	releases(t, a, holder)
+	hearsOfGrant(t, heard)
+	if g := gets(t, b, waiter); g.Fence <= first.Fence {
+		t.Errorf("fences %d, then %d; want them to rise", first.Fence, g.Fence)
+	}
+}
+
+// Of three members one may be killed, stand still, or lead no more.
+func TestOneOfThreeMembersIsLost(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 3)
+	a, b := start(t, c.URL()), start(t, c.URL())
+	admin := client(t, c.Addrs()...)
+	for what, fail := range map[string]func(m *etcdtest.Member) (heal func()){
+		"killed":  func(m *etcdtest.Member) func() { m.Kill(); return m.Run },
+		"stopped": func(m *etcdtest.Member) func() { m.Stop(); return m.Continue },
+	} {
+		holder, waiter := mutex(what), queued(mutex(what))
+		first := gets(t, a, holder)
+		refused(t, b, waiter)
+		heal := fail(leader(t, c, admin))
+		keeps(t, a, holder)
+		refused(t, b, waiter)
+		releases(t, a, holder)
+		if g := gets(t, b, waiter); g.Fence <= first.Fence {
+			t.Errorf("%s: fences %d, then %d; want them to rise", what, first.Fence, g.Fence)
+		}
+		heal()
+		keeps(t, b, waiter)
+	}
+}
+
+// leader is the member that leads.
+func leader(t *testing.T, c *etcdtest.Cluster, admin *clientv3.Client) *etcdtest.Member {
+	t.Helper()
+	for range 50 {
+		for _, m := range c.Members {
+			s, err := admin.Status(brief(t), m.Addr)
+			if err == nil && s.Leader == s.Header.GetMemberId() {
+				return m
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("nobody leads")
+	return nil
+}
+
+// A member without a majority grants nothing, and says what is wrong.
+func TestAMemberWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 3)
+	d := start(t, "etcd://"+c.Members[0].Addr)
+	gets(t, d, mutex("before"))
+	c.Members[1].Kill()
+	c.Members[2].Kill()
+	time.Sleep(1500 * time.Millisecond) // for it to notice
+	_, err := d.Acquire(brief(t), mutex("job"))
+	if err == nil {
+		t.Fatal("granted by one of three")
+	}
+	if e, ok := errors.AsType[*driver.Error](err); ok && !strings.Contains(e.Hint, "majority") && e.Hint == "" {
+		t.Errorf("%v; want a hint", err)
+	}
+	c.Members[1].Run()
+	gets(t, d, mutex("job"))
+}
+
+// Compaction and defragmentation are housekeeping that nobody notices.
+func TestCompactedAndDefragmentedWhileHeldAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	a, b := start(t, c.URL()), start(t, c.URL())
+	holder, waiter := mutex("job"), queued(mutex("job"))
+	gets(t, a, holder)
+	refused(t, b, waiter)
+	heard := hears(t, b, waiter.Token)
+	admin := client(t, c.Addrs()...)
+	now, err := admin.Get(brief(t), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Compact(brief(t), now.Header.GetRevision(), clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Defragment(brief(t), c.Members[0].Addr); err != nil {
+		t.Fatal(err)
+	}
+	keeps(t, a, holder)
+	releases(t, a, holder)
+	hearsOfGrant(t, heard)
+}
+
+// A watch whose revisions were compacted while its connection was gone begins anew.
+func TestCompactedWhileDisconnected(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	p := proxy(t, c)
+	a, b := start(t, c.URL()), start(t, "etcd://"+p.Addr)
+	holder, waiter := mutex("job"), queued(mutex("job"))
+	gets(t, a, holder)
+	refused(t, b, waiter)
+	p.Freeze()
+	for range 20 { // what the watches miss
+		keeps(t, a, holder)
+		time.Sleep(30 * time.Millisecond)
+	}
+	admin := client(t, c.Addrs()...)
+	now, err := admin.Get(brief(t), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Compact(brief(t), now.Header.GetRevision()); err != nil {
+		t.Fatal(err)
+	}
+	p.Heal()
+	refused(t, b, waiter)
+	heard := hears(t, b, waiter.Token)
+	time.Sleep(2 * time.Second)
+	releases(t, a, holder)
+	hearsOfGrant(t, heard)
+}
+
+// A backup that is restored brings back the locks of then. A client that was open all the
+// time takes nothing for true that it knew from after it, though revisions come again.
+func TestABackupRestored(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	m := c.Members[0]
+	data, backup := filepath.Join(m.Dir, "data"), filepath.Join(m.Dir, "backup")
+	a := start(t, c.URL())
+	kept := mutex("kept")
+	gets(t, a, kept)
+	m.Kill()
+	copies(t, data, backup)
+	m.Run()
+	for range 5 { // which is forgotten
+		lost := mutex("lost")
+		gets(t, a, lost)
+		releases(t, a, lost)
+	}
+	m.Kill()
+	copies(t, backup, data)
+	m.Run()
+
+	b := start(t, c.URL())
+	for range 5 { // revisions come again
+		other := mutex("lost")
+		gets(t, b, other)
+		refused(t, a, mutex("lost"))
+		releases(t, b, other)
+	}
+	refused(t, b, mutex("kept"))
+	keeps(t, a, kept)
+}
+
+// copies makes one folder a copy of another.
+func copies(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two prefixes do not meet, whatever they are.
+func TestPrefixesDoNotMeet(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	var all []*etcdlock.Driver
+	for _, prefix := range []string{"", "a", "a/entry", "a/entry/x", "b"} {
+		d := start(t, c.URL()+"/"+prefix)
+		all = append(all, d)
+		gets(t, d, mutex("x"))
+		gets(t, d, mutex("/entry/x"))
+		refused(t, d, mutex("x"))
+	}
+	for _, d := range all {
+		n := 0
+		for _, err := range d.List(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if n != 2 {
+			t.Errorf("%d names are held; want 2", n)
+		}
+	}
+	for _, prefix := range []string{"a//b", "a/", "/"} {
+		if _, err := etcdlock.New(client(t, c.Addrs()...), &etcdlock.Options{Prefix: prefix}); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("prefix %q: %v; want ErrInvalid", prefix, err)
+		}
+	}
+}
+
+// A clock that somebody deleted is not made anew while there are locks.
+func TestTheClockIsDeleted(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, c.URL())
+	gets(t, d, mutex("job"))
+	admin := client(t, c.Addrs()...)
+	if _, err := admin.Delete(brief(t), "pawl//clock"); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []driver.Driver{d} {
+		_, err := d.Acquire(brief(t), mutex("other"))
+		if err == nil {
+			_, err = d.Acquire(brief(t), mutex("another"))
+		}
+		if err == nil {
+			t.Error("granted without a clock")
+		}
+	}
+	_, err := etcdlock.Open(brief(t), c.URL())
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || !e.Permanent || e.Hint == "" {
+		t.Errorf("Open: %v; want a permanent error with a hint", err)
+	}
+	if _, err := admin.Delete(brief(t), "pawl//", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	gets(t, start(t, c.URL()), mutex("job"))
+}
