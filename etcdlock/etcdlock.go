@@ -33,7 +33,7 @@ type Options struct {
 }
 
 // Driver is a client of etcd. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker and driver.FenceRaiser.
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
 	*locktable.Driver
 	store *store

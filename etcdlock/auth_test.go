@@ -1,0 +1,125 @@
+package etcdlock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// withUsers starts a server that wants a password: of root, who may do anything, of app,
+// who may write locks, and of nobody, who may do nothing. All have the same one.
+func withUsers(t *testing.T) *etcdtest.Cluster {
+	t.Helper()
+	c := etcdtest.Start(t, 1)
+	admin := client(t, c.Addrs()...)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"root", "app", "nobody"} {
+		_, err := admin.UserAdd(brief(t), name, "hunter2")
+		must(err)
+		_, err = admin.RoleAdd(brief(t), name)
+		must(err)
+		_, err = admin.UserGrantRole(brief(t), name, name)
+		must(err)
+	}
+	_, err := admin.RoleGrantPermission(brief(t), "app", "locks//", clientv3.GetPrefixRangeEnd("locks//"), clientv3.PermissionType(clientv3.PermReadWrite))
+	must(err)
+	_, err = admin.AuthEnable(brief(t))
+	must(err)
+	return c
+}
+
+func TestUsersAndTheirRights(t *testing.T) {
+	t.Parallel()
+	c := withUsers(t)
+	at := "@" + c.Members[0].Addr + "/locks"
+	d := start(t, "etcd://app:hunter2"+at)
+	holder := mutex("job")
+	gets(t, d, holder)
+	keeps(t, d, holder)
+	releases(t, d, holder)
+	if found := diagnose(t, d); found != "info members" {
+		t.Errorf("the doctor finds %q", found)
+	}
+	for url, hint := range map[string]string{
+		"etcd://app:hunter3" + at:                 "password",
+		"etcd://nobody:hunter2" + at:              "grant-permission",
+		"etcd://" + c.Members[0].Addr + "/locks":  "USER:PASSWORD@",
+		"etcd://app:hunter2" + at + "elsewhere":   "grant-permission",
+		"etcd://somebody:hunter2" + at:            "password",
+		"etcd://app:hunter2@127.0.0.1:1,[::1]:1/": "network",
+	} {
+		_, err := etcdlock.Open(brief(t), url)
+		if errors.Is(err, brief(t).Err()) && err != nil {
+			continue
+		}
+		e, ok := errors.AsType[*driver.Error](err)
+		if hint == "network" && !ok {
+			continue // the ctx ended first
+		}
+		if !ok || !strings.Contains(e.Hint, hint) || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %v; want a hint with %q, and no password", url, err, hint)
+		}
+	}
+}
+
+// diagnose is what the doctor finds, in short.
+func diagnose(t *testing.T, d *etcdlock.Driver) string {
+	t.Helper()
+	found, err := d.Diagnose(brief(t))
+	if err != nil {
+		t.Error(err)
+	}
+	var short []string
+	for _, f := range found {
+		short = append(short, f.Severity+" "+f.Subject)
+	}
+	return strings.Join(short, ", ")
+}
+
+func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	one := etcdtest.Start(t, 1)
+	if found := diagnose(t, start(t, one.URL())); found != "info members" {
+		t.Errorf("of one member: %q", found)
+	}
+	c := etcdtest.Start(t, 3)
+	d := start(t, c.URL())
+	if found := diagnose(t, d); found != "" {
+		t.Errorf("of three members: %q", found)
+	}
+	if found := diagnose(t, start(t, "etcd://"+c.Members[0].Addr)); found != "info endpoints" {
+		t.Errorf("of one of three members: %q", found)
+	}
+	c.Members[2].Kill()
+	if found := diagnose(t, d); found != "warning member "+c.Members[2].Addr {
+		t.Errorf("of two of three members: %q", found)
+	}
+	full := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
+	d = start(t, full.URL())
+	admin := client(t, full.Addrs()...)
+	for range 400 {
+		if _, err := admin.Put(brief(t), "fill", strings.Repeat("x", 10000)); err != nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if found := diagnose(t, d); !strings.Contains(found, "error alarm") {
+		t.Errorf("of a full one: %q", found)
+	}
+	_, err := d.Acquire(brief(t), mutex("job"))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "full") {
+		t.Errorf("Acquire on a full one: %v; want a hint", err)
+	}
+}

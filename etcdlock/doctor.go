@@ -1,0 +1,163 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Diagnose implements driver.Diagnoser: the members, their number, versions and alarms,
+// how full their databases are, whether anybody compacts them, the user's rights, and the
+// clock that the clients keep.
+func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	s := d.store
+	if s.life.Err() != nil {
+		return nil, driver.ErrClosed
+	}
+	if err := s.readClock(ctx); err != nil {
+		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
+			return []driver.Finding{{Severity: "error", Subject: "clock", Detail: e.Err.Error(), Advice: e.Hint}}, nil
+		}
+		return nil, s.trouble(ctx, err)
+	}
+	found := s.diagnoseClock()
+	found = append(found, s.diagnoseRights(ctx)...)
+	found = append(found, s.diagnoseMembers(ctx)...)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	rank := func(f driver.Finding) int { return slices.Index([]string{"error", "warning", "info"}, f.Severity) }
+	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank(a) - rank(b) })
+	return found, nil
+}
+
+// diagnoseClock: the clock begins with the time of day, and is behind it by as long as no
+// client was open since. An hour ahead, fences are.
+func (s *store) diagnoseClock() []driver.Finding {
+	w, ok := s.clock.window(time.Now())
+	if ahead := locktable.At(time.Now()).Until(w.From); ok && ahead > time.Hour {
+		return []driver.Finding{{
+			Severity: "info", Subject: "clock",
+			Detail: fmt.Sprintf("it is %v ahead of this machine's: whoever made it had another time of day", ahead.Round(time.Second)),
+			Advice: "nothing: leases are not longer or shorter for it, only the times that are shown are wrong",
+		}}
+	}
+	return nil
+}
+
+// diagnoseRights tries a write that changes nothing.
+func (s *store) diagnoseRights(ctx context.Context) []driver.Finding {
+	key := s.entryKey("")
+	never := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "<", 0)}
+	_, err := s.txn(ctx, never, []clientv3.Op{clientv3.OpDelete(key, clientv3.WithPrefix())}, nil)
+	if !isAny(err, rpctypes.ErrPermissionDenied) {
+		return nil
+	}
+	advice, _ := hint(err)
+	return []driver.Finding{{
+		Severity: "error", Subject: "rights", Detail: "the user cannot write all keys that begin with " + s.prefix + "//", Advice: advice,
+	}}
+}
+
+func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
+	endpoints := s.client.Endpoints()
+	var versions []string
+	down := 0
+	for _, endpoint := range endpoints {
+		brief, cancel := context.WithTimeout(ctx, goodbye)
+		status, err := s.client.Status(brief, endpoint)
+		cancel()
+		where := hosts([]string{endpoint})
+		if err != nil {
+			down++
+			found = append(found, driver.Finding{
+				Severity: "warning", Subject: "member " + where, Detail: "it does not answer",
+				Advice: "check that etcd runs there, and the network: the cluster survives no more than a minority that is down",
+			})
+			continue
+		}
+		found = append(found, diagnoseMember(where, status)...)
+		versions = append(versions, status.Version)
+	}
+	slices.Sort(versions)
+	if versions = slices.Compact(versions); len(versions) > 1 {
+		found = append(found, driver.Finding{
+			Severity: "info", Subject: "versions", Detail: "the members run " + strings.Join(versions, " and "),
+			Advice: "end the upgrade that seems to be under way",
+		})
+	}
+	found = append(found, s.diagnoseAlarms(ctx)...)
+	return append(found, s.diagnoseCluster(ctx, len(endpoints))...)
+}
+
+// diagnoseMember is what one member says of itself.
+func diagnoseMember(where string, status *clientv3.StatusResponse) (found []driver.Finding) {
+	m := (*pb.StatusResponse)(status)
+	if m.GetIsLearner() {
+		found = append(found, driver.Finding{
+			Severity: "warning", Subject: "member " + where, Detail: "it is a learner, and answers no requests of ours",
+			Advice: "promote it (etcdctl member promote), or name a voting member",
+		})
+	}
+	if quota := m.GetDbSizeQuota(); quota > 0 && m.GetDbSize() > quota/10*8 {
+		found = append(found, driver.Finding{
+			Severity: "warning", Subject: "quota of " + where,
+			Detail: fmt.Sprintf("its database has %d MB of %d MB: when it is full, nothing is granted or renewed", m.GetDbSize()>>20, quota>>20),
+			Advice: "compact and defragment it, or raise --quota-backend-bytes",
+		})
+	}
+	return found
+}
+
+func (s *store) diagnoseAlarms(ctx context.Context) (found []driver.Finding) {
+	alarms, err := s.client.AlarmList(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, a := range alarms.Alarms {
+		found = append(found, driver.Finding{
+			Severity: "error", Subject: "alarm", Detail: fmt.Sprintf("%v is raised by member %x", a.GetAlarm(), a.GetMemberID()),
+			Advice: "etcdctl alarm list; for NOSPACE compact, defragment, then etcdctl alarm disarm",
+		})
+	}
+	return found
+}
+
+// diagnoseCluster looks at the number of members, and whether old revisions are there
+// still that somebody should have compacted.
+func (s *store) diagnoseCluster(ctx context.Context, named int) (found []driver.Finding) {
+	members, err := s.client.MemberList(ctx)
+	if err == nil && len(members.Members) == 1 {
+		found = append(found, driver.Finding{
+			Severity: "info", Subject: "members", Detail: "there is one: nothing is granted or renewed while it is down",
+			Advice: "three members survive the loss of one",
+		})
+	}
+	if err == nil && len(members.Members) > named {
+		found = append(found, driver.Finding{
+			Severity: "info", Subject: "endpoints", Detail: fmt.Sprintf("the URL names %d of %d members", named, len(members.Members)),
+			Advice: "name all, so that it does not matter which of them are down",
+		})
+	}
+	const old = 1 << 20
+	if seen := s.seen.Load(); seen > old {
+		_, err := s.client.Get(ctx, s.clockKey(), clientv3.WithRev(seen-old))
+		if err == nil {
+			found = append(found, driver.Finding{
+				Severity: "warning", Subject: "compaction", Detail: fmt.Sprintf("more than %d revisions are kept: the database grows with each renewal until it is full", old),
+				Advice: "start the members with --auto-compaction-mode=periodic --auto-compaction-retention=1h",
+			})
+		}
+	}
+	return found
+}
