@@ -17,8 +17,8 @@ import (
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
 
-// BenchmarkCycle is an acquire and a release, by so many goroutines on names of their own,
-// beside etcd's own mutex on the same server.
+// BenchmarkCycle is an acquire and a release, by so many goroutines on names of their
+// own, beside etcd's own mutex on the same server.
 func BenchmarkCycle(b *testing.B) {
 	c := etcdtest.Start(b, 1)
 	for _, goroutines := range []int{1, 64} {

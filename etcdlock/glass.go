@@ -66,7 +66,7 @@ func (s *store) glance() []clientv3.Op {
 	}
 }
 
-// glassIn is which tick a glass was turned after, for how long, and whether it still runs.
+// glassIn is which tick a glass was turned after, for how long, and whether it runs.
 func glassIn(r *clientv3.TxnResponse) (rev int64, lasts time.Duration, runs bool) {
 	glass, sand := r.Responses[0].GetResponseRange().GetKvs(), r.Responses[1].GetResponseRange().GetKvs()
 	if len(glass) == 0 {

@@ -303,8 +303,9 @@ func (s *store) Close() error {
 	return nil
 }
 
-// hangUp closes a client. Its own Close can wait for ever for a watch that was not allowed
-// (v3.7.3), so the connection goes first, and the rest is not waited for that long.
+// hangUp closes a client. Its own Close can wait for ever for a watch that was not
+// allowed (v3.7.3), so the connection goes first, and the rest is not waited for that
+// long.
 func hangUp(client *clientv3.Client) {
 	_ = client.ActiveConnection().Close()
 	done := make(chan struct{})
