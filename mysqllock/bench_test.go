@@ -80,7 +80,7 @@ func BenchmarkCycle(b *testing.B) {
 func bare(db *sql.DB, i, n int) error {
 	for k, length := range []int{90, 20} {
 		version := 2*n + k
-		statement := fmt.Sprintf("UPDATE bare SET version = %d, entry = x'%0*d' WHERE name = 'job-%d' AND version = %d", version+1, 2*length, version, i, version)
+		statement := fmt.Sprintf("UPDATE bare SET version = %d, entry = x'%0*d' WHERE name = 'job-%d' AND version = %d", version+1, 2*length, version, i, version) //nolint:gosec // of numbers
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package mysqllock
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -93,7 +92,7 @@ func (s *server) look(ctx context.Context) error {
 	_, _, maria := v.version()
 	s.maria.Store(maria)
 	for range 2 {
-		_, err = s.db.ExecContext(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
+		_, err = s.exec(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
 		if number(err) != noSuchTable || !s.make {
 			break
 		}
@@ -191,13 +190,13 @@ func (s *server) query(ctx context.Context, statement string, each func(*sql.Row
 	if err != nil {
 		return err
 	}
+	defer rows.Close()
 	for rows.Next() {
 		if err := each(rows); err != nil {
-			_ = rows.Close()
 			return err
 		}
 	}
-	return errors.Join(rows.Err(), rows.Close())
+	return rows.Err()
 }
 
 func (s *server) exec(ctx context.Context, statement string) (changed int64, err error) {

@@ -40,7 +40,7 @@ func (t *tidying) now(ctx context.Context, s *store) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if t.cursor == "" {
-		t.cursor = string(rune(' ' + rand.N('~'-' ')))
+		t.cursor = string(' ' + rand.N('~'-' '))
 	}
 	page, err := s.page(ctx, t.cursor, tidyRows)
 	if err != nil {

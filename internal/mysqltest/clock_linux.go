@@ -28,7 +28,7 @@ func StartWithClock(tb TB, args ...string) (*Server, *Clock) {
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
 		tb.Fatalf("%v", err)
 	}
-	if said, err := exec.Command("cc", "-O", "-shared", "-fPIC", "-o", shim, source, "-ldl").CombinedOutput(); err != nil { //nolint:gosec // our own source
+	if said, err := exec.Command("cc", "-O", "-shared", "-fPIC", "-o", shim, source, "-ldl").CombinedOutput(); err != nil {
 		tb.Fatalf("cc: %v\n%s", err, said)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "env"), []byte("LD_PRELOAD="+shim+"\nPAWL_CLOCK="+c.file+"\n"), 0o600); err != nil {

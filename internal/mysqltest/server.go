@@ -29,7 +29,7 @@ type TB = redistest.TB
 // nothing else.
 const (
 	User     = "pawl"
-	Password = "s3cret/@:?word" //nolint:gosec // of a server that lives as long as a test
+	Password = "s3cret/@:?word"
 	Database = "locks"
 )
 
@@ -96,7 +96,7 @@ var template = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--user="+whoami(), "--datadir="+dir, //nolint:gosec // our own folder
+	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--user="+whoami(), "--datadir="+dir,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("mariadb-install-db: %w\n%s", err, said)
@@ -150,7 +150,7 @@ func (s *Server) run() error {
 		return err
 	}
 	defer log.Close()
-	s.cmd = exec.Command("mariadbd", s.args...) //nolint:gosec // the arguments are the tests'
+	s.cmd = exec.Command("mariadbd", s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.Env = append(os.Environ(), s.env()...)
 	if err := s.cmd.Start(); err != nil {
