@@ -91,7 +91,7 @@ model: needs ## check the models of the quorum with Spin, and show that their co
 
 .PHONY: build
 build: ## build the command, to bin/pawl: one static file
-	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/pawl
+	CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags='-s -w' -o bin/ ./cmd/pawl
 
 # Where `make install` puts things, and below which folder, for packagers.
 PREFIX  ?= /usr/local

@@ -60,11 +60,16 @@ func newRoot(v *voice) *cobra.Command {
 time, on any number of machines. The locks are kept in a database you already
 run, or in a file.
 
-The database is given by --url, else by the variable PAWL_URL, as in
-redis://HOST:6379, redlock://HOST1,HOST2,HOST3 or sqlite:/PATH/locks.db. Without
-either, it is a SQLite file for the processes of this user on this host:
-$XDG_STATE_HOME/pawl/locks.db, or ~/.local/state/pawl/locks.db. Only "pawl run"
-creates that file.`,
+The database is given by --url, else by the variable PAWL_URL:
+
+  sqlite:/PATH/locks.db            postgres://USER@HOST/DATABASE
+  redis://HOST:6379                mysql://USER@HOST/DATABASE
+  redlock://HOST1,HOST2,HOST3      mongodb://HOST/DATABASE
+  etcd://HOST:2379                 nats://HOST:4222
+
+The first use makes the tables that it needs. Without a URL it is a SQLite file
+for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
+~/.local/state/pawl/locks.db. Only "pawl run" creates that file.`,
 		Example: `  pawl run nightly -- ./report.sh
   PAWL_URL=sqlite:/var/lib/pawl/locks.db pawl ls`,
 		Args: func(cmd *cobra.Command, args []string) error {
