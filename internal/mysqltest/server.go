@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the server is asked through it
@@ -96,6 +97,7 @@ var template = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	made.Store(&dir)
 	cmd := exec.Command("mariadb-install-db", "--no-defaults", "--user="+whoami(), "--datadir="+dir,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")
 	if said, err := cmd.CombinedOutput(); err != nil {
@@ -104,12 +106,8 @@ var template = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
-// Forget removes what servers of this process were made from, after its last test.
-func Forget() {
-	if dir, err := template(); err == nil {
-		_ = os.RemoveAll(dir)
-	}
-}
+// made is the template, if there is one.
+var made atomic.Pointer[string]
 
 func install(tb TB, dir string) {
 	tb.Helper()

@@ -39,6 +39,8 @@ func Stop() {
 	}
 	if shared.dir != "" {
 		_ = os.RemoveAll(shared.dir)
-		Forget()
+	}
+	if dir := made.Load(); dir != nil {
+		_ = os.RemoveAll(*dir)
 	}
 }
