@@ -84,7 +84,7 @@ func TestTheTestsThatDocumentsNameAreThere(t *testing.T) {
 
 var (
 	ofTheSuite  = regexp.MustCompile(`^([A-Z]\w+)/([A-Z]\w+)$`)
-	ofAPackage  = regexp.MustCompile(`^([a-z][\w/]*)\.((?:Test|Fuzz)\w+)(?:/(\S+))?$`)
+	ofAPackage  = regexp.MustCompile(`^([a-z][\w/]*)\.((?:Test|Fuzz|Benchmark)\w+)(?:/(\S+))?$`)
 	suiteTopics = regexp.MustCompile(`\{"(\w+)", [^\n]*, (test\w+)\}`)
 )
 
