@@ -7,6 +7,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
+// On FerretDB these say little: its proxy looks each document up before an update.
+
 // BenchmarkCycle is an acquire and a release of a name that nobody else wants.
 func BenchmarkCycle(b *testing.B) {
 	server := serve(b)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.uber.org/goleak"
 
 	"github.com/pawl-go/pawl/driver"
@@ -38,14 +40,25 @@ func TestConformance(t *testing.T) {
 		}
 		return server
 	}
-	url := func(t testing.TB, addr string) string {
+	collection := func(t testing.TB) string {
 		h := fnv.New64()
 		_, _ = h.Write([]byte(t.Name()))
-		return fmt.Sprintf("%s&collection=pawl%x", of(t).at(addr, db), h.Sum(nil))
+		return fmt.Sprintf("pawl%x", h.Sum(nil))
+	}
+	// The drivers of a server share one client, as those of a program do: to connect
+	// takes the server longer than the tests do.
+	clients := map[*testServer]*mongo.Client{}
+	for _, s := range []*testServer{crowds, server} {
+		client, err := mongo.Connect(options.Client().ApplyURI(s.at(s.addr, db)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { disconnect(client) })
+		clients[s] = client
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver {
-			d, err := Open(ctx, url(t, of(t).addr))
+			d, err := New(clients[of(t)].Database(db), &Options{Collection: collection(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,8 +66,8 @@ func TestConformance(t *testing.T) {
 		},
 		Hold: func(t testing.TB) (driver.Driver, func() func()) {
 			p := startProxy(t, of(t).addr)
-			return open(t, url(t, p.addr)), p.hold
+			return open(t, of(t).at(p.addr, db)+"&collection="+collection(t)), p.hold
 		},
-		Unit: 3 * time.Second,
+		Unit: 4 * time.Second,
 	})
 }
