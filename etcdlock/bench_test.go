@@ -20,7 +20,7 @@ import (
 // BenchmarkCycle is an acquire and a release, by so many goroutines on names of their
 // own, beside etcd's own mutex on the same server.
 func BenchmarkCycle(b *testing.B) {
-	c := etcdtest.Start(b, 1)
+	c := etcdtest.Start(b, 1, "--unsafe-no-fsync=false")
 	for _, goroutines := range []int{1, 64} {
 		b.Run(fmt.Sprintf("etcdlock/%d", goroutines), func(b *testing.B) {
 			d, err := etcdlock.New(client(b, c.Addrs()...), nil)
@@ -87,7 +87,7 @@ func each(b *testing.B, goroutines int, cycle func(i int) error) {
 
 // BenchmarkHandOver is from a release to the grant of a client that waits elsewhere.
 func BenchmarkHandOver(b *testing.B) {
-	c := etcdtest.Start(b, 1)
+	c := etcdtest.Start(b, 1, "--unsafe-no-fsync=false")
 	b.Run("etcdlock", func(b *testing.B) {
 		var two [2]*etcdlock.Driver
 		var heard [2]chan driver.Signal
@@ -100,10 +100,11 @@ func BenchmarkHandOver(b *testing.B) {
 				}
 			})
 		}
-		holder := mutex("job")
+		name := fmt.Sprint("job", time.Now().UnixNano()) // it is run more than once
+		holder := mutex(name)
 		gets(b, two[0], holder)
 		handOver(b, func(i int) time.Duration {
-			waiter := queued(mutex("job"))
+			waiter := queued(mutex(name))
 			refused(b, two[(i+1)%2], waiter)
 			began := time.Now()
 			if err := two[i%2].Release(ctx, lease(holder)); err != nil {
@@ -123,12 +124,13 @@ func BenchmarkHandOver(b *testing.B) {
 		for i := range two {
 			two[i] = session(b, client(b, c.Addrs()...))
 		}
-		holder := concurrency.NewMutex(two[0], "/job")
+		name := fmt.Sprint("/job", time.Now().UnixNano())
+		holder := concurrency.NewMutex(two[0], name)
 		if err := holder.Lock(ctx); err != nil {
 			b.Fatal(err)
 		}
 		handOver(b, func(i int) time.Duration {
-			waiter, got := concurrency.NewMutex(two[(i+1)%2], "/job"), make(chan time.Time)
+			waiter, got := concurrency.NewMutex(two[(i+1)%2], name), make(chan time.Time)
 			go func() {
 				if err := waiter.Lock(context.Background()); err != nil {
 					b.Error(err)
