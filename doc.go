@@ -19,7 +19,7 @@
 //   - redislock and goredislock: Redis and Valkey
 //   - redlock: a majority of several Redis servers; quorumlock: of any backends
 //   - postgreslock, mysqllock: PostgreSQL; MySQL and MariaDB
-//   - etcdlock, natslock: etcd; NATS with JetStream
+//   - etcdlock, natslock, mongolock: etcd; NATS with JetStream; MongoDB
 //
 // All guarantee what stands here. Where they differ (whose clock decides, what happens
 // when a server is killed), docs/backends.md has them side by side.
