@@ -19,7 +19,7 @@ func sqlState(err error) string {
 }
 
 // passing reports whether a transaction is worth another try: it was chosen to give way
-// to another one.
+// to another one, or, where the default isolation is a higher one, its row had changed.
 func passing(err error) bool {
 	state := sqlState(err)
 	return state == "40001" || state == "40P01"

@@ -102,6 +102,19 @@ func (l *listener) keep(leases []driver.LeaseRef) {
 	}
 }
 
+// heard notes that a claim which waited holds now.
+func (l *listener) heard(s driver.Signal) {
+	if s.Kind != driver.SignalGranted {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c, ok := l.claims[s.Token]; ok {
+		c.held = true
+		l.claims[s.Token] = c
+	}
+}
+
 // forget is for a claim that is over.
 func (l *listener) forget(t driver.Token) {
 	l.mu.Lock()

@@ -3,9 +3,15 @@ package postgreslock_test
 import (
 	"context"
 	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
 var ctx = context.Background()
@@ -15,5 +21,47 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	keeper.end()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// shared is a server for all tests that do no harm to it.
+var shared = struct {
+	sync.Mutex
+	server *pgtest.Server
+}{}
+
+// fresh makes a database of that server for this test, and returns its URL and its name.
+func fresh(t testing.TB) (server *pgtest.Server, url, name string) {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil {
+		shared.server = pgtest.Start(keptTB{t})
+	}
+	name = strings.ToLower(strings.NewReplacer("/", "_").Replace(t.Name()))
+	name = name[:min(len(name), 50)]
+	return shared.server, shared.server.Database(name), name
+}
+
+// keptTB is a test whose server outlives it.
+type keptTB struct{ testing.TB }
+
+func (keptTB) Cleanup(f func()) { keeper.funcs = append(keeper.funcs, f) }
+
+type keeping struct{ funcs []func() }
+
+var keeper keeping
+
+func (k *keeping) end() {
+	for i := len(k.funcs) - 1; i >= 0; i-- {
+		k.funcs[i]()
+	}
 }

@@ -78,6 +78,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -143,6 +144,7 @@ type Driver struct {
 	*locktable.Driver
 	server   *server
 	listener *listener
+	closed   atomic.Bool
 }
 
 // New makes a driver over a pool, which stays the caller's. The database is reached for
@@ -175,7 +177,10 @@ func build(from conns, o *Options, where string, closePool func()) (*Driver, err
 	inbox := rand.Text()[:16]
 	s := &server{conns: from, options: &options, where: where}
 	d := &Driver{server: s}
-	deliver := func(signal driver.Signal) { d.Deliver(signal) }
+	deliver := func(signal driver.Signal) {
+		d.listener.heard(signal)
+		d.Deliver(signal)
+	}
 	store := newStore(s)
 	d.listener = newListener(store, inbox, deliver)
 	slow := sqltable.New(&batches{server: s}, sqltable.Options{
@@ -196,6 +201,7 @@ type table struct {
 }
 
 func (t *table) Close() error {
+	t.driver.closed.Store(true)
 	t.driver.listener.close()
 	err := t.Table.Close()
 	t.pool()

@@ -22,10 +22,9 @@ import (
 // its version, while the server's clock is within the window. No transaction is open
 // while a client does anything else.
 //
-// PostgreSQL looks at the clock before it waits for a row that somebody else has locked,
-// and not again if that one has not changed it. So a swap may take effect later than its
-// window. That does no harm: its lease began to count at the sending, which was before
-// that look, and whatever is asked of the row after the swap comes after it.
+// PostgreSQL looks at that before it waits for a row that somebody else has locked, and
+// not again if that one has not changed it. So the clock is looked at once more when the
+// row has changed: a statement that finds itself late then fails, and changes nothing.
 type store struct {
 	*server
 	clock optimistic.Clock
@@ -33,6 +32,17 @@ type store struct {
 
 	load, swapOne, swapNew, swapMany string
 }
+
+// inTime is the time, or fails with the state tooLate. What is divided by is 0, and not
+// known to be before there is a row.
+const (
+	inTime  = "CASE WHEN {now} <= $9 THEN {now} ELSE 1 / (version - version) END"
+	tooLate = "22012"
+)
+
+// inVain reports whether a swap that failed so has changed nothing, and the other table
+// shall take the step.
+func inVain(err error) bool { return passing(err) || sqlState(err) == tooLate }
 
 func newStore(s *server) *store {
 	sql := func(text string) string {
@@ -42,10 +52,10 @@ func newStore(s *server) *store {
 		server: s,
 		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM unnest($1::text[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = n.name COLLATE \"C\""),
 		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = $5, fence = $6, until = $7" +
-			" WHERE name = $1 AND version = $2 AND {now} BETWEEN $8 AND $9 RETURNING {now}"),
+			" WHERE name = $1 AND version = $2 AND {now} BETWEEN $8 AND $9 RETURNING " + inTime),
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT $1, $3::bigint, $4::bytea, $5, $6::bigint, $7::timestamptz" +
-			" WHERE $2::bigint = 0 AND {now} BETWEEN $8 AND $9 ON CONFLICT (name) DO NOTHING RETURNING {now}"),
+			" WHERE $2::bigint = 0 AND {now} BETWEEN $8 AND $9 ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
 		// Rows that others have locked are left out, and their turn comes one by one: so
 		// nobody waits for them, and two of these cannot wait for each other.
 		swapMany: sql("WITH n AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::bigint[], $7::timestamptz[])" +
@@ -136,7 +146,9 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		return optimistic.Swapped{Late: true}, nil // it had to wait for a connection
 	}
 	rows, err := c.Query(ctx, text, args...)
-	if err != nil {
+	if inVain(err) {
+		return done, nil
+	} else if err != nil {
 		return done, err
 	}
 	defer rows.Close()
@@ -152,7 +164,9 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		s.clock.Learn(locktable.Instant(now), sent, time.Now())
 	}
 	rows.Close()
-	if err := rows.Err(); err != nil || done.Done {
+	if err := rows.Err(); inVain(err) {
+		return optimistic.Swapped{}, nil
+	} else if err != nil || done.Done {
 		return done, err
 	}
 	done.Late = s.past(w.Window, time.Now())
@@ -208,6 +222,9 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 			return nil
 		})
 	})
+	if inVain(err) {
+		return make([]optimistic.Swapped, n), nil
+	}
 	return done, err
 }
 

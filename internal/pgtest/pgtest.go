@@ -115,6 +115,18 @@ func (s *Server) stop(how syscall.Signal) {
 	}
 }
 
+// Standby starts the server again as a standby of nobody: it stays in recovery.
+func (s *Server) Standby() {
+	s.tb.Helper()
+	s.Stop()
+	signal := filepath.Join(s.Dir, "data", "standby.signal")
+	if err := os.WriteFile(signal, nil, 0o600); err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+	give(s.tb, signal)
+	s.Run()
+}
+
 // program finds one of the server's: Debian keeps those out of the PATH.
 func program(tb TB, name string) string {
 	tb.Helper()
@@ -237,7 +249,10 @@ func (p *Pooler) Run() {
 func (p *Pooler) Kill() {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
+		if err := p.cmd.Wait(); err != nil && !strings.Contains(err.Error(), "killed") {
+			said, _ := os.ReadFile(filepath.Join(p.Dir, "log"))
+			p.tb.Logf("PgBouncer had ended: %v\n%s", err, said[max(0, len(said)-2000):])
+		}
 		p.cmd = nil
 	}
 }

@@ -1,0 +1,126 @@
+package postgreslock_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/postgreslock"
+)
+
+// durable is a server that syncs, as real ones do.
+func durable(b *testing.B) *pgtest.Server { return pgtest.Start(b, "fsync=on", "max_wal_size=1GB") }
+
+// BenchmarkCycle is an acquire and a release, in one goroutine and in many with names of
+// their own; and the floor, the same commits by hand on a table of the same form.
+func BenchmarkCycle(b *testing.B) {
+	for _, goroutines := range []int{1, 64} {
+		server := durable(b)
+		d := start(b, server.URL("postgres"))
+		pool := poolOf(b, server.URL("postgres"), 16)
+		floor := floorTable(b, pool, goroutines)
+		b.Run(fmt.Sprintf("Floor%d", goroutines), func(b *testing.B) {
+			cycles(b, goroutines, func(i int) error {
+				for range 2 {
+					if _, err := pool.Exec(ctx, floor, i, make([]byte, 120)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		b.Run(fmt.Sprintf("Pawl%d", goroutines), func(b *testing.B) {
+			cycles(b, goroutines, func(i int) error {
+				c := mutex(fmt.Sprintf("job %d", i))
+				if _, err := d.Acquire(ctx, c); err != nil {
+					return err
+				}
+				return d.Release(ctx, lease(c))
+			})
+		})
+	}
+}
+
+// floorTable makes a table as that of locks is, and returns a statement that changes a
+// row.
+func floorTable(b *testing.B, pool *pgxpool.Pool, rows int) string {
+	b.Helper()
+	for _, sql := range []string{
+		"CREATE TABLE floor (id int PRIMARY KEY, version bigint NOT NULL, entry bytea NOT NULL) WITH (fillfactor = 50)",
+		fmt.Sprintf("INSERT INTO floor SELECT i, 0, '' FROM generate_series(0, %d) i", rows),
+	} {
+		if _, err := pool.Exec(ctx, sql); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return "UPDATE floor SET version = version + 1, entry = $2 WHERE id = $1"
+}
+
+func cycles(b *testing.B, goroutines int, cycle func(i int) error) {
+	b.Helper()
+	var all sync.WaitGroup
+	began := time.Now()
+	for i := range goroutines {
+		all.Go(func() {
+			for range b.N {
+				if err := cycle(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	b.ReportMetric(float64(goroutines*b.N)/time.Since(began).Seconds(), "cycles/s")
+}
+
+// BenchmarkHandOver hands a name over between two drivers: from before the release to the
+// signal at the next holder.
+func BenchmarkHandOver(b *testing.B) {
+	server := durable(b)
+	ds := []*postgreslock.Driver{start(b, server.URL("postgres")), start(b, server.URL("postgres"))}
+	heard := []<-chan driver.Signal{listen(b, ds[0]), listen(b, ds[1])}
+	held := mutex("job")
+	gets(b, ds[0], held)
+	time.Sleep(500 * time.Millisecond) // both listen by the first hand-over that counts
+	var took []time.Duration
+	for i := 0; b.Loop(); i++ {
+		next, at := queued("job"), (i+1)%2
+		waits(b, ds[at], next)
+		if i == 0 {
+			time.Sleep(500 * time.Millisecond)
+		}
+		began := time.Now()
+		if err := ds[i%2].Release(ctx, lease(held)); err != nil {
+			b.Fatal(err)
+		}
+		hear(b, heard[at], driver.SignalGranted, next.Token)
+		took = append(took, time.Since(began))
+		held = next
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}
+
+// BenchmarkRenew renews a thousand leases at once.
+func BenchmarkRenew(b *testing.B) {
+	d := start(b, durable(b).URL("postgres"))
+	var leases []driver.LeaseRef
+	for i := range 1000 {
+		c := mutex(fmt.Sprintf("job %d", i))
+		gets(b, d, c)
+		leases = append(leases, lease(c))
+	}
+	for b.Loop() {
+		if _, err := d.Renew(ctx, leases); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

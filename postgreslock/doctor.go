@@ -1,0 +1,166 @@
+package postgreslock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Diagnose implements driver.Diagnoser: version, recovery, durability, replication,
+// tables and rights, the pooler, the clock.
+func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	e := &examination{driver: d}
+	if d.closed.Load() {
+		return nil, driver.ErrClosed
+	}
+	err := with(ctx, d.server.conns, func(c *pgx.Conn) error {
+		for _, part := range []func(context.Context, *pgx.Conn) error{e.settings, e.tables, e.standbys} {
+			if err := part(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, opening(ctx, d.server, err)
+	}
+	e.pushing()
+	var all []driver.Finding
+	for _, severity := range []string{"error", "warning", "info"} {
+		for _, f := range e.found {
+			if f.Severity == severity {
+				all = append(all, f)
+			}
+		}
+	}
+	return all, nil
+}
+
+type examination struct {
+	driver   *Driver
+	found    []driver.Finding
+	recovery bool
+}
+
+func (e *examination) find(severity, subject, detail, advice string) {
+	e.found = append(e.found, driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice})
+}
+
+// settings looks at what holds for the whole server, and for this session.
+func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
+	names := []string{"fsync", "synchronous_commit", "full_page_writes", "default_transaction_read_only", "autovacuum", "server_encoding", "server_version_num"}
+	var number int
+	var now time.Time
+	values := make([]string, len(names))
+	asked := time.Now()
+	query, into := "SELECT pg_is_in_recovery(), clock_timestamp(), current_setting('server_version_num')::int", []any{&e.recovery, &now, &number}
+	for i, name := range names {
+		query, into = query+", current_setting('"+name+"')", append(into, &values[i])
+	}
+	if err := c.QueryRow(ctx, query).Scan(into...); err != nil {
+		return err
+	}
+	if e.recovery {
+		e.find("error", "recovery", "the server is a standby, which takes no locks", standbyHint)
+	}
+	switch {
+	case number < 120000:
+		e.find("error", "version", fmt.Sprintf("the server's version is %d", number/10000), "use PostgreSQL 12 or later")
+	case number < 140000:
+		e.find("info", "version", fmt.Sprintf("PostgreSQL %d gets no more fixes", number/10000), "upgrade the server")
+	}
+	set := map[string]string{}
+	for i, name := range names {
+		set[name] = values[i]
+	}
+	for _, f := range []struct{ name, bad, severity, detail, advice string }{
+		{"fsync", "off", "error", "a crash of the machine can lose grants, or the whole database", "set it to on"},
+		{"full_page_writes", "off", "warning", "a crash of the machine can damage the tables", "set it to on, unless the filesystem writes whole pages"},
+		{"synchronous_commit", "off", "warning", "a crash of the server can lose the last grants, and the names be granted again", "set it to on for the user of the locks"},
+		{"default_transaction_read_only", "on", "error", "this user's sessions may not write", "set it to off for the user of the locks"},
+		{"autovacuum", "off", "warning", "the tables grow with every step", "set it to on"},
+	} {
+		if set[f.name] == f.bad {
+			e.find(f.severity, f.name, "it is "+f.bad+": "+f.detail, f.advice)
+		}
+	}
+	if enc := set["server_encoding"]; enc != "UTF8" && enc != "SQL_ASCII" {
+		e.find("warning", "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
+	}
+	if off := now.Sub(asked); off > 5*time.Second || off < -time.Since(asked)-5*time.Second {
+		e.find("info", "clock", fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
+	}
+	return nil
+}
+
+// tables looks at them, and at what this user may do with them.
+func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
+	o := e.driver.server.options
+	missing := 0
+	for _, name := range []string{"locks", "waiters", "tidying"} {
+		var there, logged, may bool
+		err := c.QueryRow(ctx, "SELECT r IS NOT NULL, coalesce((SELECT relpersistence = 'p' FROM pg_class WHERE oid = r), true),"+
+			" coalesce((SELECT bool_and(has_table_privilege(r, p)) FROM unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) p), true)"+
+			" FROM (SELECT to_regclass($1)::oid AS r) x", o.table(name)).Scan(&there, &logged, &may)
+		if sqlState(err) == "42501" {
+			e.find("error", "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if !there {
+			missing++
+		}
+		if !logged {
+			e.find("error", "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
+		}
+		if !may {
+			e.find("error", "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
+		}
+	}
+	if missing > 0 && !e.recovery {
+		e.find("info", "tables", fmt.Sprintf("%d of 3 are not there yet", missing), "whoever locks first makes them, or run what `pawl schema postgres` prints")
+	}
+	return nil
+}
+
+// standbys looks at whether a failover can lose grants.
+func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
+	if e.recovery {
+		return nil
+	}
+	var n int
+	var names, commit string
+	var queue float64
+	err := c.QueryRow(ctx, "SELECT (SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names'),"+
+		" current_setting('synchronous_commit'), pg_notification_queue_usage()").Scan(&n, &names, &commit, &queue)
+	if err != nil {
+		return err
+	}
+	if n > 0 && strings.TrimSpace(names) == "" {
+		e.find("warning", "replication", fmt.Sprintf("%d standbys, none of them synchronous: a failover can lose the last grants, and the names be granted again", n),
+			"set synchronous_standby_names, or check fences where it matters")
+	}
+	if queue > 0.5 {
+		e.find("warning", "notifications", fmt.Sprintf("their queue is %.0f %% full: a session listens, and reads nothing", 100*queue),
+			"end the session that pg_stat_activity shows idle in a transaction")
+	}
+	return nil
+}
+
+// pushing looks at whether signals arrive.
+func (e *examination) pushing() {
+	d := e.driver
+	switch {
+	case d.server.options.NoPush:
+		e.find("info", "push", "it is turned off: waiting claims ask again", "leave out push=false for quicker hand-overs")
+	case !d.listener.pushes():
+		e.find("info", "pooler", "a pooler is between, and notifications do not pass through it: waiting claims ask again, every 5 to 250 ms",
+			"give locks a direct connection, or a pool in session mode, for quicker hand-overs")
+	}
+}

@@ -1,0 +1,53 @@
+package postgreslock_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/postgreslock"
+)
+
+func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, "fsync=on")
+	if found := diagnose(t, start(t, server.URL("postgres"))); found != "" {
+		t.Errorf("of a healthy server: %s", found)
+	}
+	server.Database("unlogged")
+	start(t, server.URL("unlogged"))
+	server.Do("unlogged", "ALTER TABLE pawl.locks SET UNLOGGED")
+	server.Do("postgres", "CREATE USER poor; GRANT USAGE ON SCHEMA pawl TO poor; GRANT SELECT ON ALL TABLES IN SCHEMA pawl TO poor")
+	poor := "postgres://poor@" + server.Addr + "/postgres"
+	pooler := pgtest.StartPooler(t, server, "transaction")
+	for url, want := range map[string]string{
+		server.URL("postgres") + "?push=false":             "info push",
+		server.URL("postgres") + "?synchronous_commit=off": "warning synchronous_commit",
+		server.URL("unlogged"):                             "error tables",
+		poor:                                               "error rights,error rights,error rights",
+		pooler.URL("postgres"):                             "info pooler",
+		server.URL("postgres") + "?options=-cdefault_transaction_read_only%3Don": "error default_transaction_read_only",
+	} {
+		if found := diagnose(t, start(t, url)); found != want {
+			t.Errorf("%s: %s; want %s", url, found, want)
+		}
+	}
+	unsafe := pgtest.Start(t, "full_page_writes=off", "autovacuum=off")
+	if found := diagnose(t, start(t, unsafe.URL("postgres"))); found != "error fsync,warning full_page_writes,warning autovacuum" {
+		t.Errorf("of an unsafe one: %s", found)
+	}
+}
+
+// diagnose is what the doctor finds, in short.
+func diagnose(t *testing.T, d *postgreslock.Driver) string {
+	t.Helper()
+	found, err := d.Diagnose(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	var short []string
+	for _, f := range found {
+		short = append(short, f.Severity+" "+f.Subject)
+	}
+	return strings.Join(short, ",")
+}

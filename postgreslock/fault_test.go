@@ -1,0 +1,359 @@
+package postgreslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/postgreslock"
+)
+
+// client is Pawl over a driver of its own.
+func client(t testing.TB, url string) *pawl.Client {
+	t.Helper()
+	c, err := pawl.New(open(t, url), &pawl.Options{Observer: &pawl.Observer{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(ctx) })
+	return c
+}
+
+// A server that is restarted takes no lock from anybody: what was held is held, with its
+// fence, and who waited gets it.
+func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, "fsync=on")
+	holder, waiter := client(t, server.URL("postgres")), client(t, server.URL("postgres"))
+	held, err := holder.Mutex("job").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := make(chan *pawl.Lease)
+	go func() {
+		l, err := waiter.Mutex("job").Lock(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- l
+	}()
+	eventually(t, "somebody waits", func() bool {
+		e, err := holder.Inspect(ctx, "job")
+		return err == nil && len(e.Waiters) == 1
+	})
+	server.Kill()
+	time.Sleep(500 * time.Millisecond)
+	server.Run()
+	time.Sleep(500 * time.Millisecond)
+	if err := held.Err(); err != nil {
+		t.Fatalf("the holder: %v", err)
+	}
+	eventually(t, "it is released", func() bool { return held.Release(ctx) == nil })
+	l := <-granted
+	if l == nil || l.Fence() <= held.Fence() {
+		t.Fatalf("%v after %v", l, held)
+	}
+	if err := l.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Connections that are ended in the middle, again and again, cost no lock, and no name is
+// granted twice.
+func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
+	t.Parallel()
+	_, url, name := fresh(t)
+	a, b := client(t, url), client(t, url)
+	run, stop := context.WithTimeout(ctx, 3*time.Second)
+	defer stop()
+	killer := conn(t, url)
+	var inside sync.Mutex
+	var all sync.WaitGroup
+	var visits int
+	var last uint64
+	for i := range 4 {
+		all.Go(func() {
+			m := []*pawl.Client{a, b}[i%2].Mutex("job")
+			for run.Err() == nil {
+				l, err := m.Lock(ctx)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !inside.TryLock() {
+					t.Error("two are inside")
+					return
+				}
+				if l.Fence() <= last {
+					t.Errorf("fence %d after %d", l.Fence(), last)
+				}
+				visits, last = visits+1, l.Fence()
+				inside.Unlock()
+				if err := l.Release(ctx); err != nil && !errors.Is(err, driver.ErrUnavailable) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for run.Err() == nil {
+		time.Sleep(100 * time.Millisecond)
+		exec(t, killer, fmt.Sprintf("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()", name))
+	}
+	all.Wait()
+	t.Logf("%d visits", visits)
+	if visits < 5 {
+		t.Errorf("%d visits", visits)
+	}
+}
+
+// The connection that listens is made anew when it is lost, and what was missed is told.
+func TestWhatWasMissedIsToldWhenListeningBeginsAgain(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	a, b := start(t, url), start(t, url)
+	heard := listen(t, b)
+	first, second := mutex("job"), queued("job")
+	gets(t, a, first)
+	waits(t, b, second)
+	listens := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "' AND query LIKE 'LISTEN%'"
+	eventually(t, "both listen", func() bool {
+		var n int
+		err := conn(t, url).QueryRow(ctx, strings.Replace(listens, "pg_terminate_backend(pid)", "count(*)", 1)).Scan(&n)
+		return err == nil && n == 2
+	})
+	server.Do(name, listens)
+	releases(t, a, first)
+	hear(t, heard, driver.SignalGranted, second.Token)
+	exec(t, conn(t, url), listens)
+	if err := a.Break(ctx, "job", fenceOf(t, a, "job"), 0, driver.Owner{Host: "operator"}); err != nil {
+		t.Fatal(err)
+	}
+	hear(t, heard, driver.SignalLost, second.Token)
+}
+
+func fenceOf(t testing.TB, d driver.Driver, name string) uint64 {
+	t.Helper()
+	e, err := d.Inspect(ctx, name)
+	if err != nil || len(e.Holders) == 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	return e.Holders[0].Fence
+}
+
+// Nobody listens for nobody.
+func TestTheConnectionThatListensIsOnlyThereWhileSomethingHolds(t *testing.T) {
+	t.Parallel()
+	_, url, name := fresh(t)
+	d, c := start(t, url), conn(t, url)
+	listening := func() (n int) {
+		if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND query LIKE 'LISTEN%'", name).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if _, err := d.Inspect(ctx, "job"); err != nil || listening() != 0 {
+		t.Errorf("%v, %d listen before anybody holds", err, listening())
+	}
+	claim := mutex("job")
+	gets(t, d, claim)
+	eventually(t, "it listens", func() bool { return listening() == 1 })
+	releases(t, d, claim)
+	eventually(t, "it listens no more", func() bool { return listening() == 0 })
+}
+
+// A pool that the caller has used up says so, and locks go on when it is free again.
+func TestAnExhaustedPoolIsSaid(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	pool := poolOf(t, url, 2)
+	d, err := postgreslock.New(pool, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	c := mutex("job")
+	gets(t, d, c)
+	var taken []interface{ Release() }
+	for range 2 {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, conn)
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	_, err = d.Renew(short, []driver.LeaseRef{lease(c)})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all connections of the pool are in use") {
+		t.Errorf("%v", err)
+	}
+	for _, conn := range taken {
+		conn.Release()
+	}
+	renews(t, d, c)
+}
+
+// Sessions whose default isolation is the highest fail often when several are at one
+// row. Nobody sees that.
+func TestSerializationFailuresAreRetried(t *testing.T) {
+	t.Parallel()
+	_, url, name := fresh(t)
+	exec(t, conn(t, url), "ALTER DATABASE "+pgx.Identifier{name}.Sanitize()+" SET default_transaction_isolation = 'serializable'")
+	var all sync.WaitGroup
+	for range 4 {
+		d := start(t, url)
+		all.Go(func() {
+			for range 50 {
+				c := mutex("job")
+				c.Weight = 1
+				if _, err := d.Acquire(ctx, c); err != nil {
+					t.Error(err)
+					return
+				}
+				if err := d.Release(ctx, lease(c)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A pooler that is restarted costs no lock.
+func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	pooler := pgtest.StartPooler(t, server, "transaction")
+	holder, waiter := client(t, pooler.URL("postgres")), client(t, pooler.URL("postgres"))
+	held, err := holder.Mutex("job").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := make(chan error)
+	go func() {
+		l, err := waiter.Mutex("job").Lock(ctx)
+		if err == nil {
+			err = l.Release(ctx)
+		}
+		granted <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	pooler.Kill()
+	time.Sleep(300 * time.Millisecond)
+	pooler.Run()
+	if err := held.Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is released", func() bool { return held.Release(ctx) == nil })
+	if err := <-granted; err != nil {
+		t.Error(err)
+	}
+}
+
+// Behind PgBouncer in transaction mode the driver finds out by itself that nothing is
+// pushed; in session mode, that it is.
+func TestBehindAPoolerPushIsFoundOut(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	for mode, pushes := range map[string]bool{"transaction": false, "session": true} {
+		pooler := pgtest.StartPooler(t, server, mode)
+		d := start(t, pooler.URL("postgres"))
+		if d.Properties().Push {
+			t.Errorf("%s: it pushes before that is known", mode)
+		}
+		gets(t, d, mutex("job "+mode))
+		if pushes {
+			eventually(t, "it is found out that it pushes", func() bool { return d.Properties().Push })
+		} else if time.Sleep(3 * time.Second); d.Properties().Push {
+			t.Errorf("%s: it says that it pushes", mode)
+		}
+	}
+	if direct := start(t, server.URL("postgres")); !direct.Properties().Push {
+		t.Error("without a pooler it does not push")
+	}
+}
+
+// A thousand leases are renewed in one statement.
+func TestRenewalsShareAStatement(t *testing.T) {
+	t.Parallel()
+	d, url := alone(t)
+	var leases []driver.LeaseRef
+	for i := range 1000 {
+		c := mutex(fmt.Sprintf("job %d", i))
+		gets(t, d, c)
+		leases = append(leases, lease(c))
+	}
+	c := conn(t, url)
+	before := transactions(t, c)
+	answers, err := d.Renew(ctx, leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range answers {
+		if a != nil {
+			t.Fatal(a)
+		}
+	}
+	if n := transactions(t, c) - before - 1; n != 1 {
+		t.Errorf("%d transactions for 1000 renewals", n)
+	}
+}
+
+// alone is a driver on a server of its own, and its URL.
+func alone(t testing.TB) (*postgreslock.Driver, string) {
+	t.Helper()
+	url := pgtest.Start(t, "autovacuum=off").URL("postgres")
+	return start(t, url), url
+}
+
+// transactions is how many have written anything, this one included.
+func transactions(t testing.TB, c *pgx.Conn) (n int) {
+	t.Helper()
+	if err := c.QueryRow(ctx, "SELECT pg_current_xact_id()::text::bigint").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A table that is gone is an error for good, and never a free name.
+func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	gets(t, d, mutex("job"))
+	exec(t, conn(t, url), "DROP SCHEMA pawl CASCADE")
+	if _, err := d.Acquire(ctx, mutex("job")); !permanent(err) {
+		t.Errorf("%v; want a permanent error", err)
+	}
+}
+
+// A row that somebody has edited is no free name, and no other name's trouble.
+func TestADamagedRowIsNoFreeName(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d, other := start(t, url), start(t, url)
+	c, fine := mutex("job"), mutex("fine")
+	gets(t, d, c)
+	gets(t, d, fine)
+	for _, value := range []string{`'\x'`, `'\xffff'`} {
+		exec(t, conn(t, url), "UPDATE pawl.locks SET version = version + 1, entry = "+value+" WHERE name = 'job'")
+		for _, d := range []driver.Driver{d, other} {
+			if _, err := d.Acquire(ctx, mutex("job")); !permanent(err) {
+				t.Errorf("%s: %v; want a permanent error", value, err)
+			}
+		}
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c), lease(fine)})
+		if err != nil || answers[0] == nil || answers[1] != nil {
+			t.Errorf("%s: %v, %v; want only the damaged one refused", value, answers, err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package postgreslock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/postgreslock"
+)
+
+// Twenty programs that start at once on an empty database make one set of tables, and
+// one of them gets the lock.
+func TestTwentyMakeTheTablesAtOnce(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	var all sync.WaitGroup
+	granted := make(chan uint64, 20)
+	for range 20 {
+		all.Go(func() {
+			d, err := postgreslock.Open(ctx, url)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer d.Close()
+			g, err := d.Acquire(ctx, mutex("job"))
+			switch {
+			case err == nil:
+				granted <- g.Fence
+			case !errors.Is(err, driver.ErrHeld):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if len(granted) != 1 {
+		t.Errorf("%d were granted", len(granted))
+	}
+}
+
+// What people read without Pawl.
+func TestTheColumnsAreForPeople(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	c := mutex("report:nightly")
+	g := gets(t, d, c)
+	var holders string
+	var fence uint64
+	var until *time.Time
+	read := func() {
+		t.Helper()
+		row := conn(t, url).QueryRow(ctx, "SELECT holders, fence, until FROM pawl.locks WHERE name = 'report:nightly'")
+		if err := row.Scan(&holders, &fence, &until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(); holders != "host-1:4242" || fence != g.Fence || until == nil || time.Until(*until) < 20*time.Second {
+		t.Errorf("held: %q, %d, %v", holders, fence, until)
+	}
+	releases(t, d, c)
+	if read(); holders != "" || fence != g.Fence || until != nil {
+		t.Errorf("released: %q, %d, %v", holders, fence, until)
+	}
+}
+
+// The user of the locks needs no right to create anything, if somebody has run what
+// Schema returns; and is told what to do if nobody has.
+func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	admin := conn(t, url)
+	exec(t, admin, "CREATE USER modest")
+	modest := "postgres://modest@" + server.Addr + "/" + name
+	if _, err := postgreslock.Open(ctx, modest); !permanent(err) || !strings.Contains(err.Error(), "pawl schema postgres") {
+		t.Errorf("without tables: %v", err)
+	}
+	text, err := postgreslock.Schema(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, admin, text, text) // a second time it changes nothing
+	exec(t, admin, "GRANT USAGE ON SCHEMA pawl TO modest")
+	d, err := postgreslock.Open(ctx, modest)
+	if !permanent(err) || !strings.Contains(err.Error(), "GRANT") && !strings.Contains(err.Error(), "right") {
+		t.Errorf("without rights: %v, %v", d, err)
+	}
+	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO modest")
+	d = start(t, modest)
+	c := mutex("job")
+	gets(t, d, c)
+	for range 20 { // a queue that stands in rows
+		waits(t, d, queued("job"))
+	}
+	releases(t, d, c)
+}
+
+func TestDifferentSchemasAndPrefixesDoNotMeet(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	for _, more := range []string{"", "?schema=other", "?schema=public&prefix=a_", "?schema=public&prefix=b_", `?schema=O%27Reilly+"x`} {
+		gets(t, start(t, url+more), mutex("job"))
+	}
+	waits(t, start(t, url+"?schema=other"), mutex("job"))
+}
+
+func TestAStandbyIsRefused(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	server.Standby()
+	_, err := postgreslock.Open(ctx, server.URL("postgres"))
+	if !permanent(err) || !strings.Contains(err.Error(), "recovery") {
+		t.Errorf("%v; want a standby refused", err)
+	}
+}
+
+// What is wrong is said, with what to do, and without the password.
+func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	exec(t, conn(t, url), "CREATE USER secured PASSWORD 's3cr3t%/'")
+	exec(t, conn(t, url), "GRANT ALL ON DATABASE "+pgx.Identifier{name}.Sanitize()+" TO secured")
+	start(t, "postgres://secured:s3cr3t%25%2F@"+server.Addr+"/"+name)
+	for raw, want := range map[string]string{
+		"postgres://secured:hunter2@" + server.Addr + "/" + name:                   "pg_hba.conf",
+		"postgres://postgres:hunter2@" + server.Addr + "/nowhere":                  "no such database",
+		"postgres://postgres:hunter2@127.0.0.1:1/x":                                "check the server",
+		"postgres://postgres:hunter2@" + server.Addr + "/x?nonsense=1":             "unknown parameter",
+		"postgres://postgres:hunter2@" + server.Addr + "/x?retention=1s":           "retention",
+		"postgres://postgres:hunter2@" + server.Addr + "/x?retention=soon":         "retention",
+		"postgres://postgres:hunter2@" + server.Addr + "/x?push=perhaps":           "push",
+		"postgres://postgres:hunter2@" + server.Addr + "/x?sslmode=hunter2":        "cannot be read",
+		"postgres://postgres:hunter2@" + server.Addr + "/x?pool_max_conns=hunter2": "cannot be read",
+		"postgres://postgres:hunter2@" + server.Addr + "/x?schema=a%00b":           "schema",
+		"postgres:hunter2": "slash",
+	} {
+		short, cancel := context.WithTimeout(ctx, 20*time.Second)
+		_, err := driver.Open(short, raw)
+		cancel()
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), want) && want != "slash" {
+			t.Errorf("%s: %v; want %s, and no password", raw, err, want)
+		}
+	}
+}
+
+func permanent(err error) bool {
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok && e.Permanent
+}
