@@ -289,7 +289,9 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	var leases []driver.LeaseRef
 	for i := range 1000 {
 		c := mutex(fmt.Sprintf("job %d", i))
+		c.TTL = 10 * time.Minute
 		gets(t, d, c)
+		c.TTL = 20 * time.Minute
 		leases = append(leases, lease(c))
 	}
 	c := conn(t, url)

@@ -62,7 +62,7 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 	_, url, _ := fresh(t)
 	d, other := start(t, url), start(t, url)
 	c := mutex("job")
-	c.TTL = 300 * time.Millisecond
+	c.TTL = 3 * time.Second
 	g := gets(t, d, c)
 	tx := begin(t, conn(t, url))
 	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
@@ -73,7 +73,7 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 		t.Errorf("beside another one: %v", err)
 	}
 	_ = beside.Rollback(ctx)
-	time.Sleep(500 * time.Millisecond) // its lease is over
+	time.Sleep(3500 * time.Millisecond) // its lease is over
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	if g, err := other.Acquire(short, mutex("job")); err == nil {
@@ -92,7 +92,6 @@ func TestAGuardHoldsUpNoOtherRenewal(t *testing.T) {
 	_, url, _ := fresh(t)
 	d := start(t, url)
 	guarded, free := mutex("guarded"), mutex("free")
-	free.TTL = 10 * time.Second
 	g := gets(t, d, guarded)
 	gets(t, d, free)
 	tx := begin(t, conn(t, url))
@@ -100,12 +99,12 @@ func TestAGuardHoldsUpNoOtherRenewal(t *testing.T) {
 	if err := d.Guard(ctx, tx, "guarded", g.Fence); err != nil {
 		t.Fatal(err)
 	}
-	free.TTL = time.Minute
-	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	free.TTL = 10 * time.Minute
+	short, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, _ = d.Renew(short, []driver.LeaseRef{lease(guarded), lease(free)})
 	e, err := d.Inspect(ctx, "free")
-	if err != nil || len(e.Holders) != 1 || e.Holders[0].ExpiresIn < 30*time.Second {
+	if err != nil || len(e.Holders) != 1 || e.Holders[0].ExpiresIn < time.Minute {
 		t.Errorf("%+v, %v; want it renewed", e, err)
 	}
 }

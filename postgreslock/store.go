@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -224,6 +225,11 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 	})
 	if inVain(err) {
 		return make([]optimistic.Swapped, n), nil
+	}
+	if i := slices.IndexFunc(done, func(d optimistic.Swapped) bool { return !d.Done }); err == nil && i >= 0 && s.past(optimistic.Window{From: from, To: to}, time.Now()) {
+		for i := range done {
+			done[i].Late = !done[i].Done
+		}
 	}
 	return done, err
 }
