@@ -96,8 +96,11 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ready, s.pooled, s.config = true, pooled, c.Config()
-	s.where = place(s.config.Host, s.config.Port, s.config.Database)
+	at := c.Config()
+	s.ready, s.pooled, s.where = true, pooled, place(at.Host, at.Port, at.Database)
+	if s.config == nil {
+		s.config = at
+	}
 	return nil
 }
 

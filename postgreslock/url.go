@@ -2,13 +2,17 @@ package postgreslock
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
@@ -54,6 +58,9 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	if pooled && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
+	if pooled {
+		config.BeforeConnect = withoutCancels
+	}
 	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, opening(ctx, s, err)
@@ -63,6 +70,7 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		p.Close()
 		return nil, err
 	}
+	d.server.config = config.ConnConfig
 	_, free, err := d.server.connect(ctx)
 	if err != nil {
 		_ = d.Close()
@@ -71,6 +79,31 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	free()
 	return d, nil
 }
+
+// withoutCancels keeps a connection from asking the server, through a new one, to cancel
+// what runs on it when its caller's ctx is over. PgBouncer 1.18 now and then ends with all
+// its connections when it is asked that ("server in bad state"). A statement that goes on
+// to wait does no harm: it finds itself late.
+func withoutCancels(_ context.Context, config *pgx.ConnConfig) error {
+	var connected atomic.Bool
+	dial, after := config.DialFunc, config.AfterConnect
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if connected.Load() {
+			return nil, errNoCancel
+		}
+		return dial(ctx, network, addr)
+	}
+	config.AfterConnect = func(ctx context.Context, c *pgconn.PgConn) error {
+		connected.Store(true)
+		if after != nil {
+			return after(ctx, c)
+		}
+		return nil
+	}
+	return nil
+}
+
+var errNoCancel = errors.New("nothing is cancelled through a pooler")
 
 // opening is the error of an Open.
 func opening(ctx context.Context, s *server, err error) error {
