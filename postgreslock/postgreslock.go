@@ -36,7 +36,8 @@
 //
 // A step is one row that changes in one transaction, by the clock of the server. What was
 // granted is as durable as the server's commits: with synchronous_commit=on and fsync=on,
-// the defaults, a crash of the server loses no grant. A failover to a standby that lags
+// the defaults, a crash of the server loses no grant. (Giving a name back that nobody
+// waits for does not wait for the disk: lost, it is a lease that runs out.) A failover to a standby that lags
 // can lose the last ones, and so grant a name twice, unless the standby is synchronous;
 // fences rise all the same as long as the clocks of both agree. A standby itself is
 // refused. [Driver.Diagnose] looks at all that.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/sqltable"
@@ -31,13 +32,13 @@ type store struct {
 	clock optimistic.Clock
 	slow  *sqltable.Table
 
-	load, swapOne, swapNew, swapMany string
+	load, swapOne, swapFree, swapNew, swapMany string
 }
 
 // inTime is the time, or fails with the state tooLate. What is divided by is 0, and not
 // known to be before there is a row.
 const (
-	inTime  = "CASE WHEN {now} <= $9 THEN {now} ELSE 1 / (version - version) END"
+	inTime  = "CASE WHEN clock_timestamp() <= $9 THEN clock_timestamp() ELSE to_timestamp(1 / (version - version)) END"
 	tooLate = "22012"
 )
 
@@ -53,18 +54,21 @@ func newStore(s *server) *store {
 		server: s,
 		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM unnest($1::text[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = n.name COLLATE \"C\""),
 		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = $5, fence = $6, until = $7" +
-			" WHERE name = $1 AND version = $2 AND {now} BETWEEN $8 AND $9 RETURNING " + inTime),
+			" WHERE name = $1 AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9 RETURNING " + inTime),
+		swapFree: sql("UPDATE {locks} SET version = $3, entry = $4, holders = $5, fence = $6, until = $7" +
+			" WHERE name = $1 AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9" +
+			" AND set_config('synchronous_commit', 'off', true) = 'off' RETURNING " + inTime),
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT $1, $3::bigint, $4::bytea, $5, $6::bigint, $7::timestamptz" +
-			" WHERE $2::bigint = 0 AND {now} BETWEEN $8 AND $9 ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
+			" WHERE $2::bigint = 0 AND clock_timestamp() BETWEEN $8 AND $9 ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
 		// Rows that others have locked are left out, and their turn comes one by one: so
 		// nobody waits for them, and two of these cannot wait for each other.
-		swapMany: sql("WITH n AS (SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::bigint[], $7::timestamptz[])" +
-			" AS n (name, was, version, entry, holders, fence, until))," +
-			" free AS MATERIALIZED (SELECT l.name FROM {locks} l JOIN n ON l.name = n.name COLLATE \"C\" AND l.version = n.was FOR UPDATE OF l SKIP LOCKED)" +
+		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
+			" JOIN unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::bigint[], $7::timestamptz[])" +
+			" AS n (name, was, version, entry, holders, fence, until) ON l.name = n.name COLLATE \"C\" AND l.version = n.was" +
+			" WHERE clock_timestamp() BETWEEN $8 AND $9 FOR UPDATE OF l SKIP LOCKED)" +
 			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = n.holders, fence = n.fence, until = n.until" +
-			" FROM n JOIN free ON free.name = n.name COLLATE \"C\"" +
-			" WHERE l.name = n.name COLLATE \"C\" AND l.version = n.was AND {now} BETWEEN $8 AND $9 RETURNING l.name, {now}"),
+			" FROM free n WHERE l.name = n.name COLLATE \"C\" RETURNING l.name, clock_timestamp()"),
 	}
 }
 
@@ -125,13 +129,16 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 
 func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done optimistic.Swapped, err error) {
 	text := s.swapOne
-	if w.Version == 0 {
+	switch {
+	case w.Version == 0:
 		text = s.swapNew
+	case frees(w.Entry):
+		text = s.swapFree
 	}
 	columns, version := sqltable.ColumnsOf(w.Entry), nextVersion(w.Version)
 	args := []any{
-		w.Name, int64(w.Version), int64(version), w.Value, plain(columns.Holders), int64(columns.Fence), until(columns.Until),
-		int64(w.Window.From), int64(w.Window.To),
+		w.Name, int64(w.Version), int64(version), w.Value, plain(columns.Holders), int64(columns.Fence), moment(columns.Until),
+		moment(w.Window.From), moment(w.Window.To),
 	}
 	if len(w.Signals) > 0 {
 		n := len(args)
@@ -154,7 +161,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	}
 	defer rows.Close()
 	if rows.Next() {
-		var now int64
+		var now time.Time
 		into := make([]any, len(rows.FieldDescriptions()))
 		into[0] = &now
 		if err := rows.Scan(into...); err != nil {
@@ -162,7 +169,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		}
 		done.Done, done.Version = true, version
 		s.clock.InTime()
-		s.clock.Learn(locktable.Instant(now), sent, time.Now())
+		s.clock.Learn(locktable.At(now), sent, time.Now())
 	}
 	rows.Close()
 	if err := rows.Err(); inVain(err) {
@@ -172,6 +179,14 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	}
 	done.Late = s.past(w.Window, time.Now())
 	return done, nil
+}
+
+// frees reports whether a swap only gives a name back. The disk is not waited for then:
+// if the server crashes before it has written that, the lease that was given back runs
+// out, as if its holder had died. The next grant is waited for, and what was before it
+// with it.
+func frees(e *locktable.Entry) bool {
+	return len(e.Holders) == 0 && len(e.Queue) == 0 && e.Closed == 0 && len(e.Broken) == 0 && len(e.Value.Bytes) == 0
 }
 
 // past reports whether the server's clock has left a window by now. Then the next one is
@@ -210,16 +225,16 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 	done := make([]optimistic.Swapped, n)
 	err := s.do(ctx, func(c *pgx.Conn) error {
 		sent := time.Now()
-		rows, err := c.Query(ctx, s.swapMany, names, was, versions, entries, holders, fences, ends, int64(from), int64(to))
+		rows, err := c.Query(ctx, s.swapMany, names, was, versions, entries, holders, fences, ends, moment(from), moment(to))
 		return each(rows, err, func(scan sqltable.Scan) error {
 			var name string
-			var now int64
+			var now time.Time
 			if err := scan(&name, &now); err != nil {
 				return err
 			}
 			i := index[name]
 			done[i] = optimistic.Swapped{Done: true, Version: uint64(versions[i])}
-			s.clock.Learn(locktable.Instant(now), sent, time.Now())
+			s.clock.Learn(locktable.At(now), sent, time.Now())
 			return nil
 		})
 	})
@@ -232,6 +247,11 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 		}
 	}
 	return done, err
+}
+
+// moment is an instant as the server has it, NULL for 0.
+func moment(i locktable.Instant) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: i.Time(), Valid: i != 0}
 }
 
 // nextVersion begins at random, for a name may be forgotten and come again, and the

@@ -81,9 +81,9 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 }
 
 // withoutCancels keeps a connection from asking the server, through a new one, to cancel
-// what runs on it when its caller's ctx is over. PgBouncer 1.18 now and then ends with all
-// its connections when it is asked that ("server in bad state"). A statement that goes on
-// to wait does no harm: it finds itself late.
+// what runs on it when its caller's ctx is over. PgBouncer 1.18 now and then ends with
+// all its connections when it is asked that ("server in bad state"). A statement that
+// goes on to wait does no harm: it finds itself late.
 func withoutCancels(_ context.Context, config *pgx.ConnConfig) error {
 	var connected atomic.Bool
 	dial, after := config.DialFunc, config.AfterConnect
