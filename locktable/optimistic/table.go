@@ -85,10 +85,10 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 
 // atATime is how many steps are computed before they are swapped: with more of them the
 // store's clock may not stand any more where it was taken to, for the last ones. If more
-// than a few were in vain they are tried together once more.
+// than one were in vain they are tried together once more.
 const (
 	atATime = 600
-	few     = 8
+	few     = 1
 )
 
 // A sight is what was seen of a name.
