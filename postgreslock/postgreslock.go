@@ -36,11 +36,11 @@
 //
 // A step is one row that changes in one transaction, by the clock of the server. What was
 // granted is as durable as the server's commits: with synchronous_commit=on and fsync=on,
-// the defaults, a crash of the server loses no grant. (Giving a name back that nobody
-// waits for does not wait for the disk: lost, it is a lease that runs out.) A failover to a standby that lags
-// can lose the last ones, and so grant a name twice, unless the standby is synchronous;
-// fences rise all the same as long as the clocks of both agree. A standby itself is
-// refused. [Driver.Diagnose] looks at all that.
+// the defaults, a crash of the server loses no grant. Giving a name back that nobody
+// waits for does not wait for the disk: if it is lost, it is a lease that runs out. A
+// failover to a standby that lags can lose the last grants, and so grant a name twice,
+// unless the standby is synchronous; fences rise all the same as long as the clocks of
+// both agree. A standby itself is refused. [Driver.Diagnose] looks at all that.
 //
 // Nobody is granted a name early: a step computes with a time that the server's clock has
 // passed, and what begins lasts longer by as much as the server allows it to come later.
