@@ -453,43 +453,6 @@ func (e *Entry) writeFirst(now Instant, by *Holder, value []byte) {
 	}
 }
 
-// Idle reports whether nothing would be lost with the entry but its last fence, which the
-// clock has passed: it may be forgotten, and the next fence is greater all the same, as
-// long as the clock does not run back. A holder or a waiter counts until its time is
-// over, not until somebody finds that out.
-func (e *Entry) Idle(now Instant) bool { return e.Value.Bytes == nil && e.unused(now) }
-
-// Forgettable is for a table that keeps entries for a while after their last grant, and
-// after the writing of their value. It reports whether nothing that is younger would be
-// lost with the entry.
-func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
-	return e.unused(now) && max(Instant(e.Fence), e.Value.At).Add(retention) <= now
-}
-
-// unused reports whether there is nothing to the entry but its last fence and its value.
-func (e *Entry) unused(now Instant) bool {
-	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, 0)) &&
-		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
-		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
-		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })
-}
-
-// Ends is when nothing of the entry counts any more but its last fence and its value,
-// both of which are older.
-func (e *Entry) Ends() Instant {
-	ends := max(e.Closed, e.Rest.Lapses, e.Value.At)
-	for _, h := range e.Holders {
-		ends = max(ends, h.Expires.Add(h.LockDelay))
-	}
-	for _, w := range e.Queue {
-		ends = max(ends, w.Expires)
-	}
-	for _, b := range e.Broken {
-		ends = max(ends, b.Until)
-	}
-	return max(ends, Instant(e.Fence))
-}
-
 // holder finds a lease by its token. The zero token finds none: leases that are kept for
 // their minimum hold have it.
 func (e *Entry) holder(token driver.Token) *Holder {

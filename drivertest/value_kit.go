@@ -1,0 +1,132 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// value is what the name keeps from the grant on.
+func value(v string) option { return func(c *driver.Claim) { c.Value = []byte(v) } }
+
+// above makes the claim one that is granted above this value only.
+func above(v string) option { return func(c *driver.Claim) { c.Above = []byte(v) } }
+
+// rising is a claim that is granted above what it writes only.
+func rising(v string) option {
+	return func(c *driver.Claim) { c.Value, c.Above = []byte(v), []byte(v) }
+}
+
+// withValue is the lease of a claim, for a renewal or a release that writes.
+func withValue(c driver.Claim, v string) driver.LeaseRef {
+	l := lease(c)
+	l.Value = []byte(v)
+	return l
+}
+
+// granted gets the claim, and returns it.
+func (k *kit) granted(c driver.Claim) driver.Claim {
+	k.Helper()
+	k.a.gets(c)
+	return c
+}
+
+// finds wants the kit's name to keep a value, written under this fence; 0 is any.
+func (d *client) finds(v string, fence uint64) driver.Entry {
+	d.k.Helper()
+	return d.findsAt(d.k.name, v, fence)
+}
+
+func (d *client) findsAt(name, v string, fence uint64) driver.Entry {
+	d.k.Helper()
+	e := d.entry(name)
+	if e.Value == nil || string(e.Value) != v || fence != 0 && e.ValueFence != fence {
+		d.k.Fatalf("the value is %q (none: %v), of fence %d; want %q, of %d", e.Value, e.Value == nil, e.ValueFence, v, fence)
+	}
+	return e
+}
+
+// refusedFor wants the claim refused for the value of its name.
+func (d *client) refusedFor(c driver.Claim, v string) *driver.ValueError {
+	d.k.Helper()
+	g, err := d.Acquire(d.k.ctx, c)
+	var refused *driver.ValueError
+	if !errors.As(err, &refused) || !errors.Is(err, driver.ErrValue) || errors.Is(err, driver.ErrHeld) || g != (driver.Grant{}) {
+		d.k.Fatalf("Acquire = %+v, %v (%T); want a *driver.ValueError", g, err, err)
+	}
+	if refused.Name != c.Name || string(refused.Value) != v || refused.Value == nil {
+		d.k.Fatalf("refused with %+v; want the name %q and the value %q", refused, c.Name, v)
+	}
+	return refused
+}
+
+// writes renews a lease with its value.
+func (d *client) writes(l driver.LeaseRef) {
+	d.k.Helper()
+	if err := d.renewAll(l)[0]; err != nil {
+		d.k.Fatalf("Renew: %v; want it held", err)
+	}
+}
+
+// endsWith releases a lease with its value.
+func (d *client) endsWith(l driver.LeaseRef) {
+	d.k.Helper()
+	if err := d.Release(d.k.ctx, l); err != nil {
+		d.k.Fatalf("Release: %v; want nil", err)
+	}
+}
+
+func (s *slow) renewsWith(l driver.LeaseRef) *call {
+	return s.calls("Renew", func(ctx context.Context) error {
+		_, err := s.Renew(ctx, []driver.LeaseRef{l})
+		return err
+	})
+}
+
+func (s *slow) releasesWith(l driver.LeaseRef) *call {
+	return s.calls("Release", func(ctx context.Context) error { return s.Release(ctx, l) })
+}
+
+// looks waits for a signal that tells the claim, or everybody, to look.
+func (l *listener) looks(c driver.Claim) {
+	l.k.Helper()
+	missing := time.After(l.k.s.Patience)
+	for {
+		select {
+		case s := <-l.heard:
+			if s.Kind == driver.SignalLook && (s.Token == c.Token || s.Token.IsZero()) {
+				return
+			}
+		case <-missing:
+			l.k.Fatalf("no signal to look came within %v", l.k.s.Patience)
+		}
+	}
+}
+
+// together runs f n times at once.
+func (k *kit) together(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
+// untilAnswered asks until the claim is granted, or refused for another reason than
+// others.
+func (k *kit) untilAnswered(d *client, c driver.Claim) (fence uint64, err error) {
+	for {
+		g, err := d.Acquire(k.ctx, c)
+		if !errors.Is(err, driver.ErrHeld) {
+			return g.Fence, err
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-k.ctx.Done():
+			return 0, k.ctx.Err()
+		}
+	}
+}
