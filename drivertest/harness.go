@@ -24,6 +24,11 @@ type Harness struct {
 	// 500 ms without. It is raised to twice Properties().MinTTL.
 	Unit time.Duration
 
+	// Blur is how much longer than it was asked for a lease, a place or a lock-delay may
+	// last, where the backend's time is only known to within that. A backend with a Clock
+	// has none. Unit has to be several times as long.
+	Blur time.Duration
+
 	// Patience is how long a signal may take before it counts as missing, and a twelfth
 	// of what a subtest may take beside the time that it lets pass. Default 5 s.
 	Patience time.Duration

@@ -104,7 +104,7 @@ func (k *kit) pass(d time.Duration) {
 		k.s.Clock.Advance(d)
 		return
 	}
-	k.sleep(d)
+	k.sleep(d + k.s.Blur)
 }
 
 func (k *kit) sleep(d time.Duration) {
