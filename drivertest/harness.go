@@ -26,7 +26,7 @@ type Harness struct {
 
 	// Blur is how much longer than it was asked for a lease, a place or a lock-delay may
 	// last, where the backend's time is only known to within that. A backend with a Clock
-	// has none. Unit has to be several times as long.
+	// has none.
 	Blur time.Duration
 
 	// Patience is how long a signal may take before it counts as missing, and a twelfth

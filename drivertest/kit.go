@@ -95,7 +95,7 @@ func (k *kit) past(d time.Duration) {
 		k.s.Clock.Advance(d)
 		return
 	}
-	k.sleep(d + k.u/4)
+	k.sleep(d + k.u/4 + k.s.Blur)
 }
 
 // pass lets about d go by, for what must not have changed yet.
@@ -104,7 +104,7 @@ func (k *kit) pass(d time.Duration) {
 		k.s.Clock.Advance(d)
 		return
 	}
-	k.sleep(d + k.s.Blur)
+	k.sleep(d)
 }
 
 func (k *kit) sleep(d time.Duration) {

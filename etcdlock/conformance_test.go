@@ -16,6 +16,6 @@ func TestConformance(t *testing.T) {
 		Open: func(t testing.TB) driver.Driver { return open(t, c.URL()) },
 		Hold: func(t testing.TB) (driver.Driver, func() func()) { return slow(t, c, "") },
 		Unit: 4 * time.Second,
-		Blur: 600 * time.Millisecond,
+		Blur: time.Second,
 	})
 }
