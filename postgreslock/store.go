@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -135,7 +134,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	case frees(w.Entry):
 		text = s.swapFree
 	}
-	columns, version := sqltable.ColumnsOf(w.Entry), nextVersion(w.Version)
+	columns, version := sqltable.ColumnsOf(w.Entry), uint64(sqltable.NewVersion())
 	args := []any{
 		w.Name, int64(w.Version), int64(version), w.Value, plain(columns.Holders), int64(columns.Fence), moment(columns.Until),
 		moment(w.Window.From), moment(w.Window.To),
@@ -211,7 +210,7 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 	from, to := swaps[0].Window.From, swaps[0].Window.To
 	for i, w := range swaps {
 		columns := sqltable.ColumnsOf(w.Entry)
-		names[i], was[i], versions[i] = w.Name, int64(w.Version), int64(nextVersion(w.Version))
+		names[i], was[i], versions[i] = w.Name, int64(w.Version), sqltable.NewVersion()
 		entries[i], holders[i], fences[i] = w.Value, plain(columns.Holders), int64(columns.Fence)
 		if columns.Until != 0 {
 			ends[i] = new(time.Time)
@@ -252,15 +251,6 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 // moment is an instant as the server has it, NULL for 0.
 func moment(i locktable.Instant) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: i.Time(), Valid: i != 0}
-}
-
-// nextVersion begins at random, for a name may be forgotten and come again, and the
-// version of an old value must not come with it.
-func nextVersion(v uint64) uint64 {
-	if v == 0 {
-		return 1 + uint64(rand.Int64N(1<<62))
-	}
-	return v + 1
 }
 
 // do runs f with a connection, and types what fails.

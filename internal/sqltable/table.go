@@ -162,7 +162,6 @@ type work struct {
 
 // row is an entry under way.
 type row struct {
-	version  int64
 	stored   []byte
 	columns  Columns
 	inserted bool // by this transaction
@@ -187,7 +186,7 @@ func (w *work) lock(steps []locktable.Step) error {
 			if w.rows[name] != nil {
 				continue
 			}
-			n, err := w.tx.Exec(w.ctx, Statement{SQL: w.table.sql.insert, Args: []any{name, firstVersion()}})
+			n, err := w.tx.Exec(w.ctx, Statement{SQL: w.table.sql.insert, Args: []any{name, NewVersion()}})
 			if err != nil {
 				return err
 			}
@@ -216,8 +215,8 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 	err := w.tx.Query(w.ctx, Statement{SQL: sql, Args: args}, func(scan Scan) error {
 		var name []byte
 		r := &row{}
-		var now int64
-		if err := scan(&name, &r.version, &r.stored, &now); err != nil {
+		var version, now int64
+		if err := scan(&name, &version, &r.stored, &now); err != nil {
 			return err
 		}
 		if r.inserted = inserted[string(name)]; len(r.stored) == 0 && !r.inserted {
@@ -236,9 +235,10 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 	return err
 }
 
-// firstVersion is random, for a name may be forgotten and come again, and the version of
-// an old value must not come with it.
-func firstVersion() int64 { return rand.Int64N(1 << 62) }
+// NewVersion draws the version of a value. It is drawn and not counted, so that no two
+// values of a name ever have the same: also if the name was forgotten and came again, or
+// the server has an older state back, from a backup or by a fail-over.
+func NewVersion() int64 { return 1 + rand.Int64N(1<<62) }
 
 // ask asks the server for its time.
 func (t *Table) ask(ctx context.Context, q interface {
@@ -303,7 +303,7 @@ func (w *work) last(end locktable.Instant) (all []Statement, err error) {
 	for name, r := range w.rows {
 		switch {
 		case r.changed:
-			changed = append(changed, Row{Name: name, Version: r.version + 1, Entry: r.stored, Columns: r.columns})
+			changed = append(changed, Row{Name: name, Version: NewVersion(), Entry: r.stored, Columns: r.columns})
 		case r.inserted:
 			superfluous = append(superfluous, name)
 		}

@@ -1,0 +1,37 @@
+package postgreslock_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Somebody empties the table, or puts an old one back: what was held is granted again,
+// with a greater fence, and its holder hears of it when it renews.
+func TestRowsThatAreDeletedOrRestored(t *testing.T) {
+	t.Parallel()
+	for what, statements := range map[string][]string{
+		"deleted":  {"DELETE FROM pawl.locks"},
+		"restored": {"DELETE FROM pawl.locks", "INSERT INTO pawl.locks SELECT * FROM backup"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, url, _ := fresh(t)
+			one, two := start(t, url), start(t, url)
+			before := mutex("job")
+			gets(t, one, before)
+			releases(t, one, before)
+			exec(t, conn(t, url), "CREATE TABLE backup AS SELECT * FROM pawl.locks")
+			c := mutex("job")
+			first := gets(t, one, c)
+			exec(t, conn(t, url), statements...)
+			if second := gets(t, two, mutex("job")); second.Fence <= first.Fence {
+				t.Errorf("fence %d after %d", second.Fence, first.Fence)
+			}
+			answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)})
+			if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+				t.Errorf("the holder heard %v, %v; want ErrNotHeld", answers, err)
+			}
+		})
+	}
+}
