@@ -1,0 +1,35 @@
+package mongolock
+
+import (
+	"errors"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Somebody deletes the documents: what was held is granted again, with a greater fence,
+// and its holder hears of it when it renews.
+func TestDocumentsThatAreDeleted(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	db := database()
+	one, two := open(t, server.at(server.addr, db)), open(t, server.at(server.addr, db))
+	c := mutex("job")
+	first := gets(t, one, c)
+	at, err := one.store.server(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := at.entries.DeleteMany(ctx, bson.D{}); err != nil {
+		t.Fatal(err)
+	}
+	if second := gets(t, two, mutex("job")); second.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", second.Fence, first.Fence)
+	}
+	answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)})
+	if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+		t.Errorf("the holder heard %v, %v; want ErrNotHeld", answers, err)
+	}
+}
