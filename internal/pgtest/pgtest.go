@@ -30,6 +30,7 @@ type Server struct {
 
 	tb   TB
 	args []string
+	env  []string // besides that of the test
 	cmd  *exec.Cmd
 }
 
@@ -91,7 +92,8 @@ func (s *Server) Do(database, sql string) {
 // Run starts the process, again after Kill, and waits until it answers.
 func (s *Server) Run() {
 	s.tb.Helper()
-	s.cmd = launch(s.tb, s.Dir, program(s.tb, "postgres"), s.args...)
+	postgres := append(slices.Clone(s.env), program(s.tb, "postgres"))
+	s.cmd = launch(s.tb, s.Dir, "/usr/bin/env", append(postgres, s.args...)...)
 	await(s.tb, s.Dir, func(ctx context.Context) error {
 		c, err := pgx.Connect(ctx, s.URL("postgres"))
 		if err == nil {

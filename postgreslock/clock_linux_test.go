@@ -1,0 +1,46 @@
+package postgreslock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pgtest"
+)
+
+// The server's clock is set forward: leases end early, and their holders hear of it. It
+// is set back: leases last longer. Fences rise in either case, and nobody is granted what
+// another one holds by the clock.
+func TestTheServersClockIsSet(t *testing.T) {
+	t.Parallel()
+	s, clock := pgtest.StartWithClock(t)
+	url := s.Database("clock")
+	one, two := start(t, url), start(t, url)
+	c := mutex("job")
+	last := gets(t, one, c).Fence
+	for _, by := range []time.Duration{60 * time.Second, -60 * time.Second, 0} {
+		clock.Set(by)
+		next := mutex("job")
+		g, err := two.Acquire(ctx, next)
+		if ahead := by > 0; ahead != (err == nil) {
+			t.Errorf("by %v: %v", by, err)
+		}
+		if err == nil {
+			if g.Fence <= last {
+				t.Errorf("by %v: fence %d after %d", by, g.Fence, last)
+			}
+			answers, err := one.Renew(ctx, []driver.LeaseRef{lease(c)})
+			if err != nil || !errors.Is(answers[0], driver.ErrNotHeld) {
+				t.Errorf("by %v: the holder heard %v, %v", by, answers, err)
+			}
+			last, c, one, two = g.Fence, next, two, one
+		} else if !errors.Is(err, driver.ErrHeld) {
+			t.Errorf("by %v: %v; want it held", by, err)
+		}
+	}
+	releases(t, one, c)
+	if g := gets(t, two, mutex("job")); g.Fence <= last {
+		t.Errorf("fence %d after %d", g.Fence, last)
+	}
+}
