@@ -61,7 +61,9 @@ func TestDocumentsNameTheCorePackages(t *testing.T) {
 }
 
 // The backends that have a client library of their own.
-var backendPackages = []string{"sqlitelock", "mysqllock", "redislock", "goredislock"}
+var backendPackages = []string{
+	"sqlitelock", "redislock", "goredislock", "postgreslock", "mysqllock", "etcdlock", "natslock", "mongolock",
+}
 
 // The steps of "Adding a backend" in CONTRIBUTING.md, as they were taken.
 func TestEachBackendHasTakenTheStepsToAddOne(t *testing.T) {
