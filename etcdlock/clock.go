@@ -93,7 +93,7 @@ type clock struct {
 }
 
 func newClock(life context.Context) *clock {
-	return &clock{life: life, changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: rand.Float64()} //nolint:gosec // no secret
+	return &clock{life: life, changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: rand.Float64()}
 }
 
 // window is where the clock stands for a step that is computed now: further than its last

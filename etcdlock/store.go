@@ -140,7 +140,7 @@ func (s *store) note(stored optimistic.Stored) {
 func (s *store) version(rev int64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return uint64(rev) | s.epoch<<epochAt //nolint:gosec // revisions are positive
+	return uint64(rev) | s.epoch<<epochAt
 }
 
 const epochAt = 48
@@ -149,7 +149,7 @@ const epochAt = 48
 func (s *store) revision(v uint64) (int64, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch //nolint:gosec // 48 bits
+	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch
 }
 
 // Swap implements optimistic.Store.

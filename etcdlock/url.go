@@ -137,8 +137,7 @@ func (p *parsed) certificate() error {
 	}
 	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
 	if err != nil {
-		var path *os.PathError
-		if errors.As(err, &path) {
+		if path, ok := errors.AsType[*os.PathError](err); ok {
 			return invalid("has cert and key, and " + strconv.Quote(path.Path) + " cannot be read")
 		}
 		return invalid("has cert and key, which are no certificate and its key")

@@ -114,12 +114,12 @@ func New(db *mongo.Database, o *Options) (*Driver, error) {
 	return build(db, o, nil)
 }
 
-func build(db *mongo.Database, o *Options, close func()) (*Driver, error) {
+func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
 	own, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	t := &store{Options: own, inbox: newInbox(), watch: newWatch(), close: close, db: db}
+	t := &store{Options: own, inbox: newInbox(), watch: newWatch(), close: hangUp, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &Driver{store: t}
 	table := optimistic.New(t, t.inbox, func(s driver.Signal) { d.Deliver(s) })

@@ -2,6 +2,7 @@ package mongolock
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"time"
 
@@ -49,7 +50,8 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	}
 	if _, err := d.store.server(ctx); err != nil {
 		_ = d.Close()
-		if e, ok := err.(*driver.Error); ok {
+		e := &driver.Error{}
+		if errors.As(err, &e) {
 			e.Op = "open"
 		}
 		return nil, err

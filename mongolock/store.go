@@ -246,7 +246,7 @@ func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			}
 			return err
 		})
-		if err != nil && err != stop {
+		if err != nil && !errors.Is(err, stop) {
 			fail(err)
 		}
 	}

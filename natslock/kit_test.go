@@ -34,13 +34,6 @@ func mutex(name string) driver.Claim {
 	}
 }
 
-// queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim {
-	c := mutex(name)
-	c.Queue = true
-	return c
-}
-
 func lease(c driver.Claim) driver.LeaseRef {
 	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }

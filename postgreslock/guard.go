@@ -53,7 +53,9 @@ func guard(ctx context.Context, tx any, table, name string, fence uint64) error 
 		return err
 	}
 	// The time is asked above the locking, as in lock.
-	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = $1 FOR SHARE) SELECT entry, " + clock + " FROM locked"
+	//nolint:gosec // the name of the table was quoted when the options were read
+	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = $1 FOR SHARE)" +
+		" SELECT entry, " + clock + " FROM locked"
 	var row interface{ Scan(dest ...any) error }
 	switch tx := tx.(type) {
 	case pgx.Tx:

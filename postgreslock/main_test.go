@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +62,7 @@ type keeping struct{ funcs []func() }
 var keeper keeping
 
 func (k *keeping) end() {
-	for i := len(k.funcs) - 1; i >= 0; i-- {
-		k.funcs[i]()
+	for _, v := range slices.Backward(k.funcs) {
+		v()
 	}
 }

@@ -36,7 +36,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", "build", "-C", source, "-trimpath", "-ldflags", "-s -w", "-o", path+".new", ".") //nolint:noctx // it takes what it takes
+	build := exec.Command("go", "build", "-C", source, "-trimpath", "-ldflags", "-s -w", "-o", path+".new", ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, said)

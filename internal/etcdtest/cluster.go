@@ -103,7 +103,7 @@ func (m *Member) launch() {
 		m.tb.Fatalf("%v", err)
 	}
 	defer log.Close()
-	m.cmd = exec.Command(m.path, m.args...) //nolint:noctx // Kill ends it
+	m.cmd = exec.Command(m.path, m.args...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	if err := m.cmd.Start(); err != nil {
 		m.tb.Fatalf("%v", err)

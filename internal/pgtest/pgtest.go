@@ -52,7 +52,7 @@ func Start(tb TB, settings ...string) *Server {
 	if said, err := init.CombinedOutput(); err != nil {
 		tb.Fatalf("initdb: %v\n%s", err, said)
 	}
-	rules := "local all all trust\nhost all secured 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n" +
+	rules := "local all trust\nhost all secured 127.0.0.1/32 scram-sha-256\nhost all 127.0.0.1/32 trust\n" +
 		"host replication all 127.0.0.1/32 trust\n"
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(rules), 0o600); err != nil {
 		tb.Fatalf("%v", err)

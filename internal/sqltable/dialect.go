@@ -80,7 +80,7 @@ func (d *Dialect) statement(sql string) string {
 
 // statements are those of all dialects.
 type statements struct {
-	lock, now, insert, remove               string
+	now, insert, remove                     string
 	read, page                              string
 	first, own, ahead, join, keep, leave    string
 	lapse, ends                             string

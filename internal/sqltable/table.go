@@ -133,9 +133,9 @@ func (t *Table) transact(ctx context.Context, steps []locktable.Step, f func(i i
 			return nil, err
 		}
 	}
-	last, err := w.last(end)
-	if err != nil || len(last) == 0 && !w.moved {
-		return w.own, err // nothing has changed
+	last := w.last(end)
+	if len(last) == 0 && !w.moved {
+		return w.own, nil // nothing has changed
 	}
 	over = true
 	if err := tx.Commit(ctx, last...); err != nil {
@@ -297,7 +297,7 @@ func (w *work) run(s locktable.Step, f func(e *locktable.Entry)) error {
 }
 
 // last are the statements that end the transaction.
-func (w *work) last(end locktable.Instant) (all []Statement, err error) {
+func (w *work) last(end locktable.Instant) (all []Statement) {
 	var changed []Row
 	var superfluous []string
 	for name, r := range w.rows {
@@ -309,7 +309,7 @@ func (w *work) last(end locktable.Instant) (all []Statement, err error) {
 		}
 	}
 	if len(changed) == 0 && !w.moved {
-		return nil, nil // all is undone
+		return nil // all is undone
 	}
 	slices.SortFunc(changed, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
 	for _, name := range superfluous {
@@ -325,7 +325,7 @@ func (w *work) last(end locktable.Instant) (all []Statement, err error) {
 		s.SQL = w.table.Dialect.statement(s.SQL)
 		all = append(all, s)
 	}
-	return all, nil
+	return all
 }
 
 // Properties implements locktable.Table.

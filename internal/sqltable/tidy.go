@@ -86,8 +86,11 @@ func (t *Table) forget(ctx context.Context, tx Tx, from string, now locktable.In
 			return err
 		}
 		n, next = n+1, string(name)
-		switch e, err := locktable.Decode(stored); {
-		case err != nil: // who asks for it is told
+		e, damage := locktable.Decode(stored)
+		if damage != nil {
+			return nil //nolint:nilerr // who asks for the name is told
+		}
+		switch {
 		case e.Rest.Len > 0 && e.Rest.Lapses <= now:
 			lapsed = append(lapsed, next)
 		case e.Forgettable(now, t.Retention):

@@ -39,7 +39,7 @@ func Build(tb TB, name string) (path string) {
 // build has the go command find out whether there is something to do. The tests of
 // several packages run at the same time, and one of them is enough to do it.
 func build(module, path string) (said []byte, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
 	}
 	unlock, err := lock(path + ".lock")
