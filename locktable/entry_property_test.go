@@ -63,8 +63,8 @@ func TestAskingAgainAfterALostReplyIsTheSame(t *testing.T) {
 		l, choose := newLab(t), drawing(t)
 		for range steps(t) {
 			o := l.next(choose, false)
-			// Who is refused for the value has no place to keep. Meanwhile others may have
-			// written a smaller one: those who waited behind.
+			// Who is refused for the value has no place to keep. Meanwhile others may
+			// have written a smaller one: those who waited behind.
 			if said := l.do(o); o.what != "acquire" || strings.HasPrefix(said, "refused for the value") {
 				continue
 			}
