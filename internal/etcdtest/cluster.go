@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl/internal/redistest"
@@ -133,9 +132,3 @@ func (m *Member) Kill() {
 		m.cmd = nil
 	}
 }
-
-// Stop makes the process stand still, until Continue.
-func (m *Member) Stop() { _ = m.cmd.Process.Signal(syscall.SIGSTOP) }
-
-// Continue ends Stop.
-func (m *Member) Continue() { _ = m.cmd.Process.Signal(syscall.SIGCONT) }
