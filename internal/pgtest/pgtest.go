@@ -31,7 +31,7 @@ type Server struct {
 	tb   TB
 	args []string
 	env  []string // besides that of the test
-	cmd  *exec.Cmd
+	run  *process
 }
 
 // Start makes a database cluster, and starts a server with these settings more, as in
@@ -52,9 +52,13 @@ func Start(tb TB, settings ...string) *Server {
 	if said, err := init.CombinedOutput(); err != nil {
 		tb.Fatalf("initdb: %v\n%s", err, said)
 	}
-	rules := "local all trust\nhost all secured 127.0.0.1/32 scram-sha-256\nhost all 127.0.0.1/32 trust\n" +
-		"host replication all 127.0.0.1/32 trust\n"
-	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(rules), 0o600); err != nil {
+	rules := file(
+		"local all all trust", //nolint:dupword // every database, every user
+		"host all secured 127.0.0.1/32 scram-sha-256",
+		"host all all 127.0.0.1/32 trust", //nolint:dupword // every database, every user
+		"host replication all 127.0.0.1/32 trust",
+	)
+	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), rules, 0o600); err != nil {
 		tb.Fatalf("%v", err)
 	}
 	s.Run()
@@ -93,8 +97,8 @@ func (s *Server) Do(database, sql string) {
 func (s *Server) Run() {
 	s.tb.Helper()
 	postgres := append(slices.Clone(s.env), program(s.tb, "postgres"))
-	s.cmd = launch(s.tb, s.Dir, "/usr/bin/env", append(postgres, s.args...)...)
-	await(s.tb, s.Dir, func(ctx context.Context) error {
+	s.run = launch(s.tb, s.Dir, "/usr/bin/env", append(postgres, s.args...)...)
+	s.run.await(s.tb, func(ctx context.Context) error {
 		c, err := pgx.Connect(ctx, s.URL("postgres"))
 		if err == nil {
 			err = c.Close(ctx)
@@ -110,10 +114,10 @@ func (s *Server) Kill() { s.stop(syscall.SIGQUIT) }
 func (s *Server) Stop() { s.stop(syscall.SIGINT) }
 
 func (s *Server) stop(how syscall.Signal) {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Signal(how)
-		_ = s.cmd.Wait()
-		s.cmd = nil
+	if s.run != nil {
+		_ = s.run.Process.Signal(how)
+		<-s.run.ended
+		s.run = nil
 	}
 }
 
@@ -161,24 +165,44 @@ func folder(tb TB) string {
 	return dir
 }
 
+// A process is one of the server's or the pooler's.
+type process struct {
+	*exec.Cmd
+
+	log   string        // the file that it writes
+	ended chan struct{} // closed when it has
+	err   error         // why it ended, then
+}
+
 // launch starts a process that writes its log in a folder.
-func launch(tb TB, dir, path string, args ...string) *exec.Cmd {
+func launch(tb TB, dir, path string, args ...string) *process {
 	tb.Helper()
-	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	p := &process{log: filepath.Join(dir, "log"), ended: make(chan struct{})}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}
 	defer log.Close()
-	cmd := command(tb, dir, path, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	p.Cmd = command(tb, dir, path, args...)
+	p.Stdout, p.Stderr = log, log
+	if err := p.Start(); err != nil {
 		tb.Fatalf("%v", err)
 	}
-	return cmd
+	go func() {
+		p.err = p.Wait()
+		close(p.ended)
+	}()
+	return p
 }
 
-// await waits until a process answers.
-func await(tb TB, dir string, ask func(ctx context.Context) error) {
+// said is the end of what the process wrote in its log.
+func (p *process) said() []byte {
+	said, _ := os.ReadFile(p.log)
+	return said[max(0, len(said)-2000):]
+}
+
+// await waits until the process answers.
+func (p *process) await(tb TB, ask func(ctx context.Context) error) {
 	tb.Helper()
 	var err error
 	for range 600 {
@@ -188,14 +212,17 @@ func await(tb TB, dir string, ask func(ctx context.Context) error) {
 		if err == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-p.ended:
+			tb.Fatalf("it ended: %v\n%s", p.err, p.said())
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	said, _ := os.ReadFile(filepath.Join(dir, "log"))
-	tb.Fatalf("it does not answer: %v\n%s", err, said)
+	tb.Fatalf("it does not answer: %v\n%s", err, p.said())
 }
 
-// settings writes the lines of a file of settings.
-func settings(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
+// file writes the lines of a file of settings.
+func file(lines ...string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
 
 // StartPooler starts a PgBouncer before a server, in this mode: "transaction". It knows
 // each database under its own name, and user postgres.
@@ -204,8 +231,8 @@ func StartPooler(tb TB, to *Server, mode string) *Pooler {
 	p := &Pooler{tb: tb, Dir: folder(tb), Port: redistest.FreePort(tb)}
 	p.Addr = net.JoinHostPort("127.0.0.1", p.Port)
 	files := map[string][]byte{
-		"users": settings(`"postgres" ""`),
-		"ini": settings("[databases]", "* = host=127.0.0.1 port="+to.Port, "[pgbouncer]", "listen_addr = 127.0.0.1",
+		"users": file(`"postgres" ""`),
+		"ini": file("[databases]", "* = host=127.0.0.1 port="+to.Port, "[pgbouncer]", "listen_addr = 127.0.0.1",
 			"listen_port = "+p.Port, "unix_socket_dir = "+p.Dir, "auth_type = trust", "auth_file = "+filepath.Join(p.Dir, "users"),
 			"pool_mode = "+mode, "max_client_conn = 500", "default_pool_size = 20", "ignore_startup_parameters = extra_float_digits"),
 	}
@@ -226,7 +253,7 @@ type Pooler struct {
 	Addr, Port, Dir string
 
 	tb  TB
-	cmd *exec.Cmd
+	run *process
 }
 
 // URL is that of a database behind it.
@@ -237,8 +264,8 @@ func (p *Pooler) URL(database string) string {
 // Run starts the process, again after Kill.
 func (p *Pooler) Run() {
 	p.tb.Helper()
-	p.cmd = launch(p.tb, p.Dir, program(p.tb, "pgbouncer"), filepath.Join(p.Dir, "ini"))
-	await(p.tb, p.Dir, func(ctx context.Context) error {
+	p.run = launch(p.tb, p.Dir, program(p.tb, "pgbouncer"), filepath.Join(p.Dir, "ini"))
+	p.run.await(p.tb, func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", p.Addr)
 		if err == nil {
 			err = c.Close()
@@ -249,12 +276,12 @@ func (p *Pooler) Run() {
 
 // Kill kills the process.
 func (p *Pooler) Kill() {
-	if p.cmd != nil {
-		_ = p.cmd.Process.Kill()
-		if err := p.cmd.Wait(); err != nil && !strings.Contains(err.Error(), "killed") {
-			said, _ := os.ReadFile(filepath.Join(p.Dir, "log"))
-			p.tb.Logf("PgBouncer had ended: %v\n%s", err, said[max(0, len(said)-2000):])
+	if p.run != nil {
+		_ = p.run.Process.Kill()
+		<-p.run.ended
+		if err := p.run.err; err != nil && !strings.Contains(err.Error(), "killed") {
+			p.tb.Logf("PgBouncer had ended: %v\n%s", err, p.run.said())
 		}
-		p.cmd = nil
+		p.run = nil
 	}
 }
