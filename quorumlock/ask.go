@@ -55,11 +55,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	}
 	own, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	closing := context.AfterFunc(d.life, cancel)
-	giveUp := func() bool { return true }
-	if b.lasts == 0 {
-		giveUp = context.AfterFunc(ctx, cancel)
-	}
-	u := &outstanding{d: d, missing: len(b.nodes), state: make([]int, len(d.nodes)), last: func() { closing(); giveUp(); cancel() }}
+	u := &outstanding{d: d, missing: len(b.nodes), state: make([]int, len(d.nodes)), last: func() { closing(); cancel() }}
 
 	var order *slot
 	if !b.token.IsZero() {
@@ -107,6 +103,9 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 	for in := 0; in < len(b.nodes); {
 		settled := false
 		if ctx.Err() != nil {
+			if b.lasts == 0 {
+				cancel() // not by a func of ctx's: that comes later, or not at all when we have gone
+			}
 			u.leave(b.nodes)
 			break
 		}
@@ -115,7 +114,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 			votes[a.i] = a.v
 			in++
 			settled = b.decided(votes)
-		case <-ctx.Done(): // the nodes hear it too
+		case <-ctx.Done(): // as above
 		case <-enough:
 			u.leave(b.nodes)
 			in = len(b.nodes)
@@ -141,7 +140,6 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 		}
 		break
 	}
-	giveUp() // from here on the end of the caller's ctx is nothing to those who were left behind
 	return votes
 }
 

@@ -159,3 +159,47 @@ func TestWhatIsOwedAnewWhileItIsToldIsToldOnceMore(t *testing.T) {
 		}
 	})
 }
+
+// A watchedCtx is a ctx of somebody else's: who derives one from it hears of its end a
+// moment later than who waits for it.
+type watchedCtx struct{ context.Context }
+
+func (c watchedCtx) Value(any) any { return nil }
+
+func TestTheRequestsEndWithTheCallersCtx(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			var nodes []driver.Driver
+			for range 3 {
+				nodes = append(nodes, memlock.NewMemory(nil).Driver())
+			}
+			d, err := New(nodes, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			var asked atomic.Int32
+			go poll(watchedCtx{ctx}, d, ballot[struct{}]{
+				nodes: d.everyone(),
+				send: func(ctx context.Context, _ int) (struct{}, error) {
+					asked.Add(1)
+					<-ctx.Done()
+					asked.Add(-1)
+					return struct{}{}, ctx.Err()
+				},
+				decided: func([]vote[struct{}]) bool { return false },
+			})
+			synctest.Wait()
+			if n := asked.Load(); n != 3 {
+				t.Fatalf("%d nodes are asked", n)
+			}
+			cancel()
+			synctest.Wait()
+			if n := asked.Load(); n != 0 {
+				t.Fatalf("%d nodes are asked after the end of the caller's ctx", n)
+			}
+		})
+	}
+}
