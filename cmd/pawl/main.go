@@ -53,6 +53,7 @@ func execute(v *voice, args []string) int {
 func newRoot(v *voice) *cobra.Command {
 	cobra.EnableCommandSorting = false
 	cobra.MousetrapHelpText = "" // started from Explorer, it is still the same command
+	askedVersion := false
 	root := &cobra.Command{
 		Use:   "pawl",
 		Short: "Distributed locks on a database you already run",
@@ -73,6 +74,9 @@ for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
 		Example: `  pawl run nightly -- ./report.sh
   PAWL_URL=sqlite:/var/lib/pawl/locks.db pawl ls`,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && askedVersion {
+				return nil
+			}
 			if len(args) == 0 {
 				return usage(cmd, fmt.Errorf("missing command; want %s", wordList(verbs(cmd))))
 			}
@@ -82,7 +86,7 @@ for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
 			}
 			return usage(cmd, errors.New(problem))
 		},
-		RunE:          func(*cobra.Command, []string) error { return nil }, // Args refuses all
+		RunE:          func(*cobra.Command, []string) error { return printVersion(v) }, // Args refuses all else
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -94,7 +98,7 @@ for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
 	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newSchema(v), newVersion(v), newMan())
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	root.SetUsageFunc(showUsage)
 	root.PersistentPreRun = func(*cobra.Command, []string) { where.warn() }
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultCompletionCmd()
@@ -103,9 +107,8 @@ for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
 			shells(c)
 		}
 	}
-	root.Flags().Bool("version", false, "show the version of pawl and its backends") // without cobra's -v
-	root.Version = version()
-	root.SetVersionTemplate(versionText())
+	// Of our own, for cobra's has a -v.
+	root.Flags().BoolVar(&askedVersion, "version", false, "show the version of pawl and its backends")
 	return root
 }
 

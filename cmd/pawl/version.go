@@ -17,16 +17,14 @@ func newVersion(v *voice) *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Args:                  none,
 		ValidArgsFunction:     cobra.NoFileCompletions,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprint(v.out, versionText())
-			return err
-		},
+		RunE:                  func(*cobra.Command, []string) error { return printVersion(v) },
 	}
 }
 
-func versionText() string {
-	return fmt.Sprintf("pawl %s\n%s %s/%s\nbackends: %s\n",
+func printVersion(v *voice) error {
+	_, err := fmt.Fprintf(v.out, "pawl %s\n%s %s/%s\nbackends: %s\n",
 		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(backends(), " "))
+	return err
 }
 
 // version is the module's, with the commit where it was built from a clone.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// showUsage writes what cobra's template would, with lines of 80 columns. A template of
+// one's own would bring package text/template with it, which calls methods by names that
+// the linker cannot know: it would keep all of them, and the command be half as large
+// again.
+func showUsage(c *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:")
+	if c.Runnable() {
+		b.WriteString("\n  " + c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n  " + c.CommandPath() + " [command]")
+	}
+	if c.HasExample() {
+		b.WriteString("\n\nExamples:\n" + c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n\nAvailable Commands:")
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				fmt.Fprintf(&b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+	}
+	list := func(heading string, flags *pflag.FlagSet) {
+		if flags.HasAvailableFlags() {
+			b.WriteString("\n\n" + heading + ":\n" + strings.TrimRight(flags.FlagUsagesWrapped(80), " \n"))
+		}
+	}
+	list("Flags", c.LocalFlags())
+	list("Global Flags", c.InheritedFlags())
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\nUse %q for more information about a command.", c.CommandPath()+" [command] --help")
+	}
+	_, err := fmt.Fprintln(c.OutOrStderr(), b.String())
+	return err
+}
