@@ -16,7 +16,7 @@ import (
 // Whatever a process holds, it has one etcd lease and two watches.
 func TestTenThousandLeasesCostOneEtcdLeaseAndTwoWatches(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes ten seconds")
+		t.Skip("it takes ten seconds: run it without -short")
 	}
 	t.Parallel()
 	const leases = 10_000

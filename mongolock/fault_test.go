@@ -158,7 +158,7 @@ func TestConnectionsThatAreCut(t *testing.T) {
 func TestAServerThatComesBack(t *testing.T) {
 	t.Parallel()
 	if realURL() != "" {
-		t.Skip("the server of PAWL_TEST_MONGODB_URL is not ours to kill")
+		t.Skip("the server of PAWL_TEST_MONGODB_URL is not ours to kill: run it without that variable")
 	}
 	server := ferret(t)
 	db := database()
@@ -216,7 +216,7 @@ func TestAWrongPasswordIsNotShown(t *testing.T) {
 	server := serve(t)
 	url := strings.Replace(server.at(server.addr, database()), "mongodb://", "mongodb://joe:sesame@", 1)
 	if strings.Count(url, "@") != 1 {
-		t.Skip("the real server's URL has a user of its own")
+		t.Skip("PAWL_TEST_MONGODB_URL has a user of its own: run it with one that has none")
 	}
 	_, err := Open(within(t, 30*time.Second), url)
 	e, ok := errors.AsType[*driver.Error](err)
