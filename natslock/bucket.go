@@ -52,13 +52,13 @@ func (s *store) ready(ctx context.Context) error {
 		return ctx.Err()
 	}
 	for i := 0; s.bucket.config.Load() == nil; i++ {
-		stream, err := again(ctx, s.findOrMake)
+		stream, err := again(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, i >= patient) })
 		switch {
 		case err == nil:
 			s.bucket.config.Store(&stream.CachedInfo().Config)
 			s.push.probe(ctx, s.nc)
 			return nil
-		case i >= 5 || !isPassing(err):
+		case i >= patient || !isPassing(err) && !isTooFew(err):
 			return s.trouble(err)
 		}
 		if err := wait(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
@@ -67,6 +67,10 @@ func (s *store) ready(ctx context.Context) error {
 	}
 	return nil
 }
+
+// patient is how often it is looked again for a bucket, which takes some 3 s in all: a
+// cluster that was started a moment ago has no leader yet, or knows of too few servers.
+const patient = 8
 
 // connected waits a little for a connection that is being made anew. Nothing is sent
 // before: it would be old by then.
@@ -89,10 +93,10 @@ const reconnecting = 2 * time.Second
 
 // findOrMake looks for the bucket, and makes it if there is none. Of many that make it at
 // the same time one does, and the others find it.
-func (s *store) findOrMake(ctx context.Context) (jetstream.Stream, error) {
+func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, error) {
 	stream, err := s.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.Existing {
-		if stream, err = s.make(ctx); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		if stream, err = s.make(ctx, small); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			return s.find(ctx)
 		}
 	}
@@ -103,20 +107,22 @@ func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
 	return s.js.Stream(ctx, s.stream)
 }
 
-func (s *store) make(ctx context.Context) (stream jetstream.Stream, err error) {
-	wanted := []int{s.o.Replicas}
-	if s.o.Replicas == 0 {
-		wanted = []int{3, 1}
-		if s.nc.ConnectedClusterName() == "" {
-			wanted = []int{1}
+// make makes a bucket. small means that it may be one without replicas, although it was
+// not asked for: the cluster has too few servers, and had for some time.
+func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) {
+	replicas := s.o.Replicas
+	switch {
+	case replicas > 0:
+	case s.nc.ConnectedClusterName() == "":
+		replicas = 1
+	default:
+		stream, err := s.js.CreateStream(ctx, s.config(3))
+		if !small || !isTooFew(err) {
+			return stream, err
 		}
+		replicas = 1
 	}
-	for _, replicas := range wanted {
-		if stream, err = s.js.CreateStream(ctx, s.config(replicas)); !isTooFew(err) {
-			break
-		}
-	}
-	return stream, err
+	return s.js.CreateStream(ctx, s.config(replicas))
 }
 
 // config is a key-value bucket as other tools know it, with two things more. Messages

@@ -77,4 +77,9 @@
 // lease is lost. It cannot grant anything, for that takes a majority. A write that was
 // under way then may count although nobody saw it for as long: a claim that was given up
 // in those seconds can hold its name for its TTL.
+//
+// A server that is alive, but cut off from the others, keeps its connections. A driver
+// whose requests it has not answered for 2 s goes to another server, then again after 4 s
+// and so on, if the URL or the cluster names more than one. A connection that was handed
+// over to New stays where it is: its owner may call its ForceReconnect.
 package natslock

@@ -14,6 +14,7 @@ import (
 var (
 	errNoTime   = errors.New("the server's clock cannot be followed: the answers take too long")
 	errGone     = errors.New("what was stored is not there: the bucket lost it, or its leader is behind")
+	errSilent   = errors.New("nobody answers")
 	errReplaced = errors.New("it was replaced before it could be seen whether it counts")
 )
 
@@ -47,6 +48,12 @@ func codeOf(err error) jetstream.ErrorCode {
 func isWrongSequence(err error) bool {
 	code := codeOf(err)
 	return code == jetstream.JSErrCodeStreamWrongLastSequence || code == jetstream.JSErrCodeStreamWrongLastSequenceConstant
+}
+
+// isUnderWay reports whether another write of the same key is on its way. For a leader
+// that was cut off it is so until it knows.
+func isUnderWay(err error) bool {
+	return codeOf(err) == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
 // isTooFew reports whether there are not as many servers as replicas are wanted.

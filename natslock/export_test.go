@@ -20,3 +20,6 @@ func (d *Driver) Believes(ahead time.Duration) {
 	d.store.clock.Forget()
 	d.store.clock.Learn(locktable.At(now.Add(ahead)), now, now)
 }
+
+// Node is the address of the server that a driver is connected to.
+func (d *Driver) Node() string { return d.store.nc.ConnectedAddr() }

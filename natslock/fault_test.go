@@ -21,7 +21,12 @@ import (
 
 func client(t testing.TB, url string) *pawl.Client {
 	t.Helper()
-	c, err := pawl.New(open(t, url), nil)
+	return clientOf(t, open(t, url))
+}
+
+func clientOf(t testing.TB, d *natslock.Driver) *pawl.Client {
+	t.Helper()
+	c, err := pawl.New(d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +104,12 @@ func TestAServerThatIsRestarted(t *testing.T) {
 func cluster(t *testing.T) (nodes []*natstest.Server, leader int) {
 	t.Helper()
 	nodes = natstest.StartCluster(t, 3)
+	return nodes, leaderOf(t, nodes)
+}
+
+// leaderOf makes the bucket of a cluster, and waits until it has a leader.
+func leaderOf(t *testing.T, nodes []*natstest.Server) (leader int) {
+	t.Helper()
 	d := open(t, "nats://"+nodes[0].Addr+"?replicas=3")
 	defer d.Close()
 	nc, js := connect(t, nodes[0])
@@ -109,7 +120,7 @@ func cluster(t *testing.T) (nodes []*natstest.Server, leader int) {
 	if _, err := fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &leader); err != nil {
 		t.Fatal(err)
 	}
-	return nodes, leader
+	return leader
 }
 
 func TestALeaderThatGoes(t *testing.T) {

@@ -58,7 +58,7 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		nc.Close()
 		return nil, err
 	}
-	d.store.end = nc.Close
+	d.store.own, d.store.end = true, nc.Close
 	if err := d.store.ready(ctx); err != nil {
 		_ = d.Close()
 		return nil, during("open", err)
@@ -78,6 +78,7 @@ func settings() []nats.Option {
 		nats.ReconnectBufSize(-1),
 		nats.PingInterval(2 * time.Second),
 		nats.MaxPingsOutstanding(2),
+		nats.FlusherTimeout(2 * time.Second), // else a connection that hangs cannot be left
 		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // else nats.go prints them
 	}

@@ -49,10 +49,12 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 
 // again repeats a question that changes nothing. While a cluster elects a leader nobody
 // answers, and a question that was asked then is never answered.
-func again[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (T, error) {
+func again[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
 	for i := 0; ; i++ {
 		within, cancel := context.WithTimeout(ctx, backoff.Doubled(500*time.Millisecond, i, 5*time.Second))
+		s.reads.asked(time.Now())
 		answer, err := f(within)
+		s.listenTo(&s.reads, err)
 		cancel()
 		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			return answer, err
@@ -61,7 +63,8 @@ func again[T any](ctx context.Context, f func(ctx context.Context) (T, error)) (
 }
 
 func (s *store) lastDirect(ctx context.Context, key string) (*message, error) {
-	r, err := s.askAgain(ctx, &nats.Msg{Subject: s.api("DIRECT.GET." + s.stream + "." + s.prefix + key)})
+	question := &nats.Msg{Subject: s.api("DIRECT.GET." + s.stream + "." + s.prefix + key)}
+	r, err := again(ctx, s, func(ctx context.Context) (*nats.Msg, error) { return s.ask(ctx, question) })
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +89,16 @@ func (s *store) lastDirect(ctx context.Context, key string) (*message, error) {
 
 func (s *store) lastOfLeader(ctx context.Context, key string) (*message, error) {
 	question := `{"last_by_subj":"` + s.prefix + key + `"}` // of harmless characters
-	r, err := s.askAgain(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
-	if err != nil {
-		return nil, err
-	}
+	return again(ctx, s, func(ctx context.Context) (*message, error) {
+		r, err := s.ask(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
+		if err != nil {
+			return nil, err
+		}
+		return s.toldByLeader(r.Data)
+	})
+}
+
+func (s *store) toldByLeader(data []byte) (*message, error) {
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message struct {
@@ -98,7 +107,7 @@ func (s *store) lastOfLeader(ctx context.Context, key string) (*message, error) 
 			Time     time.Time `json:"time"`
 		} `json:"message"`
 	}
-	if err := json.Unmarshal(r.Data, &answer); err != nil {
+	if err := json.Unmarshal(data, &answer); err != nil {
 		return nil, s.trouble(err)
 	}
 	switch e := answer.Error; {
@@ -114,6 +123,10 @@ func (s *store) lastOfLeader(ctx context.Context, key string) (*message, error) 
 
 // publish stores a message, and returns its sequence.
 func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err error) {
+	s.writes.asked(time.Now())
+	defer func() { s.listenTo(&s.writes, err) }()
+	late := time.AfterFunc(silent, func() { s.listenTo(&s.writes, errSilent) })
+	defer late.Stop()
 	r, err := s.ask(ctx, m)
 	if err != nil {
 		return 0, err
@@ -134,7 +147,7 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 }
 
 func (s *store) info(ctx context.Context, o ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
-	stream, err := again(ctx, s.find)
+	stream, err := again(ctx, s, s.find)
 	if err != nil {
 		return nil, s.trouble(err)
 	}
@@ -178,11 +191,6 @@ func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		s.bucket.doubt()
 	}
 	return nil, s.trouble(err)
-}
-
-// askAgain is ask for a question that changes nothing.
-func (s *store) askAgain(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-	return again(ctx, func(ctx context.Context) (*nats.Msg, error) { return s.ask(ctx, m) })
 }
 
 // refusal is why a request for a subject will not be answered, nil if it may be.

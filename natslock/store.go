@@ -31,7 +31,11 @@ type store struct {
 	clock  optimistic.Clock
 	bucket bucket
 	push   push
-	end    func() // of a connection of our own
+	own    bool // whether the connection is
+	end    func()
+
+	reads, writes silence
+
 	closed atomic.Bool
 }
 

@@ -1,0 +1,165 @@
+package natslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+// network is a cluster that can be cut, with a bucket, and the node that leads it.
+func network(t *testing.T) (w *natstest.Network, leader int) {
+	t.Helper()
+	w = natstest.StartNetwork(t, 3)
+	return w, leaderOf(t, w.Nodes)
+}
+
+// openAt opens a driver that knows several nodes and is connected to the first of them:
+// which one is drawn.
+func openAt(t *testing.T, nodes ...string) *natslock.Driver {
+	t.Helper()
+	for range 100 {
+		d := open(t, "nats://"+strings.Join(nodes, ","))
+		if d.Node() == nodes[0] {
+			return d
+		}
+		_ = d.Close()
+	}
+	t.Fatalf("nobody is ever connected to %s", nodes[0])
+	return nil
+}
+
+// A checker that finds nothing has to be able to.
+func TestTheCheckerFindsQuarrels(t *testing.T) {
+	t.Parallel()
+	for want, second := range map[int]belief{
+		0: {"b", 2, 11, 20, false},
+		1: {"b", 2, 10, 20, false}, // it begins when the first has not ended
+		2: {"b", 1, 5, 20, false},  // and its fence is the same
+	} {
+		if got := quarrels([]belief{second, {"a", 1, 0, 10, true}}); len(got) != want {
+			t.Errorf("%+v: %q; want %d", second, got, want)
+		}
+	}
+}
+
+// A cluster is cut in two, of which one part has a majority, or one of its nodes hangs.
+// Clients are on both sides; some of those on the other side can go to another node, and
+// some cannot. Whoever cannot is told so, whoever held the name is told in time, and
+// nobody is granted what somebody holds.
+func TestAPartition(t *testing.T) {
+	t.Parallel()
+	for name, one := range map[string]struct {
+		cut    func(w *natstest.Network, node int) (heal func())
+		leader bool // it is the leader that is cut off
+	}{
+		"OfTheLeader":         {(*natstest.Network).CutOff, true},
+		"OfTheLeaderSilently": {(*natstest.Network).Silence, true},
+		"OfAnother":           {(*natstest.Network).CutOff, false},
+		"ByALeaderThatHangs":  {func(w *natstest.Network, node int) func() { return w.Nodes[node].Pause() }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, leader := network(t)
+			away := leader
+			if !one.leader {
+				away = (leader + 1) % 3
+			}
+			isCut(t, w, away, one.cut)
+		})
+	}
+}
+
+func isCut(t *testing.T, w *natstest.Network, away int, cut func(w *natstest.Network, node int) (heal func())) {
+	there := w.Nodes[away].Addr
+	first, second := w.Nodes[(away+1)%3].Addr, w.Nodes[(away+2)%3].Addr
+	u := newTurns(t)
+	const ttl = 4 * time.Second
+	stuck := client(t, "nats://"+there)
+	for i := range 2 {
+		u.take(fmt.Sprint("stuck", i), client(t, "nats://"+there), ttl, 50*time.Millisecond)
+		u.take(fmt.Sprint("moves", i), clientOf(t, openAt(t, there, first, second)), ttl, 50*time.Millisecond)
+	}
+	u.take("far", client(t, "nats://"+first+","+second), ttl, 50*time.Millisecond)
+	u.until(30, 30*time.Second)
+	held, err := stuck.Mutex("n", pawl.WithTTL(ttl)).Lock(u.life)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.all.Go(func() { u.hold("keeps", held, time.Minute) })
+	heal := cut(w, away)
+	t.Logf("far after %v", u.until(1, 40*time.Second, "far"))
+	t.Logf("moves after %v", u.until(4, 40*time.Second, "moves0", "moves1"))
+	if n := u.had(time.Since(born)-3*time.Second, "stuck0", "stuck1"); n > 0 {
+		t.Errorf("who cannot reach a majority got it %d times", n)
+	}
+	heal()
+	t.Logf("stuck after %v", u.until(4, 40*time.Second, "stuck0", "stuck1"))
+	if lost := u.check(); lost < 1 {
+		t.Error("who held it when the network was cut was not told")
+	}
+}
+
+// All nodes of a cluster end at the same time, and come back. What is on disks is held
+// still; what was in memory is granted again, with a greater fence, and its holder hears
+// of it.
+func TestAClusterThatIsRestarted(t *testing.T) {
+	t.Parallel()
+	for _, storage := range []string{"file", "memory"} {
+		t.Run(storage, func(t *testing.T) {
+			t.Parallel()
+			nodes := natstest.StartCluster(t, 3)
+			url := fmt.Sprintf("nats://%s,%s,%s?replicas=3&storage=%s", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr, storage)
+			a, b := start(t, url), start(t, url)
+			c := mutex("n")
+			first := gets(t, a, c)
+			for _, s := range nodes {
+				s.Kill()
+			}
+			for _, s := range nodes {
+				s.Run()
+			}
+			if storage == "file" {
+				soon(t, "Renew", func(ctx context.Context) error {
+					answers, err := a.Renew(ctx, []driver.LeaseRef{lease(c)})
+					return errors.Join(append(answers, err)...)
+				})
+				isRefused(t, b, mutex("n"))
+				return
+			}
+			soon(t, "Acquire", func(ctx context.Context) error {
+				g, err := b.Acquire(ctx, mutex("n"))
+				if err == nil && g.Fence <= first.Fence {
+					t.Errorf("fence %d after %d", g.Fence, first.Fence)
+				}
+				return err
+			})
+			if err := renewal(t, a, c); !errors.Is(err, driver.ErrNotHeld) {
+				t.Errorf("who held it before: %v; want ErrNotHeld", err)
+			}
+		})
+	}
+}
+
+// A cluster that is about to start knows of too few servers for three replicas. The
+// bucket has them all the same.
+func TestABucketOfAClusterThatIsStarting(t *testing.T) {
+	t.Parallel()
+	nodes := natstest.StartCluster(t, 3)
+	start(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // it has been complete
+	nodes[2].Kill()
+	back := time.AfterFunc(700*time.Millisecond, func() { nodes[2].Run() })
+	defer back.Stop()
+	start(t, "nats://"+nodes[0].Addr)
+	_, js := connect(t, nodes[0])
+	if n := bucketInfo(t, js).Config.Replicas; n != 3 {
+		t.Errorf("the bucket has %d replicas, want 3", n)
+	}
+}
