@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
 // A contender is a lock library, as its users would set it up.
 type contender struct {
-	name string
+	name   string
+	engine string // that it is on
 	// open makes a client of its own connections to a server, whose leases last ttl
 	// without a renewal. It is at that address.
 	open func(addr string, ttl time.Duration) (client, error)
@@ -17,6 +19,10 @@ type contender struct {
 	renews bool     // a lease is renewed while it is held
 	tells  bool     // its holder is told of a loss
 	sends  []string // the commands that it sends to lock and unlock, besides what its scripts call
+
+	// how its lock can be taken from a holder: what is stored of it is deleted, what it
+	// hangs on ends; nil where there is nothing such
+	drop, end taker
 }
 
 // A client locks names. Its methods are called by many goroutines.
@@ -32,7 +38,7 @@ type keyed interface{ key(name string) string }
 
 // Those on Redis, the floor first. What is compared with what is said by the scenarios.
 func redisContenders() []contender {
-	return []contender{
+	all := []contender{
 		{name: "raw", open: openRaw, sends: []string{"set", "evalsha", "eval"}},
 		{name: "pawl", open: openPawl, quorum: openPawlQuorum, sends: scripts, renews: true, tells: true},
 		{name: "pawl (go-redis)", open: openPawlGoRedis, sends: scripts, renews: true},
@@ -41,6 +47,19 @@ func redisContenders() []contender {
 		{name: "redsync", open: openRedsync, quorum: openRedsyncQuorum, sends: []string{"set", "evalsha", "eval"}},
 		{name: "bsm/redislock", open: openBsm, sends: scripts},
 	}
+	for i := range all {
+		all[i].drop = dropKey
+	}
+	return all
+}
+
+// dropKey deletes the key of a lock.
+func dropKey(s server, holder, _ client, name string) error {
+	n, err := s.(*redisServer).c.Del(context.Background(), holder.(keyed).key(name)).Result()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("there is no key %q", holder.(keyed).key(name))
+	}
+	return err
 }
 
 var scripts = []string{"evalsha", "eval"}

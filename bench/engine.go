@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // An engine is a kind of server, and who locks on it: the floor first.
@@ -41,4 +42,13 @@ func (e engine) scenarios() []scenario {
 	return slices.DeleteFunc(scenarios(), func(s scenario) bool {
 		return s.engines != nil && !slices.Contains(s.engines, e.name)
 	})
+}
+
+// turns is how many each contender has by default, and how long they are. Where servers
+// write to their disks and do less in a second, all of it takes some four minutes.
+func (e engine) turns() (rounds int, length time.Duration) {
+	if e.name == "redis" {
+		return 5, 2 * time.Second
+	}
+	return 2, 700 * time.Millisecond
 }

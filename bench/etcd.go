@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -59,10 +61,18 @@ func startEtcd() (server, error) {
 		p.stop()
 		return nil, err
 	}
-	return p, nil
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
+	p.ends = func() { _ = c.Close() }
+	return &etcdServer{p, c}, err
 }
 
-// handled is how many requests etcd says that it has answered.
+// An etcdServer is a server with a client of its administrator's.
+type etcdServer struct {
+	*program
+	c *clientv3.Client
+}
+
+// handled is how many requests etcd says that it was sent, those in streams included.
 func handled(addr string) (n int64) {
 	r, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {
@@ -71,7 +81,7 @@ func handled(addr string) (n int64) {
 	defer r.Body.Close()
 	for lines := bufio.NewScanner(r.Body); lines.Scan(); {
 		line := lines.Text()
-		if !strings.HasPrefix(line, "grpc_server_handled_total") || !strings.Contains(line, `grpc_type="unary"`) {
+		if !strings.HasPrefix(line, "grpc_server_msg_received_total") {
 			continue
 		}
 		v, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
@@ -82,16 +92,62 @@ func handled(addr string) (n int64) {
 
 func etcdContenders() []contender {
 	return []contender{
-		{name: "concurrency.Mutex", open: openEtcdMutex, tells: true},
-		{name: "pawl", open: openURL(func(addr string) string { return "etcd://" + addr }), renews: true, tells: true},
+		{
+			name: "concurrency.Mutex", open: openEtcdMutex, renews: true, tells: true,
+			drop: func(s server, _, _ client, name string) error {
+				return deleteKey(s.(*etcdServer).c, name+"/", clientv3.WithFirstCreate()...)
+			},
+			end: func(s server, holder, _ client, _ string) error {
+				return revoke(s.(*etcdServer).c, holder.(*etcdMutex).sessions[0].Lease())
+			},
+		},
+		{
+			name: "pawl", open: openURL(func(addr string) string { return "etcd://" + addr }), renews: true, tells: true,
+			drop: func(s server, _, _ client, name string) error {
+				return deleteKey(s.(*etcdServer).c, "pawl//entry/"+name)
+			},
+			end: func(s server, _, _ client, _ string) error {
+				c := s.(*etcdServer).c
+				all, err := c.Leases(context.Background())
+				if err != nil {
+					return err
+				}
+				for _, lease := range all.Leases {
+					err = errors.Join(err, revoke(c, lease.ID))
+				}
+				return err
+			},
+		},
 	}
 }
 
+func revoke(c *clientv3.Client, lease clientv3.LeaseID) error {
+	_, err := c.Revoke(context.Background(), lease)
+	return err
+}
+
+// deleteKey deletes the key that is found.
+func deleteKey(c *clientv3.Client, key string, options ...clientv3.OpOption) error {
+	found, err := c.Get(context.Background(), key, options...)
+	if err != nil {
+		return err
+	}
+	if len(found.Kvs) != 1 {
+		return fmt.Errorf("there is no key %q", key)
+	}
+	_, err = c.Delete(context.Background(), string(found.Kvs[0].Key))
+	return err
+}
+
 // etcdMutex is etcd's own lock. Two of one session both lock a name, so goroutines that
-// want the same one need a session each; the goroutines of a client here do not.
+// want the same one need a session each: the first of a name uses the first, and so on.
 type etcdMutex struct {
-	c *clientv3.Client
-	s *concurrency.Session
+	c   *clientv3.Client
+	ttl time.Duration
+
+	mu       sync.Mutex // protects all below
+	sessions []*concurrency.Session
+	used     map[string]map[int]bool // by name: whose session
 }
 
 func openEtcdMutex(addr string, ttl time.Duration) (client, error) {
@@ -99,19 +155,62 @@ func openEtcdMutex(addr string, ttl time.Duration) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := concurrency.NewSession(c, concurrency.WithTTL(int(ttl/time.Second)))
-	return &etcdMutex{c, s}, err
+	e := &etcdMutex{c: c, ttl: ttl, used: map[string]map[int]bool{}}
+	return e, e.another()
+}
+
+func (e *etcdMutex) another() error {
+	s, err := concurrency.NewSession(e.c, concurrency.WithTTL(int(e.ttl/time.Second)))
+	if err == nil {
+		e.sessions = append(e.sessions, s)
+	}
+	return err
+}
+
+// session is one that nobody uses for this name, until it is put back.
+func (e *etcdMutex) session(name string) (s *concurrency.Session, back func(), err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	used := e.used[name]
+	if used == nil {
+		used = map[int]bool{}
+		e.used[name] = used
+	}
+	i := 0
+	for used[i] {
+		i++
+	}
+	if i == len(e.sessions) {
+		if err := e.another(); err != nil {
+			return nil, nil, err
+		}
+	}
+	used[i] = true
+	return e.sessions[i], func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if delete(used, i); len(used) == 0 {
+			delete(e.used, name)
+		}
+	}, nil
 }
 
 func (e *etcdMutex) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
-	m := concurrency.NewMutex(e.s, name)
-	if err := m.Lock(ctx); err != nil {
+	s, back, err := e.session(name)
+	if err != nil {
 		return nil, nil, err
 	}
-	return func() error { return m.Unlock(context.Background()) }, e.s.Done, nil
+	m := concurrency.NewMutex(s, name)
+	if err := m.Lock(ctx); err != nil {
+		back()
+		return nil, nil, err
+	}
+	return func() error { defer back(); return m.Unlock(context.Background()) }, s.Done, nil
 }
 
 func (e *etcdMutex) close() {
-	_ = e.s.Close()
+	for _, s := range e.sessions {
+		_ = s.Close()
+	}
 	_ = e.c.Close()
 }

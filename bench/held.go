@@ -2,19 +2,33 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"time"
 )
 
-// held is leases that are held and renewed: what they cost this process and the server.
-func held(name string, leases int) scenario {
+// trusted is how much of its TTL a lease is good for, by default; then it is lost.
+const trusted = 0.9
+
+// held is leases that are held and renewed: what they cost this process and the server,
+// and how old the oldest of them became before it was renewed. A third of the TTL is on
+// time.
+func held(name string, leases int, long time.Duration) scenario {
 	const ttl = 10 * time.Second
+	var engines []string
+	if leases > 10_000 {
+		engines = onRedis
+	}
 	return scenario{
-		name: name, what: fmt.Sprintf("%d leases of 10 s held by one client for 20 s", leases), unit: "B/lease",
-		others: []string{"goroutines", "client %core", "server %core", "lost"}, rounds: 1,
-		fit: func(c contender) bool { return c.renews && (leases <= 10_000 || c.name == "pawl") },
+		name: name, what: fmt.Sprintf("%d leases of 10 s held by one client for %v", leases, long), unit: "B/lease",
+		others: []string{"goroutines", "requests/s", "client %core", "server %core", "oldest, % of its TTL", "lost"}, rounds: 1,
+		engines: engines,
+		fit: func(c contender) bool {
+			return c.renews && (leases <= 1000 || c.name == "pawl" || c.engine == "redis" && leases <= 10_000)
+		},
 		run: func(s server, c contender, _ time.Duration) (figures, error) {
 			cl, err := c.open(s.address(), ttl)
 			if err != nil {
@@ -24,55 +38,97 @@ func held(name string, leases int) scenario {
 			if err := once(cl, "warm"); err != nil {
 				return nil, err
 			}
-			losts := make([]func() <-chan struct{}, leases)
-			unlocks := make([]func() error, leases)
 			goroutines, before := runtime.NumGoroutine(), heap()
-			var wg sync.WaitGroup
-			var mu sync.Mutex
-			for g := range 64 {
-				wg.Go(func() {
-					for i := g; i < leases; i += 64 {
-						unlock, lost, e := cl.lock(context.Background(), fmt.Sprint("held", i))
-						mu.Lock()
-						unlocks[i], losts[i] = unlock, lost
-						if e != nil {
-							err = e
-						}
-						mu.Unlock()
-					}
-				})
-			}
-			wg.Wait()
-			if err != nil {
+			all := make([]holding, leases)
+			if err := share(leases, func(i int) (err error) {
+				all[i], err = take(cl, fmt.Sprint("held", i))
+				return err
+			}); err != nil {
 				return nil, err
 			}
 			bytes := float64(heap()-before) / float64(leases)
-			mine, theirs := selfCPU(), s.cpu()
-			time.Sleep(2 * ttl)
-			mine, theirs = selfCPU()-mine, s.cpu()-theirs
+			mine, theirs, calls := selfCPU(), s.cpu(), s.calls(c)
+			left := leastLeft(all, long)
+			mine, theirs, calls = selfCPU()-mine, s.cpu()-theirs, s.calls(c)-calls
 			gone := 0
-			for _, lost := range losts {
-				select {
-				case <-lost():
-					gone++
-				default:
-				}
+			for _, h := range all {
+				gone += h.gone()
 			}
 			out := figures{
-				bytes, float64(runtime.NumGoroutine() - goroutines),
-				100 * mine.Seconds() / (2 * ttl).Seconds(), 100 * theirs.Seconds() / (2 * ttl).Seconds(), float64(gone),
+				bytes, float64(runtime.NumGoroutine() - goroutines), float64(calls) / long.Seconds(),
+				100 * mine.Seconds() / long.Seconds(), 100 * theirs.Seconds() / long.Seconds(),
+				100 * (trusted - left.Seconds()/ttl.Seconds()), float64(gone),
 			}
-			for g := range 64 {
-				wg.Go(func() {
-					for i := g; i < leases; i += 64 {
-						_ = unlocks[i]()
-					}
-				})
+			if left < 0 {
+				out[5] = math.NaN()
 			}
-			wg.Wait()
-			return out, nil
+			return out, share(leases, func(i int) error { _ = all[i].unlock(); return nil })
 		},
 	}
+}
+
+// share does n things in 64 goroutines.
+func share(n int, do func(i int) error) error {
+	errs := make([]error, 64)
+	var wg sync.WaitGroup
+	for g := range errs {
+		wg.Go(func() {
+			for i := g; i < n; i += len(errs) {
+				if err := do(i); err != nil {
+					errs[g] = err
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// A holding is a lock that is held.
+type holding struct {
+	unlock func() error
+	lost   func() <-chan struct{} // nil if nothing would tell
+	lasts  func() time.Time       // until when, as its holder knows; nil if it does not
+}
+
+func take(cl client, name string) (h holding, err error) {
+	if p, ok := cl.(pawlLocker); ok {
+		l, err := p.c.Mutex(name).Lock(context.Background())
+		if err != nil {
+			return h, err
+		}
+		return holding{func() error { return l.Release(context.Background()) }, l.Done, l.Deadline}, nil
+	}
+	h.unlock, h.lost, err = cl.lock(context.Background(), name)
+	return h, err
+}
+
+func (h holding) gone() int {
+	if h.lost == nil {
+		return 0
+	}
+	select {
+	case <-h.lost():
+		return 1
+	default:
+		return 0
+	}
+}
+
+// leastLeft looks for so long at how long the leases still last, and returns the least,
+// or less than nothing if that is not known. It looks at a thousand of them at most.
+func leastLeft(all []holding, long time.Duration) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for until := time.Now().Add(long); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		for i := 0; i < len(all); i += 1 + len(all)/1001 {
+			if all[i].lasts == nil {
+				time.Sleep(time.Until(until))
+				return -1
+			}
+			least = min(least, time.Until(all[i].lasts()))
+		}
+	}
+	return max(least, 0)
 }
 
 func heap() int64 {

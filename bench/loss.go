@@ -3,46 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"sync"
 	"time"
 )
-
-// deleted is how long it takes from a DEL of the lock's key until the holder is told.
-func deleted() scenario {
-	return scenario{
-		name: "deleted", what: "from DEL of the key until the holder is told, p99 of 100", unit: "ms",
-		others: []string{"median ms"}, rounds: 1,
-		engines: onRedis, fit: func(c contender) bool { return c.tells },
-		run: func(s server, c contender, _ time.Duration) (figures, error) {
-			cl, err := c.open(s.address(), 30*time.Second)
-			if err != nil {
-				return nil, err
-			}
-			defer cl.close()
-			var told []time.Duration
-			for i := range 100 {
-				name := fmt.Sprint("deleted", i)
-				unlock, lost, err := cl.lock(context.Background(), name)
-				if err != nil {
-					return nil, err
-				}
-				gone := lost()
-				time.Sleep(20 * time.Millisecond)
-				began := time.Now()
-				if n := s.(*redisServer).c.Del(context.Background(), cl.(keyed).key(name)).Val(); n != 1 {
-					return nil, fmt.Errorf("%s has no key %q", c.name, cl.(keyed).key(name))
-				}
-				select {
-				case <-gone:
-					told = append(told, time.Since(began))
-				case <-time.After(15 * time.Second):
-					return nil, fmt.Errorf("%s: the holder was not told in 15 s", c.name)
-				}
-				_ = unlock()
-			}
-			return figures{ms(quantile(told, 0.99)), ms(quantile(told, 0.5))}, nil
-		},
-	}
-}
 
 // dead is how long after the end of a dead holder's lease a waiter gets the lock, on a
 // server that has 200 000 other keys to expire.
@@ -70,10 +35,11 @@ func dead() scenario {
 			if err := once(waiter, "warm"); err != nil {
 				return nil, err
 			}
-			died, err := dieHolding(s.address(), c.name, ttl)
+			other, err := startHolder(s.address(), c, ttl)
 			if err != nil {
 				return nil, err
 			}
+			died := other.kill()
 			wait, cancel := context.WithTimeout(ctx, 90*time.Second)
 			defer cancel()
 			unlock, _, err := waiter.lock(wait, "dead")
@@ -84,4 +50,58 @@ func dead() scenario {
 			return figures{ms(late)}, unlock()
 		},
 	}
+}
+
+// killed is how long after kill -9 of the holder a waiter has the lock. A lease is over
+// when its TTL is, which counts from its last renewal, and a session when its connection
+// ends.
+func killed() scenario {
+	const ttl = 2 * time.Second
+	return scenario{
+		name: "killed", what: "from kill -9 of the holder until the next one has the lock, TTL 2 s; median and worst of 3", unit: "ms",
+		others: []string{"worst"}, rounds: 1,
+		run: func(s server, c contender, _ time.Duration) (figures, error) {
+			var took []float64
+			for i := range 3 {
+				d, err := succeeds(s, c, ttl, time.Duration(3*i+3)*100*time.Millisecond)
+				if err != nil {
+					return nil, err
+				}
+				took = append(took, d)
+				if math.IsInf(d, 1) {
+					break
+				}
+			}
+			return figures{median(took), slices.Max(took)}, nil
+		},
+	}
+}
+
+// succeeds is one such succession, where the holder is killed so long after its grant.
+func succeeds(s server, c contender, ttl, after time.Duration) (float64, error) {
+	waiter, err := c.open(s.address(), ttl)
+	if err != nil {
+		return 0, err
+	}
+	defer waiter.close()
+	if err := once(waiter, "warm"); err != nil {
+		return 0, err
+	}
+	other, err := startHolder(s.address(), c, ttl)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	got := make(chan time.Time, 1)
+	wg.Go(func() {
+		if unlock, _, err := waiter.lock(ctx, "dead"); err == nil {
+			got <- time.Now()
+			_ = unlock()
+		}
+	})
+	time.Sleep(after)
+	return since(other.kill(), got), nil
 }

@@ -31,8 +31,8 @@ func main() {
 	on := flag.String("engine", "redis", "one of "+strings.Join(engineNames(), ", "))
 	pick := flag.String("scenario", "", "run those whose name begins with one of these, separated by commas; default all")
 	only := flag.String("only", "", "contenders, separated by commas; default all")
-	rounds := flag.Int("rounds", 5, "how often each contender has its turn")
-	length := flag.Duration("length", 2*time.Second, "how long a turn is, where the scenario does not say")
+	rounds := flag.Int("rounds", 0, "how often each contender has its turn, where the scenario does not say; default 5 on Redis, 2 elsewhere")
+	length := flag.Duration("length", 0, "how long a turn is, where the scenario does not say; default 2s on Redis, 700ms elsewhere")
 	svg := flag.String("svg", "", "draw a chart to this file")
 	profile := flag.String("profile", "", "write a profile of this process's processor time to this file")
 	list := flag.Bool("list", false, "list scenarios and contenders, and run none")
@@ -51,6 +51,13 @@ func main() {
 		}
 		return
 	}
+	usual, long := e.turns()
+	if *rounds == 0 {
+		*rounds = usual
+	}
+	if *length == 0 {
+		*length = long
+	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err == nil {
@@ -62,7 +69,9 @@ func main() {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	if err := run(e, *pick, *only, *rounds, *length, *svg); err != nil {
+	err = run(e, *pick, *only, *rounds, *length, *svg)
+	removeTemplates()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -81,9 +90,13 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 		}
 		var in []contender
 		for _, c := range e.contenders() {
+			c.engine = e.name
 			if (only == "" || slices.Contains(strings.Split(only, ","), c.name)) && (s.fit == nil || s.fit(c)) {
 				in = append(in, c)
 			}
+		}
+		if len(in) == 0 {
+			continue
 		}
 		n := rounds
 		if s.rounds > 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"database/sql"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 
@@ -15,25 +14,18 @@ import (
 
 // startMySQL starts a MariaDB as it is installed.
 func startMySQL() (server, error) {
-	dir, err := os.MkdirTemp("", "pawl-bench")
+	dir, err := installed("a database, by mariadb-install-db of Debian's mariadb-server", func(data string) *exec.Cmd {
+		return exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	})
 	if err != nil {
 		return nil, err
-	}
-	data := filepath.Join(dir, "data")
-	install := exec.Command("mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
-	if err := unprivileged(install, dir); err != nil {
-		return nil, err
-	}
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("mariadb-install-db, of Debian's mariadb-server, is needed: %w\n%s", err, out)
 	}
 	addr, port, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
 	p := &program{addr: addr, dir: dir}
-	p.cmd = exec.Command("mariadbd", "--no-defaults", "--datadir="+data, "--port="+port, "--bind-address=127.0.0.1",
+	p.cmd = exec.Command("mariadbd", "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--port="+port, "--bind-address=127.0.0.1",
 		"--socket="+filepath.Join(dir, "s"), "--pid-file="+filepath.Join(dir, "pid"), "--max-connections=500", "--skip-name-resolve")
 	if err := unprivileged(p.cmd, dir); err != nil {
 		return nil, err
@@ -46,8 +38,9 @@ func startMySQL() (server, error) {
 		return nil, err
 	}
 	p.ends = func() { _ = db.Close() }
-	p.count = func() (n int64) {
-		_ = db.QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'QUESTIONS'").Scan(&n)
+	p.count = func() (n int64) { // to prepare a statement is a request, but no question
+		_ = db.QueryRow(`SELECT sum(variable_value) FROM information_schema.global_status
+			WHERE variable_name IN ('QUESTIONS', 'COM_STMT_PREPARE')`).Scan(&n)
 		return n
 	}
 	if err := ready(db.Ping); err != nil {
@@ -63,17 +56,59 @@ func startMySQL() (server, error) {
 			return nil, err
 		}
 	}
-	return p, nil
+	return &sqlServer{p, db}, nil
 }
 
 func mysqlDSN(addr string) string { return "bench@tcp(" + addr + ")/bench" }
 
 func mysqlContenders() []contender {
 	return []contender{
-		{name: "polled row", open: openRow("mysql", mysqlDSN, mysqlRow)},
-		{name: "pawl", open: openURL(func(addr string) string { return "mysql://bench@" + addr + "/bench" }), renews: true, tells: true},
-		{name: "GET_LOCK", open: openSession("mysql", mysqlDSN, "DO GET_LOCK(?, 3600)", "DO RELEASE_LOCK(?)")},
-		{name: "goose, table", open: openGooseTable("mysql", mysqlDSN, lock.NewMySQLTableLocker), renews: true},
+		{
+			name: "polled row", open: openRow("mysql", mysqlDSN, mysqlRow),
+			drop: deletes("DELETE FROM bench.lease WHERE name = ?", itself),
+		},
+		{
+			name: "pawl", open: openURL(func(addr string) string { return "mysql://bench@" + addr + "/bench" }), renews: true, tells: true,
+			drop: deletes("DELETE FROM bench.pawl_names WHERE name = ?", itself),
+			end:  kills("SELECT id FROM information_schema.processlist WHERE user = 'bench' AND ? <> ''"),
+		},
+		{
+			name: "GET_LOCK", open: openSession("mysql", mysqlDSN, "DO GET_LOCK(?, 3600)", "DO RELEASE_LOCK(?)"),
+			end: kills("SELECT IS_USED_LOCK(?)"),
+		},
+		{
+			name: "goose, table", open: openGooseTable("mysql", gooseDSN, lock.NewMySQLTableLocker), renews: true,
+			drop: deletes("DELETE FROM bench.goose_lock WHERE lock_id = ?", asID),
+		},
+	}
+}
+
+// gooseDSN has what goose's lockers cannot do without.
+func gooseDSN(addr string) string { return mysqlDSN(addr) + "?parseTime=true" }
+
+// kills ends the sessions that a query finds, given the name.
+func kills(which string) taker {
+	return func(s server, _, _ client, name string) error {
+		db := s.(*sqlServer).db
+		rows, err := db.Query(which, name)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		var ids []int64
+		for rows.Next() {
+			var id int64
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			ids = append(ids, id)
+		}
+		for _, id := range ids {
+			if _, err := db.Exec(fmt.Sprint("KILL ", id)); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
 	}
 }
 

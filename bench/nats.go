@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,7 +31,12 @@ func startNATS() (server, error) {
 		return nil, err
 	}
 	p := &program{addr: addr, dir: dir}
-	p.cmd = exec.Command(bin, "-a", "127.0.0.1", "-p", port, "-js", "-sd", filepath.Join(dir, "data"))
+	monitor, monitorPort, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd = exec.Command(bin, "-a", "127.0.0.1", "-p", port, "-m", monitorPort, "-js", "-sd", filepath.Join(dir, "data"))
+	p.count = func() int64 { return received(monitor) }
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -55,10 +62,47 @@ func startNATS() (server, error) {
 	return p, nil
 }
 
+// received is how many messages the server says that clients have sent.
+func received(monitor string) int64 {
+	r, err := http.Get("http://" + monitor + "/varz")
+	if err != nil {
+		return 0
+	}
+	defer r.Body.Close()
+	var said struct {
+		InMsgs int64 `json:"in_msgs"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&said)
+	return said.InMsgs
+}
+
+// purges takes a lock away that is a key in a bucket.
+func purges(bucket string) taker {
+	return func(s server, _, _ client, name string) error {
+		c, err := nats.Connect("nats://" + s.address())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		js, err := jetstream.New(c)
+		if err != nil {
+			return err
+		}
+		kv, err := js.KeyValue(context.Background(), bucket)
+		if err != nil {
+			return err
+		}
+		return kv.Purge(context.Background(), name)
+	}
+}
+
 func natsContenders() []contender {
 	return []contender{
-		{name: "create and delete", open: openNATSKey},
-		{name: "pawl", open: openURL(func(addr string) string { return "nats://" + addr }), renews: true, tells: true},
+		{name: "create and delete", open: openNATSKey, drop: purges("raw")},
+		{
+			name: "pawl", open: openURL(func(addr string) string { return "nats://" + addr }), renews: true, tells: true,
+			drop: purges("pawl"),
+		},
 	}
 }
 

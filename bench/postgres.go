@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,30 +18,26 @@ import (
 	_ "github.com/pawl-go/pawl/postgreslock"
 )
 
-// startPostgres starts a PostgreSQL as initdb sets it up, fsync included.
+// startPostgres starts a PostgreSQL as initdb sets it up, fsync included, and has it
+// count its statements.
 func startPostgres() (server, error) {
 	bin := os.Getenv("PGBIN")
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin"); bin == "" && len(found) > 0 {
 		bin = found[len(found)-1]
 	}
-	dir, err := os.MkdirTemp("", "pawl-bench")
+	dir, err := installed("a database, by initdb of Debian's postgresql", func(data string) *exec.Cmd {
+		return exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "bench", "-A", "trust", "--no-instructions")
+	})
 	if err != nil {
 		return nil, err
-	}
-	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "bench", "-A", "trust", "--no-instructions")
-	if err := unprivileged(initdb, dir); err != nil {
-		return nil, err
-	}
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb, of Debian's postgresql, is needed: %w\n%s", err, out)
 	}
 	addr, port, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
 	p := &program{addr: addr, dir: dir}
-	p.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c", "max_connections=300")
+	p.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1",
+		"-c", "max_connections=1200", "-c", "shared_preload_libraries=pg_stat_statements")
 	if err := unprivileged(p.cmd, dir); err != nil {
 		return nil, err
 	}
@@ -53,17 +50,57 @@ func startPostgres() (server, error) {
 	}
 	p.ends = func() { _ = db.Close() }
 	p.count = func() (n int64) {
-		time.Sleep(1100 * time.Millisecond) // the sessions report once a second
-		_ = db.QueryRow("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = 'postgres'").Scan(&n)
+		_ = db.QueryRow("SELECT sum(calls) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat%'").Scan(&n)
 		return n
 	}
 	if err := ready(db.Ping); err != nil {
 		p.stop()
 		return nil, err
 	}
-	_, err = db.Exec("CREATE TABLE lease (name text PRIMARY KEY, token text, ends timestamptz NOT NULL)")
-	return p, err
+	_, err = db.Exec(`CREATE EXTENSION pg_stat_statements;
+		CREATE TABLE lease (name text PRIMARY KEY, token text, ends timestamptz NOT NULL)`)
+	return &sqlServer{p, db}, err
 }
+
+// A sqlServer is a server with a connection of its administrator's.
+type sqlServer struct {
+	*program
+	db *sql.DB
+}
+
+// deletes takes a lock away by a statement, with the name as its argument.
+func deletes(statement string, argument func(name string) any) taker {
+	return func(s server, _, _ client, name string) error {
+		var done sql.Result
+		err := errors.New("not tried")
+		for i := 0; err != nil && i < 10; i++ { // who waits may be in the way, up to a deadlock
+			done, err = s.(*sqlServer).db.Exec(statement, argument(name))
+		}
+		if err != nil {
+			return err
+		}
+		if n, _ := done.RowsAffected(); n != 1 {
+			return fmt.Errorf("%d rows of %q", n, name)
+		}
+		return nil
+	}
+}
+
+func itself(name string) any { return name }
+func asID(name string) any   { return idOf(name) }
+
+// terminates ends sessions.
+func terminates(of string) taker {
+	return func(s server, _, _ client, _ string) error {
+		_, err := s.(*sqlServer).db.Exec("SELECT pg_terminate_backend(pid) FROM " + of)
+		return err
+	}
+}
+
+const (
+	allSessions = "pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+	itsHolder   = "pg_locks WHERE locktype = 'advisory' AND granted"
+)
 
 func postgresURL(addr string) string {
 	return "postgres://bench@" + addr + "/postgres?sslmode=disable"
@@ -71,11 +108,24 @@ func postgresURL(addr string) string {
 
 func postgresContenders() []contender {
 	return []contender{
-		{name: "polled row", open: openRow("pgx", postgresURL, postgresRow)},
-		{name: "pawl", open: openURL(postgresURL), renews: true, tells: true},
-		{name: "pg_advisory_lock", open: openSession("pgx", postgresURL, "SELECT pg_advisory_lock(hashtext($1))", "SELECT pg_advisory_unlock(hashtext($1))")},
-		{name: "goose, session", open: openGooseSession("pgx", postgresURL)},
-		{name: "goose, table", open: openGooseTable("pgx", postgresURL, lock.NewPostgresTableLocker), renews: true},
+		{
+			name: "polled row", open: openRow("pgx", postgresURL, postgresRow),
+			drop: deletes("DELETE FROM lease WHERE name = $1", itself),
+		},
+		{
+			name: "pawl", open: openURL(postgresURL), renews: true, tells: true,
+			drop: deletes("DELETE FROM pawl.locks WHERE name = $1", itself), end: terminates(allSessions),
+		},
+		{
+			name: "pg_advisory_lock",
+			open: openSession("pgx", postgresURL, "SELECT pg_advisory_lock(hashtext($1))", "SELECT pg_advisory_unlock(hashtext($1))"),
+			end:  terminates(itsHolder),
+		},
+		{name: "goose, session", open: openGooseSession("pgx", postgresURL), end: terminates(itsHolder)},
+		{
+			name: "goose, table", open: openGooseTable("pgx", postgresURL, lock.NewPostgresTableLocker), renews: true,
+			drop: deletes("DELETE FROM goose_lock WHERE lock_id = $1", asID),
+		},
 	}
 }
 

@@ -10,31 +10,39 @@ import (
 	"time"
 )
 
-// dieHolding has a process of its own lock "dead" and killed when it has it. It returns
-// when that was.
-func dieHolding(addr, contender string, ttl time.Duration) (time.Time, error) {
+// A holder is a process of its own that holds "dead".
+type holder struct{ cmd *exec.Cmd }
+
+// startHolder returns when it holds.
+func startHolder(addr string, c contender, ttl time.Duration) (*holder, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "BENCH_HOLD="+contender, "BENCH_ADDR="+addr, "BENCH_TTL="+ttl.String())
+	cmd.Env = append(os.Environ(), "BENCH_HOLD="+c.name, "BENCH_ENGINE="+c.engine, "BENCH_ADDR="+addr, "BENCH_TTL="+ttl.String())
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return time.Time{}, err
+		return nil, err
 	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	h := &holder{cmd}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "held\n" {
+		h.kill()
+		return nil, errors.New("the holder did not get the lock")
+	}
+	return h, nil
+}
+
+// kill returns when it killed the process.
+func (h *holder) kill() time.Time {
 	died := time.Now()
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	if err != nil || line != "held\n" {
-		return time.Time{}, errors.New("the holder did not get the lock")
-	}
-	return died, nil
+	_ = h.cmd.Process.Kill()
+	_ = h.cmd.Wait()
+	return died
 }
 
 // holdIfAsked is the other side: this process locks, says so, and waits to be killed.
@@ -43,21 +51,33 @@ func holdIfAsked() {
 	if who == "" {
 		return
 	}
-	ttl, _ := time.ParseDuration(os.Getenv("BENCH_TTL"))
-	for _, c := range redisContenders() {
+	fmt.Fprintln(os.Stderr, hold(who))
+	os.Exit(1)
+}
+
+// hold returns only if it cannot.
+func hold(who string) error {
+	ttl, err := time.ParseDuration(os.Getenv("BENCH_TTL"))
+	if err != nil {
+		return err
+	}
+	e, err := engineOf(os.Getenv("BENCH_ENGINE"))
+	if err != nil {
+		return err
+	}
+	for _, c := range e.contenders() {
 		if c.name != who {
 			continue
 		}
 		cl, err := c.open(os.Getenv("BENCH_ADDR"), ttl)
-		if err == nil {
-			_, _, err = cl.lock(context.Background(), "dead")
-		}
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			return err
+		}
+		if _, _, err := cl.lock(context.Background(), "dead"); err != nil {
+			return err
 		}
 		fmt.Println("held")
 		time.Sleep(time.Hour)
 	}
-	os.Exit(1)
+	return fmt.Errorf("nobody is called %q", who)
 }

@@ -24,7 +24,7 @@ func table(w io.Writer, s scenario, results []result) {
 	base := math.NaN()
 	for _, r := range results {
 		if r.err != nil {
-			fmt.Fprintf(t, "%s\tfailed\t\t%.60s\t\n", r.contender, firstLine(r.err))
+			fmt.Fprintf(t, "%s\tfailed\t\n", r.contender)
 			continue
 		}
 		if math.IsNaN(base) {
@@ -34,13 +34,26 @@ func table(w io.Writer, s scenario, results []result) {
 		if !s.more {
 			ratio = base / r.medians[0]
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.2f\t", r.contender, short(r.medians[0]), ratio)
+		fmt.Fprintf(t, "%s\t%s\t%s\t", r.contender, short(r.medians[0]), asRatio(ratio))
 		for _, v := range r.medians[1:] {
 			fmt.Fprintf(t, "%s\t", short(v))
 		}
 		fmt.Fprintln(t)
 	}
 	_ = t.Flush()
+	for _, r := range results {
+		if r.err != nil {
+			fmt.Fprintf(w, "%s: %.100s\n", r.contender, firstLine(r.err))
+		}
+	}
+}
+
+// asRatio is empty where there is nothing to compare.
+func asRatio(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) || v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", v)
 }
 
 func firstLine(err error) string {
@@ -53,6 +66,8 @@ func short(v float64) string {
 	switch a := math.Abs(v); {
 	case math.IsNaN(v):
 		return "-"
+	case math.IsInf(v, 1):
+		return "never"
 	case a >= 100 || v == math.Trunc(v):
 		return fmt.Sprintf("%.0f", v)
 	case a >= 10:

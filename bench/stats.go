@@ -28,13 +28,4 @@ func jain(counts []int) float64 {
 	return sum * sum / (float64(len(counts)) * squares)
 }
 
-// quantile of some durations, which are sorted for it.
-func quantile(d []time.Duration, q float64) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	slices.Sort(d)
-	return d[min(int(q*float64(len(d))), len(d)-1)]
-}
-
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// idle is clients with connections of their own, as so many processes, that wait for a
+// name which somebody holds: what one of them costs meanwhile.
+func idle(name string, waiters int, engines []string) scenario {
+	const long = 10 * time.Second
+	return scenario{
+		name: name, what: fmt.Sprintf("%d clients wait %v for a name that is held; what each costs", waiters, long),
+		unit: "requests/s", others: []string{"client µs/s", "server µs/s", "connections", "server %core of all"}, rounds: 1,
+		engines: engines,
+		fit:     func(c contender) bool { return waiters <= 100 || c.name == "pawl" },
+		run: func(s server, c contender, _ time.Duration) (figures, error) {
+			holder, err := c.open(s.address(), 30*time.Second)
+			if err != nil {
+				return nil, err
+			}
+			defer holder.close()
+			unlock, _, err := holder.lock(context.Background(), "one")
+			if err != nil {
+				return nil, err
+			}
+			conns := established(s.address())
+			ctx, cancel := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			defer cancel()
+			for i := range waiters {
+				cl, err := c.open(s.address(), 30*time.Second)
+				if err != nil {
+					return nil, err
+				}
+				defer cl.close()
+				wg.Go(func() {
+					if unlock, _, err := cl.lock(ctx, "one"); err == nil {
+						_ = unlock()
+					}
+				})
+				if i%10 == 9 {
+					time.Sleep(50 * time.Millisecond) // they come one after the other
+				}
+			}
+			time.Sleep(time.Second + time.Duration(waiters)*20*time.Millisecond) // until all have come
+			calls, used := s.calls(c), startMeter(s)
+			time.Sleep(long)
+			mine, theirs := used.perCycle(int64(waiters))
+			calls = s.calls(c) - calls
+			conns = established(s.address()) - conns
+			each := float64(waiters)
+			out := figures{
+				float64(calls) / each / long.Seconds(), mine / long.Seconds(), theirs / long.Seconds(), float64(conns) / each,
+				theirs / long.Seconds() * each / 1e4,
+			}
+			return out, unlock()
+		},
+	}
+}

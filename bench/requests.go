@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// requests is what a cycle asks of the server, as the server counts it: statements,
+// requests, messages. And how many connections a client has.
+func requests() scenario {
+	return scenario{
+		name: "requests", what: "what a cycle asks of the server, and the connections of one client", unit: "requests/cycle",
+		others: []string{"64 goroutines", "new names", "connections", "with 64 names held"}, rounds: 1,
+		run: func(s server, c contender, _ time.Duration) (figures, error) {
+			before := established(s.address())
+			cl, err := c.open(s.address(), 30*time.Second)
+			if err != nil {
+				return nil, err
+			}
+			defer cl.close()
+			if err := once(cl, "warm"); err != nil {
+				return nil, err
+			}
+			one, err := asks(s, c, 1, 200, func(_, _ int) error { return once(cl, "warm") })
+			if err != nil {
+				return nil, err
+			}
+			alone := established(s.address()) - before
+			fresh, err := asks(s, c, 1, 200, func(_, i int) error { return once(cl, fmt.Sprint("new", i)) })
+			if err != nil {
+				return nil, err
+			}
+			own := func(g, _ int) error { return once(cl, fmt.Sprint("own", g)) }
+			if _, err := asks(s, c, 64, 1, own); err != nil {
+				return nil, err
+			}
+			many, err := asks(s, c, 64, 10, own)
+			if err != nil {
+				return nil, err
+			}
+			unlocks, err := holdAll(cl, 64)
+			held := established(s.address()) - before
+			for _, unlock := range unlocks {
+				_ = unlock()
+			}
+			return figures{one, many, fresh, float64(alone), float64(held)}, err
+		},
+	}
+}
+
+// asks runs cycles in goroutines: how many requests each was.
+func asks(s server, c contender, goroutines, each int, cycle func(g, i int) error) (float64, error) {
+	calls := s.calls(c)
+	var wg sync.WaitGroup
+	errs := make([]error, goroutines)
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := 0; i < each && errs[g] == nil; i++ {
+				errs[g] = cycle(g, i)
+			}
+		})
+	}
+	wg.Wait()
+	return float64(s.calls(c)-calls) / float64(goroutines*each), errors.Join(errs...)
+}
+
+// holdAll locks so many names at once.
+func holdAll(cl client, names int) ([]func() error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	unlocks, errs := make([]func() error, names), make([]error, names)
+	var wg sync.WaitGroup
+	for i := range names {
+		wg.Go(func() { unlocks[i], _, errs[i] = cl.lock(ctx, fmt.Sprint("own", i)) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return unlocks, nil
+}
