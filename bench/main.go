@@ -29,7 +29,7 @@ type measured struct {
 func main() {
 	holdIfAsked()
 	on := flag.String("engine", "redis", "one of "+strings.Join(engineNames(), ", "))
-	pick := flag.String("scenario", "", "run those whose name begins with one of these, separated by commas; default all")
+	pick := flag.String("scenario", "", "run those whose name begins with one of these, separated by commas; default all but those that -list marks")
 	only := flag.String("only", "", "contenders, separated by commas; default all")
 	rounds := flag.Int("rounds", 0, "how often each contender has its turn, where the scenario does not say; default 5 on Redis, 2 elsewhere")
 	length := flag.Duration("length", 0, "how long a turn is, where the scenario does not say; default 2s on Redis, 700ms elsewhere")
@@ -44,7 +44,11 @@ func main() {
 	}
 	if *list {
 		for _, s := range e.scenarios() {
-			fmt.Printf("%-14s %s\n", s.name, s.what)
+			asked := ""
+			if !s.wanted(e, "") {
+				asked = " (if it is named)"
+			}
+			fmt.Printf("%-14s %s%s\n", s.name, s.what, asked)
 		}
 		for _, c := range e.contenders() {
 			fmt.Println(c.name)
@@ -85,7 +89,7 @@ func run(e engine, pick, only string, rounds int, length time.Duration, svg stri
 	}
 	var done []measured
 	for _, s := range e.scenarios() {
-		if pick != "" && !slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(s.name, p) }) {
+		if !s.wanted(e, pick) {
 			continue
 		}
 		var in []contender

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,6 +17,7 @@ type scenario struct {
 	charts  []string // those of them that the chart writes beside the bar
 	rounds  int      // of the alternation; 0 is as the flag says
 	engines []string // that it is about; nil is all
+	asked   bool     // on other engines than Redis it is run only if it is named
 	fit     func(c contender) bool
 	run     func(s server, c contender, length time.Duration) (figures, error)
 }
@@ -26,21 +29,21 @@ func scenarios() []scenario {
 	return []scenario{
 		own("own-1", "one goroutine, one name", 1),
 		own("own-64", "64 goroutines on names of their own", 64),
-		own("own-1000", "1000 goroutines on names of their own", 1000),
+		whenAsked(own("own-1000", "1000 goroutines on names of their own", 1000)),
 		shared("one-8-2ms", "8 clients on one name, 2 ms of work each time", 8, 2*time.Millisecond),
-		shared("one-64-2ms", "64 clients on one name, 2 ms of work each time", 64, 2*time.Millisecond),
-		shared("one-8", "8 clients on one name, no work", 8, 0),
+		whenAsked(shared("one-64-2ms", "64 clients on one name, 2 ms of work each time", 64, 2*time.Millisecond)),
+		whenAsked(shared("one-8", "8 clients on one name, no work", 8, 0)),
 		shared("one-64", "64 clients on one name, no work", 64, 0),
 		local(),
 		requests(),
 		idle("idle-50", 50, nil),
-		idle("idle-500", 500, []string{"postgres"}),
+		whenAsked(idle("idle-500", 500, []string{"postgres"})),
 		killed(),
 		deleted(),
 		ended(),
 		broken(),
 		held("held-1000", 1000, 10*time.Second),
-		held("held-10000", 10_000, 20*time.Second),
+		whenAsked(held("held-10000", 10_000, 20*time.Second)),
 		held("held-100000", 100_000, 20*time.Second),
 		dead(),
 		distant("latency-1ms", time.Millisecond),
@@ -49,6 +52,20 @@ func scenarios() []scenario {
 		quorum("quorum-3", 3),
 		quorum("quorum-5", 5),
 	}
+}
+
+// whenAsked is for scenarios that say little more than others do, and take their time.
+func whenAsked(s scenario) scenario {
+	s.asked = true
+	return s
+}
+
+// wanted reports whether it is run, given the beginnings of names that were asked for.
+func (s scenario) wanted(e engine, pick string) bool {
+	if pick == "" {
+		return !s.asked || e.name == "redis"
+	}
+	return slices.ContainsFunc(strings.Split(pick, ","), func(p string) bool { return strings.HasPrefix(s.name, p) })
 }
 
 // onRedis is for scenarios that look into the server, or are about Redis.
