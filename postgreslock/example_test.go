@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"log"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -78,4 +79,17 @@ func ExampleSchema() {
 		log.Fatal(err)
 	}
 	log.Print(text)
+}
+
+// Money moves only while the lease holds the name, whatever was paused or late.
+func ExampleGuard() {
+	pay := func(ctx context.Context, pool *pgxpool.Pool, l *pawl.Lease) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
+				return err
+			}
+			return postgreslock.Guard(ctx, tx, "payroll", l.Fence()) // last, right before the commit
+		})
+	}
+	_ = pay
 }

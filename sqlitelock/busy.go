@@ -49,7 +49,9 @@ const (
 )
 
 // pause waits before the n-th repetition.
-func (t *table) pause(ctx context.Context, n int) error {
+func (t *table) pause(ctx context.Context, n int) error { return pause(ctx, n, t.closed) }
+
+func pause(ctx context.Context, n int, closed <-chan struct{}) error {
 	if n < atOnce {
 		runtime.Gosched()
 		return ctx.Err()
@@ -61,7 +63,7 @@ func (t *table) pause(ctx context.Context, n int) error {
 		return ctx.Err()
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-t.closed:
+	case <-closed:
 		return driver.ErrClosed
 	}
 }

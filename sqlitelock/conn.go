@@ -36,7 +36,10 @@ func connect(path string) (*conn, error) {
 	if path[0] != '/' {
 		path = "/" + path // C:/locks.db
 	}
-	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw"
+	return connectTo("file:" + (&url.URL{Path: path}).EscapedPath() + "?mode=rw")
+}
+
+func connectTo(dsn string) (*conn, error) {
 	c, err := (&sqlite.Driver{}).Open(dsn)
 	if err != nil {
 		return nil, err
@@ -97,6 +100,19 @@ func (c *conn) value(sql string) (v any, err error) {
 	}
 	err = s.each(func(row []sqldriver.Value) { v = row[0] })
 	return v, errors.Join(err, c.finish(s))
+}
+
+// texts runs a query once that answers with one column of text.
+func (c *conn) texts(sql string, f func(string)) error {
+	s, err := c.prepare(sql)
+	if err != nil {
+		return err
+	}
+	err = s.each(func(row []sqldriver.Value) {
+		text, _ := row[0].(string)
+		f(text)
+	})
+	return errors.Join(err, c.finish(s))
 }
 
 // logFrames is how many pages stand in the log, as the index in shared memory has it. The

@@ -2,6 +2,7 @@ package sqlitelock_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log"
 	"os"
@@ -34,4 +35,26 @@ func ExampleOpen() {
 
 	fmt.Println(locks.Mutex("job").Do(ctx, func(context.Context) error { return nil }))
 	// Output: <nil>
+}
+
+// Data in a file of its own, to which that of the locks is attached. What the transaction
+// writes is written while the lease holds the name, or not at all.
+func ExampleGuard() {
+	pay := func(ctx context.Context, work *sql.Conn, l *pawl.Lease) error {
+		// Once for each connection, outside of a transaction:
+		// work.ExecContext(ctx, "ATTACH '/var/lib/pawl/locks.db' AS locks")
+		tx, err := work.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
+			return err
+		}
+		if err := sqlitelock.Guard(ctx, tx, "payroll", l.Fence()); err != nil {
+			return err // errors.Is(err, pawl.ErrStale): another one is at it
+		}
+		return tx.Commit()
+	}
+	_ = pay
 }

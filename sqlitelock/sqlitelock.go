@@ -22,7 +22,8 @@
 // 0700: who can read the file can read the tokens in it, and so release what others hold.
 // To share it between users, make the folder and the (empty) file with the owner, the
 // group and the mode that you want; SQLite gives its two companions, FILE-wal and
-// FILE-shm, the same. A file of another application, or of a newer Pawl, is refused.
+// FILE-shm, the same. A file of another application, or of a newer Pawl, is refused; in
+// one that Pawl has made you may have tables of your own.
 //
 // # Which disks will do?
 //
@@ -72,6 +73,10 @@
 // New names are refused, with an error that says so. What is held can be renewed and
 // released as long as the pages that it needs are there already, which they mostly are: a
 // new file has some to spare.
+//
+// # Can the work itself check the lock?
+//
+// If its data is in SQLite, too: [Guard], in the transaction of the work.
 //
 // # Is every grant on the disk?
 //

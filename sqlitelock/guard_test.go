@@ -1,0 +1,309 @@
+package sqlitelock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// database is a pool of connections to a file, as a program has it.
+func database(t testing.TB, path, parameters string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?"+parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// connOf is a connection of a pool.
+func connOf(t testing.TB, db *sql.DB) *sql.Conn {
+	t.Helper()
+	c, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // which waits for its transaction
+	return c
+}
+
+const immediate = "_txlock=immediate&_pragma=busy_timeout(5000)"
+
+// beginner is a *sql.DB or a *sql.Conn.
+type beginner interface {
+	BeginTx(ctx context.Context, o *sql.TxOptions) (*sql.Tx, error)
+}
+
+func begin(t testing.TB, db beginner) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
+func run(t testing.TB, db interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, statement string,
+) {
+	t.Helper()
+	if _, err := db.ExecContext(ctx, statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
+	c, path := clock(), file(t)
+	d := open(t, path, &Options{Now: c.Now})
+	for _, db := range []*sql.DB{database(t, path, immediate), database(t, path, "")} {
+		inTx := func(name string, fence uint64) error {
+			tx := begin(t, db)
+			defer tx.Rollback()
+			return d.Guard(ctx, tx, name, fence)
+		}
+		claim := mutex("job")
+		g := mustAcquire(t, d, claim)
+		if err := inTx("job", g.Fence); err != nil {
+			t.Errorf("the holder: %v", err)
+		}
+		for name, fence := range map[string]uint64{"job": g.Fence - 1, "other": g.Fence} {
+			if err := inTx(name, fence); !errors.Is(err, driver.ErrStale) {
+				t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
+			}
+		}
+		c.Advance(claim.TTL)
+		if err := inTx("job", g.Fence); !errors.Is(err, driver.ErrStale) {
+			t.Errorf("after its lease: %v; want ErrStale", err)
+		}
+		if err := inTx("", g.Fence); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("without a name: %v; want ErrInvalid", err)
+		}
+	}
+}
+
+// Whatever the transaction began as, and wherever its data is, nobody gets the name from
+// the guard on until it ends.
+func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
+	for what, parameters := range map[string]string{"beside the locks": "", "immediate": immediate, "attached": ""} {
+		t.Run(what, func(t *testing.T) {
+			path := file(t)
+			d := open(t, path, nil)
+			db := database(t, path, parameters)
+			if what == "attached" {
+				db = database(t, filepath.Join(t.TempDir(), "work.db"), parameters)
+			}
+			conn := connOf(t, db)
+			if what == "attached" {
+				run(t, conn, "ATTACH '"+path+`' AS "the ""locks"`)
+			}
+			run(t, conn, "CREATE TABLE work (n INT)")
+			c := mutex("job")
+			c.TTL = 500 * time.Millisecond
+			g := mustAcquire(t, d, c)
+			tx := begin(t, conn)
+			run(t, tx, "INSERT INTO work VALUES (1)")
+			if err := Guard(ctx, tx, "job", g.Fence); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(600 * time.Millisecond) // its lease is over
+			short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+			defer cancel()
+			if g, err := d.Acquire(short, mutex("job")); err == nil {
+				t.Fatalf("the fence %d was granted under the transaction", g.Fence)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			mustAcquire(t, d, mutex("job"))
+		})
+	}
+}
+
+// A transaction that has read sees the file as it was then. What it saw of a lock would
+// be worth nothing.
+func TestAGuardNeverLooksAtAnOldSnapshot(t *testing.T) {
+	path := file(t)
+	d, db := open(t, path, nil), database(t, path, "")
+	run(t, db, "CREATE TABLE work (n INT)")
+	g := mustAcquire(t, d, mutex("job"))
+	tx := begin(t, db)
+	var n int
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM work").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "operator"}); err != nil {
+		t.Fatal(err)
+	}
+	mustAcquire(t, d, mutex("job"))
+	err := Guard(ctx, tx, "job", g.Fence)
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || e.Permanent || errors.Is(err, driver.ErrStale) || !strings.Contains(e.Hint, "BEGIN IMMEDIATE") {
+		t.Errorf("%v; want it told to repeat", err)
+	}
+}
+
+// While others write, a guard waits for its turn, and for no longer than its ctx.
+func TestAGuardWaitsForWhoWrites(t *testing.T) {
+	path := file(t)
+	d, db := open(t, path, nil), database(t, path, "")
+	g := mustAcquire(t, d, mutex("job"))
+	unlock := writeLocked(t, path)
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if err := d.Guard(short, begin(t, db), "job", g.Fence); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v; want the end of its ctx", err)
+	}
+	passed := make(chan error, 1)
+	go func() { passed <- d.Guard(ctx, begin(t, db), "job", g.Fence) }()
+	time.Sleep(50 * time.Millisecond)
+	unlock()
+	if err := <-passed; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTransactionsThatCannotBeGuardedAreRefused(t *testing.T) {
+	path, other := file(t), file(t)
+	d := open(t, path, nil)
+	g := mustAcquire(t, d, mutex("job"))
+	mustAcquire(t, open(t, other, nil), mutex("job"))
+	plain := filepath.Join(t.TempDir(), "work.db")
+	run(t, database(t, plain, ""), "CREATE TABLE entries (name TEXT, entry TEXT)") // not ours
+	const want = "transaction"
+	for what, tx := range map[string]*sql.Tx{
+		"another file":               begin(t, database(t, plain, "")),
+		"a database in memory":       begin(t, database(t, ":memory:", "")),
+		"the locks of somebody else": begin(t, database(t, other, "")),
+	} {
+		if err := d.Guard(ctx, tx, "job", g.Fence); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want it refused", what, err)
+		}
+		_ = tx.Rollback()
+	}
+	if err := Guard(ctx, begin(t, database(t, plain, "")), "job", g.Fence); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("another application's file: %v; want it refused", err)
+	}
+
+	both := connOf(t, database(t, path, ""))
+	run(t, both, "ATTACH '"+other+"' AS other")
+	tx := begin(t, both)
+	if err := Guard(ctx, tx, "job", g.Fence); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "Driver.Guard") {
+		t.Errorf("two files with locks: %v; want it refused", err)
+	}
+	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
+		t.Errorf("the driver, which knows its own: %v", err)
+	}
+	_ = tx.Rollback()
+	if err := d.Guard(ctx, tx, "job", g.Fence); !errors.Is(err, sql.ErrTxDone) {
+		t.Errorf("a transaction that is over: %v", err)
+	}
+}
+
+// Who cannot write cannot keep others from writing.
+func TestAGuardOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	g := mustAcquire(t, d, mutex("job"))
+	for _, parameters := range []string{"mode=ro", "_pragma=query_only(1)"} {
+		err := Guard(ctx, begin(t, database(t, path, parameters)), "job", g.Fence)
+		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "writable") || errors.Is(err, driver.ErrStale) {
+			t.Errorf("%s: %v; want it refused", parameters, err)
+		}
+	}
+	tx, err := database(t, path, "").BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // which promises, and is not held to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := Guard(ctx, tx, "job", g.Fence); err != nil {
+		t.Errorf("one that only promises to read: %v", err)
+	}
+}
+
+// Another copy of SQLite in this process would not see our locks on the file.
+func TestAGuardOfAnotherSQLiteIsRefused(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	g := mustAcquire(t, d, mutex("job"))
+	own := ownLibrary
+	defer func() { ownLibrary = own }()
+	ownLibrary = func() (string, error) { return "2024-01-01 of somebody else's", nil }
+	if err := Guard(ctx, begin(t, database(t, path, "")), "job", g.Fence); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "modernc.org/sqlite") {
+		t.Errorf("%v; want it refused", err)
+	}
+}
+
+// Each of many increments a number that it read before, in transactions that end long
+// after their leases. With the guard none is lost.
+func TestNoGuardedWriteIsLost(t *testing.T) {
+	path := file(t)
+	d, db := open(t, path, nil), database(t, path, immediate)
+	run(t, db, "CREATE TABLE work (n INT)")
+	run(t, db, "INSERT INTO work VALUES (0)")
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	accepted, refused := 0, 0
+	for range 6 {
+		all.Go(func() {
+			for k := range 30 {
+				c := mutex("job")
+				c.TTL = 60 * time.Millisecond
+				g, err := d.Acquire(ctx, c)
+				if err != nil {
+					time.Sleep(10 * time.Millisecond)
+					continue
+				}
+				err = increment(db, g.Fence, time.Duration(k%3)*50*time.Millisecond)
+				mu.Lock()
+				switch {
+				case err == nil:
+					accepted++
+				case errors.Is(err, driver.ErrStale):
+					refused++
+				default:
+					t.Error(err)
+				}
+				mu.Unlock()
+				_ = d.Release(ctx, lease(c))
+			}
+		})
+	}
+	all.Wait()
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if n != accepted || accepted == 0 || refused == 0 {
+		t.Errorf("%d were accepted, %d refused, and the number is %d", accepted, refused, n)
+	}
+}
+
+func increment(db *sql.DB, fence uint64, pause time.Duration) error {
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
+		return err
+	}
+	time.Sleep(pause)
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, "UPDATE work SET n = ?", n+1); err != nil {
+		return err
+	}
+	if err := Guard(ctx, tx, "job", fence); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
