@@ -220,7 +220,7 @@ func TestAGuardOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 			t.Errorf("%s: %v; want it refused", parameters, err)
 		}
 	}
-	tx, err := database(t, path, "").BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // which promises, and is not held to it
+	tx, err := database(t, path, "").BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
