@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
@@ -285,7 +287,22 @@ func TestBehindAPoolerPushIsFoundOut(t *testing.T) {
 // A thousand leases are renewed in one statement.
 func TestRenewalsShareAStatement(t *testing.T) {
 	t.Parallel()
-	d, url := alone(t)
+	config, err := pgxpool.ParseConfig(pgtest.Start(t).URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := &sent{}
+	config.ConnConfig.Tracer = sent
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	d, err := postgreslock.New(pool, &postgreslock.Options{NoPush: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
 	var leases []driver.LeaseRef
 	for i := range 1000 {
 		c := mutex(fmt.Sprintf("job %d", i))
@@ -294,37 +311,34 @@ func TestRenewalsShareAStatement(t *testing.T) {
 		c.TTL = 20 * time.Minute
 		leases = append(leases, lease(c))
 	}
-	c := conn(t, url)
-	before := transactions(t, c)
-	answers, err := d.Renew(ctx, leases)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range answers {
-		if a != nil {
-			t.Fatal(a)
+	fewest := int64(1000)
+	for range 5 { // a busy machine may need one more, but not each time
+		before := sent.queries.Load()
+		answers, err := d.Renew(ctx, leases)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, a := range answers {
+			if a != nil {
+				t.Fatal(a)
+			}
+		}
+		fewest = min(fewest, sent.queries.Load()-before)
 	}
-	if n := transactions(t, c) - before - 1; n > 3 { // one, but where the machine is busy
-		t.Errorf("%d transactions for 1000 renewals", n)
+	if fewest != 1 {
+		t.Errorf("%d statements for 1000 renewals", fewest)
 	}
 }
 
-// alone is a driver on a server of its own, and its URL.
-func alone(t testing.TB) (*postgreslock.Driver, string) {
-	t.Helper()
-	url := pgtest.Start(t, "autovacuum=off").URL("postgres")
-	return start(t, url), url
+// sent counts the statements of a pool.
+type sent struct{ queries atomic.Int64 }
+
+func (s *sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.queries.Add(1)
+	return ctx
 }
 
-// transactions is how many have written anything, this one included.
-func transactions(t testing.TB, c *pgx.Conn) (n int) {
-	t.Helper()
-	if err := c.QueryRow(ctx, "SELECT pg_current_xact_id()::text::bigint").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
+func (*sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // A table that is gone is an error for good, and never a free name.
 func TestATableThatIsGoneIsNoFreeName(t *testing.T) {

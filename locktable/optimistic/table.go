@@ -83,11 +83,13 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	return nil
 }
 
-// atATime is how many steps are computed before they are swapped: with more of them the
-// store's clock may not stand any more where it was taken to, for the last ones. If more
+// atATime is how many steps are computed before they are swapped. Some hundred are done
+// within a window, also on a busy machine; for each one more the window is wider. If more
 // than one were in vain they are tried together once more.
 const (
-	atATime = 600
+	atATime = 1024
+	ample   = 500
+	apiece  = 100 * time.Microsecond
 	few     = 1
 )
 
@@ -120,7 +122,7 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *lock
 	for vain := 0; err == nil; {
 		var e *locktable.Entry
 		var w Window
-		if e, w, err = t.compute(ctx, s, seen, f); errors.Is(err, errApart) {
+		if e, w, err = t.compute(ctx, s, seen, 0, f); errors.Is(err, errApart) {
 			return t.aside(ctx, s, f)
 		} else if err != nil {
 			return err
@@ -161,6 +163,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 	if err != nil {
 		return nil, err
 	}
+	wider := time.Duration(max(0, len(which)-ample)) * apiece
 	var swaps []Swap
 	var taken []int
 	names := map[string]bool{}
@@ -171,7 +174,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 			continue
 		}
 		names[s.Name] = true
-		e, w, err := t.compute(ctx, s, seen[s.Name], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+		e, w, err := t.compute(ctx, s, seen[s.Name], wider, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
 		switch {
 		case errors.Is(err, errApart):
 			left = append(left, i)
@@ -253,12 +256,14 @@ func (t *Table) after(ctx context.Context, name string, r Swapped) (sight, error
 	return t.load(ctx, name)
 }
 
-// compute runs f on what was seen, at the beginning of a window of the store's clock.
-func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, f func(e *locktable.Entry, now locktable.Instant)) (*locktable.Entry, Window, error) {
+// compute runs f on what was seen, at the beginning of a window of the store's clock,
+// which is wider by what is given.
+func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider time.Duration, f func(e *locktable.Entry, now locktable.Instant)) (*locktable.Entry, Window, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
 		return nil, w, err
 	}
+	w.To = w.To.Add(wider)
 	blur := w.From.Until(w.To)
 	if s.OnTime {
 		// A lower bound of the store's clock at the end, see driver.End.
