@@ -116,19 +116,6 @@ func TestASchemeOfNobodyIsToldToImportNothing(t *testing.T) {
 	}
 }
 
-// Of hosts with a comma between them the parser takes what is behind the first colon for
-// the port.
-func TestSeveralHostsAreToldWhichOneNeedsAPort(t *testing.T) {
-	for _, raw := range []string{"redis://one:1,two", "redlock://one:1,two:2,three"} {
-		if _, err := driver.Open(t.Context(), raw); err == nil || !strings.Contains(err.Error(), "the last one has a port") {
-			t.Errorf("%s is refused with %v; want a word about ports", raw, err)
-		}
-	}
-	if _, err := driver.Open(t.Context(), "redis://one:x"); err == nil || strings.Contains(err.Error(), "the last one") {
-		t.Errorf("one host with a wrong port is refused with %v", err)
-	}
-}
-
 // A password that the parser stumbles over wants percent-encoding.
 func TestAPasswordThatCannotBeParsedIsToldHowToBe(t *testing.T) {
 	for _, raw := range []string{"redis://user:p%zz@host", "redis://user:p ss@host", "redis://user:p/ss@host:x", "redis://user:pw#x@host"} {

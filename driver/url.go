@@ -14,9 +14,13 @@ const encoding = "user, password and parameters percent-encoded: %40 for @, %3A 
 
 // ParseURL is url.Parse for a URL that may have a password in it: its error, an
 // [*InvalidError], shows no part of the URL, and says how a password has to be written.
+// It may have several hosts with commas between them, each with a port or without.
 func ParseURL(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
+		if u := parseHosts(rawURL); u != nil {
+			return u, nil
+		}
 		// A *url.Error repeats the whole URL, and with it the password: only its cause is
 		// shown.
 		if ue, ok := errors.AsType[*url.Error](err); ok {
@@ -29,12 +33,32 @@ func ParseURL(rawURL string) (*url.URL, error) {
 		if strings.Contains(rawURL, "@") {
 			allowed += ", with " + encoding
 		}
-		if strings.Contains(rawURL, ",") {
-			allowed += "; of several hosts the last one has a port if any has"
-		}
 		return nil, invalid("URL", problem, allowed)
 	}
 	return u, nil
+}
+
+// parseHosts parses a URL of several hosts, or returns nil. To url.Parse they are one
+// host, whose port it takes to be what follows a colon, of the others, too.
+func parseHosts(rawURL string) *url.URL {
+	scheme, rest, _ := strings.Cut(rawURL, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	begin := strings.LastIndexByte(rest[:end], '@') + 1
+	hosts := rest[begin:end]
+	for host := range strings.SplitSeq(hosts, ",") {
+		if u, err := url.Parse("x://" + host); err != nil || u.Host != host || host == "" {
+			return nil
+		}
+	}
+	u, err := url.Parse(scheme + "://" + rest[:begin] + "host" + rest[end:])
+	if err != nil {
+		return nil
+	}
+	u.Host = hosts
+	return u
 }
 
 // URLParameters reads the parameters of a URL for a backend that knows the names in

@@ -69,3 +69,24 @@ func TestNothingBeforeAnAtIsQuoted(t *testing.T) {
 		}
 	}
 }
+
+// To the parser of the standard library the second port is a part of the first one.
+func TestEachOfSeveralHostsMayHaveAPort(t *testing.T) {
+	for _, hosts := range []string{
+		"one:1,two:2", "one:1,two", "one,two:2", "one,two", "one:1,two:2,three", "[::1]:1,[::2]:2", "[::1],two:2", "one:1,[::2]",
+	} {
+		for _, user := range []string{"", "user:p%40ss,word@"} {
+			u, err := driver.ParseURL("x://" + user + hosts + "/path?a=b,c#d")
+			if err != nil || u.Host != hosts || u.Path != "/path" || u.RawQuery != "a=b,c" || u.Fragment != "d" {
+				t.Errorf("%s%s: %+v, %v", user, hosts, u, err)
+			} else if password, _ := u.User.Password(); user != "" && password != "p@ss,word" {
+				t.Errorf("%s%s: the password is %q", user, hosts, password)
+			}
+		}
+	}
+	for _, raw := range []string{"x://one:x", "x://one:1,two:x", "x://one:1,two:2:3,four", "x://user:secret,a/b@host", "x://one:1,,two", "x://one:1,two/%zz"} {
+		if u, err := driver.ParseURL(raw); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, %v; want it refused", raw, u, err)
+		}
+	}
+}

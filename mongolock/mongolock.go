@@ -20,9 +20,8 @@
 //	retention=24h     Retention
 //	push=false        NoPush
 //
-// Of several hosts the last one has a port if any has. The database is "pawl" if the URL
-// has none. Parameters that say how to read and write (w, readPreference, and the like)
-// may be there, and do nothing.
+// The database is "pawl" if the URL has none. Parameters that say how to read and write
+// (w, readPreference, and the like) may be there, and do nothing.
 //
 // # What is guaranteed?
 //

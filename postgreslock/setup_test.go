@@ -154,3 +154,18 @@ func permanent(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
 	return ok && e.Permanent
 }
+
+// Of several hosts, each with a port of its own, the one is found that can be written to.
+func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
+	t.Parallel()
+	server, _, _ := fresh(t)
+	standby := pgtest.Start(t)
+	standby.Standby()
+	for _, hosts := range []string{
+		"127.0.0.1:" + standby.Port + ",127.0.0.1:" + server.Port, // the last one has a port
+		"127.0.0.1:" + server.Port + ",127.0.0.1",
+		"[::1]:1,127.0.0.1:" + server.Port,
+	} {
+		gets(t, start(t, "postgres://postgres@"+hosts+"/postgres?schema=several&target_session_attrs=read-write"), mutex(hosts))
+	}
+}

@@ -14,14 +14,13 @@
 //	redlocks://...                                                      the same with TLS
 //
 // There are 3 hosts or more, and an odd number is best. User, password, database and
-// parameters are the same for all of them. A URL that gives any host a port has to give
-// the last one a port, too.
+// parameters are the same for all of them.
 //
 // # Which parameters do URLs have?
 //
 // Most URLs have none. These mean what they mean for redislock, for each server:
 //
-//	addr=HOST:PORT       a further host, and the way to write an IPv6 address
+//	addr=HOST:PORT       a further host
 //	db=N                 the database, as /N after the hosts
 //	client_name=NAME
 //	dial_timeout=5s

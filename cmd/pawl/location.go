@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // location is where the locks are: --url, else PAWL_URL, else the file of this user.
@@ -46,7 +47,7 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 
 // warn says on a terminal that a password in --url is seen by all who can list processes.
 func (l *location) warn() {
-	u, err := url.Parse(l.url)
+	u, err := driver.ParseURL(l.url)
 	if err != nil || !term.IsTerminal(int(os.Stderr.Fd())) {
 		return
 	}
