@@ -25,6 +25,7 @@ type Table struct {
 	cache   cache
 	turns   turns.Turns // with others of this process beside it all but one swap would be in vain
 	slow    locktable.Table
+	lanes   *lanes // nil if the store does not gather
 }
 
 // New makes a Table. The store sends the signals of a step to others; those for inbox,
@@ -32,7 +33,11 @@ type Table struct {
 // over this table.
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	_, lingers := s.(Lingerer)
-	return &Table{store: s, inbox: inbox, deliver: deliver, lingers: lingers}
+	t := &Table{store: s, inbox: inbox, deliver: deliver, lingers: lingers}
+	if g, ok := s.(Gatherer); ok {
+		t.lanes = &lanes{store: s, fit: g.Fit}
+	}
+	return t
 }
 
 // Beside gives the table another one over the same values, which takes the steps that a
@@ -308,12 +313,24 @@ func (t *Table) swapOf(step locktable.Step, seen sight, e *locktable.Entry, w Wi
 
 // swap makes one swap.
 func (t *Table) swap(ctx context.Context, s Swap) (Swapped, error) {
+	is, err := t.swapOne(ctx, s)
+	if err != nil {
+		return Swapped{}, err
+	}
+	t.note(s, is)
+	return is, is.Err
+}
+
+// swapOne makes one swap, together with those of others if the store can do that.
+func (t *Table) swapOne(ctx context.Context, s Swap) (Swapped, error) {
+	if t.lanes != nil {
+		return t.lanes.swap(ctx, s)
+	}
 	all, err := t.store.Swap(ctx, []Swap{s})
 	if err != nil {
 		return Swapped{}, err
 	}
-	t.note(s, all[0])
-	return all[0], all[0].Err
+	return all[0], nil
 }
 
 // note keeps what a swap has shown, and hands out the signals that are for ourselves: the

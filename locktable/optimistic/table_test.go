@@ -20,8 +20,9 @@ import (
 // values is a Store in memory, as engines have it that can do no more than compare and
 // swap. Its clients share it.
 type values struct {
-	now   func() time.Time
-	width time.Duration // of the windows
+	now     func() time.Time
+	width   time.Duration // of the windows
+	gathers bool
 
 	mu      sync.Mutex // protects all below
 	stored  map[string]optimistic.Stored
@@ -36,8 +37,12 @@ func newValues(now func() time.Time, width time.Duration) *values {
 // open makes one more client.
 func (v *values) open() *locktable.Driver {
 	inbox := rand.Text()
+	store := optimistic.Store(&valuesClient{v, inbox})
+	if v.gathers {
+		store = gathering{&valuesClient{v, inbox}}
+	}
 	var d *locktable.Driver
-	d = locktable.New(optimistic.New(&valuesClient{v, inbox}, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
+	d = locktable.New(optimistic.New(store, inbox, func(s driver.Signal) { d.Deliver(s) }), inbox)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clients[inbox] = d
@@ -133,6 +138,12 @@ func (v *valuesClient) Close() error {
 	return nil
 }
 
+// gathering is a store that takes the swaps of several goroutines in one request.
+type gathering struct{ *valuesClient }
+
+func (gathering) Lingers()                      {}
+func (gathering) Fit(all []optimistic.Swap) int { return min(len(all), 3) }
+
 // A store whose clock is known to the microsecond is as exact as memory.
 func TestConformance(t *testing.T) {
 	clock := memlock.NewClock(time.Now())
@@ -143,9 +154,11 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// With a window everything lasts a little longer.
+// With a window everything lasts a little longer. Steps that share a request are taken as
+// those that have one each.
 func TestConformanceInAWindow(t *testing.T) {
 	v := newValues(time.Now, 40*time.Millisecond)
+	v.gathers = true
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(testing.TB) driver.Driver { return v.open() },
 		Unit: 400 * time.Millisecond,

@@ -1,0 +1,142 @@
+package optimistic
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// requests is a Store that notes what it is sent, and answers after a while.
+type requests struct {
+	Store
+	takes time.Duration
+
+	mu       sync.Mutex // protects all below
+	sent     [][]string
+	canceled int
+}
+
+func (r *requests) Swap(ctx context.Context, swaps []Swap) ([]Swapped, error) {
+	var names []string
+	all := make([]Swapped, len(swaps))
+	for i, s := range swaps {
+		names, all[i] = append(names, s.Name), Swapped{Done: true, Version: s.Version + 1}
+	}
+	r.mu.Lock()
+	r.sent = append(r.sent, names)
+	r.mu.Unlock()
+	select {
+	case <-time.After(r.takes):
+		return all, nil
+	case <-ctx.Done():
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.canceled++
+		return nil, ctx.Err()
+	}
+}
+
+// come makes so many swaps, one after the other has begun, and returns what wants all to
+// have gone well.
+func come(t *testing.T, ctx context.Context, l *lanes, first, n int) (over func()) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := first; i < first+n; i++ {
+		all.Go(func() {
+			is, err := l.swap(ctx, Swap{Name: strconv.Itoa(i), Version: uint64(i)})
+			if err == nil && is.Version != uint64(i)+1 {
+				t.Errorf("%d got the answer %d", i, is.Version)
+			}
+			if !errors.Is(err, ctx.Err()) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+	}
+	return all.Wait
+}
+
+func gatherer(takes time.Duration, most int) (*lanes, *requests) {
+	r := &requests{takes: takes}
+	return &lanes{store: r, fit: func(all []Swap) int { return min(len(all), most) }}, r
+}
+
+// underWay is how many requests are, when nothing goes on any more.
+func underWay(l *lanes) int {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.under
+}
+
+func TestThoseThatComeMeanwhileShareTheNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := gatherer(time.Millisecond, 60)
+		come(t, t.Context(), l, 0, 10)()
+		if len(r.sent) != 3 || len(r.sent[2]) != 8 {
+			t.Errorf("%v; want two alone, and the others together", r.sent)
+		}
+		if n := underWay(l); n > 0 {
+			t.Errorf("%d requests are under way", n)
+		}
+	})
+}
+
+// What does not fit into one request does not wait for its answer.
+func TestWhatDoesNotFitGoesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := gatherer(time.Millisecond, 3)
+		began := time.Now()
+		come(t, t.Context(), l, 0, 10)()
+		if took := time.Since(began); took != 2*time.Millisecond {
+			t.Errorf("%v took %v; want two milliseconds", r.sent, took)
+		}
+	})
+}
+
+// Where answers take long nobody waits for them to be sent.
+func TestSlowAnswersHoldNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := gatherer(time.Second, 60)
+		began := time.Now()
+		come(t, t.Context(), l, 0, 10)()
+		if took := time.Since(began); took > time.Second+slowLane {
+			t.Errorf("it took %v; want the time of a request", took)
+		}
+	})
+}
+
+// Whoever gives up returns at once. What it had not sent is not sent; what it had goes on
+// for the others, and is given up with the last of them.
+func TestOneOfThoseThatShareGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, r := gatherer(time.Second, 60)
+		stay, leave := context.WithCancel(t.Context())
+		defer leave()
+		over := come(t, stay, l, 0, 2)
+		hasty, cancel := context.WithCancel(t.Context())
+		hurried := come(t, hasty, l, 2, 1) // it waits to be sent
+		cancel()
+		hurried()
+		hasty, cancel = context.WithCancel(t.Context())
+		hurried = come(t, hasty, l, 3, 1)
+		last := come(t, stay, l, 4, 1)
+		time.Sleep(2 * slowLane)
+		cancel()
+		hurried()
+		if r.mu.Lock(); len(r.sent) != 3 || len(r.sent[2]) != 2 || r.canceled > 0 {
+			t.Errorf("%v were sent, %d given up; want the third without the name 2", r.sent, r.canceled)
+		}
+		r.mu.Unlock()
+		leave()
+		over()
+		last()
+		if n := underWay(l); r.canceled != 3 || n != 0 {
+			t.Errorf("%d were given up, %d are under way; want all given up", r.canceled, n)
+		}
+	})
+}
