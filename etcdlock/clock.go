@@ -2,9 +2,10 @@ package etcdlock
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,10 +20,18 @@ import (
 
 const (
 	// span is how far the tick after one that steps are taken under may go, and slip is
-	// how much more than what has really passed ticks may count in all. What begins under
-	// a tick lasts so much longer as both together.
-	span = 300 * time.Millisecond
+	// how far ahead of a tick a client may be that has just received it. What begins under
+	// a tick lasts so much longer as both together. With less of them time would be lost,
+	// wherever a tick takes longer than slip to come.
+	span = 250 * time.Millisecond
 	slip = 100 * time.Millisecond
+
+	// period is how often the clock ticks while it is in use: often enough that no time
+	// is lost where another client has to take over, see due.
+	period = 150 * time.Millisecond
+
+	// grace is how long the loop leaves a tick to a step that can write it on its way.
+	grace = 20 * time.Millisecond
 
 	// rest is how far the one after a tick may go under which no steps are taken.
 	rest = time.Hour
@@ -42,37 +51,46 @@ const (
 // A tick is what the clock's key says: where the clock stands, and how far the next tick
 // may go.
 type tick struct {
-	is   locktable.Instant
-	room time.Duration
-	rev  int64     // the revision of the key
-	at   time.Time // what passes counts from here, see learn
-	own  bool      // it was written here
-	read bool      // it was there already: how long ago it was written is not known
+	is    locktable.Instant
+	room  time.Duration
+	value string    // of the key; no two ticks have the same
+	rev   int64     // the revision of the key
+	at    time.Time // what passes counts from here, see learn
+	own   bool      // it was written here
+	read  bool      // it was there already: how long ago it was written is not known
+}
+
+// newTick is one that is to be written. It ends in what tells it from all others: where a
+// snapshot was restored, the same revision comes again, and maybe the same time.
+func newTick(is locktable.Instant, room time.Duration) tick {
+	return tick{is: is, room: room, value: fmt.Sprintf("%d %d %.8s", is, room.Microseconds(), rand.Text())}
+}
+
+// parseTick reads one that was written.
+func parseTick(value string, rev int64) (tick, error) {
+	t := tick{value: value, rev: rev}
+	fields := strings.Fields(value)
+	if len(fields) != 3 {
+		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
+	}
+	is, err1 := strconv.ParseInt(fields[0], 10, 64)
+	room, err2 := strconv.ParseInt(fields[1], 10, 64)
+	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || room > rest.Microseconds() {
+		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
+	}
+	t.is, t.room = locktable.Instant(is), time.Duration(room)*time.Microsecond
+	return t, nil
 }
 
 // after is where the next tick may set the clock at most: our clock says how much has
-// passed since we had this one, and it is older than that.
+// passed since we had this one.
 func (t tick) after(now time.Time) locktable.Instant {
 	passed := min(t.room, now.Sub(t.at))
 	return t.is + max(1, locktable.Instant(passed/time.Microsecond))
 }
 
-func (t tick) String() string { return encodeTick(t.is, t.room) }
-
-func encodeTick(is locktable.Instant, room time.Duration) string {
-	return fmt.Sprintf("%d %d", is, room.Microseconds())
-}
-
-// decodeTick reads what encodeTick wrote.
-func decodeTick(s string) (is locktable.Instant, room time.Duration, err error) {
-	first, second, ok := strings.Cut(s, " ")
-	i, err1 := strconv.ParseInt(first, 10, 64)
-	r, err2 := strconv.ParseInt(second, 10, 64)
-	if !ok || err1 != nil || err2 != nil || i <= 0 || r <= 0 || r > rest.Microseconds() {
-		return 0, 0, fmt.Errorf("the clock's key says %.40q, which is no time", s)
-	}
-	return locktable.Instant(i), time.Duration(r) * time.Microsecond, nil
-}
+// lead is how far ahead of another tick the clock would be if there was none.
+func (t tick) lead(of tick, now time.Time) time.Duration { return of.is.Until(t.is) + now.Sub(t.at) }
 
 // A clock is what a client knows of the clock that all clients of a prefix share, and its
 // part in keeping it going. The package comment says why it can be trusted.
@@ -83,22 +101,22 @@ type clock struct {
 	mu     sync.Mutex // protects all below
 	cur    tick
 	known  bool
-	given  locktable.Instant // the last that was given to a step under this tick
-	floor  locktable.Instant // the last that was given under ticks before it
-	used   time.Time         // a step was computed
-	active time.Time         // a tick was seen that steps are taken under
-	called time.Time         // somebody asked for a tick, and none has come since
-	heard  chan struct{}     // closed at the next tick
-	slack  float64           // of this client, so that clients do not all tick at once
+	wrote  string        // the last tick that was to be written here
+	used   time.Time     // a step was computed
+	active time.Time     // a tick was seen that steps are taken under
+	called time.Time     // somebody asked for a tick, and none has come since
+	heard  chan struct{} // closed at the next tick
+	slack  float64       // of this client, so that clients do not all tick at once
 }
 
 func newClock(life context.Context) *clock {
-	return &clock{life: life, changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: rand.Float64()}
+	return &clock{life: life, changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: mathrand.Float64()}
 }
 
 // window is where the clock stands for a step that is computed now: further than its last
-// tick by what has passed since. It goes on until the next tick may have come; or, if
-// that is to be written with the step, until the one after that.
+// tick by what has passed since. What begins with the step lasts until the window's end
+// and then its TTL. That is enough for every tick which the step may be taken under, see
+// under: it stands at From or before, and the next one goes no more than span further.
 func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,54 +124,58 @@ func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 		return w, false
 	}
 	c.used = now
-	w.From = max(c.cur.after(now), c.floor+1)
-	if end := c.cur.is.Add(c.cur.room); c.cur.room <= span && w.From < end {
-		c.given = max(c.given, w.From)
-		w.To = end.Add(slip)
-	} else {
-		w.To = w.From.Add(span + slip)
-	}
-	return w, true
+	from := c.cur.after(now)
+	return optimistic.Window{From: from, To: from.Add(span + slip)}, true
 }
 
-// under is the tick under which a step with such a window is taken, and whether it has to
-// write one of its own. It is not ok if the window is from before the tick.
-func (c *clock) under(from locktable.Instant, now time.Time) (t tick, ticks, ok bool) {
+// under is the tick under which steps are taken that were computed between two times, and
+// whether they have to write one of their own, at the first. It is not ok if the clock has
+// gone further than that, or if it does not stand at the last any more: for a tick has
+// come since, by one who was behind, and what began under that was not to be over yet.
+//
+// Whoever keeps the clock writes a tick that is due with a step, if there is one: that
+// saves a request.
+func (c *clock) under(first, last locktable.Instant, now time.Time) (t tick, ticks, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case !c.known, from < c.cur.is, from <= c.floor:
+	if !c.known || first < c.cur.is || last > c.cur.after(now) {
 		return t, false, false
-	case c.cur.room <= span && from < c.cur.is.Add(c.cur.room):
-		return c.cur, false, true
 	}
-	return c.cur, true, from <= c.cur.after(now)
+	carries := c.cur.room <= span && first < c.cur.is.Add(c.cur.room)
+	due := c.cur.own && now.Sub(c.cur.at) >= period
+	return c.cur, !carries || due, true
 }
 
-// learn takes a tick that was received now. sent is when it was sent, if that was here:
-// then what passes counts from there, but for what the answer took longer than slip.
-func (c *clock) learn(is locktable.Instant, room time.Duration, rev int64, sent time.Time, read bool) {
+// learn takes a tick that was received now. The clock goes on as before, but is put to no
+// less than what the tick says, and to no more than slip ahead of it.
+func (c *clock) learn(t tick) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known && rev <= c.cur.rev {
+	if c.known && t.rev <= c.cur.rev {
 		return
 	}
 	now := time.Now()
-	c.floor, c.given = max(c.floor, c.given), 0
-	c.cur, c.known = tick{is: is, room: room, rev: rev, at: now, read: read}, true
-	if !sent.IsZero() {
-		c.cur.at, c.cur.own = sent, true
-		if taken := now.Sub(sent); taken > slip {
-			c.cur.at = now.Add(-slip)
-		}
+	if t.at = now; c.known {
+		t.at = now.Add(-min(slip, max(0, c.cur.lead(t, now))))
 	}
-	if room <= span {
+	t.own = t.value == c.wrote
+	c.cur, c.known = t, true
+	if t.room <= span {
 		c.active = now
 	}
 	c.called = time.Time{}
 	close(c.heard)
 	c.heard = make(chan struct{})
 	c.look()
+}
+
+// next is a tick that is to be written here.
+func (c *clock) next(is locktable.Instant, room time.Duration) tick {
+	t := newTick(is, room)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrote = t.value
+	return t
 }
 
 // look makes the loop look again.
@@ -182,28 +204,21 @@ func (c *clock) resting() (next <-chan struct{}, ok bool) {
 	return c.heard, c.known && c.cur.room > span
 }
 
-// older notes that the tick that is known was written so much before it was received.
+// older notes that the tick with that revision was written at least so long ago. It may
+// be told so more than once, each time by another reading of the same glass.
 func (c *clock) older(rev int64, by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known && c.cur.rev == rev {
-		c.cur.at = c.cur.at.Add(-by)
+	if at := time.Now().Add(-by); c.known && c.cur.rev == rev && at.Before(c.cur.at) {
+		c.cur.at = at
 	}
 }
 
-// forget is for when the clock has to be read again.
+// forget is for when the clock has to be read again, or may be another one.
 func (c *clock) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.floor = max(c.floor, c.given)
-	c.known, c.given = false, 0
-}
-
-// anew is for when it may be another one.
-func (c *clock) anew() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known, c.given, c.floor = false, 0, 0
+	c.known = false
 }
 
 func (c *clock) current() (tick, bool) {
@@ -220,15 +235,18 @@ func (c *clock) due() (at time.Time, room time.Duration, ok bool) {
 	if !c.known {
 		return at, 0, false
 	}
-	after := span / 2 // so that no time is lost if another one has to
+	after := period
 	if c.cur.room > span {
 		after = beat
 		if time.Since(c.active) > driver.MaxRequest {
 			after = beatLater
 		}
 	}
-	if !c.cur.own {
-		after += after/2 + time.Duration(c.slack*float64(after)*0.4)
+	switch {
+	case !c.cur.own:
+		after += after/3 + time.Duration(c.slack*float64(after)*0.3)
+	case c.cur.room <= span:
+		after += grace
 	}
 	at, room = c.cur.at.Add(after), rest
 	if !c.called.IsZero() {
@@ -280,27 +298,34 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 	if !ok {
 		return s.readClock(ctx)
 	}
-	now, sent := time.Now(), s.seen.Load()
-	is := t.after(now)
-	r, err := s.txn(ctx, s.stands(t), []clientv3.Op{clientv3.OpPut(s.clockKey(), encodeTick(is, room))}, []clientv3.Op{s.getClock()})
+	sent := s.seen.Load()
+	next := s.clock.next(t.after(time.Now()), room)
+	r, err := s.txn(ctx, []clientv3.Cmp{s.stands(t)}, []clientv3.Op{s.put(next)}, []clientv3.Op{s.getClock()})
 	switch {
 	case err != nil:
 		return err
 	case r.Succeeded:
-		s.clock.learn(is, room, r.Header.Revision, now, false)
-		return s.check(r.Header, sent)
+		return s.learnWritten(r, next, sent)
 	}
 	return s.learnFrom(r, sent)
 }
 
-// stands is the condition that a tick is the last one. Its revision alone would not do:
-// where a snapshot was restored, revisions come again.
-func (s *store) stands(t tick) []clientv3.Cmp {
-	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(s.clockKey()), "=", t.rev),
-		clientv3.Compare(clientv3.Value(s.clockKey()), "=", t.String()),
+// learnWritten learns a tick that was written here.
+func (s *store) learnWritten(r *clientv3.TxnResponse, t tick, sent int64) error {
+	if err := s.check(r.Header, sent); err != nil {
+		return err
 	}
+	t.rev = r.Header.Revision
+	s.clock.learn(t)
+	return nil
 }
+
+// stands is the condition that a tick is the last one.
+func (s *store) stands(t tick) clientv3.Cmp {
+	return clientv3.Compare(clientv3.Value(s.clockKey()), "=", t.value)
+}
+
+func (s *store) put(t tick) clientv3.Op { return clientv3.OpPut(s.clockKey(), t.value) }
 
 func (s *store) getClock() clientv3.Op { return clientv3.OpGet(s.clockKey()) }
 
@@ -313,11 +338,12 @@ func (s *store) learnFrom(r *clientv3.TxnResponse, sent int64) error {
 	if len(kvs) == 0 {
 		return errNoClock
 	}
-	is, room, err := decodeTick(string(kvs[0].GetValue()))
+	t, err := parseTick(string(kvs[0].GetValue()), kvs[0].GetModRevision())
 	if err != nil {
 		return permanent(err, "delete it while no lock is held, and all keys that begin with "+strconv.Quote(s.prefix+"//"))
 	}
-	s.clock.learn(is, room, kvs[0].GetModRevision(), time.Time{}, true)
+	t.read = true
+	s.clock.learn(t)
 	return nil
 }
 
@@ -367,15 +393,13 @@ func (s *store) beginClock(ctx context.Context) error {
 		clientv3.Compare(clientv3.CreateRevision(s.clockKey()), "=", 0),
 		clientv3.Compare(clientv3.CreateRevision(s.entryKey("")), "=", 0).WithPrefix(),
 	}
-	now := time.Now()
-	is := locktable.At(now)
-	r, err := s.txn(ctx, none, []clientv3.Op{clientv3.OpPut(s.clockKey(), encodeTick(is, span))}, []clientv3.Op{s.getClock()})
+	first := s.clock.next(locktable.At(time.Now()), span)
+	r, err := s.txn(ctx, none, []clientv3.Op{s.put(first)}, []clientv3.Op{s.getClock()})
 	switch {
 	case err != nil:
 		return err
 	case r.Succeeded:
-		s.clock.learn(is, span, r.Header.Revision, now, false)
-		return s.check(r.Header, sent)
+		return s.learnWritten(r, first, sent)
 	}
 	if err = s.learnFrom(r, sent); errors.Is(err, errNoClock) {
 		return permanent(

@@ -2,8 +2,12 @@ package etcdlock_test
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/etcdlock"
@@ -92,4 +96,54 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 	if _, err := d.Acquire(ctx, waiter); err != nil {
 		t.Error(err)
 	}
+}
+
+// What a glass says has passed counts once, however often it is looked at: it says nothing
+// of what passed for the leases that the one who turned it had not seen.
+func TestAGlassCountsOnce(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	holds := open(t, c.URL())
+	gets(t, holds, mutex("job"))
+	if err := holds.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tries := open(t, c.URL())
+	refused(t, tries, mutex("job"))
+	if err := tries.Close(); err != nil { // it turns the glass
+		t.Fatal(err)
+	}
+	admin := client(t, c.Addrs()...)
+	glass, err := admin.Get(brief(t), "pawl//glass")
+	if err != nil || len(glass.Kvs) == 0 {
+		t.Fatal("no glass", err)
+	}
+	_, seconds, _ := strings.Cut(string(glass.Kvs[0].Value), " ")
+	passed, err := time.ParseDuration(seconds + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Delete(brief(t), "pawl//sand"); err != nil { // as if it had run out
+		t.Fatal(err)
+	}
+	before := stands(t, admin)
+	gets(t, start(t, c.URL()), mutex("other"))
+	if went := stands(t, admin) - before; went < passed || went > passed+10*time.Second {
+		t.Errorf("the clock went on by %v; the glass was of %v", went, passed)
+	}
+}
+
+// stands is where the clock stands.
+func stands(t *testing.T, admin *clientv3.Client) time.Duration {
+	t.Helper()
+	r, err := admin.Get(brief(t), "pawl//clock")
+	if err != nil || len(r.Kvs) == 0 {
+		t.Fatal("no clock", err)
+	}
+	first, _, _ := strings.Cut(string(r.Kvs[0].Value), " ")
+	i, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(i) * time.Microsecond
 }

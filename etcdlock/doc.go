@@ -32,48 +32,56 @@
 // # What does a lock cost?
 //
 // Acquire and release are one request each, a name that is new to a process costs one
-// more. 60 leases share a request for their renewal. A process has two watches and one
-// etcd lease, whatever it holds; nothing but the key of its inbox for signals hangs on
-// that lease. While locks are in use the clock costs up to ten requests a second, and one
-// every ten seconds otherwise, for all processes together.
+// more. Goroutines that come at the same time share requests: at most 60 names, for a
+// renewal as for the rest. A process has two watches and one etcd lease, whatever it
+// holds; nothing but the key of its inbox for signals hangs on that lease. While locks are
+// in use the clock costs up to seven requests a second, and one every ten seconds
+// otherwise, for all processes together; a process that is busy writes its ticks with what
+// it sends anyway.
 //
 // # What is guaranteed?
 //
 // What etcd says of its data: it survives elections, restarts, and the loss of a minority
-// of the members, and a member that is cut off decides nothing. A lease lasts up to 0.4 s
-// longer than was asked for, and a little more where clients come and go all the time.
+// of the members, and a member that is cut off decides nothing. A lease lasts 0.35 s longer
+// than was asked for, and more where etcd takes longer than 0.1 s to answer.
 // A snapshot that is restored brings back the locks of then, and fences may come again.
 //
 // # Whose clock decides?
 //
 // etcd has no clock that can be read, so the clients of a prefix keep one, in a key. Each
 // writing of that key is a tick: it says where the clock stands, T, and how far the next
-// tick may go at most, its room. Whoever wants to tick compares and swaps: T becomes no
-// more than T plus what its own monotonic clock says has passed since it received the
-// last tick, and no more than T plus room. The first tick is the time of day, and is
-// written only where there are no locks.
+// tick may go at most, its room. The first tick is the time of day, and is written only
+// where there are no locks. All others are written by compare and swap, by clients that
+// have received the one before.
 //
-// A step is one transaction: if the last tick is the one that it was computed under, and
-// the entry has the revision that it was computed from, the new entry is put. So what is
-// granted under a tick T with room r is written before the next tick. It is stored to end
-// at T + r + slip + TTL.
+// Each client has a reading of the clock, which goes on with its own monotonic clock. When
+// it receives a tick it puts the reading to T, if it is behind that, and to T + slip, if
+// it is further ahead. Until the next tick the reading goes no further than T + room.
+// Whoever ticks writes down its reading.
 //
-// Nobody finds it expired before a TTL has passed since it was written: the next tick is
-// written later, and stands at T + r at most. So from there on the clock has to go TTL +
-// slip further, and it never goes further than time passes, but for slip: a tick counts
-// from when the last one was received, which is after it was written, so what passes
-// between the two writings is more. Where a client follows its own tick, it counts from
-// when that was sent, or slip before it was answered if that is later. Then what is
-// counted too much is the time from the sending of one tick to its writing. That is slip
-// at most, and does not add up: what the next tick counts begins where this one was sent,
-// and so on, and of the first and the last of them one slip is left. A step that is
-// computed between two ticks uses what has passed since the first; that is counted in the
-// same way.
+// So a reading is never further ahead of a tick than the time since that was written, and
+// slip. For whoever received that tick had its reading put to T + slip or less, after it
+// was written, and goes on as time does. A later tick can only put a reading forward to
+// what another client had read before it was written, and that one had received this tick
+// or one after it: what holds for its reading holds for this one, too.
+//
+// A step is one transaction: if the last tick is the one that the client has received, and
+// the entry has the revision that it was computed from, the new entry is put. A step
+// whose reading has used up the room writes a tick in the same transaction, and counts as
+// taken under that. What is granted at a reading R is stored to end at R + room + slip +
+// TTL. If another tick has been received since it was computed, it is sent only if that is
+// no later than R, and the reading is still no less.
+//
+// So nobody finds it expired before a TTL has passed since it was written. Under the same
+// tick no reading goes beyond T + room. The next tick is written after it, and says T +
+// room at most. From there on a reading is as much further as time has passed since, and
+// slip; so it comes to R + room + slip + TTL when at least a TTL has passed.
 //
 // So all that is assumed is that the monotonic clocks of the clients run at one speed,
 // within what [github.com/pawl-go/pawl] allows for every lease. A client that is paused,
 // an election, a watch that is late or compacted, a lost etcd lease: each makes the clock
-// late, and things end later, never sooner.
+// late, and things end later, never sooner. One that comes and goes does not: those that
+// stay have their readings, and the next tick is theirs.
 //
 // While nobody is there, no time passes. The last to leave that knows of a lease which
 // lasts leaves a sandglass: a key on an etcd lease. When it is gone and no tick has come
@@ -83,7 +91,7 @@
 // # When does a request end that was given up?
 //
 // By that clock, [driver.End] is kept: a step is computed for an end that the clock has
-// not passed, and takes effect under the tick that it was computed under or not at all.
+// not passed, and takes effect under a tick that is no later than that or not at all.
 // The end of a ctx is a moment in real time, though, and the clock may stand still past
 // it if no tick comes. Three things see to that. Clients that are open tick, each second
 // while there has been a claim within the last minute. A step that changes a name makes

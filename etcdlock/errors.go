@@ -55,7 +55,7 @@ func (s *store) check(h *pb.ResponseHeader, sent int64) error {
 		s.epoch++
 		s.seen.Store(0)
 		s.cluster = h.GetClusterId()
-		s.clock.anew()
+		s.clock.forget()
 		return errors.New("the data are older than they were: a snapshot was restored, or this is another cluster")
 	}
 	s.cluster = h.GetClusterId()

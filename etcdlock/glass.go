@@ -52,7 +52,7 @@ func (s *store) turnGlass(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	_, _ = s.txn(ctx, s.stands(t), []clientv3.Op{
+	_, _ = s.txn(ctx, []clientv3.Cmp{s.stands(t)}, []clientv3.Op{
 		clientv3.OpPut(s.glassKey(), fmt.Sprintf("%d %d", t.rev, seconds)),
 		clientv3.OpPut(s.sandKey(), "", clientv3.WithLease(lease.ID)),
 	}, nil)

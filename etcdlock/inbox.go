@@ -85,8 +85,8 @@ func (m *mail) follow(life context.Context, well func()) {
 				m.clock.call()
 				continue
 			}
-			if is, room, err := decodeTick(string(e.Kv.GetValue())); err == nil && e.Type == clientv3.EventTypePut {
-				m.clock.learn(is, room, e.Kv.GetModRevision(), time.Time{}, false)
+			if t, err := parseTick(string(e.Kv.GetValue()), e.Kv.GetModRevision()); err == nil && e.Type == clientv3.EventTypePut {
+				m.clock.learn(t)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -152,18 +153,35 @@ func (s *store) revision(v uint64) (int64, bool) {
 	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch
 }
 
+// Fit implements optimistic.Gatherer: the first always fits. etcd refuses to write one key
+// twice in a transaction, so no two of them put a signal into one inbox.
+func (s *store) Fit(swaps []optimistic.Swap) int {
+	bytes, inboxes := 0, map[string]bool(nil)
+	for n, one := range swaps {
+		bytes += len(one.Value)
+		if n > 0 && (n == together || bytes > heavy || clashes(one, inboxes)) {
+			return n
+		}
+		for _, to := range one.Signals {
+			if inboxes == nil {
+				inboxes = map[string]bool{}
+			}
+			inboxes[to.Inbox] = true
+		}
+	}
+	return len(swaps)
+}
+
+func clashes(one optimistic.Swap, inboxes map[string]bool) bool {
+	return slices.ContainsFunc(one.Signals, func(to locktable.Signal) bool { return inboxes[to.Inbox] })
+}
+
 // Swap implements optimistic.Store.
 func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	s.mail.ready(ctx)
 	done := make([]optimistic.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
-		n, bytes := 1, len(swaps[0].Value)
-		for n < len(swaps) && n < together {
-			if bytes += len(swaps[n].Value); bytes > heavy {
-				break
-			}
-			n++
-		}
+		n := s.Fit(swaps)
 		some, err := s.swap(ctx, swaps[:n])
 		if err != nil {
 			return nil, s.trouble(ctx, err)
@@ -176,69 +194,103 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return done, nil
 }
 
-// swap is one transaction: if the clock stands where it stood, each value that is as it
-// was is replaced.
+// swap is one transaction: if the last tick is the one that is known, each value that is as
+// it was is replaced.
 func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	done := make([]optimistic.Swapped, len(swaps))
-	now, is := time.Now(), swaps[0].Window.From
-	for _, one := range swaps { // what was computed for a later moment lasts until a later one
-		is = min(is, one.Window.From)
-	}
-	t, ticks, ok := s.clock.under(is, now)
-	if !ok {
-		return late(done), nil
-	}
-	var then []clientv3.Op
+	first, last := swaps[0].Window.From, swaps[0].Window.From
 	for _, one := range swaps {
-		then = append(then, s.replace(one))
+		first, last = min(first, one.Window.From), max(last, one.Window.From)
 	}
+	t, ticks, ok := s.clock.under(first, last, time.Now())
+	if !ok {
+		return late(len(swaps)), nil
+	}
+	cs, then, otherwise := s.replaceAll(swaps)
+	var next tick
 	if ticks {
-		then = append(then, clientv3.OpPut(s.clockKey(), encodeTick(is, span)))
+		next = s.clock.next(first, span)
+		then = append(then, s.put(next))
 	}
 	sent := s.seen.Load()
-	r, err := s.txn(ctx, s.stands(t), then, []clientv3.Op{s.getClock()})
+	r, err := s.txn(ctx, append(cs, s.stands(t)), then, append(otherwise, s.getClock()))
 	if err != nil {
 		return nil, err
 	}
 	if !r.Succeeded {
-		err := s.learnFrom(r, sent)
-		if err != nil {
+		if err := s.learnFrom(r, sent); err != nil {
 			s.clock.forget()
+			return nil, err
 		}
-		return late(done), err
+		done := late(len(swaps))
+		if len(otherwise) > 0 {
+			done[0] = s.instead(r.Responses[0].GetResponseRange(), swaps[0])
+		}
+		return done, nil
 	}
 	if ticks {
-		s.clock.learn(is, span, r.Header.Revision, now, false)
+		err = s.learnWritten(r, next, sent)
+	} else {
+		err = s.check(r.Header, sent)
 	}
-	for i := range swaps {
-		one := r.Responses[i].GetResponseTxn()
-		if one.Succeeded {
-			done[i] = optimistic.Swapped{Done: true, Version: s.version(r.Header.Revision)}
-		} else {
-			done[i] = optimistic.Swapped{Known: true, Now: s.stored(one.Responses[0].GetResponseRange())}
-		}
-	}
-	return done, s.check(r.Header, sent)
+	return s.replaced(r, len(swaps)), err
 }
 
-func late(all []optimistic.Swapped) []optimistic.Swapped {
-	for i := range all {
-		all[i].Late = true
+// replaceAll are the parts of the transaction that replace values. A value alone has its
+// condition beside that of the clock; several have one each, in transactions of their own
+// within it, so that one that is not as it was keeps none of the others.
+func (s *store) replaceAll(swaps []optimistic.Swap) (cs []clientv3.Cmp, then, otherwise []clientv3.Op) {
+	if len(swaps) == 1 {
+		c, put, get := s.replace(swaps[0])
+		return []clientv3.Cmp{c}, put, []clientv3.Op{get}
 	}
-	return all
+	for _, one := range swaps {
+		c, put, get := s.replace(one)
+		then = append(then, clientv3.OpTxn([]clientv3.Cmp{c}, put, []clientv3.Op{get}))
+	}
+	return nil, then, nil
 }
 
-// replace replaces one value if it is as it was, and signals; else it reads what there is
+// replace replaces one value on a condition, and signals; else it reads what there is
 // instead.
-func (s *store) replace(one optimistic.Swap) clientv3.Op {
+func (s *store) replace(one optimistic.Swap) (c clientv3.Cmp, put []clientv3.Op, get clientv3.Op) {
 	key := s.entryKey(one.Name)
 	rev, ok := s.revision(one.Version)
 	if !ok {
 		rev = -1 // none is
 	}
-	then := append([]clientv3.Op{clientv3.OpPut(key, string(one.Value))}, s.signals(one.Signals)...)
-	return clientv3.OpTxn(
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", rev)}, then, []clientv3.Op{clientv3.OpGet(key)})
+	put = append([]clientv3.Op{clientv3.OpPut(key, string(one.Value))}, s.signals(one.Signals)...)
+	return clientv3.Compare(clientv3.ModRevision(key), "=", rev), put, clientv3.OpGet(key)
+}
+
+// replaced is what became of so many, under the tick that they were meant for.
+func (s *store) replaced(r *clientv3.TxnResponse, n int) []optimistic.Swapped {
+	done := make([]optimistic.Swapped, n)
+	for i := range done {
+		if one := r.Responses[i].GetResponseTxn(); n == 1 || one.Succeeded {
+			done[i] = optimistic.Swapped{Done: true, Version: s.version(r.Header.Revision)}
+		} else {
+			done[i] = optimistic.Swapped{Known: true, Now: s.stored(one.Responses[0].GetResponseRange())}
+		}
+	}
+	return done
+}
+
+// instead is what became of one alone that was not taken: for another value was there, or
+// because of the clock.
+func (s *store) instead(r *pb.RangeResponse, one optimistic.Swap) optimistic.Swapped {
+	if is := s.stored(r); is.Version != one.Version {
+		return optimistic.Swapped{Known: true, Now: is}
+	}
+	return optimistic.Swapped{Late: true}
+}
+
+// late are so many that came when the clock had gone on.
+func late(n int) []optimistic.Swapped {
+	done := make([]optimistic.Swapped, n)
+	for i := range done {
+		done[i].Late = true
+	}
+	return done
 }
 
 // Scan implements optimistic.Store.

@@ -62,5 +62,5 @@ func (s *store) tidy() {
 		}
 	}
 	ops = append(ops, clientv3.OpPut(s.tidyKey(), fmt.Sprintf("%d %s", until, next)))
-	_, _ = s.txn(ctx, s.stands(t), ops, nil)
+	_, _ = s.txn(ctx, []clientv3.Cmp{s.stands(t)}, ops, nil)
 }

@@ -1,0 +1,135 @@
+package etcdlock
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// world is a server with a clock's key and one entry, and clients that read that clock.
+// All is in virtual time.
+type world struct {
+	t *testing.T
+
+	mu      sync.Mutex // protects all below; held, but for pauses
+	dice    *rand.Rand
+	clients []*clock
+	last    tick
+	granted time.Time         // the entry, really
+	ends    locktable.Instant // as it is stored
+	grants  int
+}
+
+const leaseFor = 400 * time.Millisecond
+
+// pause is for what a message or a goroutine takes: mostly little, sometimes very long.
+func (w *world) pause() {
+	most := 2 * time.Millisecond
+	if w.dice.IntN(5) == 0 {
+		most = time.Duration(w.dice.IntN(600)+1) * time.Millisecond
+	}
+	took := time.Duration(w.dice.Int64N(int64(most)))
+	w.mu.Unlock()
+	time.Sleep(took)
+	w.mu.Lock()
+}
+
+func (w *world) goes(f func()) {
+	go func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		f()
+	}()
+}
+
+// write is what the server does with a tick: it is put, and the clients hear of it, each
+// when it does.
+func (w *world) write(t tick) tick {
+	t.rev = w.last.rev + 1
+	w.last = t
+	for _, c := range w.clients {
+		w.goes(func() { w.pause(); c.learn(t) })
+	}
+	return t
+}
+
+// step takes the entry if it is over.
+func (w *world) step(c *clock) {
+	window, _ := c.window(time.Now())
+	seen, ends := w.granted, w.ends
+	w.pause() // until it is sent
+	t, ticks, ok := c.under(window.From, window.From, time.Now())
+	if !ok {
+		return
+	}
+	next := c.next(window.From, span)
+	w.pause() // until it is there
+	if w.last.value != t.value || !w.granted.Equal(seen) {
+		return
+	}
+	if ticks {
+		next = w.write(next)
+	}
+	if window.From >= ends {
+		if left := leaseFor - time.Since(w.granted); left > 0 && w.grants > 0 {
+			w.t.Errorf("granted %v too early", left)
+		}
+		w.granted, w.ends = time.Now(), window.To.Add(leaseFor)
+		w.grants++
+	}
+	if w.pause(); ticks {
+		c.learn(next)
+	}
+}
+
+// beats is a tick by a client's loop.
+func (w *world) beats(c *clock) {
+	t, _ := c.current()
+	room := span
+	if w.dice.IntN(3) == 0 {
+		room = rest
+	}
+	next := c.next(t.after(time.Now()), room)
+	w.pause()
+	if w.last.value == t.value {
+		w.write(next)
+	}
+}
+
+// Whatever clients do, and however long each message takes, nobody enters before the lease
+// of the one before has lasted as long as was asked for; and somebody enters.
+func TestNobodyEntersEarly(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
+			w.last = tick{is: 1_000_000, room: span, value: "first", rev: 1}
+			for range 4 {
+				c := newClock(t.Context())
+				c.learn(w.last)
+				w.clients = append(w.clients, c)
+			}
+			for i, c := range w.clients {
+				w.goes(func() {
+					for began := time.Now(); time.Since(began) < time.Minute; {
+						if w.pause(); i%2 == 0 || w.dice.IntN(10) > 0 {
+							w.step(c)
+						} else {
+							w.beats(c)
+						}
+					}
+				})
+			}
+			time.Sleep(2 * time.Minute)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.grants < 3 {
+				t.Errorf("seed %d: %d grants in a minute", seed, w.grants)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package etcdlock_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// Steps that many goroutines take at once share requests.
+func TestManyAtOnceShareRequests(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, c.URL())
+	const goroutines, rounds = 64, 20
+	cycles := func(rounds int) {
+		var all sync.WaitGroup
+		for i := range goroutines {
+			all.Go(func() {
+				for range rounds {
+					m := mutex(fmt.Sprint("job", i))
+					gets(t, d, m)
+					releases(t, d, m)
+				}
+			})
+		}
+		all.Wait()
+	}
+	cycles(1) // what is new is loaded first
+	before := metric(t, c.Members[0], txns)
+	cycles(rounds)
+	each := (metric(t, c.Members[0], txns) - before) / (goroutines * rounds)
+	t.Logf("%.2f requests a cycle", each)
+	if each > 1 {
+		t.Errorf("%.2f requests a cycle; want less than one", each)
+	}
+}
+
+const txns = `grpc_server_handled_total{grpc_code="OK",grpc_method="Txn",grpc_service="etcdserverpb.KV",grpc_type="unary"}`
+
+// One goroutine's cycle is two requests; most ticks of the clock go with them.
+func TestACycleIsTwoRequests(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, c.URL())
+	cycle := func() {
+		m := mutex("job")
+		gets(t, d, m)
+		releases(t, d, m)
+	}
+	for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
+		cycle() // until it keeps the clock
+	}
+	before, n := metric(t, c.Members[0], txns), 0
+	for began := time.Now(); time.Since(began) < 2*time.Second; n++ {
+		cycle()
+	}
+	sent := metric(t, c.Members[0], txns) - before
+	t.Logf("%v requests for %d cycles", sent, n)
+	if most := float64(2*n + 40); sent > most { // a tick may come between, 7 times a second
+		t.Errorf("%v requests for %d cycles; want %v at most", sent, n, most)
+	}
+}
+
+// Two names that wake one client in one request: etcd writes no key twice in one.
+func TestOneRequestWakesAClientTwice(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	a, b := start(t, c.URL()), start(t, c.URL())
+	var kept []driver.LeaseRef
+	var heard []<-chan driver.Signal
+	for _, name := range []string{"one", "two"} {
+		long, short, waiter := mutex(name), mutex(name), queued(mutex(name))
+		for _, one := range []*driver.Claim{&long, &short, &waiter} {
+			one.Weight, one.Limit = 1, 2
+		}
+		short.TTL = time.Second
+		gets(t, a, long)
+		gets(t, a, short)
+		refused(t, b, waiter)
+		kept, heard = append(kept, lease(long)), append(heard, hears(t, b, waiter.Token))
+	}
+	time.Sleep(1500 * time.Millisecond) // until the short ones are over
+	each, err := a.Renew(brief(t), kept)
+	for _, e := range append(each, err) {
+		if e != nil {
+			t.Fatal(e)
+		}
+	}
+	for _, one := range heard {
+		hearsOfGrant(t, one)
+	}
+}
+
+// Hand-overs of many names at once, between two clients.
+func TestManyNamesGoFromOneClientToTheOtherAtOnce(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	a, b := start(t, c.URL()), start(t, c.URL())
+	var all sync.WaitGroup
+	for i := range 48 {
+		all.Go(func() {
+			holder, waiter := mutex(fmt.Sprint("job", i)), queued(mutex(fmt.Sprint("job", i)))
+			first := gets(t, a, holder)
+			refused(t, b, waiter)
+			heard := hears(t, b, waiter.Token)
+			releases(t, a, holder)
+			hearsOfGrant(t, heard)
+			if g := gets(t, b, waiter); g.Fence <= first.Fence {
+				t.Errorf("fences %d, then %d; want them to rise", first.Fence, g.Fence)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A value that is too big to share a request goes by itself.
+func TestBigNamesDoNotShareARequest(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, c.URL())
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			m := mutex(fmt.Sprint("job", i))
+			m.Owner.Labels = map[string]string{}
+			for k := range 8 {
+				m.Owner.Labels[fmt.Sprint("label", k)] = strings.Repeat("x", 200)
+			}
+			gets(t, d, m)
+			releases(t, d, m)
+		})
+	}
+	all.Wait()
+}
