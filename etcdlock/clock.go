@@ -20,9 +20,9 @@ import (
 
 const (
 	// span is how far the tick after one that steps are taken under may go, and slip is
-	// how far ahead of a tick a client may be that has just received it. What begins under
-	// a tick lasts so much longer as both together. With less of them time would be lost,
-	// wherever a tick takes longer than slip to come.
+	// how far ahead of a tick a client may be that has just received it. What begins
+	// under a tick lasts so much longer as both together. With less of them time would be
+	// lost, wherever a tick takes longer than slip to come.
 	span = 250 * time.Millisecond
 	slip = 100 * time.Millisecond
 
@@ -129,9 +129,10 @@ func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 }
 
 // under is the tick under which steps are taken that were computed between two times, and
-// whether they have to write one of their own, at the first. It is not ok if the clock has
-// gone further than that, or if it does not stand at the last any more: for a tick has
-// come since, by one who was behind, and what began under that was not to be over yet.
+// whether they have to write one of their own, at the first. It is not ok if the clock
+// has gone further than that, or if it does not stand at the last any more: for a tick
+// has come since, by one who was behind, and what began under that was not to be over
+// yet.
 //
 // Whoever keeps the clock writes a tick that is due with a step, if there is one: that
 // saves a request.

@@ -98,8 +98,8 @@ func TestALonelyWaiterIsServedWhenTheHolderIsDead(t *testing.T) {
 	}
 }
 
-// What a glass says has passed counts once, however often it is looked at: it says nothing
-// of what passed for the leases that the one who turned it had not seen.
+// What a glass says has passed counts once, however often it is looked at: it says
+// nothing of what passed for the leases that the one who turned it had not seen.
 func TestAGlassCountsOnce(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

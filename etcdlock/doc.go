@@ -34,17 +34,17 @@
 // Acquire and release are one request each, a name that is new to a process costs one
 // more. Goroutines that come at the same time share requests: at most 60 names, for a
 // renewal as for the rest. A process has two watches and one etcd lease, whatever it
-// holds; nothing but the key of its inbox for signals hangs on that lease. While locks are
-// in use the clock costs up to seven requests a second, and one every ten seconds
-// otherwise, for all processes together; a process that is busy writes its ticks with what
-// it sends anyway.
+// holds; nothing but the key of its inbox for signals hangs on that lease. While locks
+// are in use the clock costs up to seven requests a second, and one every ten seconds
+// otherwise, for all processes together; a process that is busy writes its ticks with
+// what it sends anyway.
 //
 // # What is guaranteed?
 //
 // What etcd says of its data: it survives elections, restarts, and the loss of a minority
-// of the members, and a member that is cut off decides nothing. A lease lasts 0.35 s longer
-// than was asked for, and more where etcd takes longer than 0.1 s to answer.
-// A snapshot that is restored brings back the locks of then, and fences may come again.
+// of the members, and a member that is cut off decides nothing. A lease lasts 0.35 s
+// longer than was asked for, and more where etcd takes longer than 0.1 s to answer. A
+// snapshot that is restored brings back the locks of then, and fences may come again.
 //
 // # Whose clock decides?
 //
@@ -54,10 +54,10 @@
 // where there are no locks. All others are written by compare and swap, by clients that
 // have received the one before.
 //
-// Each client has a reading of the clock, which goes on with its own monotonic clock. When
-// it receives a tick it puts the reading to T, if it is behind that, and to T + slip, if
-// it is further ahead. Until the next tick the reading goes no further than T + room.
-// Whoever ticks writes down its reading.
+// Each client has a reading of the clock, which goes on with its own monotonic clock.
+// When it receives a tick it puts the reading to T, if it is behind that, and to T +
+// slip, if it is further ahead. Until the next tick the reading goes no further than T +
+// room. Whoever ticks writes down its reading.
 //
 // So a reading is never further ahead of a tick than the time since that was written, and
 // slip. For whoever received that tick had its reading put to T + slip or less, after it
@@ -65,12 +65,12 @@
 // what another client had read before it was written, and that one had received this tick
 // or one after it: what holds for its reading holds for this one, too.
 //
-// A step is one transaction: if the last tick is the one that the client has received, and
-// the entry has the revision that it was computed from, the new entry is put. A step
+// A step is one transaction: if the last tick is the one that the client has received,
+// and the entry has the revision that it was computed from, the new entry is put. A step
 // whose reading has used up the room writes a tick in the same transaction, and counts as
 // taken under that. What is granted at a reading R is stored to end at R + room + slip +
-// TTL. If another tick has been received since it was computed, it is sent only if that is
-// no later than R, and the reading is still no less.
+// TTL. If another tick has been received since it was computed, it is sent only if that
+// is no later than R, and the reading is still no less.
 //
 // So nobody finds it expired before a TTL has passed since it was written. Under the same
 // tick no reading goes beyond T + room. The next tick is written after it, and says T +

@@ -100,8 +100,8 @@ func (w *world) beats(c *clock) {
 	}
 }
 
-// Whatever clients do, and however long each message takes, nobody enters before the lease
-// of the one before has lasted as long as was asked for; and somebody enters.
+// Whatever clients do, and however long each message takes, nobody enters before the
+// lease of the one before has lasted as long as was asked for; and somebody enters.
 func TestNobodyEntersEarly(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {

@@ -153,8 +153,8 @@ func (s *store) revision(v uint64) (int64, bool) {
 	return int64(v & (1<<epochAt - 1)), v == 0 || v>>epochAt == s.epoch
 }
 
-// Fit implements optimistic.Gatherer: the first always fits. etcd refuses to write one key
-// twice in a transaction, so no two of them put a signal into one inbox.
+// Fit implements optimistic.Gatherer: the first always fits. etcd refuses to write one
+// key twice in a transaction, so no two of them put a signal into one inbox.
 func (s *store) Fit(swaps []optimistic.Swap) int {
 	bytes, inboxes := 0, map[string]bool(nil)
 	for n, one := range swaps {
@@ -194,8 +194,8 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	return done, nil
 }
 
-// swap is one transaction: if the last tick is the one that is known, each value that is as
-// it was is replaced.
+// swap is one transaction: if the last tick is the one that is known, each value that is
+// as it was is replaced.
 func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	first, last := swaps[0].Window.From, swaps[0].Window.From
 	for _, one := range swaps {

@@ -8,8 +8,8 @@ import (
 )
 
 // A Gatherer is a Store one of whose requests can take the swaps of several goroutines,
-// which costs little more than that of one. Such a request goes on when one of its callers
-// gives up, so it is a Lingerer, too.
+// which costs little more than that of one. Such a request goes on when one of its
+// callers gives up, so it is a Lingerer, too.
 type Gatherer interface {
 	Lingerer
 
@@ -82,8 +82,8 @@ func (l *lanes) swap(ctx context.Context, s Swap) (Swapped, error) {
 	}
 }
 
-// alone sends a swap by the goroutine that came with it, and leaves its lane to those that
-// have gathered meanwhile.
+// alone sends a swap by the goroutine that came with it, and leaves its lane to those
+// that have gathered meanwhile.
 func (l *lanes) alone(ctx context.Context, s Swap) (Swapped, error) {
 	defer func() {
 		l.mu.Lock()
