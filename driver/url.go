@@ -49,7 +49,8 @@ func parseHosts(rawURL string) *url.URL {
 	begin := strings.LastIndexByte(rest[:end], '@') + 1
 	hosts := rest[begin:end]
 	for host := range strings.SplitSeq(hosts, ",") {
-		if u, err := url.Parse("x://" + host); err != nil || u.Host != host || host == "" {
+		u, err := url.Parse("x://" + host)
+		if err != nil || host == "" || u.Host != host || host[0] != '[' && strings.Count(host, ":") > 1 {
 			return nil
 		}
 	}
