@@ -16,6 +16,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
 
 	_ "github.com/pawl-go/pawl/etcdlock"
 )
@@ -61,7 +62,7 @@ func startEtcd() (server, error) {
 		p.stop()
 		return nil, err
 	}
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 	p.ends = func() { _ = c.Close() }
 	return &etcdServer{p, c}, err
 }
@@ -151,7 +152,7 @@ type etcdMutex struct {
 }
 
 func openEtcdMutex(addr string, ttl time.Duration) (client, error) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 	if err != nil {
 		return nil, err
 	}
