@@ -13,6 +13,7 @@ import (
 // renewed, or of a session. Both poll, each 5 s by default; what is set here to 1 s, the
 // least that they take, is set in their favour. So is that leases are renewed after a
 // third of their TTL: a heartbeat each 5 s, their default, would be too late for some.
+// And what cannot be unlocked is tried twice, not for a minute.
 func openGooseTable(driver string, url func(string) string, make func(...lock.TableLockerOption) (lock.Locker, error)) func(string, time.Duration) (client, error) {
 	return func(addr string, ttl time.Duration) (client, error) {
 		db, err := openDB(driver, url(addr))
@@ -28,7 +29,7 @@ type gooseTable struct {
 
 func (g *gooseTable) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
 	l, err := g.make(lock.WithTableLockID(idOf(name)), lock.WithTableLeaseDuration(g.ttl),
-		lock.WithTableHeartbeatInterval(g.ttl/3), lock.WithTableLockTimeout(time.Second, 600))
+		lock.WithTableHeartbeatInterval(g.ttl/3), lock.WithTableUnlockTimeout(100*time.Millisecond, 1), lock.WithTableLockTimeout(time.Second, 600))
 	if err == nil {
 		err = l.Lock(ctx, g.db)
 	}
