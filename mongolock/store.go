@@ -210,12 +210,12 @@ func onlyDuplicates(err error) bool {
 func (t *store) judge(s *optimistic.Swap, version uint64, stamp, sent time.Time) optimistic.Swapped {
 	at := locktable.At(stamp)
 	if envelope(s).InTime(at) {
-		t.clock.InTime()
+		t.clock.InTime(s.Window)
 		t.clock.Learn(at, sent, time.Now())
 		return optimistic.Swapped{Done: true, Version: version}
 	}
 	// The stamp is this server's, while "hello" may have been answered by another one.
-	t.clock.Late()
+	t.clock.Late(s.Window)
 	t.clock.Learn(at, sent, time.Now())
 	return optimistic.Swapped{Late: true, Known: true, Now: optimistic.Stored{Value: s.Was, Version: version}}
 }

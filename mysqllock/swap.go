@@ -74,7 +74,7 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 		}
 	}
 	if len(doubtful) == 0 {
-		s.clock.InTime()
+		s.clock.InTime(swaps[0].Window)
 		return out, nil
 	}
 	return out, s.findOut(ctx, swaps, out, doubtful)
@@ -143,19 +143,16 @@ func (s *store) findOut(ctx context.Context, swaps []optimistic.Swap, out []opti
 	if err != nil {
 		return err
 	}
-	late := false
 	for k, i := range which {
 		switch now[k].Version {
 		case out[i].Version:
 			out[i].Done = true
 		case swaps[i].Version:
-			out[i].Late, late = true, true
+			out[i].Late = true
+			s.clock.Late(swaps[i].Window)
 		default:
 			out[i].Known, out[i].Now = true, now[k]
 		}
-	}
-	if late {
-		s.clock.Late()
 	}
 	return nil
 }

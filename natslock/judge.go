@@ -65,7 +65,7 @@ func (s *store) judge(ctx context.Context, w *written) (optimistic.Swapped, erro
 	case counted:
 		return done, nil
 	}
-	s.clock.Late()
+	s.clock.Late(w.envelope.Window)
 	now, err := m.stored()
 	return optimistic.Swapped{Late: true, Known: true, Now: now}, err
 }
@@ -73,11 +73,11 @@ func (s *store) judge(ctx context.Context, w *written) (optimistic.Swapped, erro
 // judgeStamp is judge for a swap that is still there.
 func (s *store) judgeStamp(w *written, m *message) (optimistic.Swapped, error) {
 	if w.envelope.InTime(m.stamp) {
-		s.clock.InTime()
+		s.clock.InTime(w.envelope.Window)
 		s.clock.Learn(m.stamp, w.sent, w.acked)
 		return optimistic.Swapped{Done: true, Version: w.sequence, Note: w.envelope.Void}, nil
 	}
-	s.clock.Late()
+	s.clock.Late(w.envelope.Window)
 	s.clock.Learn(m.stamp, w.sent, w.acked)
 	now, err := m.stored()
 	return optimistic.Swapped{Late: true, Known: true, Now: now}, err

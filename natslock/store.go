@@ -149,7 +149,7 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	case isWrongSequence(err):
 		return optimistic.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.unheard.Add(1) < unheardOf:
-		s.clock.Late() // nobody got it: the leader is another one soon, or the bucket is gone
+		s.clock.Late(swap.Window) // nobody got it: the leader is another one soon, or the bucket is gone
 		return optimistic.Swapped{Late: true}, nil
 	case err != nil:
 		return optimistic.Swapped{}, err

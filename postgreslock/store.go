@@ -99,18 +99,20 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 
 // Time implements optimistic.Store.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
-	if w, ok := s.clock.Window(time.Now()); ok {
-		return w, nil
-	}
-	err := s.do(ctx, func(c *pgx.Conn) error {
-		var now int64
-		sent := time.Now()
-		err := c.QueryRow(ctx, "SELECT "+clock).Scan(&now)
-		s.clock.Learn(locktable.Instant(now), sent, time.Now())
-		return err
+	return s.clock.Ask(ctx, func(ctx context.Context) error {
+		return s.do(ctx, func(c *pgx.Conn) error { return s.ask(ctx, c) })
 	})
-	w, _ := s.clock.Window(time.Now())
-	return w, err
+}
+
+// ask asks the server for its time.
+func (s *store) ask(ctx context.Context, c *pgx.Conn) error {
+	var now int64
+	sent := time.Now()
+	if err := c.QueryRow(ctx, "SELECT "+clock).Scan(&now); err != nil {
+		return err
+	}
+	s.clock.Learn(locktable.Instant(now), sent, time.Now())
+	return nil
 }
 
 // Swap implements optimistic.Store.
@@ -167,7 +169,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 			return done, err
 		}
 		done.Done, done.Version = true, version
-		s.clock.InTime()
+		s.clock.InTime(w.Window)
 		s.clock.Learn(locktable.At(now), sent, time.Now())
 	}
 	rows.Close()
@@ -195,7 +197,7 @@ func (s *store) past(w optimistic.Window, now time.Time) bool {
 	if ok && is.From <= w.To {
 		return false
 	}
-	s.clock.Late()
+	s.clock.Late(w)
 	return true
 }
 

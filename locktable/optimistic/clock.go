@@ -1,6 +1,7 @@
 package optimistic
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -42,11 +43,30 @@ func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 		return Window{}, false
 	}
 	from := c.by(now)
-	width := max(narrowest, 4*c.trip)
+	return Window{from, from.Add(c.width())}, true
+}
+
+// width is how wide a window is now.
+func (c *Clock) width() time.Duration {
+	width := min(max(narrowest, 4*c.trip), widest)
 	for range c.wider {
 		width = min(2*width, widest)
 	}
-	return Window{from, from.Add(width)}, true
+	return width
+}
+
+// Ask is Window where the server may be asked: ask does that, and lets the clock Learn
+// what it says. It is asked again as long as somebody else finds meanwhile that what is
+// known is wrong.
+func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (Window, error) {
+	for {
+		if w, ok := c.Window(time.Now()); ok {
+			return w, nil
+		}
+		if err := ask(ctx); err != nil {
+			return Window{}, err
+		}
+	}
 }
 
 // by is a lower bound of the server's clock at a moment of ours.
@@ -69,20 +89,34 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	}
 }
 
-// Late notes that something took effect, or would have, outside of its window. The server
-// is asked for its time before the next, which has more room.
-func (c *Clock) Late() {
+// Late notes that something took effect, or would have, outside of its window. The next
+// has more room if it is no wider than this one was: of many that are late at once, for
+// one reason, only the first makes it wider. The server is asked for its time before it,
+// unless it has said it since.
+func (c *Clock) Late(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.wider = false, min(c.wider+1, 7)
+	if width := c.width(); width < widest && w.width() >= width-width/8 {
+		c.wider++
+	}
+	if w.From >= c.is {
+		c.known = false
+	}
 }
 
-// InTime notes that the last window was wide enough.
-func (c *Clock) InTime() {
+// InTime notes that a window was wide enough. If windows are as wide now, or wider, the
+// next is narrower.
+func (c *Clock) InTime(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.wider = max(0, c.wider-1)
+	if width := c.width(); w.width() <= width+width/8 {
+		c.wider = max(0, c.wider-1)
+	}
 }
+
+// width is how wide a window is. A store may have rounded it, so that one as wide as
+// another is so give or take an eighth.
+func (w Window) width() time.Duration { return w.From.Until(w.To) }
 
 // Forget is for when the next answer may be another server's.
 func (c *Clock) Forget() {

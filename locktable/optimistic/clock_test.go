@@ -1,6 +1,8 @@
 package optimistic_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -88,30 +90,110 @@ func TestAClockThatWasSetBackIsBelieved(t *testing.T) {
 
 func TestALateSwapAsksForTheTimeAndGetsMoreRoom(t *testing.T) {
 	c := learned(time.Millisecond)
-	for _, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond} {
-		c.Late()
+	late := func() {
+		t.Helper()
+		c.Late(window(t, c, 0))
 		if w, ok := c.Window(zero); ok {
 			t.Fatalf("%+v, though the last swap was late", w)
 		}
 		c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
+	}
+	for _, want := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond} {
+		late()
 		if w := window(t, c, 0); w.From.Until(w.To) != want {
 			t.Errorf("it is %v wide, want %v", w.From.Until(w.To), want)
 		}
 	}
-	c.InTime()
-	c.InTime()
+	c.InTime(window(t, c, 0))
+	c.InTime(window(t, c, 0))
 	if w := window(t, c, 0); w.From.Until(w.To) != 50*time.Millisecond {
 		t.Errorf("it is %v wide after two that were in time", w.From.Until(w.To))
 	}
 	for range 20 {
-		c.Late()
+		late()
 	}
-	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
 	if w := window(t, c, 0); w.From.Until(w.To) != 5*time.Second {
 		t.Errorf("it is %v wide after twenty that were late, want 5s", w.From.Until(w.To))
 	}
 	c.Forget()
 	if w, ok := c.Window(zero); ok {
 		t.Errorf("%+v, of another server", w)
+	}
+}
+
+// A server that answers slowly once is no reason to keep the names of the dead for long.
+func TestNoWindowIsWiderThanTheWidest(t *testing.T) {
+	c := learned(3 * time.Second)
+	for range 3 {
+		w := window(t, c, 0)
+		if width := w.From.Until(w.To); width != 5*time.Second {
+			t.Errorf("it is %v wide, want 5s", width)
+		}
+		c.Late(w)
+		c.Learn(serverAt, zero.Add(-3*time.Second), zero)
+	}
+}
+
+// A hundred swaps that one stall made late say the same as one.
+func TestOneStallMakesAWindowWiderOnce(t *testing.T) {
+	c := learned(time.Millisecond)
+	w := window(t, c, 0)
+	for range 50 {
+		c.Late(w)
+	}
+	c.Learn(serverAt+1_000_000, zero.Add(999*time.Millisecond), zero.Add(time.Second))
+	for range 50 { // these are heard of when the time is known again
+		c.Late(w)
+	}
+	if w := window(t, c, time.Second); w.From.Until(w.To) != 100*time.Millisecond {
+		t.Errorf("it is %v wide, want 100ms", w.From.Until(w.To))
+	}
+	c.InTime(optimistic.Window{From: w.From, To: w.From.Add(400 * time.Millisecond)}) // that says nothing of 100ms
+	if w := window(t, c, time.Second); w.From.Until(w.To) != 100*time.Millisecond {
+		t.Errorf("it is %v wide after a wide one was in time, want 100ms", w.From.Until(w.To))
+	}
+	c.InTime(w)
+	if w := window(t, c, time.Second); w.From.Until(w.To) != 50*time.Millisecond {
+		t.Errorf("it is %v wide after one of 50ms was in time", w.From.Until(w.To))
+	}
+}
+
+// A swap whose caller had less time than a window has says nothing of the width, and of
+// the time all the same.
+func TestALateSwapThatHadNoTimeMakesNoWindowWider(t *testing.T) {
+	c := learned(time.Millisecond)
+	w := window(t, c, 0)
+	w.To = w.From.Add(10 * time.Millisecond)
+	c.Late(w)
+	if w, ok := c.Window(zero); ok {
+		t.Fatalf("%+v, though the last swap was late", w)
+	}
+	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
+	if w := window(t, c, 0); w.From.Until(w.To) != 50*time.Millisecond {
+		t.Errorf("it is %v wide, want 50ms", w.From.Until(w.To))
+	}
+}
+
+// Between the answer and the window for which it was asked, another goroutine may find
+// that it was late.
+func TestTheTimeIsAskedForUntilItIsKnown(t *testing.T) {
+	var c optimistic.Clock
+	asked := 0
+	w, err := c.Ask(t.Context(), func(context.Context) error {
+		now := time.Now()
+		c.Learn(serverAt, now.Add(-time.Millisecond), now)
+		if asked++; asked < 3 {
+			seen, _ := c.Window(now)
+			c.Late(seen)
+		}
+		return nil
+	})
+	if err != nil || w.From < serverAt || asked != 3 {
+		t.Errorf("%+v, %v after it was asked %d times; want the time, after 3", w, err, asked)
+	}
+	none := errors.New("no answer")
+	c.Forget()
+	if w, err := c.Ask(t.Context(), func(context.Context) error { return none }); !errors.Is(err, none) {
+		t.Errorf("%+v, %v; want the error of who asked", w, err)
 	}
 }
