@@ -180,12 +180,10 @@ func (r *storeRoad) Load(ctx context.Context, names []string) ([]optimistic.Stor
 }
 
 func (r *storeRoad) Time(ctx context.Context) (optimistic.Window, error) {
-	if w, ok := r.clock.Window(time.Now()); ok {
-		return w, nil
-	}
-	_, err := ask(ctx, r, "time", "", func(v *values) timed[int] { return timed[int]{0, v.now()} })
-	w, _ := r.clock.Window(time.Now())
-	return w, err
+	return r.clock.Ask(ctx, func(ctx context.Context) error {
+		_, err := ask(ctx, r, "time", "", func(v *values) timed[int] { return timed[int]{0, v.now()} })
+		return err
+	})
 }
 
 func (r *storeRoad) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
@@ -193,9 +191,9 @@ func (r *storeRoad) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 	switch {
 	case err != nil:
 	case slices.ContainsFunc(did, func(s optimistic.Swapped) bool { return s.Late }):
-		r.clock.Late()
+		r.clock.Late(swaps[0].Window)
 	default:
-		r.clock.InTime()
+		r.clock.InTime(swaps[0].Window)
 	}
 	return did, err
 }
