@@ -132,3 +132,18 @@ func exec(t testing.TB, db *sql.DB, statements ...string) {
 		}
 	}
 }
+
+// In another database the lease is not known, whatever it holds in its own.
+func TestGuardInAnotherDatabase(t *testing.T) {
+	s, _, d := fresh(t)
+	g := gets(t, d, mutex("job"))
+	_, with, other := fresh(t)
+	gets(t, other, mutex("job"))
+	if err := mysqllock.Guard(ctx, begin(t, with), "job", g.Fence); !errors.Is(err, driver.ErrStale) {
+		t.Errorf("%v; want ErrStale", err)
+	}
+	without := begin(t, s.Open(t, s.NewDatabase(t)))
+	if err := mysqllock.Guard(ctx, without, "job", g.Fence); err == nil || errors.Is(err, driver.ErrStale) {
+		t.Errorf("%v; want it told that there are no tables", err)
+	}
+}

@@ -189,3 +189,19 @@ func TestNoGuardedWriteIsLost(t *testing.T) {
 	}
 	t.Logf("%d were accepted, %d refused", accepted, refused)
 }
+
+// In another database the lease is not known, whatever it holds in its own.
+func TestGuardInAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	d := start(t, url)
+	g := gets(t, d, mutex("job"))
+	other := server.Database(name + "_2")
+	if err := postgreslock.Guard(ctx, begin(t, conn(t, other)), "job", g.Fence); err == nil || errors.Is(err, driver.ErrStale) {
+		t.Errorf("%v; want it told that there are no tables", err)
+	}
+	gets(t, start(t, other), mutex("job"))
+	if err := postgreslock.Guard(ctx, begin(t, conn(t, other)), "job", g.Fence); !errors.Is(err, driver.ErrStale) {
+		t.Errorf("%v; want ErrStale", err)
+	}
+}

@@ -169,3 +169,26 @@ func TestAURLOfSeveralHostsAndPorts(t *testing.T) {
 		gets(t, start(t, "postgres://postgres@"+hosts+"/postgres?schema=several&target_session_attrs=read-write"), mutex(hosts))
 	}
 }
+
+// A right that is taken away while the program runs is named, and is no free name.
+func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	admin := conn(t, url)
+	text, err := postgreslock.Schema(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, admin, text, "CREATE USER fallen", "GRANT USAGE ON SCHEMA pawl TO fallen",
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA pawl TO fallen")
+	d := start(t, "postgres://fallen@"+server.Addr+"/"+name)
+	c := mutex("job")
+	gets(t, d, c)
+	exec(t, admin, "REVOKE UPDATE ON pawl.locks FROM fallen")
+	err = d.Release(ctx, lease(c))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "UPDATE") {
+		t.Errorf("%v; want the right named", err)
+	}
+	exec(t, admin, "GRANT UPDATE ON pawl.locks TO fallen")
+	releases(t, d, c)
+}

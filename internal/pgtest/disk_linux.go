@@ -1,0 +1,70 @@
+package pgtest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// A Disk is a small one of its own.
+type Disk struct {
+	Dir string
+
+	tb TB
+}
+
+// SmallDisk makes a disk of a size like "8m" for the server, which takes root. Where that
+// is not to be had the test is skipped, or fails if PAWL_TEST_REQUIRE is set and root is.
+func (s *Server) SmallDisk(size string) *Disk {
+	s.tb.Helper()
+	d := &Disk{Dir: filepath.Join(s.Dir, "small"), tb: s.tb}
+	if err := os.Mkdir(d.Dir, 0o700); err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+	if err := syscall.Mount("tmpfs", d.Dir, "tmpfs", 0, "size="+size); err != nil {
+		if os.Getenv("PAWL_TEST_REQUIRE") != "" && os.Getuid() == 0 {
+			s.tb.Fatalf("mounting a small filesystem failed, and PAWL_TEST_REQUIRE is set: %v", err)
+		}
+		s.tb.Skipf("mounting a small filesystem failed (%v): run as root, where mounting is allowed", err)
+	}
+	s.tb.Cleanup(func() { _ = syscall.Unmount(d.Dir, syscall.MNT_DETACH) })
+	give(s.tb, d.Dir)
+	return d
+}
+
+// Fill takes all the room that is left.
+func (d *Disk) Fill() {
+	d.tb.Helper()
+	f, err := os.Create(filepath.Join(d.Dir, "ballast"))
+	for b := make([]byte, 4096); err == nil; {
+		_, err = f.Write(b)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		d.tb.Fatalf("%v", err)
+	}
+	_ = f.Close()
+}
+
+// Empty gives back what Fill took.
+func (d *Disk) Empty() { _ = os.Remove(filepath.Join(d.Dir, "ballast")) }
+
+// Take moves a folder of the server's data, which is stopped, to the disk.
+func (d *Disk) Take(s *Server, folder string) {
+	d.tb.Helper()
+	from, to := filepath.Join(s.Dir, "data", folder), filepath.Join(d.Dir, folder)
+	err := os.CopyFS(to, os.DirFS(from))
+	if err == nil {
+		err = errors.Join(os.RemoveAll(from), os.Symlink(to, from))
+	}
+	if err == nil {
+		err = filepath.WalkDir(to, func(path string, _ fs.DirEntry, err error) error {
+			give(d.tb, path)
+			return err
+		})
+	}
+	if err != nil {
+		d.tb.Fatalf("%v", err)
+	}
+}

@@ -1,0 +1,101 @@
+package mysqllock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+)
+
+// The holder of a server that stands still is told before its lease ends, and a Lock that
+// is cancelled comes back at once.
+func TestAHolderIsToldInTimeThatTheServerStandsStill(t *testing.T) {
+	s := mysqltest.Start(t)
+	url := "mysql:" + s.DSN(mysqltest.Database)
+	holder, other := client(t, url), client(t, url)
+	const ttl = 4 * time.Second
+	held, err := holder.Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Resume)
+	s.Pause()
+	paused := time.Now()
+	gone, cancel := context.WithCancel(ctx)
+	time.AfterFunc(200*time.Millisecond, cancel)
+	if _, err := other.Mutex("job").Lock(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v; want context.Canceled", err)
+	}
+	if took := time.Since(paused); took > time.Second {
+		t.Errorf("a cancelled Lock took %v", took)
+	}
+	select {
+	case <-held.Done():
+		if took := time.Since(paused); took > ttl {
+			t.Errorf("the holder was told after %v, with a TTL of %v", took, ttl)
+		}
+	case <-time.After(2 * ttl):
+		t.Error("the holder was not told")
+	}
+	s.Resume()
+	if l := arrives(t, locks(t, other, "job")); l.Fence() <= held.Fence() {
+		t.Errorf("fence %d after %d", l.Fence(), held.Fence())
+	}
+}
+
+// Where the tables are, the disk is full: new names are refused, and what is held can be
+// renewed and released in the room that its page has.
+func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
+	s := mysqltest.Start(t)
+	folder := filepath.Join(s.Dir, "data", s.NewDatabase(t))
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "size=2m"); err != nil {
+		if os.Getenv("PAWL_TEST_REQUIRE") != "" && os.Getuid() == 0 {
+			t.Fatalf("mounting a small filesystem failed, and PAWL_TEST_REQUIRE is set: %v", err)
+		}
+		t.Skipf("mounting a small filesystem failed (%v): run as root, where mounting is allowed", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
+	d := start(t, "mysql:"+s.DSN(filepath.Base(folder)))
+	held := mutex("held")
+	g := gets(t, d, held)
+	ballast := filepath.Join(folder, "ballast")
+	f, err := os.Create(ballast)
+	for b := make([]byte, 4096); err == nil; {
+		_, err = f.Write(b)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	var refused error // not at once: there is some room in the pages at hand
+	for i := 0; refused == nil && i < 20000; i++ {
+		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("%0200d", i)))
+	}
+	e, ok := errors.AsType[*driver.Error](refused)
+	if !ok || e.Permanent || !strings.Contains(e.Hint, "full") {
+		t.Fatalf("on a full disk: %v", refused)
+	}
+	for range 20 {
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)})
+		if err != nil || answers[0] != nil {
+			t.Fatalf("Renew: %v, %v", answers, err)
+		}
+	}
+	releases(t, d, held)
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if after := gets(t, d, mutex("held")); after.Fence <= g.Fence {
+		t.Errorf("fence %d after %d", after.Fence, g.Fence)
+	}
+	gets(t, d, mutex("after"))
+}

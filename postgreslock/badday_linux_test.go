@@ -1,0 +1,129 @@
+package postgreslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pgtest"
+)
+
+// A server that stands still keeps nobody longer than its ctx, and tells no holder late
+// that it may hold no more. When it goes on, it grants nothing to those who have gone.
+func TestAServerThatStandsStill(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	holder, other := client(t, server.URL("postgres")), client(t, server.URL("postgres"))
+	const ttl = 4 * time.Second
+	held, err := holder.Mutex("job", pawl.WithTTL(ttl)).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	paused := time.Now()
+	for _, name := range []string{"job", "another"} {
+		gone, cancel := context.WithCancel(ctx)
+		time.AfterFunc(200*time.Millisecond, cancel)
+		began := time.Now()
+		if _, err := other.Mutex(name).Lock(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v; want context.Canceled", name, err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("%s: a cancelled Lock took %v", name, took)
+		}
+	}
+	select {
+	case <-held.Done():
+		if took := time.Since(paused); took > ttl {
+			t.Errorf("the holder was told after %v, with a TTL of %v", took, ttl)
+		}
+	case <-time.After(2 * ttl):
+		t.Error("the holder was not told")
+	}
+	server.Resume()
+	for _, name := range []string{"job", "another"} {
+		short, cancel := context.WithTimeout(ctx, 20*time.Second)
+		l, err := other.Mutex(name).Lock(short)
+		cancel()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if l.Fence() <= held.Fence() {
+			t.Errorf("%s: fence %d after %d", name, l.Fence(), held.Fence())
+		}
+		_ = l.Release(ctx)
+	}
+}
+
+// Where the tables are, the disk is full: new names are refused, and what is held can be
+// renewed and released in the room that its page has.
+func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	disk := server.SmallDisk("16m")
+	server.Do("postgres", "CREATE TABLESPACE small LOCATION '"+disk.Dir+"'")
+	server.Do("postgres", "CREATE DATABASE small TABLESPACE small")
+	d := start(t, server.URL("small"))
+	held := mutex("held")
+	g := gets(t, d, held)
+	disk.Fill()
+	var refused error // not at once: there is some room in the pages at hand
+	for i := 0; refused == nil && i < 20000; i++ {
+		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("%0200d", i)))
+	}
+	e, ok := errors.AsType[*driver.Error](refused)
+	if !ok || e.Permanent || !strings.Contains(e.Hint, "full") {
+		t.Fatalf("on a full disk: %v", refused)
+	}
+	for range 20 {
+		renews(t, d, held)
+	}
+	releases(t, d, held)
+	disk.Empty()
+	if after := gets(t, d, mutex("held")); after.Fence <= g.Fence {
+		t.Errorf("fence %d after %d", after.Fence, g.Fence)
+	}
+	gets(t, d, mutex("after"))
+}
+
+// Where the log is, the disk is full: PostgreSQL ends. What was held is held when there
+// is room and it runs again, and nothing is granted twice.
+func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	disk := server.SmallDisk("50m") // of files of 16 MB
+	server.Stop()
+	disk.Take(server, "pg_wal")
+	server.Run()
+	d := start(t, server.URL("postgres"))
+	held := mutex("held")
+	held.TTL = 5 * time.Minute
+	g := gets(t, d, held)
+	disk.Fill()
+	var refused error
+	for i := 0; refused == nil && i < 8; i++ {
+		_, _ = conn(t, server.URL("postgres")).Exec(ctx, "SELECT pg_switch_wal()") // the next file finds no room
+		_, refused = d.Acquire(ctx, mutex(fmt.Sprintf("job-%d", i)))
+	}
+	if e, ok := errors.AsType[*driver.Error](refused); !ok || e.Permanent || e.Hint == "" {
+		t.Fatalf("without room for the log: %v", refused)
+	}
+	t.Log(refused)
+	disk.Empty()
+	server.Stop()
+	server.Run()
+	eventually(t, "it can be renewed", func() bool {
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)})
+		return err == nil && answers[0] == nil
+	})
+	waits(t, d, mutex("held"))
+	releases(t, d, held)
+	if after := gets(t, d, mutex("held")); after.Fence <= g.Fence {
+		t.Errorf("fence %d after %d", after.Fence, g.Fence)
+	}
+}
