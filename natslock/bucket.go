@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
@@ -104,7 +105,19 @@ func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, e
 }
 
 func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
-	return s.js.Stream(ctx, s.stream)
+	stream, err := s.js.Stream(ctx, s.stream)
+	return stream, s.denied(err, "STREAM.INFO.")
+}
+
+// denied is the error of a request to which there was no answer: the right to make it may
+// be missing, which is never answered.
+func (s *store) denied(err error, request string) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		if why := s.refusal(s.api(request + s.stream)); errors.Is(why, nats.ErrPermissionViolation) {
+			return why
+		}
+	}
+	return err
 }
 
 // make makes a bucket. small means that it may be one without replicas, although it was
@@ -116,25 +129,32 @@ func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) 
 	case s.nc.ConnectedClusterName() == "":
 		replicas = 1
 	default:
-		stream, err := s.js.CreateStream(ctx, s.config(3))
+		stream, err := s.create(ctx, 3)
 		if !small || !isTooFew(err) {
 			return stream, err
 		}
 		replicas = 1
 	}
-	return s.js.CreateStream(ctx, s.config(replicas))
+	return s.create(ctx, replicas)
 }
 
-// config is a key-value bucket as other tools know it, with two things more. Messages
-// have TTLs. And the first sequence is the time: a bucket that is deleted and made again
-// has none of the sequences of the old one, which some client may still remember.
+func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, error) {
+	stream, err := s.js.CreateStream(ctx, s.config(replicas))
+	return stream, s.denied(err, "STREAM.CREATE.")
+}
+
+// config is a key-value bucket as other tools know it, with three things more. Messages
+// have TTLs. What is stored is told to whoever stored it, see stamps. And the first
+// sequence is the time: a bucket that is deleted and made again has none of the sequences
+// of the old one, which some client may still remember.
 func (s *store) config(replicas int) jetstream.StreamConfig {
 	c := jetstream.StreamConfig{
 		Name: s.stream, Description: "locks of github.com/pawl-go/pawl", Subjects: []string{s.prefix + ">"},
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
 		Replicas: replicas, Discard: jetstream.DiscardNew,
 		DenyDelete: true, AllowRollup: true, AllowDirect: true, AllowMsgTTL: true,
-		FirstSeq: uint64(time.Now().UnixMicro()),
+		RePublish: &jetstream.RePublish{Source: s.prefix + ">", Destination: s.stampPrefix() + ">", HeadersOnly: true},
+		FirstSeq:  uint64(time.Now().UnixMicro()),
 	}
 	if s.o.Memory {
 		c.Storage = jetstream.MemoryStorage

@@ -49,9 +49,12 @@
 // window makes it void. So whatever arrives late, or was computed from a wrong idea of
 // the server's time, changes nothing; package stamped has the argument.
 //
-// An acknowledgement does not have the stamp. So whoever was granted something reads it
-// back before it is told: a claim of a known name is one write and one small read. A
-// release that nobody waits for does not depend on the time, and is one write.
+// An acknowledgement does not have the stamp. The leader tells it, before it
+// acknowledges, on a subject of its own, _PAWL.BUCKET.KEY, to which the writer listens
+// meanwhile. Where that does not come (a bucket that others made, a user that may not
+// subscribe to it, a message that was lost) the writer reads its value back before it is
+// told that it was granted something. A release that nobody waits for does not depend on
+// the time.
 //
 // After a change of the leader another machine's clock stamps. Writers find that out from
 // their first stamp, and compute anew. If the new leader's clock is behind, leases last
@@ -62,11 +65,12 @@
 //
 // # What does a lock cost?
 //
-// Acquire is two requests for a name that the process knows, three for another. Release
-// is one, and two if it passes the name on. A name that is passed on is announced to the
-// next holder by a plain message with the fence in it. A name is a message of some 300
-// bytes, which goes a day after its last lease ended. A driver has one connection, which
-// is the caller's own with New, and one subscription.
+// Acquire is one request for a name that the process knows, two for another. Release is
+// one, and three if somebody has joined the queue since. In a bucket that others made
+// each of these that depends on the time is one more. A name that is passed on is
+// announced to the next holder by a plain message with the fence in it. A name is a
+// message of some 300 bytes, which goes a day after its last lease ended. A driver has
+// one connection, which is the caller's own with New, and one subscription.
 //
 // # What happens when the bucket, or the leader, goes?
 //

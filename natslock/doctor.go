@@ -73,6 +73,10 @@ func (c *checkup) values(is *jetstream.StreamConfig) {
 	if !is.AllowMsgTTL {
 		c.find("warning", "message TTL", "the bucket has no TTLs for each message: names that are not used any more stay for ever", edit+"--allow-msg-ttl")
 	}
+	if is.RePublish == nil || is.RePublish.Destination != c.s.stampPrefix()+">" {
+		c.find("info", "republish", "the bucket does not tell when it stored something, so an acquire takes a request more",
+			fmt.Sprintf("%s--republish-source='%s>' --republish-destination='%s>' --republish-headers", edit, c.s.prefix, c.s.stampPrefix()))
+	}
 	if is.FirstSeq < 1<<40 {
 		c.find("info", "first sequence", "the bucket begins to count at 1, as others make it: if it is deleted and made again, a client that does not hear of it may take a value for one that it knows",
 			"let natslock make it, or close all clients before it is deleted")

@@ -56,6 +56,11 @@ func isUnderWay(err error) bool {
 	return codeOf(err) == jetstream.JSErrCodeStreamWrongLastSequenceConstant
 }
 
+// isCut reports whether a connection ended that is made anew.
+func isCut(err error) bool {
+	return errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrReconnectBufExceeded)
+}
+
 // isTooFew reports whether there are not as many servers as replicas are wanted.
 func isTooFew(err error) bool {
 	code := codeOf(err)
@@ -109,8 +114,7 @@ func hint(err error) (advice string, permanent bool) {
 		return "give JetStream, the account or the bucket more room", false
 	case errors.Is(err, nats.ErrNoResponders):
 		return "check that JetStream is on, and that the bucket has a leader", false
-	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrDisconnected),
-		errors.Is(err, nats.ErrReconnectBufExceeded):
+	case errors.Is(err, nats.ErrNoServers), isCut(err):
 		return "check the server and the network", false
 	}
 	return "", false

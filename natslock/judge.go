@@ -14,6 +14,7 @@ import (
 type written struct {
 	envelope    *stamped.Envelope
 	key         string
+	data        []byte // the envelope as it is stored
 	sequence    uint64
 	sent, acked time.Time
 	timeless    bool
@@ -39,11 +40,15 @@ func quiet(e *locktable.Entry, holders int) bool {
 }
 
 // judge says what became of a swap that is stored: whether it counts, which depends on
-// its stamp. The acknowledgement does not have the stamp, so the message is read again.
-func (s *store) judge(ctx context.Context, w *written) (optimistic.Swapped, error) {
+// its stamp. The acknowledgement does not have the stamp, so the message is read again,
+// unless the stamp was heard.
+func (s *store) judge(ctx context.Context, w *written, heard *stampListener) (optimistic.Swapped, error) {
 	done := optimistic.Swapped{Done: true, Version: w.sequence, Note: w.envelope.Void}
 	if w.timeless {
 		return done, nil
+	}
+	if stamp, ok := heard.stampOf(ctx, w.sequence); ok {
+		return s.judgeStamp(w, &message{data: w.data, sequence: w.sequence, stamp: stamp})
 	}
 	m, err := s.from(ctx, w.key, w.sequence)
 	switch {

@@ -48,7 +48,8 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 }
 
 // again repeats a question that changes nothing. While a cluster elects a leader nobody
-// answers, and a question that was asked then is never answered.
+// answers, and a question that was asked then is never answered; nor is one that was
+// asked when the connection was lost, or left.
 func again[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
 	for i := 0; ; i++ {
 		within, cancel := context.WithTimeout(ctx, backoff.Doubled(500*time.Millisecond, i, 5*time.Second))
@@ -56,7 +57,11 @@ func again[T any](ctx context.Context, s *store, f func(ctx context.Context) (T,
 		answer, err := f(within)
 		s.listenTo(&s.reads, err)
 		cancel()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return answer, err
+		case isCut(err) && s.connected(ctx) == nil, errors.Is(err, context.DeadlineExceeded):
+		default:
 			return answer, err
 		}
 	}

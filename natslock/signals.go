@@ -40,6 +40,7 @@ func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 		for status := range p.status {
 			s.clock.Forget()
 			t.Forget()
+			s.stamps.missed.Store(0)
 			if status == nats.CONNECTED {
 				d.Deliver(driver.Signal{Kind: driver.SignalLook})
 			}

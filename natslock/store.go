@@ -31,6 +31,7 @@ type store struct {
 	clock  optimistic.Clock
 	bucket bucket
 	push   push
+	stamps stamps
 	own    bool // whether the connection is
 	end    func()
 
@@ -138,11 +139,17 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 		w.envelope.Window = always
 	}
 	m := nats.NewMsg(s.prefix + w.key)
-	m.Data = w.envelope.Append(nil)
+	w.data = w.envelope.Append(nil)
+	m.Data = w.data
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(swap.Version, 10)}
 	if s.bucket.forgets() {
 		left := swap.Window.From.Until(swap.Entry.Ends()) + s.o.Retention
 		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64(max(left, 0)/time.Second)+1, 10)}
+	}
+	var stamps *stampListener
+	if !w.timeless {
+		stamps = s.listenForStamp(w.key)
+		defer stamps.stop()
 	}
 	var err error
 	switch w.sequence, err = s.publish(ctx, m); {
@@ -156,7 +163,7 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	}
 	s.bucket.unheard.Store(0)
 	w.acked = time.Now()
-	done, err := s.judge(ctx, w)
+	done, err := s.judge(ctx, w, stamps)
 	if err == nil && done.Done {
 		s.signal(swap.Signals)
 	}

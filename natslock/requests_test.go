@@ -1,0 +1,86 @@
+package natslock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+// At most two requests for an acquire or a release, whatever is known, in a bucket of our
+// own. If others have changed the name since it was seen, that is found out first.
+func TestRequestsOfACycle(t *testing.T) {
+	t.Parallel()
+	t.Run("Server", func(t *testing.T) {
+		t.Parallel()
+		sendsNoMore(t, natstest.Start(t, ""), 0)
+	})
+	t.Run("Cluster", func(t *testing.T) {
+		t.Parallel()
+		nodes, _ := cluster(t)
+		sendsNoMore(t, nodes[0], 0)
+	})
+	t.Run("ABucketOfOthers", func(t *testing.T) { // whose stamps have to be read
+		t.Parallel()
+		server := natstest.Start(t, "")
+		_, js := connect(t, server)
+		if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}); err != nil {
+			t.Fatal(err)
+		}
+		sendsNoMore(t, server, 1)
+	})
+}
+
+// sendsNoMore counts what a driver sends: each request waits for its answer. On a machine
+// that is busy one may arrive after its window, and is made again: then all is tried
+// again, with other names.
+func sendsNoMore(t *testing.T, s *natstest.Server, more uint64) {
+	nc, _ := connect(t, s)
+	a, err := natslock.New(nc, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.Close() })
+	b := start(t, "nats://"+s.Addr)
+	first := mutex("first") // from here on the bucket and the time are known
+	gets(t, a, first)
+	releases(t, a, first)
+	var wrong []string
+	for i := range 10 {
+		wrong = nil
+		oneOfEach(t, a, b, fmt.Sprint("n", i), more, func(what string, want uint64, f func()) {
+			before := nc.Stats().OutMsgs
+			f()
+			if n := nc.Stats().OutMsgs - before; n != want {
+				wrong = append(wrong, fmt.Sprintf("%s: %d messages are sent, want %d", what, n, want))
+			}
+		})
+		if wrong == nil {
+			return
+		}
+	}
+	t.Errorf("%q", wrong)
+}
+
+func oneOfEach(t *testing.T, a, b driver.Driver, name string, more uint64, sends func(what string, want uint64, f func())) {
+	c, known := mutex(name), mutex("known-"+name)
+	gets(t, b, known)
+	releases(t, b, known)
+	sends("a name that nobody ever had", 2+more, func() { gets(t, a, c) })
+	sends("a release", 1, func() { releases(t, a, c) })
+	sends("a name that others had", 2+more, func() { gets(t, a, known) })
+	for range 3 {
+		sends("a name that is known", 1+more, func() { gets(t, a, c) })
+		sends("a renewal", 1+more, func() { renews(t, a, c) })
+		sends("a release of it", 1, func() { releases(t, a, c) })
+	}
+	gets(t, a, c)
+	next := mutex(name)
+	next.Queue = true
+	isRefused(t, b, next)
+	sends("a release when somebody has joined the queue meanwhile, with the signal", 4+more, func() { releases(t, a, c) })
+}

@@ -1,0 +1,87 @@
+package natslock
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// stamps bring the stamp of a swap without asking for it: the leader of a bucket that
+// natslock has made sends the headers of each message that it has stored to a subject of
+// its key, before it acknowledges the message. Whoever swaps listens there meanwhile. If
+// nothing comes, because a right is missing or a message is lost, the message is read, as
+// in a bucket that others have made.
+type stamps struct {
+	missed atomic.Int32 // in a row, on this connection
+}
+
+const (
+	// mostMissed is after how many that did not come it is not listened any more.
+	mostMissed = 3
+
+	// overdue is after how long one will not come that should be there already.
+	overdue = 20 * time.Millisecond
+)
+
+// stampPrefix begins the subjects of a bucket's stamps.
+func (s *store) stampPrefix() string { return "_PAWL." + s.o.Bucket + "." }
+
+// A stampListener hears of what is stored for a key. The nil one hears nothing.
+type stampListener struct {
+	s     *store
+	sub   *nats.Subscription
+	heard chan *nats.Msg
+}
+
+func (s *store) listenForStamp(key string) *stampListener {
+	c := s.bucket.config.Load()
+	if c == nil || c.RePublish == nil || c.RePublish.Destination != s.stampPrefix()+">" || s.stamps.missed.Load() >= mostMissed {
+		return nil
+	}
+	l := &stampListener{s: s, heard: make(chan *nats.Msg, 64)}
+	var err error
+	if l.sub, err = s.nc.ChanSubscribe(s.stampPrefix()+key, l.heard); err != nil {
+		return nil
+	}
+	return l
+}
+
+func (l *stampListener) stop() {
+	if l != nil {
+		_ = l.sub.Unsubscribe() // the connection is closed already, at worst
+	}
+}
+
+// stampOf waits for the stamp of what was acknowledged with this sequence.
+func (l *stampListener) stampOf(ctx context.Context, sequence uint64) (stamp locktable.Instant, ok bool) {
+	if l == nil {
+		return 0, false
+	}
+	late := time.NewTimer(overdue)
+	defer late.Stop()
+	for {
+		select {
+		case m := <-l.heard:
+			if m.Header.Get(jetstream.SequenceHeader) != strconv.FormatUint(sequence, 10) {
+				continue // of another swap of this key
+			}
+			t, err := time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer))
+			if err != nil {
+				return 0, false
+			}
+			l.s.stamps.missed.Store(0)
+			return locktable.At(t), true
+		case <-late.C:
+			l.s.stamps.missed.Add(1)
+			return 0, false
+		case <-ctx.Done():
+			return 0, false
+		}
+	}
+}
