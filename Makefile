@@ -86,7 +86,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 # What `make model` needs, and nothing else does.
 model: NEEDS := spin:spin cc:gcc
 .PHONY: model
-model: needs ## check the models of the quorum with Spin, and show that their counterexamples are found; two minutes or three
+model: needs ## check the models with Spin, and show that their counterexamples are found; four minutes
 	docs/models/check.sh
 
 .PHONY: build
