@@ -13,8 +13,12 @@ import (
 const version = "etcd-3.7.3"
 
 // built is the path of the server. It is built once, by whichever test binary comes
-// first, and kept in the user's cache: that takes a minute.
+// first, and kept in the user's cache: that takes a minute. PAWL_TEST_ETCD is the path of
+// another one, of another version.
 var built = sync.OnceValues(func() (string, error) {
+	if other := os.Getenv("PAWL_TEST_ETCD"); other != "" {
+		return other, nil
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()

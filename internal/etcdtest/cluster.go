@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,10 @@ type TB = redistest.TB
 type Cluster struct {
 	Members []*Member
 
-	tb TB
+	tb    TB
+	all   []string // the members, as each of them is told
+	tls   bool
+	wires *wires // nil if the members reach each other without
 }
 
 // A Member is one process.
@@ -34,15 +38,31 @@ type Member struct {
 	Peer string // of the other members
 	Dir  string
 
-	tb   TB
-	path string
-	args []string
-	cmd  *exec.Cmd
+	tb    TB
+	path  string
+	args  []string
+	cmd   *exec.Cmd
+	begin func(*exec.Cmd) error
+}
+
+// Setup is how a cluster is started.
+type Setup struct {
+	Members   int
+	Args      []string              // more, for each of them
+	Wires     bool                  // the network between the members can be cut, see Cluster.Cut
+	Cert, Key string                // files: clients talk TLS, and show this certificate, which has signed itself
+	Begin     func(*exec.Cmd) error // starts a process; nil: as it is
 }
 
 // Start starts a cluster of so many members, with these arguments more for each, and
 // waits until it has a leader.
 func Start(tb TB, members int, args ...string) *Cluster {
+	tb.Helper()
+	return Setup{Members: members, Args: args}.Start(tb)
+}
+
+// Start starts the cluster, and waits until it has a leader.
+func (s Setup) Start(tb TB) *Cluster {
 	tb.Helper()
 	path, err := built()
 	if err != nil {
@@ -51,22 +71,15 @@ func Start(tb TB, members int, args ...string) *Cluster {
 		}
 		tb.Skipf("etcd cannot be built: go build -C internal/testservers/etcd says %v", err)
 	}
-	c := &Cluster{tb: tb}
-	var all []string
-	for i := range members {
-		m := &Member{tb: tb, path: path, Name: fmt.Sprintf("m%d", i), Dir: tb.TempDir()}
-		m.Addr, m.Peer = "127.0.0.1:"+redistest.FreePort(tb), "127.0.0.1:"+redistest.FreePort(tb)
-		c.Members = append(c.Members, m)
-		all = append(all, m.Name+"=http://"+m.Peer)
+	c := &Cluster{tb: tb, tls: s.Cert != ""}
+	if s.Wires {
+		c.wires = &wires{healed: make(chan struct{})}
+	}
+	for i := range s.Members {
+		c.newMember(path, fmt.Sprintf("m%d", i)).begin = s.Begin
 	}
 	for _, m := range c.Members {
-		m.args = append([]string{
-			"--name", m.Name, "--data-dir", filepath.Join(m.Dir, "data"), "--logger", "zap", "--log-level", "warn",
-			"--listen-client-urls", "http://" + m.Addr, "--advertise-client-urls", "http://" + m.Addr,
-			"--listen-peer-urls", "http://" + m.Peer, "--initial-advertise-peer-urls", "http://" + m.Peer,
-			"--initial-cluster", strings.Join(all, ","), "--initial-cluster-state", "new",
-			"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync",
-		}, args...)
+		m.args = append(s.args(tb, c, m), "--initial-cluster", strings.Join(c.all, ","), "--initial-cluster-state", "new")
 		m.launch()
 		tb.Cleanup(m.Kill)
 	}
@@ -76,8 +89,54 @@ func Start(tb TB, members int, args ...string) *Cluster {
 	return c
 }
 
+// newMember is one more, that is not started.
+func (c *Cluster) newMember(path, name string) *Member {
+	m := &Member{tb: c.tb, path: path, Name: name, Dir: c.tb.TempDir()}
+	m.Addr, m.Peer = "127.0.0.1:"+redistest.FreePort(c.tb), "127.0.0.1:"+redistest.FreePort(c.tb)
+	c.Members, c.all = append(c.Members, m), append(c.all, m.Name+"=http://"+m.Peer)
+	return m
+}
+
+// Join starts one more member, after add has told the cluster of it by its peer URL.
+func (c *Cluster) Join(add func(peer string)) *Member {
+	c.tb.Helper()
+	m := c.newMember(c.Members[0].path, fmt.Sprintf("m%d", len(c.Members)))
+	add("http://" + m.Peer)
+	m.args = append(Setup{}.args(c.tb, c, m), "--initial-cluster", strings.Join(c.all, ","), "--initial-cluster-state", "existing")
+	m.launch()
+	c.tb.Cleanup(m.Kill)
+	m.await()
+	return m
+}
+
+// args are the arguments of one member.
+func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
+	scheme, listens := "http://", m.Peer
+	if c.wires != nil {
+		listens = "127.0.0.1:" + redistest.FreePort(tb)
+		c.wires.lay(tb, m.Peer, listens)
+	}
+	var tls []string
+	if c.tls {
+		scheme = "https://"
+		tls = []string{"--cert-file", s.Cert, "--key-file", s.Key, "--trusted-ca-file", s.Cert, "--client-cert-auth"}
+	}
+	args := []string{
+		"--name", m.Name, "--data-dir", m.Data(), "--logger", "zap", "--log-level", "warn",
+		"--listen-client-urls", scheme + m.Addr, "--advertise-client-urls", scheme + m.Addr,
+		"--listen-peer-urls", "http://" + listens, "--initial-advertise-peer-urls", "http://" + m.Peer,
+		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync",
+	}
+	return slices.Concat(args, tls, s.Args)
+}
+
 // URL names all members.
-func (c *Cluster) URL() string { return "etcd://" + strings.Join(c.Addrs(), ",") }
+func (c *Cluster) URL() string {
+	if c.tls {
+		return "etcds://" + strings.Join(c.Addrs(), ",")
+	}
+	return "etcd://" + strings.Join(c.Addrs(), ",")
+}
 
 // Addrs are those of all members.
 func (c *Cluster) Addrs() (all []string) {
@@ -104,7 +163,11 @@ func (m *Member) launch() {
 	defer log.Close()
 	m.cmd = exec.Command(m.path, m.args...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	if err := m.cmd.Start(); err != nil {
+	begin := m.begin
+	if begin == nil {
+		begin = (*exec.Cmd).Start
+	}
+	if err := begin(m.cmd); err != nil {
 		m.tb.Fatalf("%v", err)
 	}
 }
@@ -132,3 +195,15 @@ func (m *Member) Kill() {
 		m.cmd = nil
 	}
 }
+
+// Empty kills the process, and takes away all that it has stored.
+func (m *Member) Empty() {
+	m.tb.Helper()
+	m.Kill()
+	if err := os.RemoveAll(m.Data()); err != nil {
+		m.tb.Fatalf("%v", err)
+	}
+}
+
+// Data is the folder of what the member stores.
+func (m *Member) Data() string { return filepath.Join(m.Dir, "data") }

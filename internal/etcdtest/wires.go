@@ -1,0 +1,149 @@
+package etcdtest
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"regexp"
+	"strconv"
+	"sync"
+)
+
+// wires are the network between the members: each reaches another one through a proxy,
+// which sees who it is by what it says first.
+type wires struct {
+	mu     sync.Mutex // protects all below
+	apart  string     // what a member that is cut off calls itself; empty: none is
+	there  string     // and where it is reached
+	healed chan struct{}
+	conns  []net.Conn
+	over   bool
+}
+
+// Cut cuts a member off from the others. What is under way between them is lost without a
+// word, until Heal. The id is that of its answers.
+func (c *Cluster) Cut(m *Member, id uint64) {
+	c.wires.mu.Lock()
+	defer c.wires.mu.Unlock()
+	c.wires.apart, c.wires.there = strconv.FormatUint(id, 16), m.Peer
+}
+
+// Heal ends Cut.
+func (c *Cluster) Heal() {
+	c.wires.mu.Lock()
+	defer c.wires.mu.Unlock()
+	c.wires.apart = ""
+	close(c.wires.healed)
+	c.wires.healed = make(chan struct{})
+}
+
+// lay lays the wire to a member that is reached at one address and listens at another.
+func (w *wires) lay(tb TB, reached, listens string) {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", reached)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	var loops sync.WaitGroup
+	loops.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			loops.Go(func() { w.carry(conn, reached, listens) })
+		}
+	})
+	tb.Cleanup(func() {
+		_ = l.Close()
+		w.end()
+		loops.Wait()
+	})
+}
+
+// end ends all connections.
+func (w *wires) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.over = true
+	close(w.healed)
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+}
+
+// keep remembers a connection until the end.
+func (w *wires) keep(c net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conns = append(w.conns, c); w.over {
+		_ = c.Close()
+	}
+}
+
+var sender = regexp.MustCompile(`(?i)\r\nx-server-from: ([0-9a-f]+)\r\n`)
+
+// carry carries one connection.
+func (w *wires) carry(from net.Conn, reached, listens string) {
+	defer from.Close()
+	w.keep(from)
+	first := make([]byte, 4<<10)
+	n, err := from.Read(first)
+	if err != nil {
+		return
+	}
+	who := ""
+	if found := sender.FindSubmatch(first[:n]); found != nil {
+		who = string(bytes.ToLower(found[1]))
+	}
+	w.pass(who, reached)
+	to, err := new(net.Dialer).DialContext(context.Background(), "tcp", listens)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	w.keep(to)
+	if _, err := to.Write(first[:n]); err != nil {
+		return
+	}
+	var back sync.WaitGroup
+	back.Go(func() { w.copy(from, to, who, reached) })
+	w.copy(to, from, who, reached)
+	back.Wait()
+}
+
+// copy passes on what comes until one end is closed, and closes the other.
+func (w *wires) copy(to, from net.Conn, who, reached string) {
+	defer to.Close()
+	defer from.Close()
+	b := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(b)
+		if err != nil || w.pass(who, reached) {
+			return // what was held up is lost
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// pass waits while these two are apart, and says whether they were. Who does not say who
+// it is may be the one that is cut off.
+func (w *wires) pass(who, reached string) (were bool) {
+	for {
+		w.mu.Lock()
+		apart := w.apart != "" && !w.over && (who == "" || who == w.apart || reached == w.there)
+		healed := w.healed
+		w.mu.Unlock()
+		if !apart {
+			return were
+		}
+		were = true
+		<-healed
+	}
+}

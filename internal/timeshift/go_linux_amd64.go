@@ -1,0 +1,123 @@
+package timeshift
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// A GoClock is the wall clock of a server that is a Go program. Such a one asks no
+// library for the time, but code that the kernel has put into its memory (the vDSO), and
+// that code is replaced.
+type GoClock struct {
+	tb redistest.TB
+	by time.Duration
+
+	memory string // of the process
+	at     int64  // where in it the offset is
+}
+
+// NewGo makes a clock for a process that Start starts, again and again.
+func NewGo(tb redistest.TB) *GoClock { return &GoClock{tb: tb} }
+
+// code is int clock_gettime(clockid_t, struct timespec *): a system call, and for
+// CLOCK_REALTIME the number that stands behind the code added to the seconds.
+var code = []byte{
+	0xb8, 228, 0, 0, 0, // mov eax, SYS_clock_gettime
+	0x0f, 0x05, // syscall
+	0x85, 0xff, // test edi, edi
+	0x75, 12, // jne to the end
+	0x48, 0x8b, 0x05, 6, 0, 0, 0, // mov rax, [the number]
+	0x48, 0x01, 0x06, // add [rsi], rax
+	0x31, 0xc0, // xor eax, eax
+	0xc3, // ret
+}
+
+// Start starts the process with the clock as it was set last. It holds the process at its
+// first instruction meanwhile.
+func (c *GoClock) Start(cmd *exec.Cmd) error {
+	runtime.LockOSThread() // the one that may hold it
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	pid := cmd.Process.Pid
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(pid, &status, 0, nil); err != nil {
+		return err
+	}
+	if err := c.replace(pid); err != nil {
+		_ = cmd.Process.Kill()
+		return err
+	}
+	c.Set(c.by)
+	return syscall.PtraceDetach(pid)
+}
+
+// replace replaces the code.
+func (c *GoClock) replace(pid int) error {
+	c.memory = fmt.Sprintf("/proc/%d/mem", pid)
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return err
+	}
+	var begin, end int64
+	for line := range strings.Lines(string(maps)) {
+		if strings.Contains(line, "[vdso]") {
+			_, err = fmt.Sscanf(line, "%x-%x", &begin, &end)
+		}
+	}
+	if err != nil || begin == 0 {
+		return fmt.Errorf("no vDSO in\n%s", maps)
+	}
+	m, err := os.OpenFile(c.memory, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	image := make([]byte, end-begin)
+	if _, err := m.ReadAt(image, begin); err != nil {
+		return err
+	}
+	file, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return err
+	}
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		return err
+	}
+	for _, s := range symbols {
+		if s.Name == "__vdso_clock_gettime" && s.Size >= uint64(len(code)+8) {
+			at := begin + int64(s.Value)
+			c.at = at + int64(len(code))
+			_, err := m.WriteAt(code, at)
+			return err
+		}
+	}
+	return fmt.Errorf("no __vdso_clock_gettime of some length in the vDSO")
+}
+
+// Set makes the clock go ahead by whole seconds, or behind.
+func (c *GoClock) Set(by time.Duration) {
+	c.tb.Helper()
+	c.by = by
+	m, err := os.OpenFile(c.memory, os.O_RDWR, 0)
+	if err == nil {
+		_, err = m.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(by/time.Second)), c.at)
+		_ = m.Close()
+	}
+	if err != nil {
+		c.tb.Fatalf("%v", err)
+	}
+}
