@@ -125,7 +125,7 @@ func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	}
 	c.used = now
 	from := c.cur.after(now)
-	return optimistic.Window{From: from, To: from.Add(span + slip)}, true
+	return optimistic.Window{From: from, To: from.Add(span + slip), Day: locktable.At(now)}, true
 }
 
 // under is the tick under which steps are taken that were computed between two times, and

@@ -44,7 +44,13 @@
 // What etcd says of its data: it survives elections, restarts, and the loss of a minority
 // of the members, and a member that is cut off decides nothing. A lease lasts 0.35 s
 // longer than was asked for, and more where etcd takes longer than 0.1 s to answer. A
-// snapshot that is restored brings back the locks of then, and fences may come again.
+// snapshot that is restored brings back the locks of then: who has one of them ends in
+// its time, and who got one later is told that it is lost.
+//
+// Fences rise across all of that, and where a snapshot is restored or all data is lost:
+// a fence is no lower than the time of day, by the wall clock of the client that asks. So
+// across a loss of data, and only there, those clocks have to agree to within the time
+// that it took. That is all that a wall clock is asked for, but for the first tick.
 //
 // # Whose clock decides?
 //
@@ -78,10 +84,11 @@
 // slip; so it comes to R + room + slip + TTL when at least a TTL has passed.
 //
 // So all that is assumed is that the monotonic clocks of the clients run at one speed,
-// within what [github.com/pawl-go/pawl] allows for every lease. A client that is paused,
-// an election, a watch that is late or compacted, a lost etcd lease: each makes the clock
-// late, and things end later, never sooner. One that comes and goes does not: those that
-// stay have their readings, and the next tick is theirs.
+// within what [github.com/pawl-go/pawl] allows for every lease. docs/models/tick.pml is
+// this argument as a program that is run in every order of its steps. A client that is
+// paused, an election, a watch that is late or compacted, a lost etcd lease: each makes
+// the clock late, and things end later, never sooner. One that comes and goes does not:
+// those that stay have their readings, and the next tick is theirs.
 //
 // While nobody is there, no time passes. The last to leave that knows of a lease which
 // lasts leaves a sandglass: a key on an etcd lease. When it is gone and no tick has come

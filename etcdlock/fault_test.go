@@ -2,8 +2,6 @@ package etcdlock_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -113,16 +111,7 @@ func TestCompactedAndDefragmentedWhileHeldAndWaitedFor(t *testing.T) {
 	refused(t, b, waiter)
 	heard := hears(t, b, waiter.Token)
 	admin := client(t, c.Addrs()...)
-	now, err := admin.Get(brief(t), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Compact(brief(t), now.Header.GetRevision(), clientv3.WithCompactPhysical()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Defragment(brief(t), c.Members[0].Addr); err != nil {
-		t.Fatal(err)
-	}
+	keepHouse(t, c, admin)
 	keeps(t, a, holder)
 	releases(t, a, holder)
 	hearsOfGrant(t, heard)
@@ -142,14 +131,7 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 		keeps(t, a, holder)
 		time.Sleep(30 * time.Millisecond)
 	}
-	admin := client(t, c.Addrs()...)
-	now, err := admin.Get(brief(t), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Compact(brief(t), now.Header.GetRevision()); err != nil {
-		t.Fatal(err)
-	}
+	compact(t, client(t, c.Addrs()...))
 	p.Heal()
 	refused(t, b, waiter)
 	heard := hears(t, b, waiter.Token)
@@ -158,48 +140,71 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 	hearsOfGrant(t, heard)
 }
 
-// A backup that is restored brings back the locks of then. A client that was open all the
-// time takes nothing for true that it knew from after it, though revisions come again.
-func TestABackupRestored(t *testing.T) {
+// A learner answers no requests of ours. Beside members that vote it is passed over; alone
+// it is an error that says so.
+func TestALearnerAmongTheEndpoints(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	m := c.Members[0]
-	data, backup := filepath.Join(m.Dir, "data"), filepath.Join(m.Dir, "backup")
-	a := start(t, c.URL())
-	kept := mutex("kept")
-	gets(t, a, kept)
-	m.Kill()
-	copies(t, data, backup)
-	m.Run()
-	for range 5 { // which is forgotten
-		lost := mutex("lost")
-		gets(t, a, lost)
-		releases(t, a, lost)
+	admin := client(t, c.Addrs()...)
+	learner := c.Join(func(peer string) {
+		if _, err := admin.MemberAddAsLearner(brief(t), []string{peer}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for range 4 { // which of them a client asks first is chance
+		d := start(t, "etcd://"+learner.Addr+","+c.Members[0].Addr)
+		one := mutex("job")
+		gets(t, d, one)
+		releases(t, d, one)
 	}
-	m.Kill()
-	copies(t, backup, data)
-	m.Run()
-
-	b := start(t, c.URL())
-	for range 5 { // revisions come again
-		other := mutex("lost")
-		gets(t, b, other)
-		refused(t, a, mutex("lost"))
-		releases(t, b, other)
+	_, err := etcdlock.Open(brief(t), "etcd://"+learner.Addr)
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "learner") {
+		t.Errorf("Open: %v; want a hint", err)
 	}
-	refused(t, b, mutex("kept"))
-	keeps(t, a, kept)
 }
 
-// copies makes one folder a copy of another.
-func copies(t *testing.T, from, to string) {
+// A quota that is used up is a full disk: nothing is granted or renewed, with an error
+// that says what to do, and all goes on when that was done.
+func TestTheQuotaIsUsedUp(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1, "--quota-backend-bytes", "200000")
+	d := start(t, c.URL())
+	holder := mutex("job")
+	first := gets(t, d, holder)
+	admin := client(t, c.Addrs()...)
+	fill(t, admin)
+	for what, do := range map[string]func() error{
+		"Acquire": func() error { _, err := d.Acquire(brief(t), mutex("other")); return err },
+		"Renew":   func() error { _, err := d.Renew(brief(t), []driver.LeaseRef{lease(holder)}); return err },
+		"Release": func() error { return d.Release(brief(t), lease(holder)) },
+	} {
+		if e, ok := errors.AsType[*driver.Error](do()); !ok || !strings.Contains(e.Hint, "alarm disarm") || e.Permanent {
+			t.Errorf("%s: %v; want a hint", what, e)
+		}
+	}
+	if _, err := admin.Delete(brief(t), "fill", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	keepHouse(t, c, admin)
+	if _, err := admin.AlarmDisarm(brief(t), &clientv3.AlarmMember{}); err != nil {
+		t.Fatal(err)
+	}
+	releases(t, d, holder)
+	if g := gets(t, d, mutex("job")); g.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", g.Fence, first.Fence)
+	}
+}
+
+// fill writes until the quota is used up.
+func fill(t *testing.T, admin *clientv3.Client) {
 	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
-		t.Fatal(err)
+	for range 400 {
+		if _, err := admin.Put(brief(t), "fill", strings.Repeat("x", 10000)); err != nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	t.Fatal("the quota is not used up")
 }
 
 // Two prefixes do not meet, whatever they are.

@@ -130,10 +130,14 @@ func (s *store) note(stored optimistic.Stored) {
 	if len(stored.Value) == 0 {
 		return
 	}
-	if e, err := locktable.Decode(stored.Value); err == nil && len(e.Holders) > 0 {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.lasts = max(s.lasts, e.Ends())
+	e, err := locktable.Decode(stored.Value)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range e.Holders { // not Ends: fences are ahead of the clock
+		s.lasts = max(s.lasts, h.Expires.Add(h.LockDelay))
 	}
 }
 
@@ -326,7 +330,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "etcd", Where: s.where, Clock: "server", MinTTL: MinTTL, Push: true,
-		FenceSurvives: "elections, restarts and the loss of a minority of the members; not an older snapshot that is restored",
+		FenceSurvives: "elections, restarts, an older snapshot that is restored, and the loss of all data, if the clients' clocks are right",
 	}
 }
 

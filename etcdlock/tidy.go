@@ -55,6 +55,9 @@ func (s *store) tidy() {
 		// What was written under this tick may be what makes a late claim fail, see
 		// optimistic.Lingerer. Under a later one that claim fails anyway.
 		e, err := locktable.Decode(kv.GetValue())
+		if e != nil {
+			e.Day = w.Day
+		}
 		if err == nil && kv.GetModRevision() < t.rev && e.Forgettable(t.is, s.forget) {
 			ops = append(ops, clientv3.OpTxn(
 				[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.GetModRevision())},

@@ -15,12 +15,12 @@ func (e *Entry) Idle(now Instant) bool { return e.Value.Bytes == nil && e.unused
 // after the writing of their value. It reports whether nothing that is younger would be
 // lost with the entry.
 func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
-	return e.unused(now) && max(Instant(e.Fence), e.Value.At).Add(retention) <= now
+	return e.unused(now) && max(Instant(e.Fence), e.Value.At).Add(retention) <= max(now, e.Day)
 }
 
 // unused reports whether there is nothing to the entry but its last fence and its value.
 func (e *Entry) unused(now Instant) bool {
-	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, 0)) &&
+	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, e.Day, 0)) &&
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
 		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
 		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })

@@ -58,6 +58,11 @@ type Entry struct {
 	// longer. It is not stored.
 	Blur time.Duration
 
+	// Day is the time of day, for a table whose clock may be behind it: fences are no less
+	// than that either, so that they rise across the loss of what they are counted in. It
+	// is not stored; 0 leaves them to the table's clock.
+	Day Instant
+
 	// What the last method did, for the table that stores the entry. None of it is
 	// stored.
 	Changed bool     // the entry is not as it was
@@ -200,8 +205,8 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	h.Fences = max(h.Fences, 1)
 	h.Since = now
 	h.Fence = e.Fence + 1
-	if now > 0 {
-		h.Fence = max(h.Fence, uint64(now), min(wish, uint64(now.Add(driver.MaxLead))))
+	if day := max(now, e.Day); day > 0 {
+		h.Fence = max(h.Fence, uint64(day), min(wish, uint64(day.Add(driver.MaxLead))))
 	}
 	e.Fence = h.Fence + uint64(h.Fences) - 1
 	e.write(now, &h, value)

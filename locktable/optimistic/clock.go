@@ -43,7 +43,7 @@ func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 		return Window{}, false
 	}
 	from := c.by(now)
-	return Window{from, from.Add(c.width())}, true
+	return Window{From: from, To: from.Add(c.width())}, true
 }
 
 // width is how wide a window is now.

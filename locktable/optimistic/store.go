@@ -61,7 +61,10 @@ type Named struct {
 }
 
 // A Window is a span of time on the store's clock, both ends included.
-type Window struct{ From, To locktable.Instant }
+type Window struct {
+	From, To locktable.Instant
+	Day      locktable.Instant // see [locktable.Entry]; 0 where the clock is the time of day
+}
 
 // A Swap is one value that is to be replaced.
 type Swap struct {

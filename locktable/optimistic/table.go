@@ -287,6 +287,7 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 		return nil, w, errApart
 	}
 	e.Blur = blur // also if that takes effect sooner: not every clock says when in its window
+	e.Day = w.Day
 	f(e, w.From)
 	if releases := !s.Token.IsZero() && !s.Place; releases && t.lingers {
 		e.Changed = true

@@ -1,0 +1,156 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// A backup that is restored brings back the locks of then. A client that was open all the
+// time takes nothing for true that it knew from after it, though revisions come again.
+func TestABackupRestored(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	a := start(t, c.URL())
+	kept := mutex("kept")
+	gets(t, a, kept)
+	restore := backup(t, c.Members[0])
+	for range 5 { // which is forgotten
+		lost := mutex("lost")
+		gets(t, a, lost)
+		releases(t, a, lost)
+	}
+	restore()
+
+	b := start(t, c.URL())
+	for range 5 { // revisions come again
+		other := mutex("lost")
+		gets(t, b, other)
+		refused(t, a, mutex("lost"))
+		releases(t, b, other)
+	}
+	refused(t, b, mutex("kept"))
+	keeps(t, a, kept)
+}
+
+// After the backup of a lease others held its name, and the last of them does when it is
+// restored: that one is told that its lease is lost, the lease of then ends in its time,
+// and the next fence is above all that were shown.
+func TestABackupRestoredWhileOthersHold(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	a, b := opened(t, c.URL()), opened(t, c.URL())
+	first := locked(t, a, "job")
+	restore := backup(t, c.Members[0])
+	if err := first.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last := locked(t, b, "job")
+	free := locked(t, b, "free") // which nobody had before
+	if err := free.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	restore()
+
+	if again := locked(t, a, "free"); again.Fence() <= free.Fence() {
+		t.Errorf("fence %d after %d, of a name that the backup does not know", again.Fence(), free.Fence())
+	}
+	isTold(t, last)
+	if next := locked(t, a, "job"); next.Fence() <= last.Fence() {
+		t.Errorf("fence %d after %d", next.Fence(), last.Fence())
+	}
+}
+
+// The same, and nobody is there when it is restored.
+func TestABackupRestoredWhileNobodyIsThere(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	a := open(t, c.URL())
+	restore := backup(t, c.Members[0])
+	shown := gets(t, a, mutex("job")).Fence
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	restore()
+	if g := gets(t, start(t, c.URL()), mutex("job")); g.Fence <= shown {
+		t.Errorf("fence %d after %d", g.Fence, shown)
+	}
+}
+
+// The cluster has lost all: holders are told, and the next fences are above all that were
+// shown, be the client new or one that was there before.
+func TestAllDataLost(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	m := c.Members[0]
+	a, b := opened(t, c.URL()), opened(t, c.URL())
+	one, two := locked(t, a, "one"), locked(t, b, "two")
+	m.Empty()
+	m.Run()
+	isTold(t, one)
+	isTold(t, two)
+	if next := locked(t, b, "one"); next.Fence() <= one.Fence() {
+		t.Errorf("fence %d after %d", next.Fence(), one.Fence())
+	}
+	if next := locked(t, opened(t, c.URL()), "two"); next.Fence() <= two.Fence() {
+		t.Errorf("fence %d after %d", next.Fence(), two.Fence())
+	}
+}
+
+// backup makes one of a member's data, and has it work for a moment after that.
+func backup(t *testing.T, m *etcdtest.Member) (restore func()) {
+	t.Helper()
+	kept := filepath.Join(m.Dir, "backup")
+	m.Kill()
+	copies(t, m.Data(), kept)
+	m.Run()
+	time.Sleep(2 * time.Second) // which the clock of the backup does not know of
+	return func() {
+		t.Helper()
+		m.Kill()
+		copies(t, kept, m.Data())
+		m.Run()
+	}
+}
+
+// copies makes one folder a copy of another.
+func copies(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// locked wants the name to be locked, with a short lease that is renewed.
+func locked(t *testing.T, c *pawl.Client, name string) *pawl.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	l, err := c.Mutex(name, pawl.WithTTL(3*time.Second)).Lock(ctx)
+	if err != nil {
+		t.Fatalf("Lock: %v", err)
+	}
+	return l
+}
+
+// isTold wants the holder to be told within a TTL that the lease is lost.
+func isTold(t *testing.T, l *pawl.Lease) {
+	t.Helper()
+	select {
+	case <-l.Done():
+		if err := context.Cause(l.Context()); !errors.Is(err, pawl.ErrLost) {
+			t.Errorf("the holder of %s was told %v; want ErrLost", l.Name(), err)
+		}
+	case <-time.After(4 * time.Second):
+		t.Errorf("the holder of %s was not told", l.Name())
+	}
+}

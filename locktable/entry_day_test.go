@@ -1,0 +1,40 @@
+package locktable_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A table's clock may be behind the time of day, and leases go by that clock. But fences
+// are no less than the time of day, and they tell when a name may be forgotten.
+func TestFencesGoByTheDayWhereTheClockIsBehind(t *testing.T) {
+	now, day := locktable.Instant(1_000_000_000), locktable.Instant(5_000_000_000)
+	c := &driver.Claim{Name: "n", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second}
+	e := &locktable.Entry{Day: day}
+	g, err := e.Acquire(now, c, "inbox")
+	if err != nil || g.Fence != uint64(day) {
+		t.Fatalf("fence %d, %v; want %d", g.Fence, err, day)
+	}
+	if h := e.Holders[0]; h.Since != now || h.Expires != now.Add(c.TTL) {
+		t.Errorf("held from %d to %d; want it to go by the clock", h.Since, h.Expires)
+	}
+	e.Day++
+	if e.Forgettable(now, time.Millisecond) {
+		t.Error("forgotten while it is held")
+	}
+	later := now.Add(c.TTL)
+	if e.Forgettable(later, time.Millisecond) {
+		t.Error("forgotten too early")
+	}
+	if e.Day = day.Add(time.Second); !e.Forgettable(later, time.Millisecond) {
+		t.Error("not forgotten")
+	}
+	e.Day = 0 // somebody whose clock is behind
+	c.Token = driver.NewToken()
+	if next, err := e.Acquire(later, c, "inbox"); err != nil || next.Fence != g.Fence+1 {
+		t.Errorf("fence %d after %d, %v", next.Fence, g.Fence, err)
+	}
+}
