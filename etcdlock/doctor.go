@@ -24,7 +24,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if s.life.Err() != nil {
 		return nil, driver.ErrClosed
 	}
-	if err := s.readClock(ctx); err != nil {
+	if err := s.readClockInTime(ctx); err != nil {
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
 			return []driver.Finding{{Severity: "error", Subject: "clock", Detail: e.Err.Error(), Advice: e.Hint}}, nil
 		}
@@ -39,6 +39,29 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	rank := func(f driver.Finding) int { return slices.Index([]string{"error", "warning", "info"}, f.Severity) }
 	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank(a) - rank(b) })
 	return found, nil
+}
+
+// readClockInTime reads the clock, and asks again while there may be an election.
+func (s *store) readClockInTime(ctx context.Context) (err error) {
+	for began := time.Now(); ; {
+		brief, cancel := context.WithTimeout(ctx, goodbye/2) // for one may be asked that is gone
+		err = s.readClock(brief)
+		cancel()
+		if err == nil || time.Since(began) > patience {
+			return err
+		}
+		if _, permanent := hint(err); permanent || isAny(err, rpctypes.ErrGRPCNotSupportedForLearner) {
+			return err
+		}
+		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(again):
+		}
+	}
 }
 
 // diagnoseClock: the clock begins with the time of day, and is behind it by as long as no
