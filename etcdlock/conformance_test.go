@@ -10,12 +10,27 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	c := etcdtest.Start(t, 1)
+	t.Parallel()
+	conforms(t, etcdtest.Start(t, 1), 2*time.Second)
+}
+
+// With three members each client is bound to any of them, and most are not to the leader.
+func TestConformanceOnThreeMembers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	conforms(t, etcdtest.Start(t, 3), 3*time.Second)
+}
+
+// conforms runs the suite. The clock loses a moment whenever another client goes on with
+// it, and here a hundred of them come and go.
+func conforms(t *testing.T, c *etcdtest.Cluster, blur time.Duration) {
 	uses(t, c.URL())
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, c.URL()) },
 		Hold: func(t testing.TB) (driver.Driver, func() func()) { return slow(t, c, "") },
 		Unit: 4 * time.Second,
-		Blur: time.Second,
+		Blur: blur,
 	})
 }

@@ -1,0 +1,65 @@
+package etcdlock_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// Names are forgotten when nobody has used them for the retention, and not those that are
+// held. Their fences rise all the same.
+func TestNamesAreForgottenAfterTheRetention(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, c.URL())
+	d.Forgets(time.Second)
+	held := mutex("held")
+	gets(t, d, held)
+	const names = 100
+	var last uint64
+	for i := range names {
+		one := mutex(fmt.Sprint("old", i))
+		last = gets(t, d, one).Fence
+		releases(t, d, one)
+	}
+	admin := client(t, c.Addrs()...)
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		one := mutex("now") // others see to what is old
+		gets(t, d, one)
+		releases(t, d, one)
+		left, err := admin.Get(brief(t), "pawl//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left.Count == 2 {
+			break
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("%d names are there still; want 2", left.Count)
+		}
+	}
+	refused(t, d, mutex("held"))
+	if g := gets(t, d, mutex(fmt.Sprint("old", names-1))); g.Fence <= last {
+		t.Errorf("fence %d after %d, which was forgotten", g.Fence, last)
+	}
+}
+
+// With the retention that there is nothing is forgotten.
+func TestNamesAreRememberedForTheRetention(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, c.URL())
+	for i := range 100 {
+		one := mutex(fmt.Sprint("old", i))
+		gets(t, d, one)
+		releases(t, d, one)
+	}
+	left, err := client(t, c.Addrs()...).Get(brief(t), "pawl//entry/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || left.Count != 100 {
+		t.Errorf("%d names, %v; want 100", left.Count, err)
+	}
+}
