@@ -16,7 +16,7 @@
 // PREFIX begins all keys; without one it is pawl.
 //
 //	retention=24h        how long the last fence of a name is remembered
-//	dial_timeout=5s      for logging in with a password
+//	dial_timeout=5s      how long it may take until the cluster answers, at opening
 //
 //	ca=FILE              with etcds: trust only the authorities in this PEM file
 //	cert=FILE, key=FILE  with etcds: the client's own certificate

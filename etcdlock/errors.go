@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -111,6 +112,14 @@ func hint(err error) (hint string, permanent bool) {
 		return "the endpoints are learners: name a voting member", false
 	case isAny(err, rpctypes.ErrCorrupt):
 		return "etcd has raised the alarm CORRUPT: see etcdctl alarm list", false
+	}
+	switch said := err.Error(); {
+	case strings.Contains(said, "TLS handshake"):
+		return "the servers may talk no TLS: begin the URL with etcd, not etcds", false
+	case strings.Contains(said, "tls: "), strings.Contains(said, "x509: "):
+		return "check ca, cert and key in the URL, and the servers' certificates", false
+	case strings.Contains(said, "reading server preface"):
+		return "the servers may want TLS: begin the URL with etcds", false
 	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:

@@ -2,9 +2,18 @@ package etcdlock
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"io"
 	"net/url"
+	"os"
+	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -37,7 +46,9 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := dial(ctx, config)
+	within, cancel := context.WithTimeout(ctx, patient(ctx, config))
+	defer cancel()
+	client, err := dial(within, config)
 	if err != nil {
 		return nil, opening(ctx, config, err)
 	}
@@ -46,19 +57,80 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		_ = client.Close()
 		return nil, err
 	}
-	if err := d.store.readClock(ctx); err != nil {
+	if err := d.store.readClock(within); err != nil {
 		_ = d.Close()
 		return nil, opening(ctx, config, err)
 	}
 	return d, nil
 }
 
-// opening is the error of an opening that failed.
+// patient is how long the cluster may take to answer: there has to be time left to find
+// out why it does not.
+func patient(ctx context.Context, config *clientv3.Config) time.Duration {
+	if end, ok := ctx.Deadline(); ok {
+		return min(config.DialTimeout, time.Until(end)/4*3)
+	}
+	return config.DialTimeout
+}
+
+// opening is the error of an opening that failed. The client of etcd waits for servers
+// that it cannot connect to, and does not say why it cannot, so that is asked for here.
 func opening(ctx context.Context, config *clientv3.Config, err error) error {
 	s := &store{where: hosts(config.Endpoints), life: context.Background()}
+	if late := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; late && ctx.Err() == nil {
+		err = whyNot(ctx, config)
+	}
 	err = s.trouble(ctx, err)
 	if e, ok := err.(*driver.Error); ok { //nolint:errorlint // it was made just now
 		e.Op = "open"
+	}
+	return err
+}
+
+// whyNot is the error of a request that does not wait for a connection.
+func whyNot(ctx context.Context, config *clientv3.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if config.TLS != nil {
+		for _, endpoint := range config.Endpoints {
+			if err := shakeHands(ctx, config.TLS, endpoint); err != nil {
+				return status.Error(codes.Unavailable, err.Error())
+			}
+		}
+	}
+	anybody := *config
+	anybody.Username, anybody.Password = "", "" // or making the client would wait
+	client, err := clientv3.New(anybody)
+	if err != nil {
+		return err
+	}
+	defer hangUp(client)
+	_, err = pb.NewKVClient(client.ActiveConnection()).Range(ctx, &pb.RangeRequest{Key: []byte("pawl")}, grpc.WaitForReady(false))
+	switch status.Code(err) {
+	case codes.Unavailable:
+		return err
+	default: // it is connected by now, or hears nothing
+		return status.Error(codes.Unavailable, "no answer")
+	}
+}
+
+// shakeHands is what is wrong with TLS between a server and us. That a server wants
+// another certificate it says after the handshake, and who talks to it then may not hear
+// it. So this only listens.
+func shakeHands(ctx context.Context, config *tls.Config, endpoint string) error {
+	config = config.Clone()
+	config.NextProtos = []string{"h2"}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", hosts([]string{endpoint}))
+	if errors.Is(err, io.EOF) {
+		return errors.New("the server hung up at the TLS handshake")
+	}
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(time.Second / 4))
+	if _, err = conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
 	}
 	return err
 }

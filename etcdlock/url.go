@@ -75,6 +75,7 @@ func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
 	if err := p.certificate(); err != nil {
 		return nil, nil, err
 	}
+	p.named()
 	if _, err := p.own.complete(); err != nil {
 		return nil, nil, err
 	}
@@ -128,6 +129,25 @@ func (p *parsed) tls(set func(c *tls.Config)) error {
 	}
 	set(p.config.TLS)
 	return nil
+}
+
+// named makes the name count that the servers' certificates are to have: the client of
+// etcd wants their addresses in them, whatever ServerName says (v3.7.3).
+func (p *parsed) named() {
+	c := p.config.TLS
+	if c == nil || c.ServerName == "" || c.InsecureSkipVerify {
+		return
+	}
+	name, roots := c.ServerName, c.RootCAs
+	c.InsecureSkipVerify = true // for it is verified here
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		others := x509.NewCertPool()
+		for _, one := range s.PeerCertificates[1:] {
+			others.AddCert(one)
+		}
+		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: others})
+		return err
+	}
 }
 
 // certificate loads the client's own.

@@ -64,7 +64,7 @@ func describe(u *url.URL) (string, error) {
 	if c.TLS != nil {
 		say(c.TLS.ServerName == "", "tls")
 		say(c.TLS.ServerName != "", "tls=%s", c.TLS.ServerName)
-		say(c.TLS.InsecureSkipVerify, "unverified")
+		say(c.TLS.InsecureSkipVerify && c.TLS.VerifyConnection == nil, "unverified")
 	}
 	return b.String(), nil
 }

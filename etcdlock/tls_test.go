@@ -1,0 +1,106 @@
+package etcdlock_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// A cluster that wants certificates of its clients: with one everything works, and
+// without, or where the servers' is not trusted, the error says that it is about them.
+func TestTLSWithCertificatesOfClients(t *testing.T) {
+	t.Parallel()
+	cert, key := certificate(t, "localhost")
+	other, otherKey := certificate(t, "elsewhere")
+	c := etcdtest.Setup{Members: 1, Cert: cert, Key: key}.Start(t)
+	url, mine := c.URL()+"/tls?", "cert="+cert+"&key="+key
+	a, b := start(t, url+mine+"&ca="+cert), start(t, url+mine+"&skip_verify=true")
+	holder, waiter := mutex("job"), queued(mutex("job"))
+	first := gets(t, a, holder)
+	refused(t, b, waiter)
+	heard := hears(t, b, waiter.Token)
+	keeps(t, a, holder)
+	releases(t, a, holder)
+	hearsOfGrant(t, heard)
+	if g := gets(t, b, waiter); g.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", g.Fence, first.Fence)
+	}
+	for with, want := range map[string][2]string{
+		mine:                                  {"certificate signed by unknown", "ca"},
+		mine + "&server_name=else&ca=" + cert: {"not else", "certificate"},
+		"ca=" + cert:                          {"certificate required", "cert"},
+		"cert=" + other + "&key=" + otherKey + "&ca=" + cert: {"certificate", "cert"},
+	} {
+		isNotOpened(t, url+with+"&dial_timeout=1s", want[0], want[1])
+	}
+	isNotOpened(t, "etcd://"+c.Addrs()[0]+"?dial_timeout=1s", "preface", "etcds")
+	without := etcdtest.Start(t, 1)
+	isNotOpened(t, "etcds://"+without.Addrs()[0]+"?dial_timeout=1s", "TLS handshake", "not etcds")
+	isNotOpened(t, "etcd://u:hunter2@127.0.0.1:1?dial_timeout=1s", "refused", "network")
+	start(t, url+mine+"&server_name=localhost&ca="+cert)
+}
+
+// isNotOpened wants an error that says so, with a hint that does, and within time.
+func isNotOpened(t *testing.T, url, says, hints string) {
+	t.Helper()
+	d, err := etcdlock.Open(brief(t), url)
+	if err == nil {
+		_ = d.Close()
+		t.Errorf("%s is opened", url)
+		return
+	}
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || !strings.Contains(err.Error(), says) || !strings.Contains(e.Hint, hints) {
+		t.Errorf("%s: %v; want it to say %q, and to hint at %q", url, err, says, hints)
+	}
+	if strings.Contains(err.Error(), "hunter") {
+		t.Errorf("%v has the password", err)
+	}
+}
+
+// certificate makes one that signs itself, for a server of that name, and for clients.
+func certificate(t *testing.T, name string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	what := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, what, what, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, kind string, b []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return write("cert.pem", "CERTIFICATE", signed), write("key.pem", "PRIVATE KEY", secret)
+}
