@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -54,23 +55,28 @@ type tick struct {
 	is    locktable.Instant
 	room  time.Duration
 	value string    // of the key; no two ticks have the same
+	id    string    // the part of it that is no other tick's
+	old   string    // the id of the tick that it follows
 	rev   int64     // the revision of the key
 	at    time.Time // what passes counts from here, see learn
 	own   bool      // it was written here
 	read  bool      // it was there already: how long ago it was written is not known
 }
 
-// newTick is one that is to be written. It ends in what tells it from all others: where a
-// snapshot was restored, the same revision comes again, and maybe the same time.
-func newTick(is locktable.Instant, room time.Duration) tick {
-	return tick{is: is, room: room, value: fmt.Sprintf("%d %d %.8s", is, room.Microseconds(), rand.Text())}
+// newTick is one that is to be written after another one. It has an id that tells it from
+// all others: where a snapshot was restored, the same revision comes again, and maybe the
+// same time.
+func newTick(old tick, is locktable.Instant, room time.Duration) tick {
+	t := tick{is: is, room: room, id: rand.Text()[:8], old: old.id}
+	t.value = fmt.Sprintf("%d %d %s %s", is, room.Microseconds(), t.id, cmp.Or(t.old, "-"))
+	return t
 }
 
 // parseTick reads one that was written.
 func parseTick(value string, rev int64) (tick, error) {
 	t := tick{value: value, rev: rev}
 	fields := strings.Fields(value)
-	if len(fields) != 3 {
+	if len(fields) != 4 {
 		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
 	}
 	is, err1 := strconv.ParseInt(fields[0], 10, 64)
@@ -78,7 +84,7 @@ func parseTick(value string, rev int64) (tick, error) {
 	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || room > rest.Microseconds() {
 		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
 	}
-	t.is, t.room = locktable.Instant(is), time.Duration(room)*time.Microsecond
+	t.is, t.room, t.id, t.old = locktable.Instant(is), time.Duration(room)*time.Microsecond, fields[2], fields[3]
 	return t, nil
 }
 
@@ -148,7 +154,9 @@ func (c *clock) under(first, last locktable.Instant, now time.Time) (t tick, tic
 }
 
 // learn takes a tick that was received now. The clock goes on as before, but is put to no
-// less than what the tick says, and to no more than slip ahead of it.
+// less than what the tick says, and to no more than slip ahead of it. It is put to just
+// what the tick says if that does not follow the one that is known: it may be slip ahead
+// of one that was missed, and two slips ahead of that is too much.
 func (c *clock) learn(t tick) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +164,7 @@ func (c *clock) learn(t tick) {
 		return
 	}
 	now := time.Now()
-	if t.at = now; c.known {
+	if t.at = now; c.known && t.old == c.cur.id {
 		t.at = now.Add(-min(slip, max(0, c.cur.lead(t, now))))
 	}
 	t.own = t.value == c.wrote
@@ -170,9 +178,9 @@ func (c *clock) learn(t tick) {
 	c.look()
 }
 
-// next is a tick that is to be written here.
-func (c *clock) next(is locktable.Instant, room time.Duration) tick {
-	t := newTick(is, room)
+// next is a tick that is to be written here, after another one.
+func (c *clock) next(old tick, is locktable.Instant, room time.Duration) tick {
+	t := newTick(old, is, room)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wrote = t.value
@@ -300,7 +308,7 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 		return s.readClock(ctx)
 	}
 	sent := s.seen.Load()
-	next := s.clock.next(t.after(time.Now()), room)
+	next := s.clock.next(t, t.after(time.Now()), room)
 	r, err := s.txn(ctx, []clientv3.Cmp{s.stands(t)}, []clientv3.Op{s.put(next)}, []clientv3.Op{s.getClock()})
 	switch {
 	case err != nil:
@@ -394,7 +402,7 @@ func (s *store) beginClock(ctx context.Context) error {
 		clientv3.Compare(clientv3.CreateRevision(s.clockKey()), "=", 0),
 		clientv3.Compare(clientv3.CreateRevision(s.entryKey("")), "=", 0).WithPrefix(),
 	}
-	first := s.clock.next(locktable.At(time.Now()), span)
+	first := s.clock.next(tick{}, locktable.At(time.Now()), span)
 	r, err := s.txn(ctx, none, []clientv3.Op{s.put(first)}, []clientv3.Op{s.getClock()})
 	switch {
 	case err != nil:

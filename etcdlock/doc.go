@@ -62,14 +62,16 @@
 //
 // Each client has a reading of the clock, which goes on with its own monotonic clock.
 // When it receives a tick it puts the reading to T, if it is behind that, and to T +
-// slip, if it is further ahead. Until the next tick the reading goes no further than T +
+// slip, if it is further ahead; and to just T, if it has not received the tick that this
+// one follows, which each tick names. Until the next tick the reading goes no further than T +
 // room. Whoever ticks writes down its reading.
 //
-// So a reading is never further ahead of a tick than the time since that was written, and
-// slip. For whoever received that tick had its reading put to T + slip or less, after it
-// was written, and goes on as time does. A later tick can only put a reading forward to
-// what another client had read before it was written, and that one had received this tick
-// or one after it: what holds for its reading holds for this one, too.
+// So no reading under a tick, or under a later one, is further ahead of that tick than
+// the time since it was written, and slip. For whoever received it had its reading put to
+// T + slip or less, after it was written, and goes on as time does. A later tick can only
+// put a reading forward to what another client had read before it was written, and that
+// one had received this tick or one after it: what holds for its reading holds for this
+// one, too. Who was ahead before, and missed this tick, is put to that as well.
 //
 // A step is one transaction: if the last tick is the one that the client has received,
 // and the entry has the revision that it was computed from, the new entry is put. A step

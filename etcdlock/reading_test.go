@@ -66,7 +66,7 @@ func (w *world) step(c *clock) {
 	if !ok {
 		return
 	}
-	next := c.next(window.From, span)
+	next := c.next(t, window.From, span)
 	w.pause() // until it is there
 	if w.last.value != t.value || !w.granted.Equal(seen) {
 		return
@@ -93,11 +93,36 @@ func (w *world) beats(c *clock) {
 	if w.dice.IntN(3) == 0 {
 		room = rest
 	}
-	next := c.next(t.after(time.Now()), room)
+	next := c.next(t, t.after(time.Now()), room)
 	w.pause()
 	if w.last.value == t.value {
 		w.write(next)
 	}
+}
+
+// A clock that has gone on while no tick came is slip ahead of the next one at most, and
+// not ahead at all of one that follows a tick which it has not heard of.
+func TestAClockIsAheadOnlyOfTheTickThatFollows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := tick{is: 1_000_000, room: span, value: "first", id: "first", rev: 1}
+		heard, missed := newClock(t.Context()), newClock(t.Context())
+		heard.learn(first)
+		missed.learn(first)
+		time.Sleep(time.Second)
+		second := newTick(first, first.is.Add(span), span)
+		second.rev = 2
+		third := newTick(second, second.is.Add(slip), span)
+		third.rev = 3
+		heard.learn(second)
+		if w, _ := heard.window(time.Now()); w.From != second.is.Add(slip) {
+			t.Errorf("%v ahead of the tick that follows; want slip", second.is.Until(w.From))
+		}
+		missed.learn(third)
+		if w, _ := missed.window(time.Now()); w.From > third.is+1 {
+			t.Errorf("%v ahead of a tick that follows another; want nothing", third.is.Until(w.From))
+		}
+	})
 }
 
 // Whatever clients do, and however long each message takes, nobody enters before the
@@ -107,7 +132,7 @@ func TestNobodyEntersEarly(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
-			w.last = tick{is: 1_000_000, room: span, value: "first", rev: 1}
+			w.last = tick{is: 1_000_000, room: span, value: "first", id: "first", rev: 1}
 			for range 4 {
 				c := newClock(t.Context())
 				c.learn(w.last)

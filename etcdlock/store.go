@@ -212,7 +212,7 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	cs, then, otherwise := s.replaceAll(swaps)
 	var next tick
 	if ticks {
-		next = s.clock.next(first, span)
+		next = s.clock.next(t, first, span)
 		then = append(then, s.put(next))
 	}
 	sent := s.seen.Load()
