@@ -63,8 +63,8 @@
 // Each client has a reading of the clock, which goes on with its own monotonic clock.
 // When it receives a tick it puts the reading to T, if it is behind that, and to T +
 // slip, if it is further ahead; and to just T, if it has not received the tick that this
-// one follows, which each tick names. Until the next tick the reading goes no further than T +
-// room. Whoever ticks writes down its reading.
+// one follows, which each tick names. Until the next tick the reading goes no further
+// than T + room. Whoever ticks writes down its reading.
 //
 // So no reading under a tick, or under a later one, is further ahead of that tick than
 // the time since it was written, and slip. For whoever received it had its reading put to

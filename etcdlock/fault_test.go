@@ -140,8 +140,8 @@ func TestCompactedWhileDisconnected(t *testing.T) {
 	hearsOfGrant(t, heard)
 }
 
-// A learner answers no requests of ours. Beside members that vote it is passed over; alone
-// it is an error that says so.
+// A learner answers no requests of ours. Beside members that vote it is passed over;
+// alone it is an error that says so.
 func TestALearnerAmongTheEndpoints(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)

@@ -58,9 +58,9 @@ type Entry struct {
 	// longer. It is not stored.
 	Blur time.Duration
 
-	// Day is the time of day, for a table whose clock may be behind it: fences are no less
-	// than that either, so that they rise across the loss of what they are counted in. It
-	// is not stored; 0 leaves them to the table's clock.
+	// Day is the time of day, for a table whose clock may be behind it: fences are no
+	// less than that either, so that they rise across the loss of what they are counted
+	// in. It is not stored; 0 leaves them to the table's clock.
 	Day Instant
 
 	// What the last method did, for the table that stores the entry. None of it is
