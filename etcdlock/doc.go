@@ -1,4 +1,4 @@
-// Package etcdlock keeps locks in etcd 3.4 or later. Most programs need only its URL:
+// Package etcdlock keeps locks in etcd. Most programs need only its URL:
 //
 //	import _ "github.com/pawl-go/pawl/etcdlock"
 //
@@ -24,6 +24,9 @@
 //	skip_verify=true     with etcds: trust any certificate
 //
 // # What does the cluster need?
+//
+// It was tested on etcd 3.7.3, of one member and of three, and needs nothing that 3.4 has
+// not: there most of the tests were run once, on 3.4.23, and not the whole suite.
 //
 // With authentication, a role with readwrite on all keys that begin with PREFIX//. And
 // compaction (--auto-compaction-retention): each renewal is a revision, and etcd keeps
