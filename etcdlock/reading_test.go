@@ -29,8 +29,11 @@ const leaseFor = 400 * time.Millisecond
 // pause is for what a message or a goroutine takes: mostly little, sometimes very long.
 func (w *world) pause() {
 	most := 2 * time.Millisecond
-	if w.dice.IntN(5) == 0 {
-		most = time.Duration(w.dice.IntN(600)+1) * time.Millisecond
+	switch n := w.dice.IntN(100); {
+	case n < 3:
+		most = 4 * time.Second
+	case n < 20:
+		most = 600 * time.Millisecond
 	}
 	took := time.Duration(w.dice.Int64N(int64(most)))
 	w.mu.Unlock()
@@ -141,6 +144,10 @@ func TestNobodyEntersEarly(t *testing.T) {
 			for i, c := range w.clients {
 				w.goes(func() {
 					for began := time.Now(); time.Since(began) < time.Minute; {
+						if w.dice.IntN(20) == 0 { // another client comes, and reads the clock
+							c.forget()
+							c.learn(w.last)
+						}
 						if w.pause(); i%2 == 0 || w.dice.IntN(10) > 0 {
 							w.step(c)
 						} else {
