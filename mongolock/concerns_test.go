@@ -1,0 +1,80 @@
+package mongolock
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// What is sent asks for what the guarantees stand on, whatever the URL says: a write is
+// acknowledged by a majority, or by the journal of a server that is alone, and a name is
+// read so that nothing acknowledged before is missed.
+func TestWhatHasToBeAcknowledged(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	var mu sync.Mutex
+	var sent []bson.Raw
+	client, err := mongo.Connect(options.Client().ApplyURI(server.at(server.addr, "") + "&w=1&journal=false&readPreference=nearest&readConcernLevel=available").SetMonitor(&event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			mu.Lock()
+			defer mu.Unlock()
+			sent = append(sent, slices.Clone(e.Command))
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { disconnect(client) })
+	for name, one := range map[string]struct {
+		g      greeting
+		writes string
+		reads  string
+	}{
+		"alone":    {greeting{}, `{"w": "majority","j": true}`, "local"},
+		"replicas": {greeting{SetName: "rs"}, `{"w": "majority"}`, "linearizable"},
+		"sharded":  {greeting{Msg: "isdbgrid"}, `{"w": "majority"}`, "linearizable"},
+	} {
+		d, err := New(client.Database(database()), &Options{NoPush: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.store.mu.Lock()
+		d.store.at = d.store.serverOf(&one.g)
+		d.store.mu.Unlock()
+		mu.Lock()
+		sent = nil
+		mu.Unlock()
+		// What the server makes of it does not matter here.
+		now := locktable.At(time.Now())
+		e := &locktable.Entry{}
+		_, _ = d.store.Load(within(t, 5*time.Second), []string{"job"})
+		_, _ = d.store.Swap(within(t, 5*time.Second), []optimistic.Swap{{Name: "job", Value: e.Append(nil), Entry: e, Window: optimistic.Window{From: now, To: now}}})
+		_ = d.Close()
+		mu.Lock()
+		for command, want := range map[string][2]string{"find": {"readConcern.level", one.reads}, "findAndModify": {"writeConcern", one.writes}} {
+			i := slices.IndexFunc(sent, func(c bson.Raw) bool { _, err := c.LookupErr(command); return err == nil })
+			if i < 0 {
+				t.Errorf("%s: no %s is sent", name, command)
+				continue
+			}
+			got := sent[i].Lookup("writeConcern").String()
+			if command == "find" {
+				got = sent[i].Lookup("readConcern", "level").StringValue()
+			}
+			if got != want[1] {
+				t.Errorf("%s: %s has %s %s, want %s", name, command, want[0], got, want[1])
+			}
+		}
+		mu.Unlock()
+	}
+}
