@@ -25,7 +25,8 @@ type Table struct {
 	cache   cache
 	turns   turns.Turns // with others of this process beside it all but one swap would be in vain
 	slow    locktable.Table
-	lanes   *lanes // nil if the store does not gather
+	lanes   *lanes        // nil if the store does not gather
+	room    chan struct{} // has room for the swaps that may be under way at once; nil: any number
 }
 
 // New makes a Table. The store sends the signals of a step to others; those for inbox,
@@ -38,6 +39,33 @@ func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 		t.lanes = &lanes{store: s, fit: g.Fit}
 	}
 	return t
+}
+
+// AtOnce has the table make n swaps at a time at the most, for a store that has so many
+// connections. Those that have to wait do so in their order, and before they are
+// computed: a window would close while its swap waits for a connection.
+func (t *Table) AtOnce(n int) *Table {
+	t.room = make(chan struct{}, n)
+	return t
+}
+
+// enter waits until there is room for a swap.
+func (t *Table) enter(ctx context.Context) (leave func(), err error) {
+	if t.room == nil {
+		return func() {}, nil
+	}
+	leave = func() { <-t.room }
+	select {
+	case t.room <- struct{}{}:
+		return leave, nil
+	default: // Done may make a timer
+	}
+	select {
+	case t.room <- struct{}{}:
+		return leave, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Beside gives the table another one over the same values, which takes the steps that a
@@ -125,23 +153,16 @@ const atOnce = 4
 func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
 	seen, err := t.look(ctx, s.Name)
 	for vain := 0; err == nil; {
-		var e *locktable.Entry
-		var w Window
-		if e, w, err = t.compute(ctx, s, seen, 0, f); errors.Is(err, errApart) {
+		var r Swapped
+		var changed bool
+		if r, changed, err = t.attempt(ctx, s, seen, f); errors.Is(err, errApart) {
 			return t.aside(ctx, s, f)
-		} else if err != nil {
+		} else if err != nil || r.Done || !changed && seen.fresh {
 			return err
 		}
-		if !e.Changed {
-			if seen.fresh {
-				return nil
-			}
+		if !changed {
 			seen, err = t.load(ctx, s.Name) // whoever is refused is to hear how it is now
 			continue
-		}
-		var r Swapped
-		if r, err = t.swap(ctx, t.swapOf(s, seen, e, w)); err != nil || r.Done {
-			return err
 		}
 		if t.slow != nil && !r.Late {
 			return t.aside(ctx, s, f)
@@ -157,6 +178,21 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *lock
 	return err
 }
 
+// attempt computes a step, and swaps in what it changed.
+func (t *Table) attempt(ctx context.Context, s locktable.Step, seen sight, f func(e *locktable.Entry, now locktable.Instant)) (r Swapped, changed bool, err error) {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return r, false, err
+	}
+	defer leave()
+	e, w, err := t.compute(ctx, s, seen, 0, f)
+	if err != nil || !e.Changed {
+		return r, false, err
+	}
+	r, err = t.swap(ctx, t.swapOf(s, seen, e, w))
+	return r, true, err
+}
+
 // together takes several steps in one request, and returns those that were in vain, or
 // have to be looked at by themselves.
 func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) (left []int, err error) {
@@ -169,6 +205,11 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 		return nil, err
 	}
 	wider := time.Duration(max(0, len(which)-ample)) * apiece
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	var swaps []Swap
 	var taken []int
 	names := map[string]bool{}

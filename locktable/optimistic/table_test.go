@@ -3,11 +3,13 @@ package optimistic_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -106,6 +108,59 @@ func (v *values) swap(s optimistic.Swap) optimistic.Swapped {
 	v.last++
 	v.stored[s.Name] = optimistic.Stored{Value: s.Value, Version: v.last}
 	return optimistic.Swapped{Done: true, Version: v.last}
+}
+
+// slowValues is a store whose swaps take a while.
+type slowValues struct {
+	*valuesClient
+	takes time.Duration
+
+	mu          sync.Mutex // protects the rest
+	under, most int
+	oldest      time.Duration // how old a window was when its swap began
+}
+
+func (s *slowValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	s.mu.Lock()
+	s.under++
+	s.most = max(s.most, s.under)
+	s.oldest = max(s.oldest, swaps[0].Window.From.Until(s.clock()))
+	s.mu.Unlock()
+	time.Sleep(s.takes)
+	s.mu.Lock()
+	s.under--
+	s.mu.Unlock()
+	return s.valuesClient.Swap(ctx, swaps)
+}
+
+// A step that has to wait for room looks at the clock after that, and is in time.
+func TestStepsWaitForRoomBeforeTheirWindowOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowValues{valuesClient: &valuesClient{newValues(time.Now, 40*time.Millisecond), "inbox"}, takes: 20 * time.Millisecond}
+		d := locktable.New(optimistic.New(s, "inbox", func(driver.Signal) {}).AtOnce(2), "inbox")
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				_, err := d.Acquire(t.Context(), driver.Claim{
+					Name: string(rune('a' + i)), Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second,
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		time.Sleep(time.Millisecond)
+		_, err := d.Acquire(short, driver.Claim{Name: "z", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Second})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("behind twenty others: %v; want the end of its ctx", err)
+		}
+		all.Wait()
+		if s.most != 2 || s.oldest > 0 {
+			t.Errorf("%d at once, and a window was %v old; want 2, and new ones", s.most, s.oldest)
+		}
+	})
 }
 
 func (v *valuesClient) Scan(_ context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
