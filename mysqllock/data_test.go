@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/mysqllock"
 )
 
 // What is full is said, and what is held can still be released when there is room again.
@@ -66,5 +68,50 @@ func TestDataThatIsDeletedDroppedOrRestored(t *testing.T) {
 				t.Errorf("the fence %d after %d", next.Fence, g.Fence)
 			}
 		})
+	}
+}
+
+// A server that can prepare no more statements is sent them with their values in them.
+func TestAServerWithTooManyPreparedStatements(t *testing.T) {
+	s := mysqltest.Start(t)
+	url := "mysql:" + s.DSN(mysqltest.Database)
+	before := start(t, url)
+	root := s.Root(t)
+	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 0")
+	for _, d := range []*mysqllock.Driver{before, start(t, url)} {
+		_, _ = root.ExecContext(ctx, "KILL USER "+mysqltest.User) // so that all is prepared anew
+		for range 3 {
+			c := mutex("job")
+			gets(t, d, c)
+			releases(t, d, c)
+		}
+	}
+	exec(t, root, "SET GLOBAL max_prepared_stmt_count = 16382")
+}
+
+// Who holds a name and until when is there for people to read, whatever is in it.
+func TestPeopleCanReadTheTable(t *testing.T) {
+	s, db, own := fresh(t)
+	c := mutex("jöb \"'\\ %")
+	c.Owner.Host = strings.Repeat("ü", 100)
+	for _, d := range []*mysqllock.Driver{own, start(t, "mysql:"+s.DSN(name(t, db)))} {
+		for _, step := range []string{"inserted", "updated"} {
+			g := gets(t, d, c)
+			var fence uint64
+			var holders string
+			var left float64
+			read := "SELECT fence, holders, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), until) / 1e6 FROM pawl_names WHERE name = ?"
+			if err := db.QueryRowContext(ctx, read, c.Name).Scan(&fence, &holders, &left); err != nil {
+				t.Fatal(err)
+			}
+			if fence != g.Fence || !strings.Contains(holders, c.Owner.Host) || left < 25 || left > 31 {
+				t.Errorf("%s: fence %d, holders %q, %f s left", step, fence, holders, left)
+			}
+			releases(t, d, c)
+			var free bool
+			if err := db.QueryRowContext(ctx, "SELECT holders = '' AND until IS NULL FROM pawl_names WHERE name = ?", c.Name).Scan(&free); err != nil || !free {
+				t.Errorf("released, it is not shown to be: %v", err)
+			}
+		}
 	}
 }

@@ -38,6 +38,16 @@ func isLocked(err error) bool { return number(err) == lockTimeout }
 // passing reports whether a statement changed nothing because others stood in its way.
 func passing(err error) bool { return isDeadlock(err) || isLocked(err) }
 
+// unprepared reports whether a statement was not run because it could not be prepared, or
+// is prepared no more: the server has too many of them, or a proxy has lost it.
+func unprepared(err error) bool {
+	switch number(err) {
+	case 1243, 1461, 1615:
+		return true
+	}
+	return false
+}
+
 // answered reports whether an error came from a server that is there, and not from the
 // way to it.
 func answered(err error) bool {

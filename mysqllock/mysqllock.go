@@ -100,6 +100,7 @@
 package mysqllock
 
 import (
+	"cmp"
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
@@ -165,7 +166,11 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	}
 	d := &Driver{store: s}
 	deliver := func(x driver.Signal) { d.Deliver(x) }
-	d.Driver = locktable.New(optimistic.New(s, s.inbox, deliver), s.inbox)
+	table := optimistic.New(s, s.inbox, deliver)
+	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
+		table.AtOnce(n)
+	}
+	d.Driver = locktable.New(table, s.inbox)
 	s.watch = newWatch(s, deliver)
 	return d, nil
 }

@@ -80,7 +80,8 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	}
 	if x, ok := conn.(sqldriver.ExecerContext); ok {
 		for _, statement := range []string{
-			"SET autocommit = 1, innodb_lock_wait_timeout = 1",
+			// What is sent is stored as it is, whatever init_connect says.
+			"SET autocommit = 1, innodb_lock_wait_timeout = 1, character_set_client = binary, character_set_connection = binary",
 			"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		} {
 			if _, err := x.ExecContext(ctx, statement, nil); err != nil {

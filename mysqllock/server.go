@@ -22,6 +22,8 @@ type server struct {
 	prefix      string
 	make        bool // the tables, if they are missing
 
+	prepared atomic.Pointer[sql.Stmt] // store.update, on connections of our own
+
 	maria    atomic.Bool // and not MySQL
 	ready    atomic.Bool // it was found fit
 	checking sync.Mutex
@@ -103,8 +105,21 @@ func (s *server) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.prepare(ctx)
 	s.ready.Store(true)
 	return nil
+}
+
+// prepare prepares the statement that is sent most, if the pool is ours: a caller's may
+// lead through a proxy that then gives each of us a connection of our own, or have
+// connections that last for one statement. The pool prepares it again on each connection.
+func (s *server) prepare(ctx context.Context) {
+	if s.pool == 0 || s.prepared.Load() != nil {
+		return
+	}
+	if stmt, err := s.db.PrepareContext(ctx, s.updateText()); err == nil {
+		s.prepared.Store(stmt)
+	}
 }
 
 // create makes the tables. Any number of clients may do so at once: the server lets one
@@ -199,8 +214,19 @@ func (s *server) query(ctx context.Context, statement string, each func(*sql.Row
 	return rows.Err()
 }
 
-func (s *server) exec(ctx context.Context, statement string) (changed int64, err error) {
-	r, err := s.db.ExecContext(ctx, statement)
+// An execution sends a statement, and returns how many rows it changed.
+type execution func(ctx context.Context) (rows int64, err error)
+
+// sent is the execution of a statement that has all its values in it.
+func (s *server) sent(statement string) execution {
+	return func(ctx context.Context) (int64, error) { return s.exec(ctx, statement) }
+}
+
+func (s *server) exec(ctx context.Context, statement string) (rows int64, err error) {
+	return changed(s.db.ExecContext(ctx, statement))
+}
+
+func changed(r sql.Result, err error) (rows int64, _ error) {
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,13 @@ import (
 
 // Swap implements optimistic.Store. Each statement commits by itself.
 func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	if len(swaps) == 1 { // mostly
+		out, err := s.swapSome(ctx, swaps)
+		if err == nil {
+			s.after(ctx, swaps[0], out[0])
+		}
+		return out, err
+	}
 	order := make([]int, len(swaps))
 	for i := range order {
 		order[i] = i
@@ -52,18 +59,18 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 	for i := range swaps {
 		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
 			there = append(there, i)
-		} else if done, err := s.changes(ctx, 1, s.insert(swaps[i], out[i].Version)); err != nil {
+		} else if done, err := s.changes(ctx, 1, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
 			return nil, err
 		} else if out[i].Done = done; !done {
 			doubtful = append(doubtful, i)
 		}
 	}
 	if len(there) > 0 {
-		statement := s.update(swaps[there[0]], out[there[0]].Version)
+		update := s.update(swaps[there[0]], out[there[0]].Version)
 		if len(there) > 1 {
-			statement = s.updateAll(swaps, out, there)
+			update = s.sent(s.updateAll(swaps, out, there))
 		}
-		done, err := s.changes(ctx, len(there), statement)
+		done, err := s.changes(ctx, len(there), update)
 		if err != nil {
 			return nil, err
 		}
@@ -81,13 +88,13 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 }
 
 // changes runs a statement, and reports whether it changed so many rows.
-func (s *store) changes(ctx context.Context, rows int, statement string) (all bool, err error) {
+func (s *store) changes(ctx context.Context, rows int, statement execution) (all bool, err error) {
 	again := passing
 	if rows > 1 {
 		again = isDeadlock // whoever keeps one of them locked must not hold up the others for long
 	}
 	err = s.until(ctx, again, func(ctx context.Context) error {
-		n, err := s.exec(ctx, statement)
+		n, err := statement(ctx)
 		if isDuplicate(err) {
 			err = nil // somebody was quicker
 		}
@@ -97,20 +104,32 @@ func (s *store) changes(ctx context.Context, rows int, statement string) (all bo
 	return all, err
 }
 
-func within(w optimistic.Window) string {
-	return fmt.Sprintf("%s BETWEEN %d AND %d", serverTime, w.From, w.To)
-}
-
 func (s *store) insert(w optimistic.Swap, version uint64) string {
 	c := columnsOf(w.Entry)
-	return fmt.Sprintf("INSERT INTO %s (name, version, entry, fence, holders, until) SELECT %s, %d, %s, %d, %s, %s FROM DUAL WHERE %s",
-		s.names, text(w.Name), version, blob(w.Value), c.fence, c.holders, c.until, within(w.Window))
+	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) SELECT ?, ?, ?, ?, ?, ? FROM DUAL WHERE "+serverTime+" BETWEEN ? AND ?",
+		[]any{[]byte(w.Name), version, w.Value, c.fence, c.holders, c.until, int64(w.Window.From), int64(w.Window.To)})
 }
 
-func (s *store) update(w optimistic.Swap, version uint64) string {
+// update is made of a prepared statement on connections of our own: to parse it is a
+// third of what it costs the server, and to write it out a quarter of what it costs us.
+func (s *store) update(w optimistic.Swap, version uint64) execution {
 	c := columnsOf(w.Entry)
-	return fmt.Sprintf("UPDATE %s SET version = %d, entry = %s, fence = %d, holders = %s, until = %s WHERE name = %s AND version = %d AND %s",
-		s.names, version, blob(w.Value), c.fence, c.holders, c.until, text(w.Name), w.Version, within(w.Window))
+	args := []any{version, w.Value, c.fence, c.holders, c.until, []byte(w.Name), w.Version, int64(w.Window.From), int64(w.Window.To)}
+	return func(ctx context.Context) (int64, error) {
+		if stmt := s.prepared.Load(); stmt != nil { //nolint:sqlclosecheck // it lives as long as the pool
+			n, err := changed(stmt.ExecContext(ctx, args...))
+			if !unprepared(err) {
+				return n, err
+			}
+		}
+		return s.exec(ctx, literally(s.updateText(), args))
+	}
+}
+
+// updateText is update with a ? for each argument.
+func (s *server) updateText() string {
+	return "UPDATE " + s.names + " SET version = ?, entry = ?, fence = ?, holders = ?, until = ?" +
+		" WHERE name = ? AND version = ? AND " + serverTime + " BETWEEN ? AND ?"
 }
 
 // updateAll is update for several. The table of what is new is read first, so that no
@@ -123,8 +142,8 @@ func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, whi
 			b.WriteString(" UNION ALL ")
 		}
 		w, c := swaps[i], columnsOf(swaps[i].Entry)
-		fmt.Fprintf(&b, "SELECT %s AS name, %d AS old, %d AS version, %s AS entry, %d AS fence, %s AS holders, %s AS until, %d AS since, %d AS till",
-			text(w.Name), w.Version, out[i].Version, blob(w.Value), c.fence, c.holders, c.until, w.Window.From, w.Window.To)
+		b.WriteString(literally("SELECT ? AS name, ? AS old, ? AS version, ? AS entry, ? AS fence, ? AS holders, ? AS until, ? AS since, ? AS till",
+			[]any{[]byte(w.Name), w.Version, out[i].Version, w.Value, c.fence, c.holders, c.until, int64(w.Window.From), int64(w.Window.To)}))
 	}
 	fmt.Fprintf(&b, ") AS new STRAIGHT_JOIN %s AS o ON o.name = new.name AND o.version = new.old "+
 		"SET o.version = new.version, o.entry = new.entry, o.fence = new.fence, o.holders = new.holders, o.until = new.until "+
