@@ -78,7 +78,7 @@ func (t *Table) Beside(slow locktable.Table) *Table {
 }
 
 // longest is how many waiters an entry has at the most, if there is a table that can have
-// more.
+// more. If there is none, a name with more of them changes all the time.
 const longest = 8
 
 // errApart means that a step is for the other table.
@@ -381,6 +381,8 @@ func (t *Table) note(s Swap, r Swapped) {
 	switch {
 	case r.Err != nil:
 		t.cache.drop(s.Name)
+	case r.Done && len(s.Entry.Queue) > longest:
+		t.cache.drop(s.Name) // others keep their places in it: the next swap would be in vain
 	case r.Done:
 		t.cache.put(s.Name, Stored{s.Value, r.Version, r.Note})
 	case r.Known:

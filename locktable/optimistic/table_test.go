@@ -110,6 +110,59 @@ func (v *values) swap(s optimistic.Swap) optimistic.Swapped {
 	return optimistic.Swapped{Done: true, Version: v.last}
 }
 
+// countedValues counts what is asked of a store.
+type countedValues struct {
+	*valuesClient
+	loads, swaps int
+}
+
+func (c *countedValues) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	c.loads++
+	return c.valuesClient.Load(ctx, names)
+}
+
+func (c *countedValues) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	c.swaps++
+	return c.valuesClient.Swap(ctx, swaps)
+}
+
+// A name that many wait for is loaded before each step: what was last seen of it is old.
+func TestNoSwapIsInVainOnANameThatManyWaitFor(t *testing.T) {
+	v := newValues(time.Now, 40*time.Millisecond)
+	one := &countedValues{valuesClient: &valuesClient{v, "one"}}
+	first := locktable.New(optimistic.New(one, "one", func(driver.Signal) {}), "one")
+	second := v.open()
+	claim := func(queue bool) driver.Claim {
+		return driver.Claim{
+			Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+			TTL: time.Minute, QueueTTL: time.Minute, Queue: queue,
+		}
+	}
+	if _, err := first.Acquire(t.Context(), claim(false)); err != nil {
+		t.Fatal(err)
+	}
+	own := claim(true)
+	for range 20 {
+		for d, c := range map[*locktable.Driver]driver.Claim{first: own, second: claim(true)} {
+			if _, err := d.Acquire(t.Context(), c); !errors.Is(err, driver.ErrHeld) {
+				t.Fatal(err)
+			}
+		}
+	}
+	one.loads, one.swaps = 0, 0
+	for range 5 {
+		if _, err := second.Acquire(t.Context(), claim(true)); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+		if _, err := first.Acquire(t.Context(), own); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	if one.loads != 5 || one.swaps != 5 {
+		t.Errorf("five steps took %d loads and %d swaps", one.loads, one.swaps)
+	}
+}
+
 // slowValues is a store whose swaps take a while.
 type slowValues struct {
 	*valuesClient
