@@ -232,3 +232,58 @@ func TestWaitingCostsFourStatementsASecond(t *testing.T) {
 		t.Logf("%d statements in 4 s", n)
 	}
 }
+
+// Of a name that many wait for a process is sent the entry when that says something new,
+// and not whenever one of the others keeps its place.
+func TestInACrowdTheEntryIsSentWhenSomethingHappens(t *testing.T) {
+	s := mysqltest.Start(t)
+	url := "mysql:" + s.DSN(mysqltest.Database)
+	d, waiting := start(t, url), start(t, url)
+	held := mutex("job")
+	gets(t, d, held)
+	waits := func(d *mysqllock.Driver, c driver.Claim) {
+		if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+	}
+	var ahead []driver.Claim
+	for range 60 {
+		c := queued("job")
+		c.QueueTTL = time.Minute
+		waits(d, c)
+		ahead = append(ahead, c)
+	}
+	own := queued("job")
+	own.QueueTTL = time.Minute
+	granted := make(chan driver.Signal, 100)
+	defer waiting.Listen(func(s driver.Signal) { granted <- s })()
+	waits(waiting, own)
+	_ = d.Close()           // its watch is not what is measured
+	time.Sleep(time.Second) // the other one has looked, and found nothing new
+	root := s.Root(t)
+	count := func(variable string) (n int) {
+		var name string
+		if err := root.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+variable+"'").Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	bytes, looks := count("Bytes_sent"), count("Com_select")
+	time.Sleep(2 * time.Second)
+	if bytes, looks = count("Bytes_sent")-bytes, count("Com_select")-looks; looks == 0 || bytes/looks > 1000 {
+		t.Errorf("%d bytes in %d looks", bytes, looks)
+	}
+	d = start(t, url)
+	for _, c := range ahead {
+		releases(t, d, c)
+	}
+	releases(t, d, held)
+	select {
+	case s := <-granted:
+		if s.Kind != driver.SignalGranted || s.Token != own.Token {
+			t.Errorf("%+v", s)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it was not told of its grant")
+	}
+}

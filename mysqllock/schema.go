@@ -3,8 +3,9 @@ package mysqllock
 import "strings"
 
 // schema is what a driver needs. Names are compared byte for byte, as a collation would
-// not. The columns entry and version are what counts; fence, holders and until are for
-// people. A row of lost tells a client, by its inbox, that a lease was taken from it.
+// not. The columns entry and version are what counts; holders and until are for people,
+// and fence for those who wait, too. A row of lost tells a client, by its inbox, that a
+// lease was taken from it.
 const schema = `CREATE TABLE IF NOT EXISTS {prefix}names (
   name    VARBINARY(255)  NOT NULL PRIMARY KEY,
   version BIGINT UNSIGNED NOT NULL,

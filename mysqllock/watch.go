@@ -3,6 +3,7 @@ package mysqllock
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,6 +44,7 @@ type queued struct {
 	places map[driver.Token]time.Time // and when they lapse
 	ahead  int                        // how many stand ahead of the first of them
 	fence  uint64                     // the last one granted
+	crowd  bool                       // its queue is long
 	moved  time.Time                  // when something was last seen to happen
 	looked time.Time
 	pause  time.Duration // until the next look
@@ -84,6 +86,7 @@ func (w *watch) waits(c *driver.Claim, held *driver.HeldError, sent time.Time) {
 	}
 	q.places[c.Token] = sent.Add(c.QueueTTL)
 	q.ahead, q.fence = min(q.ahead, held.Position-1), held.Fence
+	q.crowd = q.crowd || held.Position > crowd
 	q.pace(now)
 	w.wake()
 }
@@ -211,17 +214,22 @@ func (w *watch) look() {
 	names := w.due(now)
 	ctx, cancel := context.WithTimeout(w.closed, 5*time.Second)
 	defer cancel()
-	seen := map[string]*locktable.Entry{}
+	seen, still := map[string]*locktable.Entry{}, map[string]bool{}
 	var signals []driver.Signal
 	var read []string
 	err := w.store.do(ctx, func(ctx context.Context) error {
 		clear(seen)
+		clear(still)
 		signals, read = nil, nil
 		return w.store.query(ctx, w.statement(names), func(rows *sql.Rows) error {
 			var kind int
 			var name, value []byte
 			if err := rows.Scan(&kind, &name, &value); err != nil {
 				return err
+			}
+			if kind == 0 && value == nil {
+				still[string(name)] = true
+				return nil
 			}
 			if kind == 0 {
 				// It is nil if it is damaged, which their next call says.
@@ -240,7 +248,7 @@ func (w *watch) look() {
 	if len(read) > 0 {
 		_, _ = w.store.exec(ctx, "DELETE FROM "+w.store.lost+" WHERE id IN ("+strings.Join(read, ", ")+")")
 	}
-	for _, s := range slices.Concat(w.compare(names, seen, now), signals) {
+	for _, s := range slices.Concat(w.compare(names, seen, still, now), signals) {
 		w.deliver(s)
 	}
 }
@@ -248,14 +256,50 @@ func (w *watch) look() {
 // statement asks for what was lost, and for the entries of some names.
 func (w *watch) statement(names []string) string {
 	s := "SELECT 1, CAST(id AS CHAR), token FROM " + w.store.lost + " WHERE inbox = " + text(w.store.inbox)
-	if len(names) > 0 {
-		s += " UNION ALL SELECT 0, name, entry FROM " + w.store.names + " WHERE name IN (" + texts(names) + ")"
+	crowded := w.crowded(names)
+	var whole []string
+	for _, name := range names {
+		if same := crowded[name]; same != "" {
+			s += " UNION ALL SELECT 0, name, IF(" + same + ", NULL, entry) FROM " + w.store.names + " WHERE name = " + text(name)
+		} else {
+			whole = append(whole, name)
+		}
+	}
+	if len(whole) > 0 {
+		s += " UNION ALL SELECT 0, name, entry FROM " + w.store.names + " WHERE name IN (" + texts(whole) + ")"
 	}
 	return s
 }
 
-// compare finds out what became of those who wait.
-func (w *watch) compare(names []string, seen map[string]*locktable.Entry, now time.Time) (signals []driver.Signal) {
+// crowded are those of some names whose queue is long, each with the condition that
+// nothing has happened to it that concerns ours: no more was granted, and they are still
+// there. Then the server keeps the entry to itself, which hundreds of others who keep
+// their places change all the time.
+func (w *watch) crowded(names []string) map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	same := map[string]string{}
+	for _, name := range names {
+		q := w.queue[name]
+		if q == nil || !q.crowd || len(q.places) > crowd || len(same) == mostCrowded {
+			continue
+		}
+		condition := fmt.Sprintf("fence = %d", q.fence)
+		for token := range q.places {
+			condition += " AND LOCATE(" + blob(token[:]) + ", entry)"
+		}
+		same[name] = condition
+	}
+	return same
+}
+
+const (
+	crowd       = 8  // waiters are not many
+	mostCrowded = 64 // names are looked at so in one statement
+)
+
+// compare finds out what became of those who wait, except where all is still as it was.
+func (w *watch) compare(names []string, seen map[string]*locktable.Entry, still map[string]bool, now time.Time) (signals []driver.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, name := range names {
@@ -263,10 +307,15 @@ func (w *watch) compare(names []string, seen map[string]*locktable.Entry, now ti
 		if q == nil {
 			continue
 		}
+		if still[name] {
+			q.pace(now)
+			continue
+		}
 		e := seen[name]
 		if e != nil && e.Fence != q.fence {
 			q.fence, q.moved = e.Fence, now
 		}
+		q.crowd = e != nil && len(e.Queue) > crowd
 		q.ahead = 1 << 20
 		for token, lapses := range q.places {
 			if s, waits := q.found(e, token); !waits {
