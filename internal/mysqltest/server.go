@@ -63,6 +63,7 @@ func start(tb TB, dir string, args []string) (*Server, error) {
 	_, port, _ := strings.Cut(s.Addr, ":")
 	s.args = slices.Concat([]string{
 		"--no-defaults", "--user=" + whoami(), "--datadir=" + filepath.Join(dir, "data"),
+		"--tmpdir=" + dir, // a server that starts deletes what another one has in the same one
 		"--socket=" + filepath.Join(dir, "socket"), "--bind-address=127.0.0.1", "--port=" + port,
 		"--init-file=" + filepath.Join(dir, "init.sql"), "--skip-name-resolve", "--skip-log-bin",
 		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M", "--max-connections=1000",
