@@ -123,12 +123,15 @@ func (v variables) replication() (found []driver.Finding) {
 	}
 	if v.on("wsrep_on") {
 		found = append(found, driver.Finding{
-			Severity: "info", Subject: "replication", Detail: "this is a node of Galera: each has a clock of its own, and leases end by that of the node that is asked",
-			Advice: "keep the clocks together, or send all clients to one node",
+			Severity: "warning", Subject: "replication", Detail: "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and Guard does not hold up a step on another node",
+			Advice: "send all clients to one node, or keep the clocks together and compare fences where the data is",
 		})
 	}
 	return found
 }
+
+// churn is how many idle connections may have been ended before it is worth a word.
+const churn = 1000
 
 func (v variables) session() (found []driver.Finding) {
 	if at := v.isolation(); at == "SERIALIZABLE" {
@@ -158,9 +161,15 @@ func (s *store) clocks(ctx context.Context) []driver.Finding {
 	return nil
 }
 
-// connections looks at what waits for the pool.
+// connections looks at what waits for the pool, and at how long its connections last.
 func (s *store) connections() []driver.Finding {
 	stats := s.db.Stats()
+	if stats.MaxIdleClosed > churn {
+		return []driver.Finding{{
+			Severity: "info", Subject: "pool", Detail: fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
+			Advice: "SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two by default",
+		}}
+	}
 	if stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second {
 		return []driver.Finding{{
 			Severity: "warning", Subject: "pool", Detail: fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
