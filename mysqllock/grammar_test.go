@@ -1,0 +1,95 @@
+package mysqllock_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+)
+
+// onlyMariaDB is what MySQL 8 does not understand, or has deprecated, by its manual: SET
+// STATEMENT, RETURNING, WAIT n for FOR UPDATE, OR REPLACE and IF NOT EXISTS where they
+// are MariaDB's, VALUES() of a column, and sequences.
+var onlyMariaDB = regexp.MustCompile(`(?i)SET STATEMENT|\bRETURNING\b|FOR UPDATE WAIT|CREATE OR REPLACE TABLE|` +
+	`\bVALUES?\(\w+\)|NEXT VALUE FOR|\bSYSTEM_TIME\b|ADD COLUMN IF NOT EXISTS|\bUUID\b`)
+
+// asks runs all that a driver sends, over pools of both kinds, and returns what the
+// server was sent.
+func asks(t *testing.T, args ...string) (statements []string) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "general.log")
+	s := mysqltest.Start(t, append(args, "--general-log=1", "--general-log-file="+log)...)
+	own := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	db := s.Open(t, mysqltest.Database)
+	callers := over(t, db, nil)
+	for i, d := range []driver.Driver{own, callers} {
+		var leases []driver.LeaseRef
+		for k := range 3 {
+			c := mutex(fmt.Sprintf("job-%d-%d", i, k))
+			gets(t, d, c)
+			leases = append(leases, lease(c))
+		}
+		if answers, err := d.Renew(ctx, leases); err != nil || errors.Join(answers...) != nil {
+			t.Fatal(answers, err)
+		}
+		waiter := queued(leases[0].Name)
+		if _, err := d.Acquire(ctx, waiter); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+		tx := keepLocked(t, db, leases[1].Name)
+		time.AfterFunc(1500*time.Millisecond, func() { _ = tx.Rollback() })
+		if _, err := d.Renew(ctx, leases); err != nil { // without the one that is locked
+			t.Fatal(err)
+		}
+		_ = tx.Rollback()
+		if err := d.Release(ctx, leases[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := mutex("broken")
+	g := gets(t, own, broken)
+	if err := callers.Break(ctx, "broken", g.Fence, 0, driver.Owner{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range own.List(ctx, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := own.Guard(ctx, begin(t, db), "job-0-2", 1); !errors.Is(err, driver.ErrStale) {
+		t.Fatal(err)
+	}
+	diagnose(t, own)
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(` (?:Query|Prepare|Execute)\t.*`).FindAllString(string(b), -1)
+}
+
+// MySQL itself could not be had where this was written. So MariaDB says that it is MySQL,
+// and what it is sent is looked at.
+func TestNothingIsSentToMySQLThatOnlyMariaDBUnderstands(t *testing.T) {
+	contains := func(all []string, part string) bool { return strings.Contains(strings.Join(all, "\n"), part) }
+	sent := asks(t, "--version=8.0.36")
+	for _, statement := range sent {
+		if what := onlyMariaDB.FindString(statement); what != "" {
+			t.Errorf("%s in %.200s", what, statement)
+		}
+	}
+	for _, part := range []string{"STRAIGHT_JOIN", "SKIP LOCKED", "LOCK IN SHARE MODE", "FROM DUAL WHERE", "CREATE TABLE IF NOT EXISTS", "pawl_lost` (inbox"} {
+		if !contains(sent, part) {
+			t.Errorf("no statement with %s was seen", part)
+		}
+	}
+	if !contains(asks(t), "SET STATEMENT") {
+		t.Error("MariaDB is not sent its own either: nothing was looked at")
+	}
+}
