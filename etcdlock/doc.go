@@ -109,6 +109,7 @@
 // while there has been a claim within the last minute. A step that changes a name makes
 // all that were computed before it void, for the entry has another revision. And a
 // release, which is what a caller sends of whose claim nothing is known, writes the entry
-// even if it finds nothing to release. So whatever comes after that release changes
+// even if it finds nothing to release; so does a claim that is repeated and finds nothing
+// to extend. So whatever was given up before one of these, and comes after it, changes
 // nothing.
 package etcdlock

@@ -104,5 +104,6 @@ type Swapped struct {
 // A Lingerer is a Store whose swaps may take effect after they were given up, as long as
 // its clock stands still meanwhile. Then a release writes what is there even if it finds
 // nothing to release: a claim that was given up before it, and comes after it, finds
-// another version.
+// another version. So does a repeated claim that has what it wants already: a release
+// that was given up before it is not to end that.
 type Lingerer interface{ Lingers() }

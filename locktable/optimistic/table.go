@@ -330,13 +330,23 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 	e.Blur = blur // also if that takes effect sooner: not every clock says when in its window
 	e.Day = w.Day
 	f(e, w.From)
-	if releases := !s.Token.IsZero() && !s.Place; releases && t.lingers {
+	if t.lingers && overtakes(s, e) {
 		e.Changed = true
 	}
 	if t.slow != nil && len(e.Queue) > longest {
 		return nil, w, errApart
 	}
 	return e, w, nil
+}
+
+// overtakes reports whether a step has to make void what was given up before it, see
+// Lingerer: a release a claim, and a claim that stays granted or queued a release.
+func overtakes(s locktable.Step, e *locktable.Entry) bool {
+	if s.Token.IsZero() || !s.Place {
+		return !s.Token.IsZero()
+	}
+	return slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Token == s.Token }) ||
+		slices.ContainsFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == s.Token })
 }
 
 // swapOf makes the swap of what was computed.
