@@ -17,8 +17,10 @@ func testCtx(s *suite) {
 		tooLate, cancel := context.WithDeadline(k.ctx, time.Now().Add(-time.Second))
 		defer cancel()
 
-		held := k.mutex(on(k.name + "/held"))
+		held, known := k.mutex(on(k.name+"/held")), k.mutex(on(k.name+"/known"))
 		g := k.a.gets(held)
+		k.a.gets(known)
+		k.a.releases(known)
 		for ctx, want := range map[context.Context]error{cancelled: context.Canceled, tooLate: context.DeadlineExceeded} {
 			wants := func(what string, err error) {
 				k.Helper()
@@ -28,6 +30,8 @@ func testCtx(s *suite) {
 			}
 			_, err := k.a.Acquire(ctx, k.mutex())
 			wants("Acquire of a free name", err)
+			_, err = k.a.Acquire(ctx, k.mutex(on(known.Name)))
+			wants("Acquire of a name that it has used", err)
 			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), queue(long)))
 			wants("Acquire of a held name", err)
 			_, err = k.b.Acquire(ctx, k.mutex(on(held.Name), force))
@@ -36,6 +40,9 @@ func testCtx(s *suite) {
 			wants("Renew", err)
 			wants("Release", k.a.Release(ctx, lease(held)))
 			wants("Release of nothing", k.a.Release(ctx, lease(k.mutex())))
+			onTime := lease(held)
+			onTime.OnTime = true
+			wants("Release that has an end", k.a.Release(ctx, onTime))
 			_, err = k.a.Inspect(ctx, k.name)
 			wants("Entry", err)
 			if s.breaks {

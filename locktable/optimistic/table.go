@@ -1,6 +1,7 @@
 package optimistic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -316,7 +317,7 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 		left := time.Until(driver.End(ctx))
 		w.To = min(w.To, w.From+locktable.Instant((left-left/1000)/time.Microsecond))
 		if ctx.Err() != nil || w.To < w.From {
-			return nil, w, context.DeadlineExceeded
+			return nil, w, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
 	}
 	e, err := decode(seen.Value)
