@@ -16,10 +16,10 @@ import (
 
 // The numbers of the servers' errors that mean something here.
 const (
-	noSuchTable  = 1146
-	duplicateKey = 1062
-	lockTimeout  = 1205
-	deadlock     = 1213
+	noSuchTable = 1146
+	lockTimeout = 1205
+	deadlock    = 1213
+	overflow    = 1690
 )
 
 func number(err error) uint16 {
@@ -29,7 +29,7 @@ func number(err error) uint16 {
 	return 0
 }
 
-func isDuplicate(err error) bool { return number(err) == duplicateKey }
+func isOverflow(err error) bool { return number(err) == overflow }
 
 func isDeadlock(err error) bool { return number(err) == deadlock }
 

@@ -27,7 +27,9 @@ import (
 // Call it last, right before Commit. It is one statement, which locks the row of the
 // name, shared with other Guards: until the transaction ends the name can neither be
 // renewed nor released nor waited for, and a transaction that lasts loses its own lease.
-// A Release of the same lease waits for it.
+// A Release of the same lease waits for it. End the transaction at once after ErrStale,
+// too: where the name has no row, one in REPEATABLE READ keeps others from making rows
+// near it.
 //
 // The transaction has to be one in the database that the driver works on, with tables of
 // the default prefix; for another prefix there is [Driver.Guard]. The user needs SELECT

@@ -47,17 +47,19 @@
 //
 // # How does a step work?
 //
-// Each is one UPDATE that commits by itself, in one round trip (prepared, on connections
-// that are ours): it replaces the row of the name if that has still the version that was
-// read before, and if the server's clock stands within a window of 50 ms or a little
-// more. If not, it changes nothing, and is tried again on what is there now. No
-// transaction is ever open while a client thinks, so a client that is paused or cut off
-// keeps nothing locked, and a request that arrives too late finds its window closed.
+// Each is one UPDATE, or INSERT, that commits by itself, in one round trip (prepared, on
+// connections that are ours): it replaces the row of the name if that has still the
+// version that was read before, and if the server's clock stands within a window of 50 ms,
+// or four round trips. If not, it changes nothing, and is tried again on what is there now.
+// No transaction is ever open while a client thinks, so a client that is paused or cut
+// off keeps nothing locked, and a request that arrives too late finds its window closed.
 //
 // UTC_TIMESTAMP tells when a statement began, which may be long before it gets the lock
 // of the row: by it a claim that was given up a minute ago could still be granted.
 // SYSDATE tells when it is evaluated, which is with the row locked. That is why a server
-// with sysdate-is-now is refused.
+// with sysdate-is-now is refused. A commit that hangs after that can still make a grant
+// known too late; so a release writes even if it finds nothing to release, and with that
+// waits for the lock of the row, until what is under way is there or gone.
 //
 // # Whose clock decides?
 //

@@ -25,6 +25,11 @@ type store struct {
 	tidying tidying
 }
 
+// Lingers implements optimistic.Lingerer. The clock is looked at with the row locked, but
+// what comes then, the commit, may hang for as long as it likes: for a backup, a disk, a
+// replica. Until it is through, those who only read see nothing of it.
+func (s *store) Lingers() {}
+
 // serverTime is where the server's clock stands when this is evaluated, in microseconds
 // since 1970. UTC_TIMESTAMP stands still for as long as a statement lasts, which may have
 // waited for the lock of a row. SYSDATE does not, but it is in the zone of the session,

@@ -59,18 +59,18 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 	for i := range swaps {
 		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
 			there = append(there, i)
-		} else if done, err := s.changes(ctx, 1, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
+		} else if done, err := s.changes(ctx, inserted, passing, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
 			return nil, err
 		} else if out[i].Done = done; !done {
 			doubtful = append(doubtful, i)
 		}
 	}
 	if len(there) > 0 {
-		update := s.update(swaps[there[0]], out[there[0]].Version)
-		if len(there) > 1 {
-			update = s.sent(s.updateAll(swaps, out, there))
+		update, again := s.update(swaps[there[0]], out[there[0]].Version), passing
+		if len(there) > 1 { // whoever keeps one of them locked must not hold up the others for long
+			update, again = s.sent(s.updateAll(swaps, out, there)), isDeadlock
 		}
-		done, err := s.changes(ctx, len(there), update)
+		done, err := s.changes(ctx, len(there), again, update)
 		if err != nil {
 			return nil, err
 		}
@@ -88,15 +88,11 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 }
 
 // changes runs a statement, and reports whether it changed so many rows.
-func (s *store) changes(ctx context.Context, rows int, statement execution) (all bool, err error) {
-	again := passing
-	if rows > 1 {
-		again = isDeadlock // whoever keeps one of them locked must not hold up the others for long
-	}
+func (s *store) changes(ctx context.Context, rows int, again func(error) bool, statement execution) (all bool, err error) {
 	err = s.until(ctx, again, func(ctx context.Context) error {
 		n, err := statement(ctx)
-		if isDuplicate(err) {
-			err = nil // somebody was quicker
+		if isOverflow(err) {
+			err = nil // an insert that was late
 		}
 		all = n == int64(rows)
 		return err
@@ -104,11 +100,24 @@ func (s *store) changes(ctx context.Context, rows int, statement execution) (all
 	return all, err
 }
 
+// insert makes the row of a name that has none. Its values may have to wait, for others
+// who make the same one, or for a transaction that keeps the gap locked in which it would
+// stand; so the clock is to be looked at after that. The second row of the statement does
+// it: its name is there by then, and where that is ours the version overflows if it is too
+// late, an error that undoes all. Other rows stay as they are.
 func (s *store) insert(w optimistic.Swap, version uint64) string {
 	c := columnsOf(w.Entry)
-	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) SELECT ?, ?, ?, ?, ?, ? FROM DUAL WHERE "+serverTime+" BETWEEN ? AND ?",
-		[]any{[]byte(w.Name), version, w.Value, c.fence, c.holders, c.until, int64(w.Window.From), int64(w.Window.To)})
+	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, '', 0, '', NULL) "+
+		"ON DUPLICATE KEY UPDATE version = IF(version = ?, version + 1 + ~0 * ("+serverTime+" NOT BETWEEN ? AND ?), version)",
+		[]any{
+			[]byte(w.Name), version - 1, w.Value, c.fence, c.holders, c.until, []byte(w.Name),
+			version - 1, int64(w.Window.From), int64(w.Window.To),
+		})
 }
+
+// inserted is how many rows the server counts for an insert: one that is new, and two for
+// its change.
+const inserted = 3
 
 // update is made of a prepared statement on connections of our own: to parse it is a
 // third of what it costs the server, and to write it out a quarter of what it costs us.

@@ -1,0 +1,110 @@
+package mysqllock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/mysqllock"
+)
+
+// givesUp makes a claim that something in the server holds up for longer than its ctx.
+func givesUp(t *testing.T, s *mysqltest.Server, d *mysqllock.Driver, c driver.Claim) {
+	t.Helper()
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if _, err := d.Acquire(short, c); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Acquire: %v; want the end of its ctx", err)
+	}
+	if n := writing(t, s); n == 0 {
+		t.Fatal("nothing is under way in the server")
+	}
+}
+
+// writing is how many writes are under way in the server.
+func writing(t *testing.T, s *mysqltest.Server) (n int) {
+	t.Helper()
+	const count = "SELECT COUNT(*) FROM information_schema.processlist WHERE USER = '" + mysqltest.User +
+		"' AND COMMAND IN ('Query', 'Execute') AND (INFO LIKE 'INSERT%' OR INFO LIKE 'UPDATE%')"
+	if err := s.Root(t).QueryRowContext(ctx, count).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// settles waits until no write is under way in the server.
+func settles(t *testing.T, s *mysqltest.Server) {
+	t.Helper()
+	for began := time.Now(); writing(t, s) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("it is still writing")
+		}
+	}
+}
+
+func nobodyHolds(t *testing.T, d *mysqllock.Driver, name string) {
+	t.Helper()
+	if e, err := d.Inspect(ctx, name); err != nil || len(e.Holders) > 0 {
+		t.Errorf("%s is held: %+v, %v", name, e.Holders, err)
+	}
+}
+
+// In REPEATABLE READ, the servers' default, a transaction that asks for a name that is
+// not there keeps others from making a row anywhere near it. A claim that waits for that
+// must look at the clock when it may go on.
+func TestAClaimForANewNameThatWaitedIsNotGrantedAfterItsEnd(t *testing.T) {
+	s := mysqltest.Start(t)
+	d, db := start(t, "mysql:"+s.DSN(mysqltest.Database)), s.Open(t, mysqltest.Database)
+	nobodyHolds(t, d, "job") // the tables are made
+	tx := begin(t, db)
+	if err := d.Guard(ctx, tx, "nosuch", 1); !errors.Is(err, driver.ErrStale) {
+		t.Fatal(err)
+	}
+	givesUp(t, s, d, mutex("other"))
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	settles(t, s)
+	nobodyHolds(t, d, "other")
+}
+
+// A commit may hang after the clock was looked at: for a backup, a disk, a replica. Until
+// it is through, who reads sees nothing of it. The release of a claim that was given up
+// meanwhile must not say that there is nothing to release.
+func TestAClaimWhoseCommitHangsIsStillReleased(t *testing.T) {
+	s := mysqltest.Start(t)
+	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	known := mutex("known")
+	gets(t, d, known)
+	releases(t, d, known)
+	for _, name := range []string{"new", "known"} {
+		backup, err := s.Root(t).Conn(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stage := func(stage string) {
+			if _, err := backup.ExecContext(ctx, "BACKUP STAGE "+stage); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, to := range []string{"START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"} {
+			stage(to)
+		}
+		c := mutex(name)
+		givesUp(t, s, d, c)
+		short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		if err := d.Release(short, lease(c)); err == nil || errors.Is(err, driver.ErrNotHeld) {
+			t.Errorf("%s: Release says %v while the claim is under way", name, err)
+		}
+		cancel()
+		stage("END")
+		settles(t, s)
+		if err := d.Release(ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+			t.Errorf("%s: Release: %v", name, err)
+		}
+		nobodyHolds(t, d, name)
+	}
+}
