@@ -177,7 +177,8 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	s := &store{
 		server: &server{
 			db: db, pool: pool, where: "mysql " + options.Where, prefix: options.Prefix, make: !options.MustExist,
-			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
+			checking: make(chan struct{}, 1),
+			names:    "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
 		},
 		Options: options, inbox: newInbox(),
 	}

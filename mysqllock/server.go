@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,9 +23,9 @@ type server struct {
 
 	prepared atomic.Pointer[sql.Stmt] // store.update, on connections of our own
 
-	maria    atomic.Bool // and not MySQL
-	ready    atomic.Bool // it was found fit
-	checking sync.Mutex
+	maria    atomic.Bool   // and not MySQL
+	ready    atomic.Bool   // it was found fit
+	checking chan struct{} // has room for the one who finds that out; no mutex, for that may last
 	closed   atomic.Bool
 }
 
@@ -79,8 +78,12 @@ func (s *server) look(ctx context.Context) error {
 	if s.ready.Load() {
 		return nil
 	}
-	s.checking.Lock()
-	defer s.checking.Unlock()
+	select {
+	case s.checking <- struct{}{}:
+		defer func() { <-s.checking }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if s.ready.Load() {
 		return nil
 	}

@@ -1,0 +1,51 @@
+package mysqllock_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// The first call looks at the server, and the others wait for that: each for as long as
+// its own ctx, however long the first one's is.
+func TestNobodyWaitsForTheFirstLookLongerThanItsCtx(t *testing.T) {
+	s, db, _ := fresh(t)
+	road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})
+	slow, err := mysqltest.OpenDSN(mysqltest.DSN(road.Addr, name(t, db)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = slow.Close() })
+	d := over(t, slow, nil)
+	looks := road.Silence("SHOW SESSION VARIABLES")
+	long, giveUp := context.WithCancel(ctx)
+	first := make(chan error, 1)
+	go func() {
+		_, err := d.Acquire(long, mutex("job"))
+		first <- err
+	}()
+	<-looks
+	second := make(chan error, 1)
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	go func() {
+		_, err := d.Acquire(short, mutex("other"))
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v; want the end of its ctx", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it waits for the first one")
+	}
+	giveUp()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first: %v", err)
+	}
+}
