@@ -18,7 +18,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	g, err := d.Driver.Acquire(ctx, c)
 	if err == nil {
 		d.store.watch.left(c.Name, c.Token)
-		d.store.watch.holdsUntil(time.Now().Add(c.TTL))
+		d.store.watch.holds(c.Token, time.Now().Add(c.TTL))
 	} else if held, ok := errors.AsType[*driver.HeldError](err); ok && held.Position > 0 {
 		d.store.watch.waits(&c, held, sent)
 	}
@@ -27,7 +27,7 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 
 // Release implements driver.Driver.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.store.watch.left(l.Name, l.Token)
+	d.store.watch.gone(l.Name, l.Token)
 	return d.Driver.Release(ctx, l)
 }
 
@@ -53,12 +53,25 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	return answers, nil
 }
 
-// renew renews some leases. If somebody keeps the row of one of them locked, a
-// transaction that called Guard, the others are renewed without it.
+// renew renews some leases. Those that it does not renew are ours no more, or nobody
+// knows: then an earlier end is as good as a later one.
 func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	for _, l := range leases {
-		d.store.watch.holdsUntil(time.Now().Add(l.TTL))
+	now := time.Now()
+	answers, err := d.renewFree(ctx, leases)
+	for i, answer := range answers {
+		switch {
+		case answer == nil:
+			d.store.watch.holds(leases[i].Token, now.Add(leases[i].TTL))
+		case errors.Is(answer, driver.ErrNotHeld):
+			d.store.watch.gone(leases[i].Name, leases[i].Token)
+		}
 	}
+	return answers, err
+}
+
+// renewFree renews some leases. If somebody keeps the row of one of them locked, a
+// transaction that called Guard, the others are renewed without it.
+func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers, err := d.Driver.Renew(ctx, leases)
 	if !isLocked(err) || len(leases) == 1 {
 		return answers, err

@@ -32,11 +32,13 @@ type watch struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 
-	mu    sync.Mutex // protects the rest
-	queue map[string]*queued
-	holds time.Time // when the last of our leases ends, at the latest
-	asked time.Time // when it was last looked for what we lost
-	idle  bool      // the goroutine sleeps until hurried
+	mu     sync.Mutex // protects the rest
+	queue  map[string]*queued
+	leases map[driver.Token]time.Time // ours, and when they end if nobody renews them
+	asked  time.Time                  // when it was last looked for what we lost
+	failed int                        // how many looks have failed in a row
+	rests  time.Time                  // until then it does not look, for the last one failed
+	idle   bool                       // the goroutine sleeps until hurried
 }
 
 // queued is a name that claims of ours wait for.
@@ -54,12 +56,13 @@ const (
 	quick   = 5 * time.Millisecond
 	patient = 250 * time.Millisecond
 	losses  = 500 * time.Millisecond // how often a process that holds leases looks for what it lost
+	longest = time.Second            // between looks that fail
 )
 
 func newWatch(s *store, deliver func(driver.Signal)) *watch {
 	w := &watch{
 		store: s, deliver: deliver, hurry: make(chan struct{}, 1),
-		queue: map[string]*queued{},
+		queue: map[string]*queued{}, leases: map[driver.Token]time.Time{},
 	}
 	w.closed, w.end = context.WithCancel(context.Background())
 	w.running.Go(w.run)
@@ -106,16 +109,22 @@ func (w *watch) leave(name string, token driver.Token) {
 	}
 }
 
-// holdsUntil notes a lease.
-func (w *watch) holdsUntil(end time.Time) {
+// holds notes a lease that ends then.
+func (w *watch) holds(token driver.Token, end time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if end.After(w.holds) {
-		w.holds = end
-	}
+	w.leases[token] = end
 	if w.idle {
 		w.wake()
 	}
+}
+
+// gone notes that a token neither holds nor waits.
+func (w *watch) gone(name string, token driver.Token) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.leases, token)
+	w.leave(name, token)
 }
 
 func (w *watch) wake() {
@@ -172,17 +181,21 @@ func (w *watch) pause(now time.Time) (d time.Duration, ok bool) {
 			next = t
 		}
 	}
-	if t := w.asked.Add(losses); w.holds.After(now) && (next.IsZero() || t.Before(next)) {
+	if t := w.asked.Add(losses); len(w.leases) > 0 && (next.IsZero() || t.Before(next)) {
 		next = t
 	}
 	w.idle = next.IsZero()
+	if next.Before(w.rests) {
+		next = w.rests
+	}
 	return max(0, next.Sub(now)), !w.idle
 }
 
 // due are the names to look at now. A name whose turn is not yet comes along if half of
 // the pause is over, its own or that of the one that is due: so those that are looked at
-// seldom are soon looked at together.
-func (w *watch) due(now time.Time) (names []string) {
+// seldom are soon looked at together. There is nothing to look for without a name and
+// without a lease.
+func (w *watch) due(now time.Time) (names []string, some bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	shortest := time.Hour
@@ -200,8 +213,11 @@ func (w *watch) due(now time.Time) (names []string) {
 			names = append(names, name)
 		}
 	}
+	if len(w.queue) == 0 { // else it is asked for what we lost all the same
+		maps.DeleteFunc(w.leases, func(_ driver.Token, end time.Time) bool { return !end.After(now) })
+	}
 	w.asked = now
-	return names
+	return names, len(names)+len(w.leases) > 0
 }
 
 // mostNames is how many names are looked at in one statement; of more each gets a turn.
@@ -211,7 +227,10 @@ const mostNames = 512
 // asks by itself now and then, and hears what is wrong.
 func (w *watch) look() {
 	now := time.Now()
-	names := w.due(now)
+	names, some := w.due(now)
+	if !some {
+		return
+	}
 	ctx, cancel := context.WithTimeout(w.closed, 5*time.Second)
 	defer cancel()
 	seen, still := map[string]*locktable.Entry{}, map[string]bool{}
@@ -242,7 +261,7 @@ func (w *watch) look() {
 			return nil
 		})
 	})
-	if err != nil {
+	if w.note(err); err != nil {
 		return
 	}
 	if len(read) > 0 {
@@ -251,6 +270,19 @@ func (w *watch) look() {
 	for _, s := range slices.Concat(w.compare(names, seen, still, now), signals) {
 		w.deliver(s)
 	}
+}
+
+// note has the next look come later after one that failed, each time twice as much: it
+// may have dialled a server that is down.
+func (w *watch) note(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.failed, w.rests = 0, time.Time{}
+		return
+	}
+	w.rests = time.Now().Add(backoff.Around(backoff.Doubled(2*quick, w.failed, longest)))
+	w.failed++
 }
 
 // statement asks for what was lost, and for the entries of some names.
@@ -321,9 +353,7 @@ func (w *watch) compare(names []string, seen map[string]*locktable.Entry, still 
 			if s, waits := q.found(e, token); !waits {
 				signals = append(signals, s)
 				w.leave(name, token)
-				if lapses.After(w.holds) {
-					w.holds = lapses
-				}
+				w.leases[token] = lapses // if it was granted
 			}
 		}
 		q.pace(now)
