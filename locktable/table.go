@@ -280,20 +280,22 @@ func (d *Driver) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// trouble gives an error of the table its operation and its name. What is already typed,
-// and the end of the caller's own ctx, pass as they are. The end of a ctx that is not the
-// caller's is trouble like any other.
+// trouble gives an error of the table its operation and its name. The end of the caller's
+// own ctx passes as it is, unless the table says more of it. The end of a ctx that is not
+// the caller's is trouble like any other.
 func (d *Driver) trouble(ctx context.Context, op, name string, err error) error {
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
-	if errors.Is(err, driver.ErrClosed) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	over := func(err error) bool { return ctx.Err() != nil && errors.Is(err, ctx.Err()) }
+	typed, ok := errors.AsType[*driver.Error](err)
+	if errors.Is(err, driver.ErrClosed) || over(err) && (!ok || !over(typed)) {
 		return err
 	}
 	p := d.table.Properties()
 	said := driver.Error{Backend: cmp.Or(p.Where, p.Backend), Err: err}
-	if e, ok := errors.AsType[*driver.Error](err); ok {
-		said = *e
+	if ok {
+		said = *typed
 	}
 	_, corrupt := errors.AsType[*CorruptError](err)
 	said.Op, said.Name, said.Permanent = op, name, said.Permanent || corrupt

@@ -19,7 +19,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	v, err := s.variables(ctx)
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, s.failed(ctx, err, nil)
 	}
 	var found []driver.Finding
 	if err := v.fit(); err != nil {

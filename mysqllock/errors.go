@@ -5,6 +5,7 @@ import (
 
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 
@@ -49,9 +50,9 @@ func unprepared(err error) bool {
 }
 
 // answered reports whether an error came from a server that is there, and not from the
-// way to it.
-func answered(err error) bool {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+// way to it. Who gave up knows nothing of it.
+func answered(ctx context.Context, err error) bool {
+	if isOver(ctx, err) {
 		return true
 	}
 	switch number(err) {
@@ -70,18 +71,35 @@ func readOnly(err error) bool {
 	return false
 }
 
-// failed makes a driver.Error of what went wrong with the server, with advice. The end of
-// the caller's ctx, and what is typed already, pass as they are.
-func (s *server) failed(err error) error {
+// isOver reports whether an error is the end of the caller's own ctx. Those of others, of
+// a dial that took too long, too, match context.DeadlineExceeded.
+func isOver(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// failed makes a driver.Error of what went wrong with the server, with advice. What is
+// typed already passes as it is; so does the end of the caller's ctx, unless it is known
+// what took so long: what stood in the way before, or a pool that is used up.
+func (s *server) failed(ctx context.Context, err, before error) error {
 	var typed *driver.Error
-	switch {
-	case err == nil, errors.Is(err, driver.ErrClosed), errors.As(err, &typed):
-		return err
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	if err == nil || errors.Is(err, driver.ErrClosed) || errors.As(err, &typed) {
 		return err
 	}
-	hint, permanent := s.advice(err)
-	return &driver.Error{Backend: s.where, Op: "use", Hint: hint, Permanent: permanent, Err: err}
+	if !isOver(ctx, err) {
+		hint, permanent := s.advice(err)
+		return &driver.Error{Backend: s.where, Op: "use", Hint: hint, Permanent: permanent, Err: err}
+	}
+	if before != nil {
+		hint, _ := s.advice(before)
+		return &driver.Error{Backend: s.where, Op: "use", Hint: hint, Err: fmt.Errorf("%w (%w)", err, before)}
+	}
+	if pool := s.db.Stats(); pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
+		return &driver.Error{
+			Backend: s.where, Op: "use", Err: fmt.Errorf("%w, with all %d connections of the pool in use", err, pool.InUse),
+			Hint: "look for what keeps them, or give locks a larger pool, or one of their own",
+		}
+	}
+	return err
 }
 
 func (s *server) advice(err error) (hint string, permanent bool) {
@@ -121,7 +139,7 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 	case 1040, 1203, 1226:
 		return "the server has no connection left for this user: look at max_connections, and at who holds them", false
 	case lockTimeout:
-		return "somebody keeps the row locked: a transaction that called Guard and does not end, or an open client?", false
+		return "somebody keeps the row locked: a transaction that called Guard and does not end, an open client, or a commit that hangs (a backup, a full disk, a replica)?", false
 	case 1153:
 		return "raise max_allowed_packet", true
 	case 1665:

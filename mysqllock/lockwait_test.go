@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,22 @@ func TestALockedRowHoldsUpNoOtherRenewal(t *testing.T) {
 		t.Errorf("the locked one: %v", answers[7])
 	}
 	t.Logf("took %v: %v", time.Since(began), answers[7])
+}
+
+// A call that waits for the lock of a row for all of its ctx says what it waited for.
+func TestACallThatEndsWhileARowIsLockedSaysSo(t *testing.T) {
+	s, db, _ := fresh(t)
+	d := start(t, "mysql:"+s.DSN(name(t, db)))
+	c := mutex("job")
+	gets(t, d, c)
+	keepLocked(t, db, "job")
+	short, cancel := context.WithTimeout(ctx, 1500*time.Millisecond)
+	defer cancel()
+	err := d.Release(short, lease(c))
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(e.Hint, "keeps the row locked") || e.Op != "release" || e.Name != "job" {
+		t.Errorf("Release: %v", err)
+	}
 }
 
 func TestAThousandLeasesAreRenewedInFourStatements(t *testing.T) {

@@ -40,6 +40,7 @@ func (s *server) until(ctx context.Context, passing func(error) bool, f func(ctx
 	if s.closed.Load() {
 		return driver.ErrClosed
 	}
+	var before error // the last one of others that stood in the way
 	err := s.look(ctx)
 	for again := 0; err == nil; again++ {
 		if err = f(ctx); err == nil || again >= tries {
@@ -55,18 +56,17 @@ func (s *server) until(ctx context.Context, passing func(error) bool, f func(ctx
 		if !passing(err) {
 			break
 		}
-		if err = pause(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond))); err != nil {
-			return err
-		}
+		before = err
+		err = pause(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond)))
 	}
-	if err != nil && !answered(err) {
+	if err != nil && !answered(ctx, err) {
 		s.ready.Store(false) // who answers next may be another server
 		if s.pool > 0 && readOnly(err) {
 			s.db.SetMaxIdleConns(0) // the address may lead elsewhere by now
 			s.db.SetMaxIdleConns(s.pool)
 		}
 	}
-	return s.failed(err)
+	return s.failed(ctx, err, before)
 }
 
 // tries is how often a statement is sent again that lost against others.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
@@ -168,4 +171,17 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 	if _, err := other.Acquire(ctx, mutex("job-2")); !errors.Is(err, driver.ErrHeld) {
 		t.Errorf("job-2: %v", err)
 	}
+}
+
+// A dial that took too long says that a deadline is exceeded, as the end of a ctx does:
+// but it is not the caller's.
+func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
+	mysql.RegisterDialContext("nowhere", func(ctx context.Context, _ string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+	})
+	defer mysql.DeregisterDialContext("nowhere")
+	fails(t, "mysql:pawl:hunter2@nowhere(nohost)/locks", false, "check the server and the network")
 }
