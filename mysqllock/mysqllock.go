@@ -49,10 +49,11 @@
 //
 // Each is one UPDATE, or INSERT, that commits by itself, in one round trip (prepared, on
 // connections that are ours): it replaces the row of the name if that has still the
-// version that was read before, and if the server's clock stands within a window of 50 ms,
-// or four round trips. If not, it changes nothing, and is tried again on what is there now.
-// No transaction is ever open while a client thinks, so a client that is paused or cut
-// off keeps nothing locked, and a request that arrives too late finds its window closed.
+// version that was read before, and if the server's clock stands within a window of 50
+// ms, or four round trips. If not, it changes nothing, and is tried again on what is
+// there now. No transaction is ever open while a client thinks, so a client that is
+// paused or cut off keeps nothing locked, and a request that arrives too late finds its
+// window closed.
 //
 // UTC_TIMESTAMP tells when a statement began, which may be long before it gets the lock
 // of the row: by it a claim that was given up a minute ago could still be granted.

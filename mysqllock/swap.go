@@ -103,8 +103,8 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 // insert makes the row of a name that has none. Its values may have to wait, for others
 // who make the same one, or for a transaction that keeps the gap locked in which it would
 // stand; so the clock is to be looked at after that. The second row of the statement does
-// it: its name is there by then, and where that is ours the version overflows if it is too
-// late, an error that undoes all. Other rows stay as they are.
+// it: its name is there by then, and where that is ours the version overflows if it is
+// too late, an error that undoes all. Other rows stay as they are.
 func (s *store) insert(w optimistic.Swap, version uint64) string {
 	c := columnsOf(w.Entry)
 	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, '', 0, '', NULL) "+

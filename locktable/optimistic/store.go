@@ -103,8 +103,8 @@ type Swapped struct {
 
 // A Lingerer is a Store whose swaps may take effect after they were given up, as long as
 // its clock stands still meanwhile; or whose Load may not show for as long what has taken
-// effect in time, though Swap would meet it. Then a release writes what is there even if it finds
-// nothing to release: a claim that was given up before it, and comes after it, finds
-// another version. So does a repeated claim that has what it wants already: a release
-// that was given up before it is not to end that.
+// effect in time, though Swap would meet it. Then a release writes what is there even if
+// it finds nothing to release: a claim that was given up before it, and comes after it,
+// finds another version. So does a repeated claim that has what it wants already: a
+// release that was given up before it is not to end that.
 type Lingerer interface{ Lingers() }
