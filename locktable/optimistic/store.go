@@ -17,7 +17,8 @@ import (
 // is found expired too early, and nothing ends sooner than its holder was told.
 type Store interface {
 	// Load reads the values of some names, in their order. A name without one has the
-	// zero Stored.
+	// zero Stored. If it is asked for one name, the value is no older than the call. Of
+	// several they may be, as the replicas of an engine have them.
 	Load(ctx context.Context, names []string) ([]Stored, error)
 
 	// Time says where the store's clock stands: now not before From, and To is how far it

@@ -130,7 +130,7 @@ const (
 // A sight is what was seen of a name.
 type sight struct {
 	Stored
-	fresh bool // in this step; else it may have changed long ago
+	fresh bool // read in this step, by itself; else it may have changed long ago
 }
 
 // one takes one step, until it was not in vain.
@@ -229,7 +229,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 			return nil, err
 		case e.Changed:
 			swaps, taken = append(swaps, t.swapOf(s, seen[s.Name], e, w)), append(taken, i)
-		case !seen[s.Name].fresh:
+		default:
 			left = append(left, i)
 		}
 	}
@@ -267,7 +267,8 @@ func (t *Table) load(ctx context.Context, name string) (sight, error) {
 	return sight{all[0], true}, nil
 }
 
-// lookAll is look for the names of some steps.
+// lookAll is look for the names of some steps. What is read of many names may be old, see
+// [Store]: a step that changes nothing looks again.
 func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string]sight, error) {
 	seen := make(map[string]sight, len(steps))
 	var unknown []string
@@ -279,7 +280,7 @@ func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string
 		if !ok {
 			unknown = append(unknown, s.Name)
 		}
-		seen[s.Name] = sight{stored, !ok}
+		seen[s.Name] = sight{Stored: stored}
 	}
 	if len(unknown) == 0 {
 		return seen, nil
@@ -290,7 +291,7 @@ func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string
 	}
 	for k, name := range unknown {
 		t.cache.put(name, all[k])
-		seen[name] = sight{all[k], true}
+		seen[name] = sight{Stored: all[k]}
 	}
 	return seen, nil
 }

@@ -1,0 +1,72 @@
+package optimistic_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// behind is a client of a store that reads many names as they were some time ago, as a
+// replica has them, and one as it is now.
+type behind struct {
+	*valuesClient
+	was  map[string]optimistic.Stored
+	fail bool // the next swap is in vain, and nothing is known of it
+}
+
+var errLost = errors.New("the answer was lost")
+
+func (b *behind) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	if len(names) == 1 {
+		return b.valuesClient.Load(ctx, names)
+	}
+	all := make([]optimistic.Stored, len(names))
+	for i, name := range names {
+		all[i] = b.was[name]
+	}
+	return all, nil
+}
+
+func (b *behind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	if b.fail {
+		b.fail = false
+		return nil, errLost
+	}
+	return b.valuesClient.Swap(ctx, swaps)
+}
+
+// Nobody is told that a lease is gone by what was read of many names at once: it may be
+// from before the lease was granted.
+func TestALeaseIsNotGoneForAnOldReadOfManyNames(t *testing.T) {
+	v := newValues(time.Now, 50*time.Millisecond)
+	b := &behind{valuesClient: &valuesClient{v, "inbox"}}
+	d := locktable.New(optimistic.New(b, "inbox", func(driver.Signal) {}), "inbox")
+	b.was = maps.Clone(v.stored)
+	var leases []driver.LeaseRef
+	for _, name := range []string{"a", "b", "c"} {
+		c := driver.Claim{Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute}
+		if _, err := d.Acquire(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, driver.LeaseRef{Name: name, Token: c.Token, TTL: time.Minute})
+	}
+	b.fail = true // after which nothing is cached
+	if _, err := d.Renew(t.Context(), leases); !errors.Is(err, errLost) {
+		t.Fatalf("%v; want it to fail", err)
+	}
+	answers, err := d.Renew(t.Context(), leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range answers {
+		if err != nil {
+			t.Errorf("%s: %v; want it renewed", leases[i].Name, err)
+		}
+	}
+}
