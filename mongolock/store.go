@@ -32,7 +32,7 @@ type store struct {
 
 	db *mongo.Database
 
-	mu sync.Mutex // protects server
+	mu sync.Mutex // protects at, and that nothing is started after life
 	at *server    // nil until it has answered
 }
 
@@ -279,7 +279,9 @@ func (t *store) Properties() driver.Properties {
 
 // Close implements optimistic.Store.
 func (t *store) Close() error {
-	t.end()
+	t.mu.Lock()
+	t.end() // with the lock, so that server starts nothing after it
+	t.mu.Unlock()
 	t.loops.Wait()
 	if t.close != nil {
 		t.close()
