@@ -181,7 +181,7 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 			checking: make(chan struct{}, 1),
 			names:    "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
 		},
-		Options: options, inbox: newInbox(),
+		Options: options, inbox: newInbox(), tidying: tidying{wanted: make(chan struct{}, 1)},
 	}
 	d := &Driver{store: s}
 	deliver := func(x driver.Signal) { d.Deliver(x) }
@@ -191,6 +191,7 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	}
 	d.Driver = locktable.New(table, s.inbox)
 	s.watch = newWatch(s, deliver)
+	s.watch.running.Go(func() { s.tidying.run(s.watch.closed, s) })
 	return d, nil
 }
 

@@ -20,7 +20,8 @@ CREATE TABLE IF NOT EXISTS {prefix}lost (
   inbox VARBINARY(32)   NOT NULL,
   token BINARY(16)      NOT NULL,
   at    BIGINT          NOT NULL COMMENT 'microseconds since 1970',
-  KEY inbox (inbox)
+  KEY inbox (inbox),
+  KEY at (at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
 `
 

@@ -2,6 +2,8 @@ package mysqllock
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +11,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
+
+// tidies is a store for tests to tidy with, which does so by itself for nobody.
+func tidies(t *testing.T, db *sql.DB) *store {
+	t.Helper()
+	d, err := New(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	d.store.Retention = time.Microsecond
+	return d.store
+}
 
 // Names are forgotten when nobody has used them for the retention time, and not while
 // they are held; what was lost and nobody has read is, too.
@@ -44,15 +58,14 @@ func TestOldNamesAreForgotten(t *testing.T) {
 		}
 		return n
 	}
-	own := &tidying{}
+	own, other := &tidying{}, tidies(t, db)
 	for _, c := range []struct {
 		retention time.Duration
 		left      int
 	}{{time.Hour, 300}, {time.Microsecond, 30}} {
-		d.store.Retention = c.retention
+		other.Retention = c.retention
 		for range 12 {
-			own.wanted.Store(true)
-			own.now(ctx, d.store)
+			own.once(ctx, other)
 		}
 		if n := count("pawl_names"); n != c.left {
 			t.Errorf("with a retention of %v %d names are left, want %d", c.retention, n, c.left)
@@ -60,5 +73,115 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	}
 	if n := count("pawl_lost"); n != 0 {
 		t.Errorf("%d rows of what was lost are left", n)
+	}
+}
+
+// Processes that live for one step each look at a few names only. Together they look at
+// all, also if names have a long beginning in common, and others are in use before them.
+func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
+	s := mysqltest.Shared(t)
+	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
+	d, err := New(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	held := driver.Claim{
+		Name: "busy", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Hour,
+	}
+	if _, err := d.Acquire(ctx, held); err != nil {
+		t.Fatal(err)
+	}
+	old := held
+	old.Name, old.Token = "old", driver.NewToken()
+	if _, err := d.Acquire(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Release(ctx, driver.LeaseRef{Name: old.Name, Token: old.Token}); err != nil {
+		t.Fatal(err)
+	}
+	for _, copies := range []string{"SELECT CONCAT('busy-', seq), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_200 WHERE name = 'busy'",
+		"SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_400 WHERE name = 'old'",
+		"SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_401_to_800 WHERE name = 'busy'",
+	} {
+		if _, err := db.ExecContext(ctx, "INSERT INTO pawl_names "+copies); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := tidies(t, db)
+	for i := range 1000 {
+		(&tidying{}).once(ctx, other) // another process
+		var left int
+		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM pawl_names").Scan(&left); err != nil {
+			t.Fatal(err)
+		}
+		if left == 601 {
+			t.Logf("after %d processes", i+1)
+			return
+		}
+	}
+	t.Error("after 1000 processes some old names are still there")
+}
+
+// Who tidies may have to wait for a row that somebody keeps locked. A name is handed over
+// all the same.
+func TestTidyingHoldsUpNoHandOver(t *testing.T) {
+	s := mysqltest.Shared(t)
+	ctx, db := context.Background(), s.Open(t, s.NewDatabase(t))
+	d, err := New(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	d.store.Retention = time.Microsecond
+	d.store.tidying.swaps.Store(1) // not yet
+	holder, err := New(db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	claim := func(d *Driver, name string) (c driver.Claim, err error) {
+		c = driver.Claim{
+			Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+			TTL: time.Hour, QueueTTL: time.Minute, Queue: true,
+		}
+		_, err = d.Acquire(ctx, c)
+		return c, err
+	}
+	old, err := claim(d, "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Release(ctx, driver.LeaseRef{Name: old.Name, Token: old.Token}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := claim(holder, "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := make(chan driver.Signal, 1)
+	defer d.Listen(func(s driver.Signal) { granted <- s })()
+	if _, err := claim(d, "job"); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(ctx, "SELECT 1 FROM pawl_names WHERE name = 'old' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	d.store.tidying.swaps.Store(0)
+	d.store.tidying.note()
+	if err := holder.Release(ctx, driver.LeaseRef{Name: held.Name, Token: held.Token}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-granted:
+	case <-time.After(3 * time.Second):
+		t.Error("it was not told of its grant")
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
 	}
 }

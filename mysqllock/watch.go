@@ -167,7 +167,6 @@ func (w *watch) run() {
 		case <-timer.C:
 			w.look()
 		}
-		w.store.tidying.now(w.closed, w.store)
 	}
 }
 
