@@ -37,18 +37,16 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 
 // rights tries each right, on no row.
 func (s *store) rights(ctx context.Context) (found []driver.Finding) {
-	for _, table := range []string{s.names, s.lost} {
+	for _, x := range []struct{ table, column string }{{s.names, "version"}, {s.lost, "at"}} {
+		table, column := x.table, x.column
 		for _, statement := range []string{
 			"SELECT * FROM " + table + " LIMIT 0",
-			"UPDATE " + table + " SET %[1]s = %[1]s WHERE FALSE",
+			"UPDATE " + table + " SET " + column + " = " + column + " WHERE FALSE",
 			"DELETE FROM " + table + " WHERE FALSE",
-			"INSERT INTO " + table + " (%[1]s) SELECT %[1]s FROM " + table + " WHERE FALSE",
+			"INSERT INTO " + table + " (" + column + ") SELECT " + column + " FROM " + table + " WHERE FALSE",
 		} {
-			column := "version"
-			if table == s.lost {
-				column = "at"
-			}
-			if n := number(s.try(ctx, statement, column)); n == 1142 || n == 1143 || n == noSuchTable {
+			_, err := s.exec(ctx, statement)
+			if n := number(err); n == 1142 || n == 1143 || n == noSuchTable {
 				hint, _ := s.adviceFor(n)
 				detail := fmt.Sprintf("the user may not %.6s in %s", statement, table)
 				if n == noSuchTable {
@@ -62,18 +60,10 @@ func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 	return found
 }
 
-func (s *store) try(ctx context.Context, statement, column string) error {
-	if statement[0] != 'S' && statement[0] != 'D' {
-		statement = fmt.Sprintf(statement, column)
-	}
-	_, err := s.exec(ctx, statement)
-	return err
-}
-
 // engines looks at what the tables are made of.
 func (s *store) engines(ctx context.Context) (found []driver.Finding) {
 	_ = s.query(ctx, "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ("+
-		text(s.prefix+"names")+", "+text(s.prefix+"lost")+")", func(rows *sql.Rows) error {
+		blob(s.Prefix+"names")+", "+blob(s.Prefix+"lost")+")", func(rows *sql.Rows) error {
 		var table string
 		var engine sql.NullString
 		if err := rows.Scan(&table, &engine); err != nil {

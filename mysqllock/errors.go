@@ -87,15 +87,15 @@ func (s *server) failed(ctx context.Context, err, before error) error {
 	}
 	if !isOver(ctx, err) {
 		hint, permanent := s.advice(err)
-		return &driver.Error{Backend: s.where, Op: "use", Hint: hint, Permanent: permanent, Err: err}
+		return &driver.Error{Backend: s.Where, Op: "use", Hint: hint, Permanent: permanent, Err: err}
 	}
 	if before != nil {
 		hint, _ := s.advice(before)
-		return &driver.Error{Backend: s.where, Op: "use", Hint: hint, Err: fmt.Errorf("%w (%w)", err, before)}
+		return &driver.Error{Backend: s.Where, Op: "use", Hint: hint, Err: fmt.Errorf("%w (%w)", err, before)}
 	}
 	if pool := s.db.Stats(); pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections {
 		return &driver.Error{
-			Backend: s.where, Op: "use", Err: fmt.Errorf("%w, with all %d connections of the pool in use", err, pool.InUse),
+			Backend: s.Where, Op: "use", Err: fmt.Errorf("%w, with all %d connections of the pool in use", err, pool.InUse),
 			Hint: "look for what keeps them, or give locks a larger pool, or one of their own",
 		}
 	}

@@ -33,8 +33,9 @@ import (
 //
 // The transaction has to be one in the database that the driver works on, with tables of
 // the default prefix; for another prefix there is [Driver.Guard]. The user needs SELECT
-// on the table, no more. A lease that passes from goroutine to goroutine of one client is
-// one lease for the server: which of them has it only the client knows.
+// on the table, no more; before MySQL 8.0.22, by its manual, UPDATE as well. A lease that
+// passes from goroutine to goroutine of one client is one lease for the server: which of
+// them has it only the client knows.
 func Guard(ctx context.Context, tx *sql.Tx, name string, fence uint64) error {
 	return guard(ctx, tx, "`"+defaultPrefix+"names`", name, fence)
 }
@@ -51,7 +52,7 @@ func guard(ctx context.Context, tx *sql.Tx, table, name string, fence uint64) er
 	}
 	// SYSDATE is looked at with the row locked, see serverTime. LOCK IN SHARE MODE is
 	// what both servers understand.
-	statement := "SELECT entry, " + serverTime + " FROM " + table + " WHERE name = " + text(name) + " LOCK IN SHARE MODE"
+	statement := "SELECT entry, " + serverTime + " FROM " + table + " WHERE name = " + blob(name) + " LOCK IN SHARE MODE"
 	var stored []byte
 	var now locktable.Instant
 	err := tx.QueryRowContext(ctx, statement).Scan(&stored, &now)

@@ -27,7 +27,7 @@ func literally(statement string, args []any) string {
 		case []byte:
 			b.WriteString(blob(v))
 		case string:
-			b.WriteString("_utf8mb4 " + text(v))
+			b.WriteString("_utf8mb4 " + blob(v))
 		case nil:
 			b.WriteString("NULL")
 		default:
@@ -37,17 +37,14 @@ func literally(statement string, args []any) string {
 	return b.String() + statement
 }
 
-// blob is a string of bytes.
-func blob(b []byte) string { return "x'" + hex.EncodeToString(b) + "'" }
+// blob is a string of bytes. A name is one, for it is compared byte for byte.
+func blob[T string | []byte](b T) string { return "x'" + hex.EncodeToString([]byte(b)) + "'" }
 
-// text is a name, compared byte for byte.
-func text(s string) string { return "x'" + hex.EncodeToString([]byte(s)) + "'" }
-
-// texts are several, for IN.
-func texts(all []string) string {
+// blobs are several, for IN.
+func blobs(all []string) string {
 	each := make([]string, len(all))
 	for i, s := range all {
-		each[i] = text(s)
+		each[i] = blob(s)
 	}
 	return strings.Join(each, ", ")
 }

@@ -175,13 +175,13 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	options.Where = "mysql " + options.Where
 	s := &store{
 		server: &server{
-			db: db, pool: pool, where: "mysql " + options.Where, prefix: options.Prefix, make: !options.MustExist,
-			checking: make(chan struct{}, 1),
-			names:    "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
+			db: db, pool: pool, Options: options, checking: make(chan struct{}, 1),
+			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
 		},
-		Options: options, inbox: newInbox(), tidying: tidying{wanted: make(chan struct{}, 1)},
+		inbox: newInbox(), tidying: tidying{wanted: make(chan struct{}, 1)},
 	}
 	d := &Driver{store: s}
 	deliver := func(x driver.Signal) { d.Deliver(x) }

@@ -15,11 +15,9 @@ import (
 // server is a database, and what is known of it.
 type server struct {
 	db          *sql.DB
-	pool        int // how many connections it has if it was opened by us; 0 if it is the caller's
-	where       string
+	pool        int    // how many connections it has if it was opened by us; 0 if it is the caller's
 	names, lost string // the tables
-	prefix      string
-	make        bool // the tables, if they are missing
+	Options            // as they are after withDefaults; Where has the backend in it
 
 	prepared atomic.Pointer[sql.Stmt] // store.update, on connections of our own
 
@@ -46,7 +44,7 @@ func (s *server) until(ctx context.Context, passing func(error) bool, f func(ctx
 		if err = f(ctx); err == nil || again >= tries {
 			break
 		}
-		if number(err) == noSuchTable && s.make { // somebody dropped it
+		if number(err) == noSuchTable && !s.MustExist { // somebody dropped it
 			s.ready.Store(false)
 			if err = s.look(ctx); err != nil {
 				break
@@ -98,7 +96,7 @@ func (s *server) look(ctx context.Context) error {
 	s.maria.Store(maria)
 	for range 2 {
 		_, err = s.exec(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
-		if number(err) != noSuchTable || !s.make {
+		if number(err) != noSuchTable || s.MustExist {
 			break
 		}
 		if err = s.create(ctx); err != nil {
@@ -128,7 +126,7 @@ func (s *server) prepare(ctx context.Context) {
 // create makes the tables. Any number of clients may do so at once: the server lets one
 // after the other, and those that come later find them there.
 func (s *server) create(ctx context.Context) error {
-	for statement := range strings.SplitSeq(strings.ReplaceAll(schema, "{prefix}", s.prefix), ";\n") {
+	for statement := range strings.SplitSeq(strings.ReplaceAll(schema, "{prefix}", s.Prefix), ";\n") {
 		if statement = strings.TrimSpace(statement); statement == "" {
 			continue
 		}
@@ -146,7 +144,7 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	v := variables{}
 	err := s.query(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ('version', 'autocommit', 'read_only', 'innodb_read_only', "+
 		"'tx_isolation', 'transaction_isolation', 'log_bin', 'sql_log_bin', 'binlog_format', 'sync_binlog', 'wsrep_on', "+
-		"'innodb_flush_log_at_trx_commit', 'innodb_lock_wait_timeout', 'system_time_zone', 'time_zone')", func(rows *sql.Rows) error {
+		"'innodb_flush_log_at_trx_commit')", func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		v[strings.ToLower(name)] = value

@@ -109,7 +109,7 @@ func (s *store) free(ctx context.Context, leases []driver.LeaseRef) (map[string]
 	}
 	free := map[string]bool{}
 	err := s.do(ctx, func(ctx context.Context) error {
-		return s.query(ctx, "SELECT name FROM "+s.names+" WHERE name IN ("+texts(names)+") FOR UPDATE SKIP LOCKED", func(rows *sql.Rows) error {
+		return s.query(ctx, "SELECT name FROM "+s.names+" WHERE name IN ("+blobs(names)+") FOR UPDATE SKIP LOCKED", func(rows *sql.Rows) error {
 			var name string
 			err := rows.Scan(&name)
 			free[name] = true

@@ -17,7 +17,6 @@ import (
 // lease that was taken from its holder, for its inbox.
 type store struct {
 	*server
-	Options
 	inbox string
 	clock optimistic.Clock
 
@@ -42,7 +41,7 @@ const serverTime = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) 
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
 	found := make(map[string]optimistic.Stored, len(names))
 	err := s.do(ctx, func(ctx context.Context) error {
-		return s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+texts(names)+")",
+		return s.query(ctx, "SELECT name, version, entry FROM "+s.names+" WHERE name IN ("+blobs(names)+")",
 			func(rows *sql.Rows) error {
 				var name string
 				var r optimistic.Stored
@@ -109,7 +108,7 @@ func (s *store) after(ctx context.Context, w optimistic.Swap, r optimistic.Swapp
 	var rows []string
 	for _, x := range w.Signals {
 		if x.Kind == driver.SignalLost {
-			rows = append(rows, fmt.Sprintf("(%s, %s, %d)", text(x.Inbox), blob(x.Token[:]), w.Window.From))
+			rows = append(rows, fmt.Sprintf("(%s, %s, %d)", blob(x.Inbox), blob(x.Token[:]), w.Window.From))
 		}
 	}
 	if len(rows) > 0 {
@@ -150,7 +149,7 @@ const scanPage = 256
 func (s *store) page(ctx context.Context, from string, n int) (page []optimistic.Named, err error) {
 	err = s.do(ctx, func(ctx context.Context) error {
 		page = page[:0]
-		return s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, text(from), n),
+		return s.query(ctx, fmt.Sprintf("SELECT name, version, entry, %s FROM %s WHERE name >= %s ORDER BY name LIMIT %d", serverTime, s.names, blob(from), n),
 			func(rows *sql.Rows) error {
 				var n optimistic.Named
 				err := rows.Scan(&n.Name, &n.Stored.Version, &n.Stored.Value, &n.Now)
@@ -166,7 +165,7 @@ func (s *store) page(ctx context.Context, from string, n int) (page []optimistic
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "mysql",
-		Where:         s.where,
+		Where:         s.Where,
 		Clock:         "server",
 		FenceSurvives: "restarts, fail-overs and loss of the tables, as long as the server's clock is not set back past the last grant",
 		MinTTL:        minTTL,

@@ -69,7 +69,7 @@ func (t *tidying) once(ctx context.Context, s *store) {
 	}
 	if len(names) > 0 {
 		// Versions are no other name's. They say that nobody has used it since.
-		_, _ = s.exec(ctx, s.hasty(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, texts(names), strings.Join(versions, ", "))))
+		_, _ = s.exec(ctx, s.hasty(fmt.Sprintf("DELETE FROM %s WHERE name IN (%s) AND version IN (%s)", s.names, blobs(names), strings.Join(versions, ", "))))
 	}
 	_, _ = s.exec(ctx, s.hasty(fmt.Sprintf("DELETE FROM %s WHERE at < %d", s.lost, page[0].Now.Add(-lostLife))))
 }
@@ -128,7 +128,7 @@ const forks = 6
 // between is the first and the last name from one on that begin with something; empty if
 // there is none.
 func (s *store) between(ctx context.Context, from, begin string) (first, last string, err error) {
-	err = s.query(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, text(from), text(begin+"\xff")),
+	err = s.query(ctx, fmt.Sprintf("SELECT MIN(name), MAX(name) FROM %s WHERE name >= %s AND name < %s", s.names, blob(from), blob(begin+"\xff")),
 		func(rows *sql.Rows) error {
 			var low, high []byte
 			err := rows.Scan(&low, &high)

@@ -100,11 +100,11 @@ func TestProcessesThatLiveForOneStepForgetAllNames(t *testing.T) {
 	if err := d.Release(ctx, driver.LeaseRef{Name: old.Name, Token: old.Token}); err != nil {
 		t.Fatal(err)
 	}
-	for _, copies := range []string{"SELECT CONCAT('busy-', seq), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_200 WHERE name = 'busy'",
-		"SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_400 WHERE name = 'old'",
-		"SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_401_to_800 WHERE name = 'busy'",
+	for _, copies := range []string{"INSERT INTO pawl_names SELECT CONCAT('busy-', seq), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_200 WHERE name = 'busy'",
+		"INSERT INTO pawl_names SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_1_to_400 WHERE name = 'old'",
+		"INSERT INTO pawl_names SELECT CONCAT('job:', MD5(seq)), seq, entry, fence, holders, until FROM pawl_names, seq_401_to_800 WHERE name = 'busy'",
 	} {
-		if _, err := db.ExecContext(ctx, "INSERT INTO pawl_names "+copies); err != nil {
+		if _, err := db.ExecContext(ctx, copies); err != nil {
 			t.Fatal(err)
 		}
 	}

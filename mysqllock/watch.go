@@ -286,18 +286,18 @@ func (w *watch) note(err error) {
 
 // statement asks for what was lost, and for the entries of some names.
 func (w *watch) statement(names []string) string {
-	s := "SELECT 1, CAST(id AS CHAR), token FROM " + w.store.lost + " WHERE inbox = " + text(w.store.inbox)
+	s := "SELECT 1, CAST(id AS CHAR), token FROM " + w.store.lost + " WHERE inbox = " + blob(w.store.inbox)
 	crowded := w.crowded(names)
 	var whole []string
 	for _, name := range names {
 		if same := crowded[name]; same != "" {
-			s += " UNION ALL SELECT 0, name, IF(" + same + ", NULL, entry) FROM " + w.store.names + " WHERE name = " + text(name)
+			s += " UNION ALL SELECT 0, name, IF(" + same + ", NULL, entry) FROM " + w.store.names + " WHERE name = " + blob(name)
 		} else {
 			whole = append(whole, name)
 		}
 	}
 	if len(whole) > 0 {
-		s += " UNION ALL SELECT 0, name, entry FROM " + w.store.names + " WHERE name IN (" + texts(whole) + ")"
+		s += " UNION ALL SELECT 0, name, entry FROM " + w.store.names + " WHERE name IN (" + blobs(whole) + ")"
 	}
 	return s
 }
