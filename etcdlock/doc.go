@@ -97,8 +97,9 @@
 //
 // While nobody is there, no time passes. The last to leave that knows of a lease which
 // lasts leaves a sandglass: a key on an etcd lease. When it is gone and no tick has come
-// since, so much has passed at least. So a job that is started again and again by cron,
-// tries, fails and ends sees a dead holder end.
+// since, so much has passed at least. One that comes and finds a name held while nobody
+// ticks turns it, too, before it is refused. So a job that is started again and again by
+// cron, tries, fails and ends sees a dead holder end, also if it ends without Close.
 //
 // # When does a request end that was given up?
 //

@@ -17,37 +17,80 @@ import (
 // since, then so much has passed at least. A process that tries, fails and ends, again
 // and again, sees a dead holder end so.
 //
+// Such a process may end without a word, by log.Fatal or a signal. So one that comes,
+// finds a name held, and hears no tick of anybody turns the glass at once.
+//
 // The etcd lease begins after the tick was written, and etcd never ends one early; later,
 // after an election, it may.
 
-// turnGlass leaves a glass that runs for as long as anything that was seen lasts.
-func (s *store) turnGlass(ctx context.Context) {
-	now, ok := s.clock.window(time.Now())
-	if !ok {
+// comes turns a glass if something lasts that was seen, and nobody has ticked since this
+// client is there. Where others seem to be open they may be dead, or busy, and then there
+// is a tick soon.
+func (s *store) comes(ctx context.Context) {
+	select {
+	case <-s.follows:
+	case <-ctx.Done():
 		return
 	}
-	s.mu.Lock()
-	left := now.From.Until(s.lasts)
-	s.mu.Unlock()
-	if left <= 0 {
+	if t, ok := s.clock.current(); !ok || !t.read || s.left() <= 0 {
+		return
+	}
+	if next, resting := s.clock.resting(); s.others.Load() && !resting { // else they were asked
+		select {
+		case <-next:
+		case <-time.After(span):
+		case <-ctx.Done():
+		}
+	}
+	if t, ok := s.clock.current(); ok && (t.read || t.own) {
+		if r, err := s.txn(ctx, nil, s.glance(), nil); err == nil {
+			s.turnGlass(ctx, r)
+		}
+	}
+}
+
+// leaves turns a glass if something lasts that was seen, and nobody else is open.
+func (s *store) leaves(ctx context.Context) {
+	if s.left() <= 0 {
 		return
 	}
 	r, err := s.txn(ctx, nil, s.glance(), nil)
-	if err != nil || r.Responses[2].GetResponseRange().GetCount() > 1 {
-		return // somebody else measures
+	if err == nil && r.Responses[2].GetResponseRange().GetCount() <= 1 {
+		s.turnGlass(ctx, r)
 	}
-	last, _ := s.clock.current()
-	if rev, _, sand := glassIn(r); sand && rev == last.rev {
-		return // there is one already
+}
+
+// left is how long anything lasts that was seen.
+func (s *store) left() time.Duration {
+	now, ok := s.clock.window(time.Now())
+	if !ok {
+		return 0
 	}
-	seconds := int64(min(left+time.Second, rest) / time.Second)
-	if s.tick(ctx, rest) != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.From.Until(s.lasts)
+}
+
+// turnGlass turns a glass that runs for as long as anything lasts that was seen, unless
+// one runs that was turned after the last tick. What has passed before it, if that is
+// known, is written down in a tick.
+func (s *store) turnGlass(ctx context.Context, seen *clientv3.TxnResponse) {
+	t, _ := s.clock.current()
+	rev, _, runs := glassIn(seen)
+	if runs && rev == t.rev {
 		return
 	}
-	t, _ := s.clock.current()
-	if !t.own {
-		return // somebody else is open, and measures
+	if !t.read || t.room <= span || rev == t.rev {
+		if s.tick(ctx, rest) != nil {
+			return
+		}
+		if t, _ = s.clock.current(); !t.own {
+			return // somebody else is open, and measures
+		}
 	}
+	s.mu.Lock()
+	seconds := int64(min(t.is.Until(s.lasts)+time.Second, rest) / time.Second)
+	s.mu.Unlock()
 	lease, err := s.client.Grant(ctx, seconds)
 	if err != nil {
 		return

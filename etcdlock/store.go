@@ -92,7 +92,7 @@ func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 
 // Load implements optimistic.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	all := make([]optimistic.Stored, 0, len(names))
+	all, lasting := make([]optimistic.Stored, 0, len(names)), false
 	for len(names) > 0 {
 		some := names[:min(len(names), together)]
 		names = names[len(some):]
@@ -110,9 +110,12 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		}
 		for _, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
-			s.note(stored)
+			lasting = s.note(stored) || lasting
 			all = append(all, stored)
 		}
+	}
+	if lasting {
+		s.comes(ctx)
 	}
 	return all, nil
 }
@@ -125,20 +128,22 @@ func (s *store) stored(r *pb.RangeResponse) optimistic.Stored {
 	return optimistic.Stored{Value: r.GetKvs()[0].GetValue(), Version: s.version(r.GetKvs()[0].GetModRevision())}
 }
 
-// note remembers until when what was seen lasts, for the glass.
-func (s *store) note(stored optimistic.Stored) {
+// note remembers until when what was seen lasts, for the glass, and reports whether
+// anybody holds it.
+func (s *store) note(stored optimistic.Stored) bool {
 	if len(stored.Value) == 0 {
-		return
+		return false
 	}
 	e, err := locktable.Decode(stored.Value)
 	if err != nil {
-		return
+		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range e.Holders { // not Ends: fences are ahead of the clock
 		s.lasts = max(s.lasts, h.Expires.Add(h.LockDelay))
 	}
+	return len(e.Holders) > 0
 }
 
 // A version is a revision, and how often revisions have begun anew by then.
@@ -351,7 +356,7 @@ func (s *store) Close() error {
 	s.end()
 	s.mu.Unlock()
 	s.loops.Wait()
-	s.turnGlass(ctx)
+	s.leaves(ctx)
 	s.mail.leave(ctx)
 	if s.own {
 		hangUp(s.client)
