@@ -119,16 +119,6 @@ func TestAServerThatLosesItsData(t *testing.T) {
 	isRefused(t, a, mutex("n"))
 }
 
-func TestADomain(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t, natstest.OwnJetStream+" { domain: hub, store_dir: "+fmt.Sprintf("%q", t.TempDir())+" }")
-	d := start(t, "nats://"+server.Addr+"?domain=hub")
-	c := mutex("n")
-	gets(t, d, c)
-	isRefused(t, d, mutex("n"))
-	releases(t, d, c)
-}
-
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	limited, cancel := context.WithTimeout(ctx, d)

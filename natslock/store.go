@@ -28,6 +28,7 @@ type store struct {
 	o      Options
 	stream string // of the bucket
 	prefix string // of the subjects of its keys
+	puts   string // of the subjects to which their messages are sent
 	clock  optimistic.Clock
 	bucket bucket
 	push   push
@@ -49,6 +50,10 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 		return nil, invalid("connection", "cannot be used: "+err.Error(), "an open *nats.Conn")
 	}
 	s := &store{nc: nc, js: js, o: o, stream: "KV_" + o.Bucket, prefix: "$KV." + o.Bucket + ".", end: func() {}}
+	s.puts = s.prefix
+	if o.Domain != "" { // the plain subject does not leave the domain that the connection is in
+		s.puts = s.api(s.prefix)
+	}
 	s.bucket.turn = make(chan struct{}, 1)
 	return s, nil
 }
@@ -138,7 +143,7 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	if w.timeless = timeless(swap); w.timeless {
 		w.envelope.Window = always
 	}
-	m := nats.NewMsg(s.prefix + w.key)
+	m := nats.NewMsg(s.puts + w.key)
 	w.data = w.envelope.Append(nil)
 	m.Data = w.data
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(swap.Version, 10)}

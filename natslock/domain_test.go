@@ -1,0 +1,57 @@
+package natslock_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// hubAndLeaf are two servers, each with a JetStream domain of its own, of which the leaf
+// is connected to the hub.
+func hubAndLeaf(t *testing.T) (hub, leaf *natstest.Server) {
+	t.Helper()
+	port := redistest.FreePort(t)
+	domain := func(name, leafnodes string) *natstest.Server {
+		return natstest.Start(t, fmt.Sprintf("%s { domain: %s, store_dir: %q }\nserver_name: %s\nleafnodes { %s }",
+			natstest.OwnJetStream, name, t.TempDir(), name, leafnodes))
+	}
+	hub = domain("hub", fmt.Sprintf("listen: %q", "127.0.0.1:"+port))
+	leaf = domain("leaf", fmt.Sprintf("remotes: [{ url: %q }]", "nats://127.0.0.1:"+port))
+	return hub, leaf
+}
+
+// A client at a leaf and one at the hub, which share the bucket of the hub. The leaf may
+// have one of the same name: nothing goes there.
+func TestADomain(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Alone", "BesideABucketOfTheLeaf"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hub, leaf := hubAndLeaf(t)
+			if name != "Alone" {
+				gets(t, start(t, "nats://"+leaf.Addr), mutex("of the leaf"))
+			}
+			near := start(t, "nats://"+hub.Addr)
+			d := start(t, "nats://"+leaf.Addr+"?domain=hub")
+			for i := range 3 {
+				c, next := mutex(fmt.Sprint("n", i)), mutex(fmt.Sprint("n", i))
+				gets(t, d, c)
+				isRefused(t, near, next)
+				renews(t, d, c)
+				releases(t, d, c)
+				gets(t, near, next)
+				isRefused(t, d, c)
+			}
+			gets(t, start(t, "nats://"+hub.Addr+"?domain=hub"), mutex("of the hub"))
+			if name == "Alone" {
+				return
+			}
+			_, js := connect(t, leaf)
+			if n := bucketInfo(t, js).State.NumSubjects; n != 1 {
+				t.Errorf("the leaf's bucket has %d names, want 1", n)
+			}
+		})
+	}
+}
