@@ -78,9 +78,10 @@
 // their next renewal that they lost. While a cluster elects a leader, requests wait.
 // A leader that was cut off may answer reads from before that for some seconds, until it
 // knows: then a claim is refused that would be granted, or a renewal is told that its
-// lease is lost. It cannot grant anything, for that takes a majority. A write that was
-// under way then may count although nobody saw it for as long: a claim that was given up
-// in those seconds can hold its name for its TTL.
+// lease is lost. It cannot grant anything, for that takes a majority. Nor can it say that a
+// claim which was given up is not there, which may be in the log of the next leader: a
+// release that finds nothing writes what it found, which takes a majority, too, and then
+// the claim cannot count any more.
 //
 // A server that is alive, but cut off from the others, keeps its connections. A driver
 // whose requests it has not answered for 2 s goes to another server, then again after 4 s

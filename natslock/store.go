@@ -229,6 +229,10 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
+// Lingers implements optimistic.Lingerer: a write that was given up may be in the log of the
+// next leader while the old one, which was cut off, says that nothing is there.
+func (s *store) Lingers() {}
+
 // Close implements optimistic.Store.
 func (s *store) Close() error {
 	s.closed.Store(true)

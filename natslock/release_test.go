@@ -1,0 +1,33 @@
+package natslock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
+)
+
+// A release that finds nothing writes it: a claim that was given up before it, and comes
+// after it, finds another sequence. So the log of a leader that was cut off, and that of
+// the next one, agree on it.
+func TestAReleaseThatFindsNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	d := start(t, "nats://"+server.Addr)
+	nc, _ := connect(t, server)
+	if err := d.Release(ctx, lease(mutex("n"))); !errors.Is(err, driver.ErrNotHeld) {
+		t.Errorf("Release: %v; want ErrNotHeld", err)
+	}
+	late := nats.NewMsg("$KV.pawl.n")
+	late.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
+	r, err := nc.RequestMsg(late, 5*time.Second)
+	if err != nil || !strings.Contains(string(r.Data), "wrong last sequence") {
+		t.Errorf("a claim that comes after the release is stored: %s, %v", r.Data, err)
+	}
+}
