@@ -28,13 +28,6 @@ const unheardOf = 64
 // forgets reports whether each message can have a TTL of its own.
 func (b *bucket) forgets() bool { c := b.config.Load(); return c != nil && c.AllowMsgTTL }
 
-// direct reports whether a direct read is as good as the leader's word: the stream has
-// one copy.
-func (b *bucket) direct() bool {
-	c := b.config.Load()
-	return c != nil && c.AllowDirect && c.Replicas == 1
-}
-
 // doubt is for when nobody answers: the bucket may have been deleted.
 func (b *bucket) doubt() { b.config.Store(nil) }
 
@@ -84,7 +77,7 @@ func (s *store) connected(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(until) {
-			return s.trouble(s.refusal(""))
+			return s.trouble(s.refusal("", nil))
 		}
 	}
 	return nil
@@ -105,15 +98,16 @@ func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, e
 }
 
 func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
+	before := s.nc.LastError()
 	stream, err := s.js.Stream(ctx, s.stream)
-	return stream, s.denied(err, "STREAM.INFO.")
+	return stream, s.denied(err, "STREAM.INFO.", before)
 }
 
 // denied is the error of a request to which there was no answer: the right to make it may
 // be missing, which is never answered.
-func (s *store) denied(err error, request string) error {
+func (s *store) denied(err error, request string, before error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		if why := s.refusal(s.api(request + s.stream)); errors.Is(why, nats.ErrPermissionViolation) {
+		if why := s.refusal(s.api(request+s.stream), before); errors.Is(why, nats.ErrPermissionViolation) {
 			return why
 		}
 	}
@@ -139,8 +133,9 @@ func (s *store) make(ctx context.Context, small bool) (jetstream.Stream, error) 
 }
 
 func (s *store) create(ctx context.Context, replicas int) (jetstream.Stream, error) {
+	before := s.nc.LastError()
 	stream, err := s.js.CreateStream(ctx, s.config(replicas))
-	return stream, s.denied(err, "STREAM.CREATE.")
+	return stream, s.denied(err, "STREAM.CREATE.", before)
 }
 
 // config is a key-value bucket as other tools know it, with three things more. Messages

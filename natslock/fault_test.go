@@ -320,7 +320,7 @@ accounts: { A: { jetstream: enabled, users: [
   { user: all, password: secret1 },
   { user: reader, password: secret2, permissions: { publish: ["$JS.API.>"], subscribe: ["_INBOX.>"] } },
   { user: sparing, password: secret4, permissions: {
-    publish: ["$JS.API.STREAM.INFO.KV_pawl", "$JS.API.STREAM.MSG.GET.KV_pawl", "$JS.API.DIRECT.GET.KV_pawl.>", "$KV.pawl.>", "_INBOX.>"],
+    publish: ["$JS.API.STREAM.INFO.KV_pawl", "$JS.API.STREAM.MSG.GET.KV_pawl", "$KV.pawl.>", "_INBOX.>"],
     subscribe: ["_INBOX.>", "_PAWL.pawl.>"] } },
   { user: looker, password: secret5, permissions: { publish: ["$JS.API.STREAM.INFO.>"], subscribe: ["_INBOX.>"] } },
   { user: deaf, password: secret3, permissions: { publish: ["$JS.API.>", "$KV.pawl.>"], subscribe: ["_INBOX.>"] } }

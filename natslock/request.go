@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,14 +21,18 @@ type message struct {
 	stamp    locktable.Instant // rounded down
 }
 
-// last reads the last message of a key, nil if there is none. The only copy of a stream
-// can be read directly. Where there are several, others than the leader's may be old, so
-// the leader is asked.
+// last reads the last message of a key, nil if there is none. It asks the leader: a direct
+// read may be answered by a replica that is behind, or by a mirror, which the client
+// cannot tell.
 func (s *store) last(ctx context.Context, key string) (*message, error) {
-	if s.bucket.direct() {
-		return s.lastDirect(ctx, key)
-	}
-	return s.lastOfLeader(ctx, key)
+	question := `{"last_by_subj":"` + s.prefix + key + `"}` // of harmless characters
+	return again(ctx, s, func(ctx context.Context) (*message, error) {
+		r, err := s.ask(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
+		if err != nil {
+			return nil, err
+		}
+		return s.told(r.Data)
+	})
 }
 
 // from reads the last message of a key, which has this sequence or a later one. A leader
@@ -67,43 +70,7 @@ func again[T any](ctx context.Context, s *store, f func(ctx context.Context) (T,
 	}
 }
 
-func (s *store) lastDirect(ctx context.Context, key string) (*message, error) {
-	question := &nats.Msg{Subject: s.api("DIRECT.GET." + s.stream + "." + s.prefix + key)}
-	r, err := again(ctx, s, func(ctx context.Context) (*nats.Msg, error) { return s.ask(ctx, question) })
-	if err != nil {
-		return nil, err
-	}
-	switch status := r.Header.Get("Status"); status {
-	case "":
-	case "404":
-		return nil, nil
-	default:
-		return nil, s.trouble(errors.New("a read was answered with " + status + " " + r.Header.Get("Description")))
-	}
-	m := &message{data: r.Data}
-	stamp, err := time.Parse(time.RFC3339Nano, r.Header.Get(jetstream.TimeStampHeaer))
-	if err == nil {
-		m.sequence, err = strconv.ParseUint(r.Header.Get(jetstream.SequenceHeader), 10, 64)
-	}
-	if err != nil {
-		return nil, s.trouble(err)
-	}
-	m.stamp = locktable.At(stamp)
-	return m, nil
-}
-
-func (s *store) lastOfLeader(ctx context.Context, key string) (*message, error) {
-	question := `{"last_by_subj":"` + s.prefix + key + `"}` // of harmless characters
-	return again(ctx, s, func(ctx context.Context) (*message, error) {
-		r, err := s.ask(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
-		if err != nil {
-			return nil, err
-		}
-		return s.toldByLeader(r.Data)
-	})
-}
-
-func (s *store) toldByLeader(data []byte) (*message, error) {
+func (s *store) told(data []byte) (*message, error) {
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message struct {
@@ -179,8 +146,9 @@ const patience = 200 * time.Millisecond
 func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
+	before := s.nc.LastError()
 	look := time.AfterFunc(patience, func() {
-		if err := s.refusal(m.Subject); err != nil {
+		if err := s.refusal(m.Subject, before); err != nil {
 			giveUp(err)
 		}
 	})
@@ -198,11 +166,13 @@ func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	return nil, s.trouble(err)
 }
 
-// refusal is why a request for a subject will not be answered, nil if it may be.
-func (s *store) refusal(subject string) error {
+// refusal is why a request for a subject will not be answered, nil if it may be. before
+// is the connection's last error from before the request: that one may be about a right
+// that was granted since.
+func (s *store) refusal(subject string, before error) error {
 	last := s.nc.LastError()
 	switch {
-	case subject != "" && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(subject)):
+	case last != before && errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(last.Error()), strings.ToLower(`"`+subject+`"`)): //nolint:errorlint // it is the same, or a new one
 		return last
 	case !s.nc.IsConnected() && last != nil:
 		return last
