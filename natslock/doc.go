@@ -53,8 +53,7 @@
 // acknowledges, on a subject of its own, _PAWL.BUCKET.KEY, to which the writer listens
 // meanwhile. Where that does not come (a bucket that others made, a user that may not
 // subscribe to it, a message that was lost) the writer reads its value back before it is
-// told that it was granted something. A release that nobody waits for does not depend on
-// the time.
+// told that it was granted something.
 //
 // After a change of the leader another machine's clock stamps. Writers find that out from
 // their first stamp, and compute anew. If the new leader's clock is behind, leases last
@@ -65,21 +64,27 @@
 //
 // # What does a lock cost?
 //
-// Acquire is one request for a name that the process knows, two for another. Release is
-// one, and three if somebody has joined the queue since. In a bucket that others made
-// each of these that depends on the time is one more. A name that is passed on is
+// Acquire and Release are one request each for a name that the process has seen in the
+// last 250 ms, two for another, and a release is three if somebody has joined the queue
+// since. In a bucket that others made each is one more. A name that is passed on is
 // announced to the next holder by a plain message with the fence in it. A name is a
 // message of some 300 bytes, which goes a day after its last lease ended. A driver has
 // one connection, which is the caller's own with New, and one subscription.
 //
 // # What happens when the bucket, or the leader, goes?
 //
+// A bucket that lost data counts on from where it is then, so that a sequence which a
+// client remembers may become that of another value: a node of the cluster that had it in
+// its memory restarts, or an operator restores a backup. So nobody relies on what it saw
+// more than 250 ms ago. A backup is restored when no client runs; or with create=false,
+// and no sooner than a second after the bucket was deleted.
+//
 // A bucket that was deleted is made anew by whoever needs it next, and holders hear from
-// their next renewal that they lost. While a cluster elects a leader, requests wait.
-// A leader that was cut off may answer reads from before that for some seconds, until it
+// their next renewal that they lost. While a cluster elects a leader, requests wait. A
+// leader that was cut off may answer reads from before that for some seconds, until it
 // knows: then a claim is refused that would be granted, or a renewal is told that its
-// lease is lost. It cannot grant anything, for that takes a majority. Nor can it say that a
-// claim which was given up is not there, which may be in the log of the next leader: a
+// lease is lost. It cannot grant anything, for that takes a majority. Nor can it say that
+// a claim which was given up is not there, which may be in the log of the next leader: a
 // release that finds nothing writes what it found, which takes a majority, too, and then
 // the claim cannot count any more.
 //

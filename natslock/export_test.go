@@ -23,3 +23,6 @@ func (d *Driver) Believes(ahead time.Duration) {
 
 // Node is the address of the server that a driver is connected to.
 func (d *Driver) Node() string { return d.store.nc.ConnectedAddr() }
+
+// Fresh is how long what was seen of a name is relied on.
+const Fresh = fresh

@@ -261,34 +261,6 @@ func TestAKeyThatSomebodyChanges(t *testing.T) {
 	gets(t, d, mutex("another"))
 }
 
-// A name is forgotten by the server itself, the retention after its last lease.
-func TestANameIsForgotten(t *testing.T) {
-	t.Parallel()
-	server := natstest.Start(t, "")
-	d := start(t, "nats://"+server.Addr+"?retention=1m")
-	_, js := connect(t, server)
-	s, err := js.Stream(ctx, "KV_pawl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ttl := func() string {
-		m, err := s.GetLastMsgForSubject(ctx, "$KV.pawl.n")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m.Header.Get(jetstream.MsgTTLHeader)
-	}
-	c := mutex("n")
-	gets(t, d, c)
-	if got := ttl(); got != "121" {
-		t.Errorf("while it is held, it lasts %s s", got)
-	}
-	releases(t, d, c)
-	if got := ttl(); got != "60" && got != "61" {
-		t.Errorf("when it was released, it lasts %s s", got)
-	}
-}
-
 func TestAServerWithoutJetStream(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, natstest.WithoutJetStream)

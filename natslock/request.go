@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,12 +20,25 @@ type message struct {
 	data     []byte
 	sequence uint64
 	stamp    locktable.Instant // rounded down
+	kept     time.Duration     // it is forgotten after that and the retention; 0 if it is not
 }
 
-// last reads the last message of a key, nil if there is none. It asks the leader: a direct
-// read may be answered by a replica that is behind, or by a mirror, which the client
-// cannot tell.
+// last reads the last message of a key, nil if there is none. It asks the leader: a
+// direct read may be answered by a replica that is behind, or by a mirror, which the
+// client cannot tell.
 func (s *store) last(ctx context.Context, key string) (*message, error) {
+	m, err := s.ofLeader(ctx, key)
+	if codeOf(err) != jetstream.JSErrCodeStreamNotFound {
+		return m, err
+	}
+	s.bucket.doubt() // it was deleted
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	return s.ofLeader(ctx, key)
+}
+
+func (s *store) ofLeader(ctx context.Context, key string) (*message, error) {
 	question := `{"last_by_subj":"` + s.prefix + key + `"}` // of harmless characters
 	return again(ctx, s, func(ctx context.Context) (*message, error) {
 		r, err := s.ask(ctx, &nats.Msg{Subject: s.api("STREAM.MSG.GET." + s.stream), Data: []byte(question)})
@@ -76,6 +90,7 @@ func (s *store) told(data []byte) (*message, error) {
 		Message struct {
 			Sequence uint64    `json:"seq"`
 			Data     []byte    `json:"data"`
+			Header   []byte    `json:"hdrs"`
 			Time     time.Time `json:"time"`
 		} `json:"message"`
 	}
@@ -90,7 +105,17 @@ func (s *store) told(data []byte) (*message, error) {
 		return nil, s.trouble(e)
 	}
 	m := answer.Message
-	return &message{m.Data, m.Sequence, locktable.At(m.Time)}, nil
+	return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
+}
+
+// keptBy is how long a message with such a header is kept, without the retention.
+func (s *store) keptBy(header []byte) time.Duration {
+	h, err := nats.DecodeHeadersMsg(header)
+	if err != nil {
+		return 0
+	}
+	ttl, _ := strconv.Atoi(h.Get(jetstream.MsgTTLHeader))
+	return time.Duration(ttl)*time.Second - s.o.Retention
 }
 
 // publish stores a message, and returns its sequence.

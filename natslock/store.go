@@ -17,7 +17,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
-	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
 )
 
 // store is a bucket. It implements optimistic.Store: the version of a value is its
@@ -82,6 +81,8 @@ func (s *store) askTime(ctx context.Context) error {
 		return err
 	}
 	s.clock.Learn(locktable.At(info.TimeStamp), sent, time.Now())
+	s.bucket.config.Store(&info.Config) // somebody may have followed the doctor's advice
+	s.stamps.missed.Store(0)
 	return nil
 }
 
@@ -101,24 +102,12 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 }
 
 func (s *store) load(ctx context.Context, name string) (optimistic.Stored, error) {
+	at := time.Now()
 	m, err := s.last(ctx, keyOf(name))
 	if err != nil || m == nil {
 		return optimistic.Stored{}, err
 	}
-	return m.stored()
-}
-
-// stored is what a message says of its name. People delete a key with a message that has
-// no data.
-func (m *message) stored() (optimistic.Stored, error) {
-	if len(m.data) == 0 {
-		return optimistic.Stored{Version: m.sequence}, nil
-	}
-	e, err := stamped.Open(m.data)
-	if err != nil {
-		return optimistic.Stored{}, err
-	}
-	return optimistic.Stored{Value: e.At(m.stamp), Version: m.sequence, Note: e.VoidAt(m.sequence, m.stamp)}, nil
+	return m.stored(at)
 }
 
 // Swap implements optimistic.Store.
@@ -138,26 +127,14 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	if err := s.ready(ctx); err != nil {
 		return optimistic.Swapped{}, err
 	}
-	void, _ := swap.Note.([]uint64)
-	w := &written{envelope: stamped.Next(*swap, void), key: keyOf(swap.Name), sent: time.Now()}
-	if w.timeless = timeless(swap); w.timeless {
-		w.envelope.Window = always
+	if !seenLately(swap) {
+		return optimistic.Swapped{}, nil
 	}
-	m := nats.NewMsg(s.puts + w.key)
-	w.data = w.envelope.Append(nil)
-	m.Data = w.data
-	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(swap.Version, 10)}
-	if s.bucket.forgets() {
-		left := swap.Window.From.Until(swap.Entry.Ends()) + s.o.Retention
-		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64(max(left, 0)/time.Second)+1, 10)}
-	}
-	var stamps *stampListener
-	if !w.timeless {
-		stamps = s.listenForStamp(w.key)
-		defer stamps.stop()
-	}
+	w := write(swap)
+	stamps := s.listenForStamp(w.key)
+	defer stamps.stop()
 	var err error
-	switch w.sequence, err = s.publish(ctx, m); {
+	switch w.sequence, err = s.publish(ctx, s.message(w, swap.Version)); {
 	case isWrongSequence(err):
 		return optimistic.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.unheard.Add(1) < unheardOf:
@@ -173,6 +150,17 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 		s.signal(swap.Signals)
 	}
 	return done, err
+}
+
+// message is what is sent to the bucket.
+func (s *store) message(w *written, replaces uint64) *nats.Msg {
+	m := nats.NewMsg(s.puts + w.key)
+	m.Data = w.data
+	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(replaces, 10)}
+	if s.bucket.forgets() {
+		m.Header[jetstream.MsgTTLHeader] = []string{strconv.FormatInt(int64((w.kept+s.o.Retention)/time.Second)+1, 10)}
+	}
+	return m
 }
 
 // Scan implements optimistic.Store.
@@ -229,8 +217,8 @@ func (s *store) Properties() driver.Properties {
 	}
 }
 
-// Lingers implements optimistic.Lingerer: a write that was given up may be in the log of the
-// next leader while the old one, which was cut off, says that nothing is there.
+// Lingers implements optimistic.Lingerer: a write that was given up may be in the log of
+// the next leader while the old one, which was cut off, says that nothing is there.
 func (s *store) Lingers() {}
 
 // Close implements optimistic.Store.

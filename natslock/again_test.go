@@ -1,0 +1,139 @@
+package natslock_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+// A stream that lost data counts on from where it is then: a sequence that one client
+// remembers becomes that of another value.
+
+// comesAgain: a client knows by its sequence that a name is free. The bucket loses that,
+// the name is held by another client with that sequence, and the first one asks for it.
+func comesAgain(t *testing.T, a, b *natslock.Driver, js jetstream.JetStream, keep, lose func()) {
+	t.Helper()
+	sequence := func() uint64 { return bucketInfo(t, js).State.LastSeq }
+	cycle := func(name string) {
+		t.Helper()
+		c := mutex(name)
+		gets(t, a, c)
+		releases(t, a, c)
+	}
+	for i := range 5 {
+		name := fmt.Sprint("n", i)
+		cycle(name)
+		keep()
+		cycle(name)
+		knows, began := sequence(), time.Now()
+		lose()
+		holder := mutex(name)
+		soon(t, "Acquire", func(ctx context.Context) error {
+			_, err := b.Acquire(ctx, holder)
+			return err
+		})
+		for sequence() < knows {
+			renews(t, b, holder)
+		}
+		if sequence() > knows { // one was late, and void
+			continue
+		}
+		t.Logf("it came again after %v", time.Since(began))
+		time.Sleep(time.Until(began.Add(natslock.Fresh)))
+		isRefused(t, a, mutex(name))
+		renews(t, b, holder)
+		return
+	}
+	t.Error("the sequence never came again")
+}
+
+// The node whose memory the bucket is in restarts, and makes it anew as it was made. The
+// clients are connected to another node, and are not told.
+func TestANodeThatForgetsAndIsNotOurs(t *testing.T) {
+	t.Parallel()
+	nodes := natstest.StartCluster(t, 3)
+	start(t, "nats://"+nodes[0].Addr+"?replicas=1&storage=memory")
+	_, js := connect(t, nodes[0])
+	var is int
+	if _, err := fmt.Sscanf(bucketInfo(t, js).Cluster.Leader, "n%d", &is); err != nil {
+		t.Fatal(err)
+	}
+	other := nodes[(is+1)%3]
+	_, js = connect(t, other)
+	a, b := start(t, "nats://"+other.Addr), start(t, "nats://"+other.Addr)
+	comesAgain(t, a, b, js, func() {}, func() {
+		nodes[is].Kill()
+		nodes[is].Run()
+	})
+}
+
+// An operator restores a backup with the tools of NATS, which do this.
+func TestABackupThatIsRestored(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	nc, js := connect(t, server)
+	var chunks [][]byte
+	var config, state json.RawMessage
+	api := func(request string, question, answer any) {
+		t.Helper()
+		data, err := json.Marshal(question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := nc.Request("$JS.API.STREAM."+request+".KV_pawl", data, 10*time.Second)
+		if err == nil {
+			err = json.Unmarshal(r.Data, answer)
+		}
+		if err != nil || strings.Contains(string(r.Data), `"error"`) {
+			t.Fatalf("%s: %s, %v", request, r.Data, err)
+		}
+	}
+	keep := func() {
+		chunks = nil
+		inbox := nats.NewInbox()
+		sub, err := nc.SubscribeSync(inbox)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer sub.Unsubscribe()
+		var kept struct{ Config, State json.RawMessage }
+		api("SNAPSHOT", map[string]string{"deliver_subject": inbox}, &kept)
+		config, state = kept.Config, kept.State
+		for {
+			m, err := sub.NextMsg(10 * time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(m.Data) == 0 {
+				return
+			}
+			chunks = append(chunks, m.Data)
+			_ = m.Respond(nil) // not each wants it
+		}
+	}
+	lose := func() {
+		if err := js.DeleteStream(ctx, "KV_pawl"); err != nil {
+			t.Fatal(err)
+		}
+		var to struct {
+			DeliverSubject string `json:"deliver_subject"`
+		}
+		api("RESTORE", map[string]json.RawMessage{"config": config, "state": state}, &to)
+		for _, chunk := range append(chunks, nil) {
+			if r, err := nc.Request(to.DeliverSubject, chunk, 10*time.Second); err != nil || strings.Contains(string(r.Data), `"error"`) {
+				t.Fatalf("%v, %v", r, err)
+			}
+		}
+	}
+	comesAgain(t, a, b, js, keep, lose)
+}

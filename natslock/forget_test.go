@@ -1,0 +1,70 @@
+package natslock_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/internal/natstest"
+)
+
+// kept is for how long the server keeps what it has of a name.
+func kept(t *testing.T, js jetstream.JetStream, name string) time.Duration {
+	t.Helper()
+	s, err := js.Stream(ctx, "KV_pawl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.GetLastMsgForSubject(ctx, "$KV.pawl."+name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds, err := strconv.Atoi(m.Header.Get(jetstream.MsgTTLHeader))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// A name is forgotten by the server itself, the retention after its last lease. A release
+// that was void would leave the lease as it is, so it is kept for as long.
+func TestANameIsForgotten(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	d := start(t, "nats://"+server.Addr+"?retention=1m")
+	_, js := connect(t, server)
+	c := mutex("n")
+	c.TTL = time.Hour
+	for range 2 {
+		gets(t, d, c)
+		if got := kept(t, js, "n"); got < time.Hour+time.Minute || got > time.Hour+2*time.Minute {
+			t.Errorf("while it is held, it is kept for %v", got)
+		}
+		releases(t, d, c)
+		if got := kept(t, js, "n"); got < time.Minute || got > time.Hour+2*time.Minute {
+			t.Errorf("when it was released, it is kept for %v", got)
+		}
+	}
+}
+
+// Whoever believes that a lease is over long ago writes in vain, and does not shorten the
+// life of what it did not replace.
+func TestALeaseIsNotForgottenBecauseOfAWrongIdeaOfTheTime(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	a, b := start(t, "nats://"+server.Addr+"?retention=1m"), start(t, "nats://"+server.Addr+"?retention=1m")
+	_, js := connect(t, server)
+	c := mutex("n")
+	c.TTL = time.Hour
+	gets(t, a, c)
+	for range 3 { // what it finds then may be void itself
+		b.Believes(2 * time.Hour)
+		isRefused(t, b, mutex("n"))
+		if got := kept(t, js, "n"); got < time.Hour {
+			t.Errorf("it is kept for %v, and held for an hour", got)
+		}
+	}
+	renews(t, a, c)
+}
