@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -115,6 +116,69 @@ func TestConnectionsThatAreTerminatedCostNothing(t *testing.T) {
 	if visits < 5 {
 		t.Errorf("%d visits", visits)
 	}
+}
+
+// A claim that was given up between its last change and the COMMIT behind it, which comes
+// late: its release waits for that, and so leaves no lease that is nobody's.
+func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	d := start(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable&default_query_exec_mode=exec")
+	for _, d := range []driver.Driver{d, start(t, url)} { // what the first one has seen is old now
+		c := mutex("job")
+		gets(t, d, c)
+		releases(t, d, c)
+	}
+	committing, letGo := proxy.HoldFrom("COMMIT\x00") // not BEGIN, which has READ COMMITTED in it
+	c := mutex("job")
+	short, giveUp := context.WithCancel(ctx)
+	answered := make(chan error)
+	go func() {
+		_, err := d.Acquire(short, c)
+		answered <- err
+	}()
+	select {
+	case <-committing:
+	case err := <-answered:
+		t.Fatalf("%v, without a COMMIT", err)
+	}
+	giveUp()
+	if err := <-answered; !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v; want it given up", err)
+	}
+	released := make(chan error, 1)
+	go func() { released <- d.Release(ctx, lease(c)) }()
+	select {
+	case err := <-released:
+		t.Fatalf("%v, before the claim was committed or undone", err)
+	case <-waiting(t, url):
+	}
+	letGo()
+	if err := <-released; err != nil {
+		t.Errorf("%v; want it released", err)
+	}
+	gets(t, start(t, url), mutex("job"))
+}
+
+// waiting is closed when a session of a database waits for a lock.
+func waiting(t testing.TB, url string) <-chan struct{} {
+	c, seen := conn(t, url), make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	t.Cleanup(func() {
+		cancel()
+		<-seen
+	})
+	go func() {
+		defer close(seen)
+		const sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+		for waits := false; !waits; time.Sleep(5 * time.Millisecond) {
+			if c.QueryRow(ctx, sql).Scan(&waits) != nil {
+				return // the test is over
+			}
+		}
+	}()
+	return seen
 }
 
 // The connection that listens is made anew when it is lost, and what was missed is told.

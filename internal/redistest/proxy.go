@@ -21,6 +21,7 @@ type Proxy struct {
 	mu    sync.Mutex // protects all below
 	rule  *rule
 	held  chan struct{} // requests are held up until it is closed; nil if they are not
+	stray *stray
 	conns []net.Conn
 	links []*link
 	over  bool
@@ -104,6 +105,41 @@ func (p *Proxy) holdUp() {
 	p.mu.Unlock()
 	if held != nil {
 		<-held
+	}
+}
+
+// HoldFrom holds up one connection from the next request with these bytes in it, until
+// letGo lets all arrive, also when the client has closed it meanwhile. The channel is
+// closed when there was such a request.
+func (p *Proxy) HoldFrom(request string) (came <-chan struct{}, letGo func()) {
+	s := &stray{what: []byte(request), came: make(chan struct{}), goes: make(chan struct{})}
+	s.letGo = sync.OnceFunc(func() { close(s.goes) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stray = s
+	return s.came, s.letGo
+}
+
+// A stray is a request that takes its time.
+type stray struct {
+	what       []byte
+	taken      bool // there was one
+	came, goes chan struct{}
+	letGo      func()
+}
+
+// lead takes a request the long way, if it is the one that does.
+func (p *Proxy) lead(request []byte) {
+	p.mu.Lock()
+	s := p.stray
+	takes := s != nil && !s.taken && bytes.Contains(request, s.what)
+	if takes {
+		s.taken = true
+	}
+	p.mu.Unlock()
+	if takes {
+		close(s.came)
+		<-s.goes
 	}
 }
 
@@ -195,6 +231,9 @@ func (p *Proxy) close() {
 	p.mu.Lock()
 	p.over = true
 	p.letGo(p.held)
+	if p.stray != nil {
+		p.stray.letGo()
+	}
 	p.cut()
 	p.mu.Unlock()
 	p.loops.Wait()
@@ -217,6 +256,7 @@ func (l *link) requests() {
 	for {
 		n, err := l.client.Read(b)
 		l.proxy.holdUp()
+		l.proxy.lead(b[:n])
 		time.Sleep(time.Duration(l.slow.Load()))
 		if n > 0 && err == nil {
 			err = l.request(b[:n])

@@ -72,7 +72,9 @@ func (t *Table) enter(ctx context.Context) (leave func(), err error) {
 // Beside gives the table another one over the same values, which takes the steps that a
 // swap is not good for: on names that others change at the same time, and on names whose
 // queue stands apart from the entry, see [locktable.Apart], or has become long enough to.
-// That one reads, too, and Close closes both.
+// And releases, and repeated claims, that find nothing to change: what they follow may be
+// written and not committed yet, and is seen by who locks the name. That table reads,
+// too, and Close closes both.
 func (t *Table) Beside(slow locktable.Table) *Table {
 	t.slow = slow
 	return t
@@ -332,8 +334,11 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 	e.Blur = blur // also if that takes effect sooner: not every clock says when in its window
 	e.Day = w.Day
 	f(e, w.From)
-	if t.lingers && overtakes(s, e) {
-		e.Changed = true
+	if !e.Changed && overtakes(s, e) {
+		if t.slow != nil {
+			return nil, w, errApart
+		}
+		e.Changed = t.lingers
 	}
 	if t.slow != nil && len(e.Queue) > longest {
 		return nil, w, errApart
@@ -342,7 +347,8 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 }
 
 // overtakes reports whether a step has to make void what was given up before it, see
-// Lingerer: a release a claim, and a claim that stays granted or queued a release.
+// Lingerer, or to wait for it: a release a claim, and a claim that stays granted or
+// queued a release.
 func overtakes(s locktable.Step, e *locktable.Entry) bool {
 	if s.Token.IsZero() || !s.Place {
 		return !s.Token.IsZero()
