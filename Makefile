@@ -51,8 +51,8 @@ bench: ## run the benchmarks, and Pawl beside its peers; with PKG= or BENCH= onl
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count=$(COUNT) $(PKG)
 	$(if $(filter-out file,$(origin PKG) $(origin BENCH)),,$(MAKE) --no-print-directory peers)
 
-# What it is run on: redis, postgres, mysql, etcd or nats. Of these make installs redis-server only; make test installs
-# the others.
+# What it is run on: redis, postgres, mysql, etcd, nats, or mongo (FerretDB, whose times say nothing of MongoDB's, unless
+# PAWL_TEST_MONGODB_URL is set). Of these make installs redis-server only; make test installs the others.
 ENGINE ?= redis
 
 .PHONY: peers

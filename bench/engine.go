@@ -12,14 +12,16 @@ type engine struct {
 	name       string
 	start      func() (server, error)
 	contenders func() []contender
+	note       func() string // what a reader has to know of the numbers; nil if there is nothing
 }
 
 var engines = []engine{
-	{"redis", startRedis, redisContenders},
-	{"postgres", startPostgres, postgresContenders},
-	{"mysql", startMySQL, mysqlContenders},
-	{"etcd", startEtcd, etcdContenders},
-	{"nats", startNATS, natsContenders},
+	{name: "redis", start: startRedis, contenders: redisContenders},
+	{name: "postgres", start: startPostgres, contenders: postgresContenders},
+	{name: "mysql", start: startMySQL, contenders: mysqlContenders},
+	{name: "etcd", start: startEtcd, contenders: etcdContenders},
+	{name: "nats", start: startNATS, contenders: natsContenders},
+	{name: "mongo", start: startMongo, contenders: mongoContenders, note: mongoNote},
 }
 
 func engineNames() (names []string) {

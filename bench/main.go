@@ -84,6 +84,11 @@ func main() {
 func run(e engine, pick, only string, rounds int, length time.Duration, svg string) error {
 	before := load()
 	fmt.Printf("%s, %s, %d cores, %s, rounds of %v, load %.1f\n", e.name, runtime.Version(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, length, before)
+	if e.note != nil {
+		if note := e.note(); note != "" {
+			fmt.Println(note)
+		}
+	}
 	if before > mostLoad {
 		fmt.Fprintf(os.Stderr, "bench: the machine was not quiet: load %.1f before the start\n", before)
 	}

@@ -3,9 +3,9 @@
 // time. Without that its updates would not be atomic: it reads, compares and writes in
 // steps of their own (https://github.com/FerretDB/FerretDB/issues/3040).
 //
-//	ferretdb -data FOLDER -listen 127.0.0.1:27017
+//	ferretdb -data FOLDER -listen 127.0.0.1:27017 [-count 127.0.0.1:8080]
 //
-// It says nothing, and ends when its standard input does, so that it never outlives the
+// Over HTTP it says at -count how many messages clients have sent. Else it says nothing, and ends when its standard input does, so that it never outlives the
 // test that started it.
 package main
 
@@ -19,9 +19,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/FerretDB/FerretDB/ferretdb"
 )
@@ -29,16 +31,26 @@ import (
 func main() {
 	data := flag.String("data", "", "the folder of the databases, which is there")
 	listen := flag.String("listen", "127.0.0.1:0", "where the proxy listens")
+	count := flag.String("count", "", "where it says how many messages it has got; not at all if empty")
 	flag.Parse()
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
+	if *count != "" {
+		go func() {
+			_ = http.ListenAndServe(*count, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprintln(w, messages.Load())
+			}))
+		}()
+	}
 	if err := run(*data, *listen); err != nil {
 		fmt.Fprintln(os.Stderr, "ferretdb:", err)
 		os.Exit(1)
 	}
 }
+
+var messages atomic.Int64 // that clients have sent
 
 func run(data, listen string) error {
 	f, err := ferretdb.New(&ferretdb.Config{
@@ -92,6 +104,7 @@ func pass(client, server net.Conn, turn *sync.Mutex) error {
 		if err != nil {
 			return err
 		}
+		messages.Add(1)
 		reply, err := exchange(server, request, turn)
 		if err != nil {
 			return err

@@ -9,10 +9,10 @@ import (
 )
 
 // FerretDB finds a document by its index only if a filter has its id and nothing else.
-// For a filter that compares the version too, it reads the whole collection, which takes
-// it ten seconds where a thousand documents are updated. So the proxy looks the document
-// up by its id, and if it has that version, or is not there, it leaves the comparison
-// out: the outcome is the same, as nothing else is let through meanwhile.
+// For a filter that compares another field too, it reads the whole collection, which
+// takes it ten seconds where a thousand documents are updated. So the proxy looks the
+// document up by its id, and if it fits, or is not there, it leaves the comparison out:
+// the outcome is the same, as nothing else is let through meanwhile.
 
 // narrow is the same request, with filters that FerretDB has an index for.
 func narrow(server io.ReadWriter, request []byte) ([]byte, error) {
@@ -88,22 +88,40 @@ func narrowField(server io.ReadWriter, command bson.D, document []byte, field st
 	}
 	for i, f := range d {
 		filter, ok := f.Value.(bson.D)
-		if f.Key != field || !ok || len(filter) != 2 || filter[0].Key != "_id" || filter[1].Key != "version" {
+		if f.Key != field || !ok || len(filter) != 2 || filter[0].Key != "_id" {
 			continue
 		}
-		version, found, err := lookUp(server, command, filter[0])
+		found, err := lookUp(server, command, filter[0])
 		if err != nil {
 			return nil, err
 		}
-		if !found || version == filter[1].Value {
+		if found == nil || fits(found, filter[1]) {
 			d[i].Value = filter[:1]
 		}
 	}
 	return bson.Marshal(d)
 }
 
-// lookUp finds the version of a document in the collection of a command.
-func lookUp(server io.ReadWriter, command bson.D, id bson.E) (version any, found bool, err error) {
+// fits reports whether a document has a field with that value, or with a time before it
+// if that is asked for.
+func fits(document bson.D, want bson.E) bool {
+	for _, e := range document {
+		if e.Key != want.Key {
+			continue
+		}
+		before, ok := want.Value.(bson.D)
+		if !ok {
+			return e.Value == want.Value
+		}
+		is, isTime := e.Value.(bson.DateTime)
+		limit, limited := before[0].Value.(bson.DateTime)
+		return before[0].Key == "$lt" && isTime && limited && is < limit
+	}
+	return false
+}
+
+// lookUp finds a document in the collection of a command; nil if there is none.
+func lookUp(server io.ReadWriter, command bson.D, id bson.E) (document bson.D, err error) {
 	find := bson.D{
 		{Key: "find", Value: command[0].Value}, {Key: "filter", Value: bson.D{id}},
 		{Key: "limit", Value: 1}, {Key: "singleBatch", Value: true},
@@ -115,28 +133,26 @@ func lookUp(server io.ReadWriter, command bson.D, id bson.E) (version any, found
 	}
 	d, err := bson.Marshal(find)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	request := make([]byte, header+5, header+5+len(d))
 	request = append(request, d...)
 	binary.LittleEndian.PutUint32(request, uint32(len(request)))
 	binary.LittleEndian.PutUint32(request[12:], opMsg)
 	if _, err := server.Write(request); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	reply, err := message(server)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	var answer struct {
 		Cursor struct {
-			FirstBatch []struct {
-				Version any `bson:"version"`
-			} `bson:"firstBatch"`
+			FirstBatch []bson.D `bson:"firstBatch"`
 		} `bson:"cursor"`
 	}
 	if err := bson.Unmarshal(reply[header+5:], &answer); err != nil || len(answer.Cursor.FirstBatch) == 0 {
-		return nil, false, err
+		return nil, err
 	}
-	return answer.Cursor.FirstBatch[0].Version, true, nil
+	return answer.Cursor.FirstBatch[0], nil
 }

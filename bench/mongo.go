@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	_ "github.com/pawl-go/pawl/mongolock"
+)
+
+// realMongo is the URL of a server that is not ours, if one was named. Without it the
+// tests' FerretDB stands in, which does one thing at a time, on SQLite.
+func realMongo() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
+
+func mongoNote() string {
+	if realMongo() != "" {
+		return ""
+	}
+	return "This is FerretDB behind a proxy that lets one request through at a time, not MongoDB: its times say\n" +
+		"nothing of MongoDB's. PAWL_TEST_MONGODB_URL names a real one."
+}
+
+const mongoDatabase = "pawl_bench"
+
+func mongoURL(addr string) string {
+	u, err := url.Parse(addr)
+	if !strings.Contains(addr, "://") || err != nil {
+		return "mongodb://" + addr + "/" + mongoDatabase
+	}
+	u.Path = "/" + mongoDatabase
+	return u.String()
+}
+
+func startMongo() (server, error) {
+	if at := realMongo(); at != "" {
+		return mongoServer(at), nil
+	}
+	bin, err := built("ferretdb")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pawl-bench")
+	if err != nil {
+		return nil, err
+	}
+	addr, _, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	count, _, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	p := &program{addr: addr, dir: dir}
+	p.count = func() int64 { return counted(count) }
+	p.cmd = exec.Command(bin, "-data", dir, "-listen", addr, "-count", count)
+	if _, err := p.cmd.StdinPipe(); err != nil { // it ends with us
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	err = ready(func() error {
+		c, err := mongo.Connect(options.Client().ApplyURI(mongoURL(addr)))
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		defer c.Disconnect(ctx)
+		return c.Ping(ctx, nil)
+	})
+	if err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// counted is how many messages the stand-in has got.
+func counted(at string) (n int64) {
+	r, err := http.Get("http://" + at)
+	if err != nil {
+		return 0
+	}
+	defer r.Body.Close()
+	_, _ = fmt.Fscan(r.Body, &n)
+	return n
+}
+
+// mongoServer is a server that was there before us, by its URL. What it uses
+// cannot be seen from here.
+type mongoServer string
+
+func (s mongoServer) address() string     { return string(s) }
+func (mongoServer) cpu() time.Duration    { return 0 }
+func (mongoServer) calls(contender) int64 { return 0 }
+
+func (s mongoServer) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if c, err := mongo.Connect(options.Client().ApplyURI(mongoURL(string(s)))); err == nil {
+		_ = c.Database(mongoDatabase).Drop(ctx)
+		_ = c.Disconnect(ctx)
+	}
+}
+
+// removes takes a lock away that is a document of a collection.
+func removes(collection string) taker {
+	return func(s server, _, _ client, name string) error {
+		c, err := mongo.Connect(options.Client().ApplyURI(mongoURL(s.address())))
+		if err != nil {
+			return err
+		}
+		defer c.Disconnect(context.Background())
+		r, err := c.Database(mongoDatabase).Collection(collection).DeleteOne(context.Background(), bson.D{{Key: "_id", Value: name}})
+		if err == nil && r.DeletedCount != 1 {
+			err = fmt.Errorf("there is no document %q", name)
+		}
+		return err
+	}
+}
+
+func mongoContenders() []contender {
+	return []contender{
+		{name: "polled document", open: openMongoDocument, drop: removes("floor")},
+		{name: "pawl", open: openURL(mongoURL), renews: true, tells: true, drop: removes("pawl")},
+	}
+}
+
+// mongoDocument is the floor: a document with an end by the client's clock, taken and
+// given back by one findAndModify each, with no fence, no queue and no renewal. Who does
+// not get it tries again after a while that grows from 1 ms to 10.
+type mongoDocument struct {
+	c     *mongo.Client
+	locks *mongo.Collection
+	ttl   time.Duration
+}
+
+func openMongoDocument(addr string, ttl time.Duration) (client, error) {
+	c, err := mongo.Connect(options.Client().ApplyURI(mongoURL(addr)))
+	if err != nil {
+		return nil, err
+	}
+	majority := options.Collection().SetWriteConcern(writeconcern.Majority())
+	return &mongoDocument{c, c.Database(mongoDatabase).Collection("floor", majority), ttl}, nil
+}
+
+func (m *mongoDocument) lock(ctx context.Context, name string) (func() error, func() <-chan struct{}, error) {
+	token := bson.NewObjectID()
+	for pause := time.Millisecond; ; pause = min(2*pause, 10*time.Millisecond) {
+		err := m.set(ctx, bson.D{{Key: "_id", Value: name}, {Key: "ends", Value: bson.D{{Key: "$lt", Value: time.Now()}}}}, token, time.Now().Add(m.ttl), true)
+		switch {
+		case err == nil:
+			return func() error {
+				mine := bson.D{{Key: "_id", Value: name}, {Key: "token", Value: token}}
+				return m.set(context.Background(), mine, bson.NilObjectID, time.Unix(0, 0), false)
+			}, nil, nil
+		case !mongo.IsDuplicateKeyError(err):
+			return nil, nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
+}
+
+func (m *mongoDocument) set(ctx context.Context, which bson.D, token bson.ObjectID, ends time.Time, upsert bool) error {
+	change := bson.D{{Key: "$set", Value: bson.D{{Key: "token", Value: token}, {Key: "ends", Value: ends}}}}
+	err := m.locks.FindOneAndUpdate(ctx, which, change, options.FindOneAndUpdate().SetUpsert(upsert)).Err()
+	if upsert && errors.Is(err, mongo.ErrNoDocuments) {
+		return nil // there was none before
+	}
+	return err
+}
+
+func (m *mongoDocument) close() { _ = m.c.Disconnect(context.Background()) }
