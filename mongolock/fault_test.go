@@ -234,15 +234,6 @@ func TestWhereNobodyListens(t *testing.T) {
 	}
 }
 
-// No FerretDB has rights: what MongoDB answers is put into words all the same.
-func TestMissingRightsAreSaidToBe(t *testing.T) {
-	for _, code := range []int32{unauthorized, authenticationFailed} {
-		if hint, permanent := advice(mongo.CommandError{Code: code, Message: "no"}); hint == "" || !permanent {
-			t.Errorf("%d: %q, %v", code, hint, permanent)
-		}
-	}
-}
-
 func TestDatabasesAndCollectionsDoNotMeet(t *testing.T) {
 	t.Parallel()
 	server := serve(t)

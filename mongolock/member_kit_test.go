@@ -1,0 +1,329 @@
+package mongolock
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// A member stands before a FerretDB and speaks as the primary of a replica set, as far as
+// that can be had without one: it says that it is, does a write that is sent twice once,
+// and can answer what a primary answers on a bad day. It sees all that is really sent.
+type member struct {
+	addr, to string
+	l        net.Listener
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	sent  []sent
+	plans []*plan
+	done  map[string]bson.D // the answers to retryable writes
+}
+
+// sent is a command and its answer.
+type sent struct {
+	name            string
+	command, answer bson.D
+	again           bool // the driver has sent it before
+}
+
+// A plan is for one command that is to come.
+type plan struct {
+	command string              // its name
+	before  func()              // is called before the server gets it
+	instead bson.D              // is answered, and the server does not get it
+	adds    bson.D              // is put into the answer
+	cuts    bool                // the connection ends in place of the answer
+	is      func(c bson.D) bool // which one; nil is any
+}
+
+func startMember(t testing.TB, to string) *member {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{addr: l.Addr().String(), to: to, l: l, conns: map[net.Conn]bool{}, done: map[string]bson.D{}}
+	var loops sync.WaitGroup
+	loops.Go(func() { m.serve(&loops) })
+	t.Cleanup(func() {
+		_ = l.Close()
+		m.mu.Lock()
+		for c := range m.conns {
+			_ = c.Close()
+		}
+		m.mu.Unlock()
+		loops.Wait()
+	})
+	return m
+}
+
+// url is that of the replica set.
+func (m *member) url(db string) string {
+	return "mongodb://" + m.addr + "/" + db + "?replicaSet=rs0&push=false"
+}
+
+// next sets what happens to commands that are to come, each once.
+func (m *member) next(p ...*plan) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plans = append(m.plans, p...)
+}
+
+// all are the commands of those names that were sent since the last call, but for those
+// that are about signals.
+func (m *member) all(names ...string) (out []sent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sent {
+		if to, _ := s.command[0].Value.(string); slices.Contains(names, s.name) && !strings.HasSuffix(to, ".signals") {
+			out = append(out, s)
+		}
+	}
+	m.sent = nil
+	return out
+}
+
+func (m *member) serve(loops *sync.WaitGroup) {
+	for {
+		client, err := m.l.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", m.to)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		m.mu.Lock()
+		m.conns[client] = true
+		m.mu.Unlock()
+		loops.Go(func() {
+			defer func() {
+				_, _ = client.Close(), server.Close()
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				delete(m.conns, client)
+			}()
+			for m.pass(client, server) == nil {
+			}
+		})
+	}
+}
+
+// pass is one command and its answer.
+func (m *member) pass(client, server net.Conn) error {
+	request, err := readMessage(client)
+	if err != nil {
+		return err
+	}
+	command := commandOf(request)
+	p, first := m.plan(command), m.answered(command)
+	if p.before != nil {
+		p.before()
+	}
+	answer := p.instead
+	switch {
+	case answer != nil:
+	case first != nil:
+		answer = first
+	default:
+		if answer, err = exchange(server, request); err != nil {
+			return err
+		}
+		m.remember(command, answer)
+	}
+	if name := command[0].Key; name == "hello" || name == "ismaster" || name == "isMaster" {
+		answer = m.introduced(answer)
+	}
+	answer = append(slices.Clip(answer), p.adds...)
+	m.note(sent{command[0].Key, command, answer, first != nil})
+	if p.cuts {
+		return io.ErrUnexpectedEOF
+	}
+	_, err = client.Write(replyWith(request, answer))
+	return err
+}
+
+// plan takes the plan for a command out of the list.
+func (m *member) plan(command bson.D) *plan {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.plans, func(p *plan) bool {
+		return p.command == command[0].Key && (p.is == nil || p.is(command))
+	})
+	if i < 0 {
+		return &plan{}
+	}
+	p := m.plans[i]
+	m.plans = slices.Delete(m.plans, i, i+1)
+	return p
+}
+
+// write is what tells retryable writes apart; empty if a command is none.
+func write(command bson.D) string {
+	session, number := field(command, "lsid"), field(command, "txnNumber")
+	if session == nil || number == nil {
+		return ""
+	}
+	return fmt.Sprint(session, number)
+}
+
+func (m *member) answered(command bson.D) bson.D {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.done[write(command)]
+}
+
+func (m *member) remember(command, answer bson.D) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := write(command); w != "" {
+		m.done[w] = answer
+	}
+}
+
+func (m *member) note(s sent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sent = append(m.sent, s)
+}
+
+// introduced is an answer to "hello" of a primary.
+func (m *member) introduced(answer bson.D) bson.D {
+	return append(slices.DeleteFunc(slices.Clone(answer), func(e bson.E) bool {
+		return e.Key == "ismaster" || e.Key == "isWritablePrimary" || e.Key == "logicalSessionTimeoutMinutes"
+	}),
+		bson.E{Key: "ismaster", Value: true}, bson.E{Key: "isWritablePrimary", Value: true}, bson.E{Key: "secondary", Value: false},
+		bson.E{Key: "setName", Value: "rs0"}, bson.E{Key: "setVersion", Value: int32(1)}, bson.E{Key: "hosts", Value: bson.A{m.addr}},
+		bson.E{Key: "primary", Value: m.addr}, bson.E{Key: "me", Value: m.addr}, bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(30)},
+	)
+}
+
+// The protocol of MongoDB: https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/
+const (
+	headerLen = 16 // length, id, id of what it answers, kind: 4 bytes each
+	kindQuery = 2004
+	kindReply = 1
+)
+
+func readMessage(from io.Reader) ([]byte, error) {
+	head := make([]byte, headerLen)
+	if _, err := io.ReadFull(from, head); err != nil {
+		return nil, err
+	}
+	message := make([]byte, binary.LittleEndian.Uint32(head))
+	copy(message, head)
+	_, err := io.ReadFull(from, message[headerLen:])
+	return message, err
+}
+
+func isQuery(m []byte) bool { return binary.LittleEndian.Uint32(m[12:]) == kindQuery }
+
+// commandOf reads a command, with the documents that stand beside it as a field of it.
+func commandOf(request []byte) (command bson.D) {
+	if isQuery(request) { // flags, the name of a collection, two numbers, the command
+		at := headerLen + 4
+		for request[at] != 0 {
+			at++
+		}
+		_ = bson.Unmarshal(request[at+9:], &command)
+		return command
+	}
+	for rest := request[headerLen+4:]; len(rest) > 4; {
+		n := 1 + int(binary.LittleEndian.Uint32(rest[1:]))
+		section := rest[:n]
+		rest = rest[n:]
+		if section[0] == 0 {
+			_ = bson.Unmarshal(section[1:], &command)
+			continue
+		}
+		end := slices.Index(section[5:], 0) + 5
+		var all bson.A
+		for documents := section[end+1:]; len(documents) > 4; {
+			n := binary.LittleEndian.Uint32(documents)
+			var d bson.D
+			_ = bson.Unmarshal(documents[:n], &d)
+			all, documents = append(all, d), documents[n:]
+		}
+		command = append(command, bson.E{Key: string(section[5:end]), Value: all})
+	}
+	return command
+}
+
+// exchange sends a request on, and reads what is answered.
+func exchange(server io.ReadWriter, request []byte) (answer bson.D, err error) {
+	if _, err := server.Write(request); err != nil {
+		return nil, err
+	}
+	reply, err := readMessage(server)
+	if err != nil {
+		return nil, err
+	}
+	at := headerLen + 5
+	if binary.LittleEndian.Uint32(reply[12:]) == kindReply {
+		at = headerLen + 20
+	}
+	return answer, bson.Unmarshal(reply[at:], &answer)
+}
+
+// replyWith is the message that answers a request.
+func replyWith(request []byte, answer bson.D) []byte {
+	body, err := bson.Marshal(answer)
+	if err != nil {
+		panic(err)
+	}
+	reply := make([]byte, headerLen+5, headerLen+20+len(body))
+	copy(reply[8:12], request[4:8])
+	copy(reply[12:16], request[12:16])
+	if isQuery(request) {
+		reply = reply[:headerLen+20]
+		binary.LittleEndian.PutUint32(reply[12:], kindReply)
+		binary.LittleEndian.PutUint32(reply[headerLen+16:], 1) // document
+	}
+	reply = append(reply, body...)
+	binary.LittleEndian.PutUint32(reply, uint32(len(reply)))
+	return reply
+}
+
+// field is one of a document, by the names on the way to it; nil if it is not there.
+func field(d bson.D, path ...string) any {
+	for _, e := range d {
+		if e.Key != path[0] {
+			continue
+		}
+		inner, ok := e.Value.(bson.D)
+		if len(path) > 1 && ok {
+			return field(inner, path[1:]...)
+		}
+		return e.Value
+	}
+	return nil
+}
+
+// refusal is the answer of a server that does not do it.
+func refusal(code int32, name string, labels ...string) bson.D {
+	d := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: name}}
+	if len(labels) > 0 {
+		d = append(d, bson.E{Key: "errorLabels", Value: labels})
+	}
+	return d
+}
+
+// doubt is what a server adds if no majority has it, as far as it knows.
+func doubt(code int32, name string, labels ...string) bson.D {
+	d := bson.D{{Key: "writeConcernError", Value: bson.D{
+		{Key: "code", Value: code}, {Key: "codeName", Value: name}, {Key: "errmsg", Value: name},
+	}}}
+	if len(labels) > 0 {
+		d = append(d, bson.E{Key: "errorLabels", Value: labels})
+	}
+	return d
+}
