@@ -207,7 +207,7 @@ func (m *member) introduced(answer bson.D) bson.D {
 	)
 }
 
-// The protocol of MongoDB: https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/
+// The protocol: mongodb.com/docs/manual/reference/mongodb-wire-protocol
 const (
 	headerLen = 16 // length, id, id of what it answers, kind: 4 bytes each
 	kindQuery = 2004

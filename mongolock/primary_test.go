@@ -126,7 +126,8 @@ func TestAWriteWithoutAMajorityIsNoGrant(t *testing.T) {
 	}
 }
 
-// Of two that insert one name, the server refuses the second, who is told that it is held.
+// Of two that insert one name, the server refuses the second, who is told that it is
+// held.
 func TestTwoThatInsertOneName(t *testing.T) {
 	t.Parallel()
 	m, db, d := onReplicas(t)
@@ -195,8 +196,8 @@ func TestRightsThatAreMissing(t *testing.T) {
 }
 
 // What is really sent stands on what the server guarantees: a write is for one version of
-// one name, inserts only where there was none, may be sent again, and is acknowledged by a
-// majority for as long as that takes; a name is read linearizably, and by the primary.
+// one name, inserts only where there was none, may be sent again, and is acknowledged by
+// a majority for as long as that takes; a name is read linearizably, and by the primary.
 func TestWhatIsSent(t *testing.T) {
 	t.Parallel()
 	m, _, d := onReplicas(t)

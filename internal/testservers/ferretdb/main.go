@@ -5,8 +5,9 @@
 //
 //	ferretdb -data FOLDER -listen 127.0.0.1:27017 [-count 127.0.0.1:8080]
 //
-// Over HTTP it says at -count how many messages clients have sent. Else it says nothing, and ends when its standard input does, so that it never outlives the
-// test that started it.
+// Over HTTP it says at -count how many messages clients have sent. Else it says nothing,
+// and it ends when its standard input does, so that it never outlives the test that
+// started it.
 package main
 
 import (
