@@ -2,6 +2,7 @@ package postgreslock_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,5 +43,38 @@ func TestTheServersClockIsSet(t *testing.T) {
 	releases(t, one, c)
 	if g := gets(t, two, mutex("job")); g.Fence <= last {
 		t.Errorf("fence %d after %d", g.Fence, last)
+	}
+}
+
+// Names that nobody has used for the retention time are forgotten, by whoever locks any
+// name, and not while they are held.
+func TestOldNamesAreForgotten(t *testing.T) {
+	t.Parallel()
+	s, clock := pgtest.StartWithClock(t)
+	url := s.Database("old")
+	d := start(t, url)
+	c := mutex("held")
+	c.TTL = 100 * time.Hour
+	gets(t, d, c)
+	for i := range 100 {
+		once := mutex(fmt.Sprintf("once %d", i))
+		gets(t, d, once)
+		releases(t, d, once)
+	}
+	clock.Set(25 * time.Hour)
+	names, often := conn(t, url), mutex("often")
+	eventually(t, "two names are left", func() bool {
+		for range 20 {
+			gets(t, d, often)
+			releases(t, d, often)
+		}
+		var n int
+		err := names.QueryRow(ctx, "SELECT count(*) FROM pawl.locks").Scan(&n)
+		return err == nil && n <= 2
+	})
+	renews(t, d, c)
+	again := mutex("once 0")
+	if g := gets(t, d, again); g.Fence == 0 { // what is remembered of it is gone
+		t.Error("no fence")
 	}
 }

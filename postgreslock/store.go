@@ -117,6 +117,7 @@ func (s *store) ask(ctx context.Context, c *pgx.Conn) error {
 
 // Swap implements optimistic.Store.
 func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	s.slow.TidyNowAndThen()
 	if len(swaps) > 1 {
 		return s.swapTogether(ctx, swaps)
 	}

@@ -74,7 +74,7 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 			return t.failed(ctx, err)
 		}
 	}
-	t.tidyNowAndThen()
+	t.TidyNowAndThen()
 	return nil
 }
 

@@ -18,9 +18,9 @@ const (
 	tidyRows  = 64
 )
 
-// tidyNowAndThen does so in the background. What fails here is done next time, or by
-// others.
-func (t *Table) tidyNowAndThen() {
+// TidyNowAndThen does so in the background. Whoever changes entries without Update calls
+// it, too. What fails here is done next time, or by others.
+func (t *Table) TidyNowAndThen() {
 	if rand.N(tidyEvery) != 0 || t.closing.Err() != nil {
 		return
 	}
