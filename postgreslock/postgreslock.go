@@ -176,7 +176,7 @@ func build(from conns, o *Options, where string, closePool func()) (*Driver, err
 		return nil, err
 	}
 	inbox := rand.Text()[:16]
-	s := &server{conns: from, options: &options, where: where}
+	s := &server{conns: from, options: &options, where: where, setUp: make(chan struct{}, 1)}
 	d := &Driver{server: s}
 	deliver := func(signal driver.Signal) {
 		d.listener.heard(signal)

@@ -17,7 +17,7 @@ type server struct {
 	conns
 	options *Options
 
-	setUp sync.Mutex // held by whoever sets it up
+	setUp chan struct{} // holds one while somebody sets it up
 
 	mu     sync.Mutex // protects all below
 	where  string     // how messages name it
@@ -28,16 +28,19 @@ type server struct {
 
 // connect takes a connection to a database that is ready.
 func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
+	if !s.isReady() { // who waits for its turn keeps no connection meanwhile
+		select {
+		case s.setUp <- struct{}{}:
+			defer func() { <-s.setUp }()
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
 	c, free, err := s.take(ctx)
 	if err != nil || s.isReady() {
 		return c, free, err
 	}
-	s.setUp.Lock()
-	defer s.setUp.Unlock()
-	if !s.isReady() {
-		err = s.prepare(ctx, c)
-	}
-	if err != nil {
+	if err := s.prepare(ctx, c); err != nil {
 		undo(c)
 		free()
 		return nil, nil, err

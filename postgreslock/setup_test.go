@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -191,4 +192,45 @@ func TestARightThatIsTakenAwayIsSaid(t *testing.T) {
 	}
 	exec(t, admin, "GRANT UPDATE ON pawl.locks TO fallen")
 	releases(t, d, c)
+}
+
+// Whoever waits while another one looks at the server, and makes the tables, waits no
+// longer than its ctx.
+func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
+	t.Parallel()
+	server, _, name := fresh(t)
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	d, err := postgreslock.New(poolOf(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable", 4), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	looking, letGo := proxy.HoldFrom("pg_is_in_recovery")
+	first := make(chan error)
+	go func() {
+		_, err := d.Acquire(ctx, mutex("first"))
+		first <- err
+	}()
+	<-looking
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	second := make(chan error)
+	go func() {
+		_, err := d.Acquire(short, mutex("second"))
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v; want the end of its ctx", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it waits on after its ctx")
+		letGo()
+		<-second
+	}
+	letGo()
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
 }
