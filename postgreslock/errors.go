@@ -2,7 +2,10 @@ package postgreslock
 
 import (
 	"errors"
+	"slices"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -30,7 +33,34 @@ func (s *server) failed(err error) error { return s.typed("run", err) }
 
 func (s *server) typed(op string, err error) error {
 	hint, permanent := advice(err)
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		err = &connectError{err}
+	}
 	return &driver.Error{Backend: s.place(), Op: op, Hint: hint, Permanent: permanent, Err: err}
+}
+
+// connectError is pgconn's, for people: that lists each attempt in a line of its own, the
+// same trouble twice where there are several, and that a server without TLS was asked for
+// it first.
+type connectError struct{ err error }
+
+func (e *connectError) Unwrap() error { return e.err }
+
+func (e *connectError) Error() string {
+	lines := strings.Split(e.err.Error(), "\n")
+	first := strings.TrimSuffix(strings.TrimSpace(lines[0]), ":")
+	var troubles []string
+	for _, line := range lines[1:] {
+		line = strings.TrimSpace(line)
+		if line != "" && !slices.Contains(troubles, line) {
+			troubles = append(troubles, line)
+		}
+	}
+	refused := func(line string) bool { return strings.HasSuffix(line, "server refused TLS connection") }
+	if !slices.ContainsFunc(troubles, func(line string) bool { return !refused(line) }) {
+		return strings.Join(append([]string{first}, troubles...), "; ")
+	}
+	return strings.Join(append([]string{first}, slices.DeleteFunc(troubles, refused)...), "; ")
 }
 
 func advice(err error) (hint string, permanent bool) {
@@ -52,7 +82,7 @@ func advice(err error) (hint string, permanent bool) {
 		return "the user lacks a right: run what `pawl schema postgres` prints as an administrator, and grant it" +
 			" USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables", true
 	case "42P01", "3F000":
-		return "the tables are gone: whoever opens anew makes them, or run what `pawl schema postgres` prints", true
+		return "a table is gone: run what `pawl schema postgres` prints, while no lock is held, and open anew", true
 	case "42P05", "26000":
 		return "a pooler in transaction mode: give the pool QueryExecModeCacheDescribe or QueryExecModeExec", true
 	case "55P03", "25P03":
