@@ -70,6 +70,13 @@ func renews(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
+func isLost(t testing.TB, d driver.Driver, c driver.Claim) {
+	t.Helper()
+	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNotHeld) {
+		t.Fatalf("Renew: %v; want ErrNotHeld", err)
+	}
+}
+
 func releases(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	if err := d.Release(ctx, lease(c)); err != nil {

@@ -28,9 +28,10 @@ type Server struct {
 	Addr string
 	Dir  string
 
-	tb   TB
-	args []string
-	cmd  *exec.Cmd
+	tb    TB
+	args  []string
+	begin func(*exec.Cmd) error // starts the process
+	cmd   *exec.Cmd
 }
 
 // Start starts a server with JetStream, and waits until it answers. config is more of its
@@ -40,6 +41,15 @@ func Start(tb TB, config string, env ...string) *Server {
 	s := configured(tb, "", config)
 	s.run(env...)
 	s.awaitPort()
+	return s
+}
+
+// StartWith is Start for who starts the process in a way of its own, now and in each Run.
+func StartWith(tb TB, begin func(*exec.Cmd) error) *Server {
+	tb.Helper()
+	s := configured(tb, "", "")
+	s.begin = begin
+	s.Run()
 	return s
 }
 
@@ -64,7 +74,7 @@ func StartCluster(tb TB, n int) []*Server {
 
 func configured(tb TB, name, config string) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, Dir: tb.TempDir(), Addr: "127.0.0.1:" + redistest.FreePort(tb)}
+	s := &Server{tb: tb, Dir: tb.TempDir(), Addr: "127.0.0.1:" + redistest.FreePort(tb), begin: (*exec.Cmd).Start}
 	file := filepath.Join(s.Dir, "nats.conf")
 	text := fmt.Sprintf("listen: %q\n", s.Addr)
 	if name != "" {
@@ -105,7 +115,7 @@ func (s *Server) run(env ...string) {
 	s.cmd = exec.Command(path, s.args...)
 	s.cmd.Env = append(os.Environ(), env...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
-	if err := s.cmd.Start(); err != nil {
+	if err := s.begin(s.cmd); err != nil {
 		s.tb.Fatalf("%v", err)
 	}
 }

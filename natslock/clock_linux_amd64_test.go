@@ -1,0 +1,65 @@
+package natslock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/timeshift"
+)
+
+// The server's clock is set ahead by a minute, then back by two, then right, while a name
+// is held and waited for. Both notice nothing, for they have leases that are longer; what
+// begins then lasts as long as it should.
+func TestTheServersClockIsSet(t *testing.T) {
+	t.Parallel()
+	clock := timeshift.NewGo(t)
+	server := natstest.StartWith(t, clock.Start)
+	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	_, js := connect(t, server)
+	const long = 5 * time.Minute
+	holder := mutex("job")
+	holder.TTL = long
+	last := gets(t, a, holder).Fence
+	for _, by := range []time.Duration{time.Minute, -time.Minute, 0} {
+		waiter := mutex("job")
+		waiter.TTL, waiter.QueueTTL, waiter.Queue = long, long, true
+		isRefused(t, b, waiter)
+		clock.Set(by)
+		if off := time.Until(bucketInfo(t, js).TimeStamp); (off - by).Abs() > 5*time.Second {
+			t.Fatalf("the server's clock is off by %v; want %v", off, by)
+		}
+		renews(t, a, holder)
+		isRefused(t, b, waiter)
+		short, other := mutex("short"), mutex("short")
+		short.TTL = 1500 * time.Millisecond
+		gets(t, a, short)
+		isRefused(t, b, other)
+		time.Sleep(2500 * time.Millisecond)
+		gets(t, b, other)
+		releases(t, b, other)
+		releases(t, a, holder)
+		g := gets(t, b, waiter)
+		if g.Fence <= last {
+			t.Errorf("by %v: fence %d after %d", by, g.Fence, last)
+		}
+		last, a, b, holder = g.Fence, b, a, waiter
+	}
+}
+
+// A clock that is set ahead by more than a lease has left ends it: its holder hears of it
+// by its next renewal, and the next one has a greater fence.
+func TestTheServersClockIsSetAheadOfALease(t *testing.T) {
+	t.Parallel()
+	clock := timeshift.NewGo(t)
+	server := natstest.StartWith(t, clock.Start)
+	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
+	c := mutex("job")
+	c.TTL = 30 * time.Second
+	first := gets(t, a, c)
+	clock.Set(time.Minute)
+	if g := gets(t, b, mutex("job")); g.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", g.Fence, first.Fence)
+	}
+	isLost(t, a, c)
+}
