@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,28 @@ func TestABucketThatIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(t, d, mutex("room again"))
+}
+
+// An account that has used up what it may have is a full bucket, too.
+func TestAnAccountThatIsFull(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, `accounts: { A: { jetstream: { max_file: 32KB, max_mem: 0 }, users: [
+	  { user: all, password: secret } ] } }`)
+	d := start(t, "nats://all:secret@"+server.Addr)
+	held := mutex("held")
+	gets(t, d, held)
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		_, err = d.Acquire(ctx, mutex(fmt.Sprint("n", i)))
+	}
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || e.Permanent || !strings.Contains(e.Hint, "room") {
+		t.Errorf("%v; want it to say that there is no room", err)
+	}
+	if got := subjects(t, d, "warning"); !slices.Equal(got, []string{"account"}) {
+		t.Errorf("the doctor finds %q", got)
+	}
+	isRefused(t, d, mutex("held"))
 }
 
 // The reply to a write is lost, and the connection with it: who asks again with the same

@@ -43,7 +43,7 @@ func (s *store) ready(ctx context.Context) error {
 	case s.bucket.turn <- struct{}{}:
 		defer func() { <-s.bucket.turn }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return s.trouble(ctx.Err())
 	}
 	for i := 0; s.bucket.config.Load() == nil; i++ {
 		stream, err := again(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, i >= patient) })
@@ -56,7 +56,7 @@ func (s *store) ready(ctx context.Context) error {
 			return s.trouble(err)
 		}
 		if err := wait(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
-			return err
+			return s.trouble(err)
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func (s *store) connected(ctx context.Context) error {
 			return driver.ErrClosed
 		}
 		if err := wait(ctx, 10*time.Millisecond); err != nil {
-			return err
+			return s.trouble(err)
 		}
 		if time.Now().After(until) {
 			return s.trouble(s.refusal("", nil))

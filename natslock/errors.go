@@ -20,6 +20,7 @@ var (
 
 // Codes of JetStream's errors that nats.go has no names for.
 const (
+	codeAccountFull   = 10002
 	codeNoPeers       = 10005
 	codeNotAvailable  = 10008
 	codeNoResources   = 10023
@@ -73,12 +74,12 @@ func isPassing(err error) bool {
 	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders)
 }
 
-// trouble is an error of the backend. What is typed already, and the end of the caller's
-// ctx, pass as they are.
+// trouble is an error of the backend, also if that is that nobody answered in time. What
+// is typed already, and a caller that gives up, pass as they are.
 func (s *store) trouble(err error) error {
 	_, typed := errors.AsType[*driver.Error](err)
 	if _, corrupt := errors.AsType[*locktable.CorruptError](err); err == nil || typed || corrupt ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		errors.Is(err, context.Canceled) {
 		return err
 	}
 	e := &driver.Error{Backend: s.where(), Err: err}
@@ -110,12 +111,14 @@ func hint(err error) (advice string, permanent bool) {
 		return "start nats-server with JetStream (-js), and enable it for the account", true
 	case code == codeTooBig, errors.Is(err, nats.ErrMaxPayload):
 		return "too many wait for one name: raise max_payload", true
-	case code == codeNoMemory, code == codeNoStorage, code == codeMaxBytes, code == codeNoResources:
+	case code == codeAccountFull, code == codeNoMemory, code == codeNoStorage, code == codeMaxBytes, code == codeNoResources:
 		return "give JetStream, the account or the bucket more room", false
 	case errors.Is(err, nats.ErrNoResponders):
 		return "check that JetStream is on, and that the bucket has a leader", false
 	case errors.Is(err, nats.ErrNoServers), isCut(err):
 		return "check the server and the network", false
+	case errors.Is(err, context.DeadlineExceeded):
+		return "check the server and the network, and that a majority of a cluster is up", false
 	}
 	return "", false
 }

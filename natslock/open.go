@@ -46,12 +46,7 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	}
 	nc, err := connect(ctx, p)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		e := &driver.Error{Backend: (&store{o: own}).where(), Op: "open", Err: err}
-		e.Hint, e.Permanent = hint(err)
-		return nil, e
+		return nil, during("open", (&store{o: own}).trouble(err))
 	}
 	d, err := New(nc, &own)
 	if err != nil {

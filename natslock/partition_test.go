@@ -163,3 +163,29 @@ func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 		t.Errorf("the bucket has %d replicas, want 3", n)
 	}
 }
+
+// Where nobody can answer, the error says what to look at.
+func TestAClusterWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	nodes, leader := cluster(t)
+	d := start(t, "nats://"+nodes[leader].Addr)
+	known := mutex("known")
+	gets(t, d, known)
+	nodes[(leader+1)%3].Kill()
+	nodes[(leader+2)%3].Kill()
+	saysWhatToDo := func(what string, err error) {
+		t.Helper()
+		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Permanent || e.Hint == "" || e.Op == "" {
+			t.Errorf("%s: %v; want it to say what to look at", what, err)
+		}
+	}
+	_, err := d.Acquire(within(t, 3*time.Second), mutex("n"))
+	saysWhatToDo("Acquire", err)
+	answers, err := d.Renew(within(t, 3*time.Second), []driver.LeaseRef{lease(known)})
+	saysWhatToDo("Renew", errors.Join(append(answers, err)...))
+	_, err = natslock.Open(within(t, 3*time.Second), "nats://"+nodes[leader].Addr+"/another")
+	saysWhatToDo("Open", err)
+	nodes[leader].Pause()
+	_, err = natslock.Open(within(t, time.Second), "nats://"+nodes[leader].Addr)
+	saysWhatToDo("Open of a server that hangs", err)
+}

@@ -58,7 +58,7 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 			return m, err
 		}
 		if err := wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
-			return nil, err
+			return nil, s.trouble(err)
 		}
 	}
 	return nil, s.trouble(errGone)
