@@ -24,8 +24,8 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	cert, key := certificate(t)
 	for scheme, config := range map[string]string{
-		"nats":     "tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }",
-		"nats+tls": "tls { cert_file: %q, key_file: %q, ca_file: %q, handshake_first: true }",
+		"nats":     "tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true, timeout: 20 }",
+		"nats+tls": "tls { cert_file: %q, key_file: %q, ca_file: %q, handshake_first: true, timeout: 20 }",
 	} {
 		server := natstest.Start(t, fmt.Sprintf(config, cert, key, cert))
 		url := scheme + "://" + strings.Replace(server.Addr, "127.0.0.1", "localhost", 1) + "?client_cert=" + cert + "&client_key=" + key
