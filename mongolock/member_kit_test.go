@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -39,6 +38,7 @@ type plan struct {
 	command string              // its name
 	before  func()              // is called before the server gets it
 	instead bson.D              // is answered, and the server does not get it
+	answer  func() bson.D       // says what is answered instead
 	adds    bson.D              // is put into the answer
 	cuts    bool                // the connection ends in place of the answer
 	is      func(c bson.D) bool // which one; nil is any
@@ -78,12 +78,12 @@ func (m *member) next(p ...*plan) {
 }
 
 // all are the commands of those names that were sent since the last call, but for those
-// that are about signals.
+// that store signals, or look for them.
 func (m *member) all(names ...string) (out []sent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sent {
-		if to, _ := s.command[0].Value.(string); slices.Contains(names, s.name) && !strings.HasSuffix(to, ".signals") {
+		if to, _ := s.command[0].Value.(string); slices.Contains(names, s.name) && (s.name == "aggregate" || to != signals) {
 			out = append(out, s)
 		}
 	}
@@ -130,6 +130,9 @@ func (m *member) pass(client, server net.Conn) error {
 		p.before()
 	}
 	answer := p.instead
+	if p.answer != nil {
+		answer = p.answer()
+	}
 	switch {
 	case answer != nil:
 	case first != nil:

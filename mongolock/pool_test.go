@@ -1,0 +1,70 @@
+package mongolock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// A program's own requests may take all connections of its pool: steps wait for one, and
+// either come in time or are void.
+func TestAPoolThatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	m := startMember(t, ferret(t).addr)
+	client, err := mongo.Connect(options.Client().ApplyURI(m.url("")).SetMaxPoolSize(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { disconnect(client) })
+	db := client.Database(database())
+	d, err := New(db, &Options{NoPush: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	gets(t, d, mutex("warm"))
+
+	// The only connection is in use.
+	busy, free := make(chan struct{}), make(chan struct{})
+	m.next(&plan{command: "find", is: func(c bson.D) bool { return c[0].Value == "own" }, before: func() { close(busy); <-free }})
+	var own sync.WaitGroup
+	own.Go(func() { _ = db.Collection("own").FindOne(ctx, bson.D{}).Err() })
+	<-busy
+	if _, err := d.Acquire(within(t, 300*time.Millisecond), mutex("job")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v; want the end of its ctx", err)
+	}
+	waited := mutex("waited")
+	var steps sync.WaitGroup
+	steps.Go(func() {
+		if _, err := d.Acquire(within(t, 20*time.Second), waited); err != nil {
+			t.Error(err)
+		}
+	})
+	time.Sleep(200 * time.Millisecond) // longer than a window
+	close(free)
+	own.Wait()
+	steps.Wait()
+	heldOnce(t, m, db.Name(), "waited", gets(t, d, waited).Fence)
+
+	// Many goroutines get on with the one connection.
+	for i := range 20 {
+		steps.Go(func() {
+			c := mutex(fmt.Sprint("job ", i))
+			_, err := d.Acquire(within(t, 20*time.Second), c)
+			if err == nil {
+				err = d.Release(within(t, 20*time.Second), lease(c))
+			}
+			if err != nil {
+				t.Errorf("%s: %v", c.Name, err)
+			}
+		})
+	}
+	steps.Wait()
+}

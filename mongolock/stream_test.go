@@ -1,0 +1,120 @@
+package mongolock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+const signals = "pawl.signals"
+
+// batch is what a cursor of a change stream answers.
+func batch(name string, changes ...any) bson.D {
+	return bson.D{
+		{Key: "cursor", Value: bson.D{
+			{Key: "id", Value: int64(77)}, {Key: "ns", Value: "db." + signals}, {Key: name, Value: append(bson.A{}, changes...)},
+			{Key: "postBatchResumeToken", Value: bson.D{{Key: "_data", Value: "1"}}},
+		}},
+		{Key: "ok", Value: 1.0},
+	}
+}
+
+func watches(c bson.D) bool { return c[0].Value == signals }
+func follows(c bson.D) bool { return field(c, "collection") == signals }
+
+// listens opens a driver that hears of signals by change streams, which the member has.
+func listens(t *testing.T, m *member, db string) (*Driver, <-chan driver.Signal) {
+	t.Helper()
+	d := open(t, strings.Replace(m.url(db), "&push=false", "", 1))
+	heard := make(chan driver.Signal, 100)
+	t.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
+	return d, heard
+}
+
+// granted waits for the signal that a token was granted.
+func granted(t *testing.T, heard <-chan driver.Signal, token driver.Token) {
+	t.Helper()
+	for late := time.After(20 * time.Second); ; {
+		select {
+		case s := <-heard:
+			if s.Kind == driver.SignalGranted && s.Token == token {
+				return
+			}
+		case <-late:
+			t.Fatal("nobody told the waiter that it was granted")
+		}
+	}
+}
+
+// What another driver stores for this one comes by its change stream, also when the
+// stream had to be opened again.
+func TestAChangeStreamWakesAWaiter(t *testing.T) {
+	t.Parallel()
+	m, db, other := onReplicas(t)
+	held, waits := mutex("job"), mutex("job")
+	gets(t, other, held)
+	stored := make(chan bson.D, 1)
+	m.next(
+		&plan{command: "aggregate", is: watches, instead: batch("firstBatch")},
+		&plan{command: "getMore", is: follows, instead: refusal(primarySteppedDown, "PrimarySteppedDown", "ResumableChangeStreamError")},
+		&plan{command: "aggregate", is: watches, instead: batch("firstBatch")},
+		&plan{command: "getMore", is: follows, answer: func() bson.D {
+			message := <-stored
+			return batch("nextBatch", bson.D{
+				{Key: "_id", Value: bson.D{{Key: "_data", Value: "2"}}}, {Key: "operationType", Value: "insert"},
+				{Key: "documentKey", Value: bson.D{{Key: "_id", Value: field(message, "_id")}}}, {Key: "fullDocument", Value: message},
+			})
+		}},
+	)
+	d, heard := listens(t, m, db)
+	waits.Queue, waits.QueueTTL = true, 30*time.Second
+	if _, err := d.Acquire(within(t, 10*time.Second), waits); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%v; want it held", err)
+	}
+	m.next(&plan{command: "insert", is: func(c bson.D) bool {
+		if c[0].Value != signals {
+			return false
+		}
+		stored <- field(c, "documents").(bson.A)[0].(bson.D)
+		return true
+	}})
+	if err := other.Release(within(t, 10*time.Second), lease(held)); err != nil {
+		t.Fatal(err)
+	}
+	granted(t, heard, waits.Token)
+	streams := m.all("aggregate")
+	if len(streams) != 2 {
+		t.Errorf("%d change streams, want one, and another when that had ended", len(streams))
+	}
+	for _, s := range streams {
+		stages, _ := field(s.command, "pipeline").(bson.A)
+		if len(stages) != 2 || field(stages[0].(bson.D), "$changeStream") == nil || field(stages[1].(bson.D), "$match") == nil {
+			t.Errorf("%v; want a change stream that is for one inbox", s.command)
+		}
+	}
+}
+
+// A server that has no change streams, or no right to them, is looked into.
+func TestWithoutChangeStreamsSignalsAreLookedFor(t *testing.T) {
+	t.Parallel()
+	m, db, other := onReplicas(t)
+	held, waits := mutex("job"), mutex("job")
+	gets(t, other, held)
+	for range 10 {
+		m.next(&plan{command: "aggregate", is: watches, instead: refusal(unauthorized, "Unauthorized")})
+	}
+	d, heard := listens(t, m, db)
+	waits.Queue, waits.QueueTTL = true, 30*time.Second
+	if _, err := d.Acquire(within(t, 10*time.Second), waits); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%v; want it held", err)
+	}
+	if err := other.Release(within(t, 10*time.Second), lease(held)); err != nil {
+		t.Fatal(err)
+	}
+	granted(t, heard, waits.Token)
+}
