@@ -47,6 +47,12 @@ const (
 	// has for longer than a request can last.
 	beat      = time.Second
 	beatLater = 10 * time.Second
+
+	// distant is how long an answer takes where most requests would find a tick that has
+	// come meanwhile; widest bounds how much later than its reading a step may be taken,
+	// see width.
+	distant = 50 * time.Millisecond
+	widest  = 2 * time.Second
 )
 
 // A tick is what the clock's key says: where the clock stands, and how far the next tick
@@ -68,8 +74,17 @@ type tick struct {
 // same time.
 func newTick(old tick, is locktable.Instant, room time.Duration) tick {
 	t := tick{is: is, room: room, id: rand.Text()[:8], old: old.id}
-	t.value = fmt.Sprintf("%d %d %s %s", is, room.Microseconds(), t.id, cmp.Or(t.old, "-"))
+	t.value = fmt.Sprintf("%s %d %s %s", tickPrefix(is, room), room.Microseconds(), t.id, cmp.Or(t.old, "-"))
 	return t
+}
+
+// tickPrefix is what the key says first: ticks that steps are taken under are in the
+// order of their times, and before all others.
+func tickPrefix(is locktable.Instant, room time.Duration) string {
+	if room <= span {
+		return fmt.Sprintf("a%020d", is)
+	}
+	return fmt.Sprintf("z%020d", is)
 }
 
 // parseTick reads one that was written.
@@ -79,12 +94,12 @@ func parseTick(value string, rev int64) (tick, error) {
 	if len(fields) != 4 {
 		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
 	}
-	is, err1 := strconv.ParseInt(fields[0], 10, 64)
+	is, err1 := strconv.ParseInt(fields[0][1:], 10, 64)
 	room, err2 := strconv.ParseInt(fields[1], 10, 64)
-	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || room > rest.Microseconds() {
+	t.is, t.room, t.id, t.old = locktable.Instant(is), time.Duration(room)*time.Microsecond, fields[2], fields[3]
+	if err1 != nil || err2 != nil || is <= 0 || room <= 0 || t.room > rest || fields[0] != tickPrefix(t.is, t.room) {
 		return t, fmt.Errorf("the clock's key says %.40q, which is no time", value)
 	}
-	t.is, t.room, t.id, t.old = locktable.Instant(is), time.Duration(room)*time.Microsecond, fields[2], fields[3]
 	return t, nil
 }
 
@@ -113,6 +128,7 @@ type clock struct {
 	called time.Time     // somebody asked for a tick, and none has come since
 	heard  chan struct{} // closed at the next tick
 	slack  float64       // of this client, so that clients do not all tick at once
+	trip   time.Duration // of an answer, about
 }
 
 func newClock(life context.Context) *clock {
@@ -122,7 +138,7 @@ func newClock(life context.Context) *clock {
 // window is where the clock stands for a step that is computed now: further than its last
 // tick by what has passed since. What begins with the step lasts until the window's end
 // and then its TTL. That is enough for every tick which the step may be taken under, see
-// under: it stands at From or before, and the next one goes no more than span further.
+// latest: the next one goes no more than span further.
 func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +147,29 @@ func (c *clock) window(now time.Time) (w optimistic.Window, ok bool) {
 	}
 	c.used = now
 	from := c.cur.after(now)
-	return optimistic.Window{From: from, To: from.Add(span + slip), Day: locktable.At(now)}, true
+	return optimistic.Window{From: from, To: from.Add(c.widthLocked() + span + slip), Day: locktable.At(now)}, true
+}
+
+// latest is the latest tick that a step may be taken under.
+func latest(w optimistic.Window) locktable.Instant { return max(w.From, w.To.Add(-span-slip)) }
+
+// widthLocked is how much later than its reading a step may be taken: not at all, unless
+// this client is so far away that there is mostly a tick of which it has not heard.
+func (c *clock) widthLocked() time.Duration {
+	if c.trip < distant {
+		return 0
+	}
+	return min(2*c.trip, widest)
+}
+
+// took notes how long an answer took.
+func (c *clock) took(trip time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trip == 0 {
+		c.trip = trip
+	}
+	c.trip += (trip - c.trip) / 4
 }
 
 // under is the tick under which steps are taken that were computed between two times, and
@@ -148,7 +186,11 @@ func (c *clock) under(first, last locktable.Instant, now time.Time) (t tick, tic
 	if !c.known || first < c.cur.is || last > c.cur.after(now) {
 		return t, false, false
 	}
-	carries := c.cur.room <= span && first < c.cur.is.Add(c.cur.room)
+	fresh := first < c.cur.is.Add(c.cur.room)
+	if width := c.widthLocked(); width > 0 { // the next tick is on its way
+		fresh = fresh || now.Sub(c.cur.at) < span+width
+	}
+	carries := c.cur.room <= span && fresh
 	due := c.cur.own && now.Sub(c.cur.at) >= period
 	return c.cur, !carries || due, true
 }
@@ -332,6 +374,16 @@ func (s *store) learnWritten(r *clientv3.TxnResponse, t tick, sent int64) error 
 // stands is the condition that a tick is the last one.
 func (s *store) stands(t tick) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(s.clockKey()), "=", t.value)
+}
+
+// standsUntil is the condition that the last tick is that one, or one after it that is no
+// later than a time, and that steps are taken under it. One that is earlier is of a
+// snapshot that was restored.
+func (s *store) standsUntil(t tick, last locktable.Instant) []clientv3.Cmp {
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.Value(s.clockKey()), ">", tickPrefix(t.is, t.room)),
+		clientv3.Compare(clientv3.Value(s.clockKey()), "<", tickPrefix(last+1, span)),
+	}
 }
 
 func (s *store) put(t tick) clientv3.Op { return clientv3.OpPut(s.clockKey(), t.value) }

@@ -162,7 +162,7 @@ func stands(t *testing.T, admin *clientv3.Client) time.Duration {
 		t.Fatal("no clock", err)
 	}
 	first, _, _ := strings.Cut(string(r.Kvs[0].Value), " ")
-	i, err := strconv.ParseInt(first, 10, 64)
+	i, err := strconv.ParseInt(first[1:], 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@
 //
 // What etcd says of its data: it survives elections, restarts, and the loss of a minority
 // of the members, and a member that is cut off decides nothing. A lease lasts 0.35 s
-// longer than was asked for, and more where etcd takes longer than 0.1 s to answer. A
+// longer than was asked for, and two round trips more where these take 50 ms or longer. A
 // snapshot that is restored brings back the locks of then: who has one of them ends in
 // its time, and who got one later is told that it is lost.
 //
@@ -82,6 +82,14 @@
 // taken under that. What is granted at a reading R is stored to end at R + room + slip +
 // TTL. If another tick has been received since it was computed, it is sent only if that
 // is no later than R, and the reading is still no less.
+//
+// A client that is far away has mostly not heard of the last tick when a step of it
+// arrives. So where answers take 50 ms or longer, a step that writes no tick is taken
+// under any tick from the one that the client has received up to one that says R + width,
+// two round trips, unless it is the tick of a clock at rest; and what it grants ends a
+// width later. What is said next of R is true of R + width then: the tick says no more.
+// Who has not received the tick under which something was granted finds it expired even
+// less, for its reading goes no further than the room of an earlier one.
 //
 // So nobody finds it expired before a TTL has passed since it was written. Under the same
 // tick no reading goes beyond T + room. The next tick is written after it, and says T +

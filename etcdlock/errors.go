@@ -28,8 +28,12 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 			case <-time.After(20 * time.Millisecond << try):
 			}
 		}
+		sent := time.Now()
 		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(cs...).Then(then...).Else(otherwise...).Commit()
 		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
+			if err == nil {
+				s.clock.took(time.Since(sent))
+			}
 			break
 		}
 	}

@@ -71,7 +71,11 @@ func (w *world) step(c *clock) {
 	}
 	next := c.next(t, window.From, span)
 	w.pause() // until it is there
-	if w.last.value != t.value || !w.granted.Equal(seen) {
+	stands := w.last.value == t.value
+	if until := latest(window); !ticks && until > window.From {
+		stands = w.last.value > tickPrefix(t.is, t.room) && w.last.value < tickPrefix(until+1, span)
+	}
+	if !stands || !w.granted.Equal(seen) {
 		return
 	}
 	if ticks {
@@ -136,9 +140,12 @@ func TestNobodyEntersEarly(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
 			w.last = tick{is: 1_000_000, room: span, value: "first", id: "first", rev: 1}
-			for range 4 {
+			for i := range 4 {
 				c := newClock(t.Context())
 				c.learn(w.last)
+				if i == 3 { // it is far away
+					c.took(400 * time.Millisecond)
+				}
 				w.clients = append(w.clients, c)
 			}
 			for i, c := range w.clients {

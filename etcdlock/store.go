@@ -206,9 +206,10 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 // swap is one transaction: if the last tick is the one that is known, each value that is
 // as it was is replaced.
 func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	first, last := swaps[0].Window.From, swaps[0].Window.From
+	first, last, until := swaps[0].Window.From, swaps[0].Window.From, latest(swaps[0].Window)
 	for _, one := range swaps {
 		first, last = min(first, one.Window.From), max(last, one.Window.From)
+		until = min(until, latest(one.Window))
 	}
 	t, ticks, ok := s.clock.under(first, last, time.Now())
 	if !ok {
@@ -216,12 +217,17 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	}
 	cs, then, otherwise := s.replaceAll(swaps)
 	var next tick
-	if ticks {
+	switch {
+	case ticks:
 		next = s.clock.next(t, first, span)
-		then = append(then, s.put(next))
+		cs, then = append(cs, s.stands(t)), append(then, s.put(next))
+	case until > last: // this client is far away
+		cs = append(cs, s.standsUntil(t, until)...)
+	default:
+		cs = append(cs, s.stands(t))
 	}
 	sent := s.seen.Load()
-	r, err := s.txn(ctx, append(cs, s.stands(t)), then, append(otherwise, s.getClock()))
+	r, err := s.txn(ctx, cs, then, append(otherwise, s.getClock()))
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,11 @@
  *   -DNO_SLIP     it is stored to end without slip
  *   -DRESTING     steps are taken under a tick that leaves its successor all the room that there is
  *   -DFAST        the clock of the first client counts twice what passes
+ *
+ * With -DWIDE=n steps may be written under a tick of which the client has not heard, up to n later than their reading,
+ * as those of a client far away are. Variants of that:
+ *   -DNO_WIDTH    a lease is stored to end as if it was not so
+ *   -DWIDE_REST   also under a tick of a clock at rest
  */
 
 #ifndef END
@@ -28,6 +33,8 @@
 #define SLIP 1
 #if defined(NO_BLUR)
 #define BLUR 0
+#elif defined(WIDE) && !defined(NO_WIDTH)
+#define BLUR (WIDE + SPAN + SLIP)
 #elif defined(NO_SLIP)
 #define BLUR SPAN
 #else
@@ -52,6 +59,9 @@ typedef client_t {
 	bool on;		/* the last tick is the one that it was sent under */
 	byte tick, left;	/* it writes a tick with this much room; 0: none */
 	byte until;		/* it writes the entry, with this end; 0: it does not */
+#ifdef WIDE
+	byte latest;		/* it is taken under ticks up to this one; 0: under the one that it was sent under */
+#endif
 }
 client_t c[2];
 
@@ -61,8 +71,21 @@ client_t c[2];
 #define READING(i) (c[i].is + (c[i].ahead < c[i].room -> c[i].ahead : c[i].room))
 #endif
 
+#ifdef WIDE
+#ifdef WIDE_REST
+#define LATER(i) (c[i].latest && is <= c[i].latest)
+#else
+#define LATER(i) (c[i].latest && is <= c[i].latest && room == SPAN)
+#endif
+#else
+#define LATER(i) false
+#endif
+
 /* What nobody looks at makes no difference. */
 inline clear(i) {
+#ifdef WIDE
+	c[i].latest = 0;
+#endif
 	c[i].way = 0; c[i].on = false; c[i].tick = 0; c[i].left = 0; c[i].until = 0; c[i].read = 0; c[i].from = false
 }
 
@@ -93,7 +116,11 @@ inline send(i) {
 #ifdef RESTING
 		:: c[i].read < c[i].is + c[i].room
 #else
+#ifdef WIDE
+		:: c[i].room == SPAN -> c[i].latest = c[i].read + WIDE
+#else
 		:: c[i].room == SPAN && c[i].read < c[i].is + SPAN
+#endif
 #endif
 		/* It has to write a tick, or does because one is due. */
 		:: c[i].tick = c[i].read; c[i].left = SPAN
@@ -107,7 +134,7 @@ inline arrives(i) {
 #ifdef NO_WINDOW
 	:: (c[i].on || c[i].tick == 0) && (c[i].from || c[i].until == 0) ->
 #else
-	:: c[i].on && (c[i].from || c[i].until == 0) ->
+	:: (c[i].on || LATER(i)) && (c[i].from || c[i].until == 0) ->
 #endif
 		if
 		:: c[i].until ->
