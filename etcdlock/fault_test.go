@@ -1,6 +1,7 @@
 package etcdlock_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -94,8 +95,9 @@ func TestAMemberWithoutAMajority(t *testing.T) {
 	if err == nil {
 		t.Fatal("granted by one of three")
 	}
-	if e, ok := errors.AsType[*driver.Error](err); ok && !strings.Contains(e.Hint, "majority") && e.Hint == "" {
-		t.Errorf("%v; want a hint", err)
+	e, ok := errors.AsType[*driver.Error](err)
+	if hinted := ok && strings.Contains(e.Hint, "majority"); !hinted && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v; want a hint, or the end of the ctx", err)
 	}
 	c.Members[1].Run()
 	gets(t, d, mutex("job"))
@@ -248,16 +250,14 @@ func TestTheClockIsDeleted(t *testing.T) {
 	if _, err := admin.Delete(brief(t), "pawl//clock"); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []driver.Driver{d} {
-		_, err := d.Acquire(brief(t), mutex("other"))
-		if err == nil {
-			_, err = d.Acquire(brief(t), mutex("another"))
-		}
-		if err == nil {
-			t.Error("granted without a clock")
-		}
+	_, err := d.Acquire(brief(t), mutex("other"))
+	if err == nil {
+		_, err = d.Acquire(brief(t), mutex("another"))
 	}
-	_, err := etcdlock.Open(brief(t), c.URL())
+	if err == nil {
+		t.Error("granted without a clock")
+	}
+	_, err = etcdlock.Open(brief(t), c.URL())
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok || !e.Permanent || e.Hint == "" {
 		t.Errorf("Open: %v; want a permanent error with a hint", err)
