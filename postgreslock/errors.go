@@ -65,7 +65,7 @@ func (e *connectError) Error() string {
 
 func advice(err error) (hint string, permanent bool) {
 	if e, ok := errors.AsType[*setupError](err); ok {
-		return e.hint, true
+		return e.hint, !e.passing
 	}
 	if _, ok := errors.AsType[exhaustedError](err); ok {
 		return "others of this program keep all connections of the pool: give locks a pool of their own, or make it larger", false

@@ -437,3 +437,49 @@ func TestADamagedRowIsNoFreeName(t *testing.T) {
 		}
 	}
 }
+
+// A server that was demoted takes no locks and answers no questions from what it has,
+// until it is promoted.
+func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	d := start(t, server.URL("postgres"))
+	c := mutex("job")
+	gets(t, d, c)
+	server.Standby()
+	eventually(t, "a claim is refused by a standby", func() bool {
+		_, err := d.Acquire(ctx, mutex("other"))
+		if permanent(err) {
+			t.Fatalf("%v; want an error that may pass", err)
+		}
+		return err != nil && strings.Contains(err.Error(), "recovery")
+	})
+	if e, err := d.Inspect(ctx, "job"); err == nil {
+		t.Errorf("%+v is from a standby", e)
+	}
+	server.Do("postgres", "SELECT pg_promote()")
+	renews(t, d, c)
+}
+
+// Of several hosts the one that can be written is found, also after the other one was
+// down.
+func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgtest.Start(t), pgtest.Start(t)
+	standby.Standby()
+	d := start(t, "postgres://postgres@"+primary.Addr+","+standby.Addr+"/postgres")
+	c := mutex("job")
+	gets(t, d, c)
+	primary.Kill()
+	if e, err := d.Inspect(ctx, "job"); err == nil {
+		t.Errorf("%+v, without a primary", e)
+	}
+	if _, err := d.Acquire(ctx, mutex("other")); err == nil || permanent(err) {
+		t.Errorf("%v; want an error that may pass", err)
+	}
+	primary.Run()
+	eventually(t, "it is renewed", func() bool {
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		return err == nil && answers[0] == nil
+	})
+}

@@ -22,6 +22,7 @@ type server struct {
 	mu     sync.Mutex // protects all below
 	where  string     // how messages name it
 	ready  bool
+	once   bool            // it was ready
 	config *pgx.ConnConfig // how to reach it, once that is known
 	pooled bool            // a pooler is between, for its process is not the one that we were told
 }
@@ -41,7 +42,9 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 		return c, free, err
 	}
 	if err := s.prepare(ctx, c); err != nil {
-		undo(c)
+		if undo(c); isStandby(err) {
+			_ = c.Close(ctx) // the next one may be to another server
+		}
 		free()
 		return nil, nil, err
 	}
@@ -78,8 +81,36 @@ func (s *server) isReady() bool {
 	return s.ready
 }
 
+func (s *server) wasReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.once
+}
+
+// isStandby reports whether a failure means that the server takes no locks, or takes them
+// no more.
+func isStandby(err error) bool {
+	e, ok := errors.AsType[*setupError](err)
+	return ok && e.hint == standbyHint || sqlState(err) == "25006"
+}
+
+// ended is for what has failed on a connection. If that was to a standby, it is ended, and
+// the next one is looked at again.
+func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
+	if !isStandby(err) {
+		return
+	}
+	s.mu.Lock()
+	s.ready = false
+	s.mu.Unlock()
+	_ = c.Close(ctx)
+}
+
 // setupError says that a server, or its tables, will not do.
-type setupError struct{ problem, hint string }
+type setupError struct {
+	problem, hint string
+	passing       bool // it did once
+}
 
 func (e *setupError) Error() string { return e.problem }
 
@@ -100,6 +131,7 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := c.Config()
+	s.once = true
 	s.ready, s.pooled, s.where = true, pooled, place(at.Host, at.Port, at.Database)
 	if s.config == nil {
 		s.config = at
@@ -118,9 +150,9 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 	case err != nil:
 		return false, false, err
 	case number < 120000:
-		return false, false, &setupError{fmt.Sprintf("the server's version is %d", number/10000), "PostgreSQL 12 or later is needed"}
+		return false, false, &setupError{problem: fmt.Sprintf("the server's version is %d", number/10000), hint: "PostgreSQL 12 or later is needed"}
 	case recovery:
-		return false, false, &setupError{"the server is in recovery: a standby takes no locks", standbyHint}
+		return false, false, &setupError{"the server is in recovery: a standby takes no locks", standbyHint, s.wasReady()}
 	case !there:
 		return false, false, nil
 	}
@@ -130,8 +162,8 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 	}
 	if version != schemaVersion {
 		return false, false, &setupError{
-			fmt.Sprintf("the tables have version %d, and this program knows %d", version, schemaVersion),
-			"update this program, or give it a schema of its own",
+			problem: fmt.Sprintf("the tables have version %d, and this program knows %d", version, schemaVersion),
+			hint:    "update this program, or give it a schema of its own",
 		}
 	}
 	return true, pid != c.PgConn().PID(), nil

@@ -261,6 +261,7 @@ func (s *store) do(ctx context.Context, f func(c *pgx.Conn) error) error {
 	c, free, err := s.connect(ctx)
 	if err == nil {
 		err = f(c)
+		s.ended(ctx, c, err)
 		free()
 	}
 	switch {

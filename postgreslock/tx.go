@@ -63,7 +63,7 @@ type tx struct {
 	began bool
 }
 
-func (t *tx) Query(ctx context.Context, s sqltable.Statement, row func(scan sqltable.Scan) error) error {
+func (t *tx) Query(ctx context.Context, s sqltable.Statement, row func(scan sqltable.Scan) error) (err error) {
 	if t.began {
 		rows, err := t.c.Query(ctx, s.SQL, s.Args...)
 		return each(rows, err, row)
@@ -74,7 +74,7 @@ func (t *tx) Query(ctx context.Context, s sqltable.Statement, row func(scan sqlt
 	all.Queue(bounds)
 	all.Queue(s.SQL, s.Args...)
 	answers := t.c.SendBatch(ctx, all)
-	var err error
+	defer func() { t.b.ended(ctx, t.c, err) }()
 	for range 2 {
 		if err == nil {
 			_, err = answers.Exec()
@@ -97,6 +97,7 @@ func (t *tx) Exec(ctx context.Context, s sqltable.Statement) (int, error) {
 		}
 	}
 	tag, err := t.c.Exec(ctx, s.SQL, s.Args...)
+	t.b.ended(ctx, t.c, err)
 	return int(tag.RowsAffected()), err
 }
 

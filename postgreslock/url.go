@@ -194,6 +194,9 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 	if err != nil {
 		return nil, nil, invalid(sayable(err, u))
 	}
+	if config.ConnConfig.ValidateConnect == nil && !query.Has("target_session_attrs") && severalHosts(config.ConnConfig) {
+		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
 	if !limited {
 		config.MaxConns = connections
 	}
@@ -204,6 +207,14 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
 	return config, o, nil
+}
+
+// severalHosts reports whether there is more than one to connect to: one host may be
+// tried twice, with TLS and without.
+func severalHosts(config *pgx.ConnConfig) bool {
+	return slices.ContainsFunc(config.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return f.Host != config.Host || f.Port != config.Port
+	})
 }
 
 // sayable is what pgx has against a URL, if no part of the URL is in it.
