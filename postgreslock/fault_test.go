@@ -483,3 +483,63 @@ func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
 		return err == nil && answers[0] == nil
 	})
 }
+
+// What waits for a synchronous standby that is down is not committed because its caller
+// has gone: nobody is to see what a fail-over forgets.
+func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	d, c := start(t, server.URL("postgres")), conn(t, server.URL("postgres"))
+	gets(t, d, mutex("before"))
+	exec(t, c, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+	is := func(sql string) bool {
+		var yes bool
+		if err := c.QueryRow(ctx, "SELECT "+sql).Scan(&yes); err != nil {
+			t.Fatal(err)
+		}
+		return yes
+	}
+	gone, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := make(chan error)
+	const waits = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
+	for n := 0; !is(waits); n++ { // what comes before the setting is read does not wait
+		go func() {
+			_, err := d.Acquire(gone, mutex(fmt.Sprintf("job %d", n)))
+			answered <- err
+		}()
+		select {
+		case <-answered:
+		case <-time.After(500 * time.Millisecond):
+			eventually(t, "it waits for the standby", func() bool { return is(waits) })
+			cancel()
+			if err := <-answered; !errors.Is(err, context.Canceled) {
+				t.Errorf("%v; want it given up", err)
+			}
+			time.Sleep(300 * time.Millisecond) // in which the server would be told
+			if !is(waits) || is(fmt.Sprintf("EXISTS (SELECT FROM pawl.locks WHERE name = 'job %d')", n)) {
+				t.Fatal("it was committed without the standby")
+			}
+		}
+	}
+}
+
+// A row that somebody keeps locked is said, before the request is over.
+func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	c := mutex("job")
+	g := gets(t, d, c)
+	tx := begin(t, conn(t, url))
+	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "Guard") {
+		t.Errorf("%v; want it to say what may keep the row", err)
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	releases(t, d, c)
+}

@@ -58,8 +58,9 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	if pooled && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
-	if pooled {
-		config.BeforeConnect = withoutCancels
+	config.BeforeConnect = withoutCancels
+	if _, given := config.ConnConfig.RuntimeParams["lock_timeout"]; !given && !pooled { // PgBouncer refuses it
+		config.ConnConfig.RuntimeParams["lock_timeout"] = rowWait
 	}
 	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
@@ -80,10 +81,16 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	return d, nil
 }
 
+// rowWait is how long a statement waits for a row that somebody keeps locked. Then it says
+// so, before the request is over.
+const rowWait = "2s"
+
 // withoutCancels keeps a connection from asking the server, through a new one, to cancel
-// what runs on it when its caller's ctx is over. PgBouncer 1.18 now and then ends with
-// all its connections when it is asked that ("server in bad state"). A statement that
-// goes on to wait does no harm: it finds itself late.
+// what runs on it when its caller's ctx is over. What waits for a synchronous standby
+// then is committed without it, and a fail-over forgets what others were told. And
+// PgBouncer 1.18 now and then ends with all its connections when it is asked that
+// ("server in bad state"). A statement that goes on to wait for a row does no harm: it
+// finds itself late.
 func withoutCancels(_ context.Context, config *pgx.ConnConfig) error {
 	var connected atomic.Bool
 	dial, after := config.DialFunc, config.AfterConnect
@@ -103,7 +110,7 @@ func withoutCancels(_ context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-var errNoCancel = errors.New("nothing is cancelled through a pooler")
+var errNoCancel = errors.New("nothing is cancelled")
 
 // opening is the error of an Open.
 func opening(ctx context.Context, s *server, err error) error {
