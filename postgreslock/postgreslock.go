@@ -18,7 +18,10 @@
 //   - retention=DURATION: see [Options.Retention], as in "24h"
 //   - push=false: see [Options.NoPush]
 //
-// A pool that is opened so has at most 16 connections, or pool_max_conns.
+// A pool that is opened so has at most 16 connections, or pool_max_conns. Of several hosts
+// it takes the one that can be written (target_session_attrs=read-write). A statement
+// waits 2 s for a row that somebody keeps locked, or lock_timeout; PgBouncer takes no such
+// setting, so behind it the request's own end comes first.
 //
 // # What has to be set up?
 //
@@ -40,7 +43,9 @@
 // waits for does not wait for the disk: if it is lost, it is a lease that runs out. A
 // failover to a standby that lags can lose the last grants, and so grant a name twice,
 // unless the standby is synchronous; fences rise all the same as long as the clocks of
-// both agree. A standby itself is refused. [Driver.Diagnose] looks at all that.
+// both agree. With a synchronous standby open by URL: a pool of yours has the server
+// cancel what its caller gave up, and PostgreSQL then commits what waits for the standby
+// without it. A standby itself is refused. [Driver.Diagnose] looks at all that.
 //
 // Nobody is granted a name early: a step computes with a time that the server's clock has
 // passed, and what begins lasts longer by as much as the server allows it to come later.

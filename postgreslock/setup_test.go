@@ -3,6 +3,7 @@ package postgreslock_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -232,5 +233,21 @@ func TestNobodyWaitsForTheSetUpPastItsCtx(t *testing.T) {
 	letGo()
 	if err := <-first; err != nil {
 		t.Error(err)
+	}
+}
+
+// An Open whose ctx ends says what it waited for.
+func TestAnOpenThatTakesTooLongSaysWhere(t *testing.T) {
+	t.Parallel()
+	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	_, err = postgreslock.Open(short, "postgres://u:hunter2@"+silent.Addr().String()+"/x?sslmode=disable")
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "127.0.0.1") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v; want the end of the ctx, and the server", err)
 	}
 }

@@ -3,6 +3,7 @@ package postgreslock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -114,8 +115,10 @@ var errNoCancel = errors.New("nothing is cancelled")
 
 // opening is the error of an Open.
 func opening(ctx context.Context, s *server, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		return fmt.Errorf("%w (%w)", ended, err)
+	} else if ended != nil {
+		return err // it says, too, what took so long
 	}
 	return s.typed("open", err)
 }
