@@ -175,6 +175,9 @@ const standbyHint = "connect to the primary; with several hosts, target_session_
 func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 	schema := pgx.Identifier{s.options.Schema}.Sanitize()
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil { // many may come at once
+			return err
+		}
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended('pawl schema', 0))"); err != nil {
 			return err
 		}
