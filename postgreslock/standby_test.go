@@ -1,0 +1,99 @@
+package postgreslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pgtest"
+)
+
+// A server that was demoted takes no locks and answers no questions from what it has,
+// until it is promoted.
+func TestAServerThatIsDemotedIsRefusedUntilItIsPromoted(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	d := start(t, server.URL("postgres"))
+	c := mutex("job")
+	gets(t, d, c)
+	server.Standby()
+	eventually(t, "a claim is refused by a standby", func() bool {
+		_, err := d.Acquire(ctx, mutex("other"))
+		if permanent(err) {
+			t.Fatalf("%v; want an error that may pass", err)
+		}
+		return err != nil && strings.Contains(err.Error(), "recovery")
+	})
+	if e, err := d.Inspect(ctx, "job"); err == nil {
+		t.Errorf("%+v is from a standby", e)
+	}
+	server.Do("postgres", "SELECT pg_promote()")
+	renews(t, d, c)
+}
+
+// Of several hosts the one that can be written is found, also after the other one was
+// down.
+func TestOfSeveralHostsThePrimaryIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	primary, standby := pgtest.Start(t), pgtest.Start(t)
+	standby.Standby()
+	d := start(t, "postgres://postgres@"+primary.Addr+","+standby.Addr+"/postgres")
+	c := mutex("job")
+	gets(t, d, c)
+	primary.Kill()
+	if e, err := d.Inspect(ctx, "job"); err == nil {
+		t.Errorf("%+v, without a primary", e)
+	}
+	if _, err := d.Acquire(ctx, mutex("other")); err == nil || permanent(err) {
+		t.Errorf("%v; want an error that may pass", err)
+	}
+	primary.Run()
+	eventually(t, "it is renewed", func() bool {
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		return err == nil && answers[0] == nil
+	})
+}
+
+// What waits for a synchronous standby that is down is not committed because its caller
+// has gone: nobody is to see what a fail-over forgets.
+func TestWhatWaitsForAStandbyIsNotCommittedWithoutIt(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	d, c := start(t, server.URL("postgres")), conn(t, server.URL("postgres"))
+	gets(t, d, mutex("before"))
+	exec(t, c, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+	is := func(sql string) bool {
+		var yes bool
+		if err := c.QueryRow(ctx, "SELECT "+sql).Scan(&yes); err != nil {
+			t.Fatal(err)
+		}
+		return yes
+	}
+	gone, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answered := make(chan error)
+	const waits = "EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"
+	for n := 0; !is(waits); n++ { // what comes before the setting is read does not wait
+		go func() {
+			_, err := d.Acquire(gone, mutex(fmt.Sprintf("job %d", n)))
+			answered <- err
+		}()
+		select {
+		case <-answered:
+		case <-time.After(500 * time.Millisecond):
+			eventually(t, "it waits for the standby", func() bool { return is(waits) })
+			cancel()
+			if err := <-answered; !errors.Is(err, context.Canceled) {
+				t.Errorf("%v; want it given up", err)
+			}
+			time.Sleep(300 * time.Millisecond) // in which the server would be told
+			if !is(waits) || is(fmt.Sprintf("EXISTS (SELECT FROM pawl.locks WHERE name = 'job %d')", n)) {
+				t.Fatal("it was committed without the standby")
+			}
+		}
+	}
+}
