@@ -18,10 +18,10 @@
 //   - retention=DURATION: see [Options.Retention], as in "24h"
 //   - push=false: see [Options.NoPush]
 //
-// A pool that is opened so has at most 16 connections, or pool_max_conns. Of several hosts
-// it takes the one that can be written (target_session_attrs=read-write). A statement
-// waits 2 s for a row that somebody keeps locked, or lock_timeout; PgBouncer takes no such
-// setting, so behind it the request's own end comes first.
+// A pool that is opened so has at most 16 connections, or pool_max_conns. Of several
+// hosts it takes the one that can be written (target_session_attrs=read-write). A
+// statement waits 2 s for a row that somebody keeps locked, or lock_timeout; PgBouncer
+// takes no such setting, so behind it the request's own end comes first.
 //
 // # What has to be set up?
 //
