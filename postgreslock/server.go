@@ -94,8 +94,8 @@ func isStandby(err error) bool {
 	return ok && e.hint == standbyHint || sqlState(err) == "25006"
 }
 
-// ended is for what has failed on a connection. If that was to a standby, it is ended, and
-// the next one is looked at again.
+// ended is for what has failed on a connection. If that was to a standby, it is ended,
+// and the next one is looked at again.
 func (s *server) ended(ctx context.Context, c *pgx.Conn, err error) {
 	if !isStandby(err) {
 		return

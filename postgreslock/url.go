@@ -82,8 +82,8 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	return d, nil
 }
 
-// rowWait is how long a statement waits for a row that somebody keeps locked. Then it says
-// so, before the request is over.
+// rowWait is how long a statement waits for a row that somebody keeps locked. Then it
+// says so, before the request is over.
 const rowWait = "2s"
 
 // withoutCancels keeps a connection from asking the server, through a new one, to cancel
