@@ -19,7 +19,7 @@ import (
 const clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 // dialect is what PostgreSQL says differently.
-func (o *Options) dialect() sqltable.Dialect {
+func (o *Options) dialect(h *hush) sqltable.Dialect {
 	return sqltable.Dialect{
 		Entries:  o.table("locks"),
 		Waiters:  o.table("waiters"),
@@ -29,8 +29,8 @@ func (o *Options) dialect() sqltable.Dialect {
 		Lock:     lock,
 		Insert:   "INSERT INTO {entries} (name, version, entry) VALUES (?, ?, '') ON CONFLICT (name) DO NOTHING",
 		Store:    replace,
-		Signal:   notify,
-		Passing:  passing,
+		Signal:   h.notify,
+		Passing:  func(err error) bool { return passing(err) || h.begins(err) },
 	}
 }
 

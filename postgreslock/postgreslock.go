@@ -190,7 +190,7 @@ func build(from conns, o *Options, where string, closePool func()) (*Driver, err
 	store := newStore(s)
 	d.listener = newListener(store, inbox, deliver)
 	slow := sqltable.New(&batches{server: s}, sqltable.Options{
-		Dialect: options.dialect(), Inbox: inbox, Deliver: deliver, Retention: options.Retention,
+		Dialect: options.dialect(&store.hush), Inbox: inbox, Deliver: deliver, Retention: options.Retention,
 		Properties: d.properties, Failed: s.failed, Told: store.told,
 	})
 	store.slow = slow

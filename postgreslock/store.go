@@ -30,6 +30,7 @@ type store struct {
 	*server
 	clock optimistic.Clock
 	slow  *sqltable.Table
+	hush  hush
 
 	load, swapOne, swapFree, swapNew, swapMany string
 }
@@ -142,7 +143,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		w.Name, int64(w.Version), int64(version), w.Value, plain(columns.Holders), int64(columns.Fence), moment(columns.Until),
 		moment(w.Window.From), moment(w.Window.To),
 	}
-	if len(w.Signals) > 0 {
+	if len(w.Signals) > 0 && !s.hush.kept() {
 		n := len(args)
 		var calls strings.Builder
 		for _, to := range w.Signals {
@@ -156,7 +157,9 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		return optimistic.Swapped{Late: true}, nil // it had to wait for a connection
 	}
 	rows, err := c.Query(ctx, text, args...)
-	if inVain(err) {
+	if s.hush.begins(err) {
+		return s.swap(ctx, c, w)
+	} else if inVain(err) {
 		return done, nil
 	} else if err != nil {
 		return done, err
@@ -174,7 +177,9 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		s.clock.Learn(locktable.At(now), sent, time.Now())
 	}
 	rows.Close()
-	if err := rows.Err(); inVain(err) {
+	if err := rows.Err(); s.hush.begins(err) {
+		return s.swap(ctx, c, w)
+	} else if inVain(err) {
 		return optimistic.Swapped{}, nil
 	} else if err != nil || done.Done {
 		return done, err

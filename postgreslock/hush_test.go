@@ -1,0 +1,49 @@
+package postgreslock_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A hint that cannot be sent keeps nobody from passing a name on, whether the step takes
+// one statement or a transaction.
+func TestWhoMayNotNotifyStillPassesNamesOn(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	server.Do(name, "DO $$ BEGIN CREATE ROLE mute LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;"+
+		"GRANT ALL ON DATABASE \""+name+"\" TO mute; REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC")
+	url = strings.Replace(url, "postgres@", "mute@", 1)
+	for _, waiters := range []int{1, 12} {
+		one, other := start(t, url), start(t, url) // of which nobody has been refused yet
+		job := fmt.Sprint("job", waiters)
+		c := mutex(job)
+		gets(t, one, c)
+		var waiting []driver.Claim
+		for range waiters {
+			w := queued(job)
+			if _, err := other.Acquire(ctx, w); err == nil {
+				t.Fatal("granted beside the holder")
+			}
+			waiting = append(waiting, w)
+		}
+		if err := one.Release(ctx, driver.LeaseRef{Name: job, Token: c.Token}); err != nil {
+			t.Fatalf("release with %d waiters: %v", waiters, err)
+		}
+		gets(t, other, waiting[0])
+		if err := other.Release(within(t), driver.LeaseRef{Name: job, Token: waiting[0].Token}); err != nil {
+			t.Errorf("release by the waiter: %v", err)
+		}
+	}
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
