@@ -115,7 +115,7 @@ func TestALogThatCannotBeWrittenEndsTheServerAndLosesNothing(t *testing.T) {
 	}
 	t.Log(refused)
 	disk.Empty()
-	server.Stop()
+	server.Kill() // it may be about to run again
 	server.Run()
 	eventually(t, "it can be renewed", func() bool {
 		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(held)})

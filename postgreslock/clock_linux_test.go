@@ -63,7 +63,11 @@ func TestOldNamesAreForgotten(t *testing.T) {
 	}
 	clock.Set(25 * time.Hour)
 	names, often := conn(t, url), mutex("often")
+	round := 0
 	eventually(t, "two names are left", func() bool {
+		if round++; round == 25 {
+			clock.Set(27 * time.Hour) // a round that was half done when the clock was set ended in a rest
+		}
 		for range 20 {
 			gets(t, d, often)
 			releases(t, d, often)

@@ -113,12 +113,22 @@ func (s *Server) Kill() { s.stop(syscall.SIGQUIT) }
 // Stop ends the server as an administrator does who does not wait for clients.
 func (s *Server) Stop() { s.stop(syscall.SIGINT) }
 
+// stop ends the server; one that does not end so, for it is in a recovery say, is ended
+// harder.
 func (s *Server) stop(how syscall.Signal) {
-	if s.run != nil {
-		_ = s.run.Process.Signal(how)
-		<-s.run.ended
-		s.run = nil
+	if s.run == nil {
+		return
 	}
+	for _, signal := range []syscall.Signal{how, syscall.SIGQUIT, syscall.SIGKILL} {
+		_ = s.run.Process.Signal(signal)
+		select {
+		case <-s.run.ended:
+			s.run = nil
+			return
+		case <-time.After(10 * time.Second):
+		}
+	}
+	s.tb.Fatalf("the server does not end\n%s", s.run.said())
 }
 
 // Standby starts the server again as a standby of nobody: it stays in recovery.
