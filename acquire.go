@@ -91,6 +91,9 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 func (c *Client) begin(w *waiter, t *hold, now clock.Reading) *Lease {
 	look := c.inboxes.Holds(t.claim.Token, &t.claim.inbox, t)
 	lease := t.grant(now)
+	if check := t.claim.health; check != nil {
+		c.aside(func() { lease.watchHealth(check) })
+	}
 	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.Mono)
 	if look {
 		c.renewer.Check(now.Mono, &t.renewal)

@@ -31,6 +31,12 @@ var (
 	ErrInvalid = driver.ErrInvalid
 	// ErrNotHeld means that no lease has the fence that Break was asked to break.
 	ErrNotHeld = driver.ErrNotHeld
+	// ErrValue means that the lock was not granted, because the name keeps a value that
+	// is not smaller than WithAbove's. A [*ValueError] has it.
+	ErrValue = driver.ErrValue
+	// ErrDetached is what Lease.Err returns after Detach, and the cause of its context's
+	// end.
+	ErrDetached = errors.New("pawl: lease detached")
 	// ErrStale means that a transaction must not commit: the lease that it depends on
 	// does not hold the name any more. The Guard functions of the SQL backends return it.
 	ErrStale = driver.ErrStale
@@ -50,6 +56,11 @@ var (
 //   - Local means that, as far as is known, only this client holds the name or waits for
 //     it.
 type HeldError = driver.HeldError
+
+// ValueError answers a claim that was not granted, because the name keeps a value that is
+// not smaller than its [WithAbove]. It matches ErrValue. Its fields are the Name, the
+// Value that it keeps, and the Fence of the lease that wrote it.
+type ValueError = driver.ValueError
 
 // InvalidError refuses input before anything is sent. It matches ErrInvalid. Its fields
 // are What ("name", "TTL"), Problem (what is wrong with it) and Allowed (what would be
@@ -76,6 +87,7 @@ const (
 	ReasonBroken                        // somebody broke it, or took it by force
 	ReasonMaxHold                       // it was held as long as WithMaxHold allows
 	ReasonClosed                        // the client was closed
+	ReasonUnhealthy                     // its WithHealth function said that it must end
 )
 
 func (r Reason) String() string {
@@ -90,6 +102,8 @@ func (r Reason) String() string {
 		return "maximum hold time reached"
 	case ReasonClosed:
 		return "client closed"
+	case ReasonUnhealthy:
+		return "unhealthy"
 	}
 	return fmt.Sprintf("Reason(%d)", int(r))
 }
@@ -106,7 +120,9 @@ type LostError struct {
 	// of the process.
 	Until time.Time
 
-	Err error // the backend's last error, with ReasonUnreachable; or nil
+	// Err is the backend's last error, with ReasonUnreachable; what WithHealth's function
+	// returned, with ReasonUnhealthy; or nil.
+	Err error
 }
 
 // Is makes errors.Is(err, ErrLost) true, and ErrClosed when that is the reason.
@@ -114,7 +130,7 @@ func (e *LostError) Is(target error) bool {
 	return target == ErrLost || target == ErrClosed && e.Reason == ReasonClosed
 }
 
-// Unwrap gives the backend's error.
+// Unwrap gives Err.
 func (e *LostError) Unwrap() error { return e.Err }
 
 func (e *LostError) Error() string {

@@ -27,7 +27,7 @@ type hold struct {
 	lease  *Lease      // the one now; nil between two, and after the last
 	user   *claim      // that has it, or had it last
 	gone   *LostError  // set once, when the term ended without a release
-	back   bool        // the last lease was released: whoever did that passes the hold on, or gives it back
+	back   bool        // the last lease was detached; or released, and who did that sees to the hold
 	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
 	next   uint64      // the next fence of the range
 	end    uint64      // the first fence that is not of the range
@@ -36,6 +36,8 @@ type hold struct {
 	trouble error
 
 	renewal renewal // the renewer's
+
+	written atomic.Pointer[lastWrite] // nil until a value is written
 
 	first   Lease        // mostly the only one
 	request lazyctx.Room // of whoever gives it back

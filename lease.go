@@ -160,7 +160,7 @@ func (l *Lease) finish(why error) error {
 	}
 	l.over = why
 	l.t.lease = nil
-	l.t.back = why == ErrReleased //nolint:errorlint // it is the reason as it was given
+	l.t.back = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
 	cancel := l.cancel
 	l.t.mu.Unlock()
 	if cancel != nil { // not under the mutex: it runs what the user hung on the context

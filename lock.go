@@ -38,6 +38,7 @@ type claim struct {
 	margin  time.Duration
 	minHold time.Duration
 	maxHold time.Duration
+	health  func(ctx context.Context) error // nil: the lease is renewed whatever its holder does
 
 	// The latest end of those attempts that were not answered, also when a later one was
 	// granted, since Client.born; 0 if all were. Nobody writes it once there is a lease.
@@ -57,8 +58,9 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 		Claim: driver.Claim{
 			Name: l.name, Token: driver.NewToken(), Owner: s.owner, Weight: weight, Limit: limit,
 			TTL: o.ttl, QueueTTL: min(s.QueueTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
+			Value: o.value, Above: o.above,
 		},
-		ctx: ctx, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold,
+		ctx: ctx, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
 	}
 	if len(o.labels) > 0 {
 		labels := maps.Clone(s.Labels)
@@ -108,6 +110,7 @@ func (c *claim) exclusive() bool { return c.Weight == driver.Exclusive }
 func (c *claim) alike(d *claim) bool {
 	return c.Weight == d.Weight && c.Limit == d.Limit && c.TTL == d.TTL && c.LockDelay == d.LockDelay &&
 		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.minHold == 0 && d.minHold == 0 &&
+		c.Value == nil && d.Value == nil && c.Above == nil && d.Above == nil && c.health == nil && d.health == nil &&
 		maps.Equal(c.Owner.Labels, d.Owner.Labels)
 }
 

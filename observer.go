@@ -91,7 +91,8 @@ type ReleasedEvent struct {
 	Lease *Lease
 	Held  time.Duration // since it was granted
 	// Err is what Release returns: nil, or that the backend could not be told. The client
-	// then goes on trying until the lease would have expired.
+	// then goes on trying until the lease would have expired. It is ErrDetached for a
+	// lease that this process has left to another.
 	Err error
 }
 
@@ -182,7 +183,7 @@ func (l *Lease) lossAside(why *LostError) func() {
 // that is told already.
 func (l *Lease) tellRelease(ctx context.Context, err error) {
 	l.t.mu.Lock()
-	released := l.over == ErrReleased //nolint:errorlint // it is the reason as it was given
+	released := l.over == ErrReleased || l.over == ErrDetached //nolint:errorlint // it is the reason as it was given
 	l.t.mu.Unlock()
 	if !released {
 		return
@@ -197,7 +198,7 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 		case !isLost && o.Released != nil:
 			defer o.Released(ReleasedEvent{e, l, held, err})
 		}
-		if err != nil && !isLost {
+		if err != nil && !isLost && err != ErrDetached { //nolint:errorlint // as above
 			o.failed(e, "release", 1, err)
 		}
 	})

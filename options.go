@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"maps"
 	"os"
 	"strings"
@@ -117,6 +118,11 @@ type lockOptions struct {
 	minHold   time.Duration
 	lockDelay time.Duration
 	maxHold   time.Duration
+	value     []byte // nil: what the name has
+	above     []byte // nil: whatever the name has
+	health    func(ctx context.Context) error
+	untilDone bool // of Once
+	unordered bool // of Once
 	labels    map[string]string
 }
 

@@ -112,6 +112,9 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 	now := c.now()
 	_ = l.check(now) // a term that is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
+		if errors.Is(lost, ErrDetached) {
+			return lost // it is somebody else's now
+		}
 		// The backend may still hold it for us, for the margin or longer. Nobody needs it
 		// any more. What Close found is given back by Close; a lease that was lost before
 		// is not among that.

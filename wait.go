@@ -142,7 +142,7 @@ func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 
 // answered reports whether an Acquire that ended so is known to do nothing more.
 func answered(err error) bool {
-	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrInvalid)
+	return err == nil || errors.Is(err, ErrHeld) || errors.Is(err, ErrValue) || errors.Is(err, ErrInvalid)
 }
 
 // tell tells the Observer, who may panic, or end the goroutine, while the backend knows
@@ -176,6 +176,9 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 
 	if errors.Is(err, ErrInvalid) {
 		return err // refused before anything was sent
+	}
+	if errors.Is(err, ErrValue) {
+		return err // and has no place in the queue any more
 	}
 	if errors.Is(err, ErrClosed) {
 		return err

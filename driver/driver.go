@@ -9,8 +9,8 @@
 //  1. Implement [Driver]. A backend with transactions gets the algorithm from
 //     [github.com/pawl-go/pawl/locktable], one with compare-and-swap only from
 //     [github.com/pawl-go/pawl/locktable/optimistic].
-//  2. Implement what else it can do: [Signaler], [Lister], [LeaseBreaker], [Diagnoser],
-//     [FenceRaiser].
+//  2. Implement what else it can do: [Signaler], [Watcher], [Lister], [LeaseBreaker],
+//     [Diagnoser], [FenceRaiser].
 //  3. Run [github.com/pawl-go/pawl/drivertest] on it.
 //  4. Call [Register] with its URL scheme.
 package driver
@@ -103,6 +103,14 @@ type Signaler interface {
 	// inside a method of the driver. A signal may be late, repeated or missing: nothing
 	// may depend on it but speed.
 	Listen(f func(Signal)) (stop func())
+}
+
+// Watcher is a driver that can tell of changes to a name that others make.
+type Watcher interface {
+	// Watch calls f soon after each change of the name's Entry, renewals aside, until
+	// stop is called. f does not block. A call may be late, repeated or missing: nothing
+	// may depend on it but speed. Neither Watch nor stop waits for the backend.
+	Watch(name string, f func()) (stop func())
 }
 
 // Lister is a driver that can list its names.
@@ -284,6 +292,7 @@ type Properties struct {
 	FenceSurvives string        // what fences are known to rise across, in a sentence
 	MinTTL        time.Duration // the shortest TTL that the backend can keep
 	Push          bool          // signals arrive; if not, waiting means asking again
+	PushesChanges bool          // a Watcher that tells of changes; if not, watching means asking again
 
 	// ReportsDeletions means that signals also tell of leases that somebody deleted from
 	// the backend by hand. If not, the next renewal finds out.

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// What can be branched on, with errors.Is. The root package exports these same values,
-// but for ErrValue, which it never meets.
+// What can be branched on, with errors.Is. The root package exports these same values.
 var (
 	ErrHeld        = errors.New("pawl: held by another")
 	ErrNotHeld     = errors.New("pawl: not held by this token")

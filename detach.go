@@ -1,0 +1,145 @@
+package pawl
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/trust"
+)
+
+// A handle is what Detach gives and Attach takes: all that a process has to know of a
+// lease to go on with it.
+type handle struct {
+	Backend string        `json:"b"` // by its short name
+	Name    string        `json:"n"`
+	Token   []byte        `json:"t"` // a driver.Token shows itself to nobody
+	Fence   uint64        `json:"f"`
+	TTL     time.Duration `json:"l"`
+	MinHold time.Duration `json:"m,omitempty"`
+	Delay   time.Duration `json:"d,omitempty"`
+	Weight  int           `json:"w"`
+	Limit   int           `json:"of"`
+}
+
+// handleMark is how a handle begins, so that people and scanners of secrets know it.
+const handleMark = "pawl1_"
+
+func (h handle) text() string {
+	b, _ := json.Marshal(h) //nolint:errchkjson // it has nothing that can fail
+	return handleMark + base64.RawURLEncoding.EncodeToString(b)
+}
+
+func parseHandle(text string) (h handle, err error) {
+	bad := &InvalidError{What: "handle", Problem: "is none", Allowed: "the whole text that Detach returned"}
+	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, handleMark))
+	if err != nil || !strings.HasPrefix(text, handleMark) || json.Unmarshal(b, &h) != nil || len(h.Token) != len(driver.Token{}) || h.Fence == 0 {
+		return h, bad // whatever it is, it may be somebody's secret
+	}
+	return h, nil
+}
+
+// Detach ends the lease in this process and leaves it held, for [Client.Attach] in
+// another one or in this one after a restart: it is renewed once, for its TTL, and not
+// after that. Afterwards Err returns ErrDetached.
+//
+// The handle is a secret: who has it can release the lease. Do not pass it on a command
+// line, which others can read.
+//
+// After an error the lease goes on as before. Errors are those of [Lease.Confirm].
+func (l *Lease) Detach(ctx context.Context) (string, error) {
+	if err := l.Confirm(ctx); err != nil {
+		return "", err
+	}
+	t, c := l.t, l.t.c
+	if err := l.finish(ErrDetached); err != nil {
+		return "", err
+	}
+	t.leave(time.Now())
+	if c.observer != nil {
+		l.tellRelease(ctx, ErrDetached)
+	}
+	cl := t.claim
+	return handle{
+		Backend: c.driver.Properties().Backend, Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
+		TTL: cl.TTL, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
+	}.text(), nil
+}
+
+// Attach goes on with a lease that was detached, in this process or another, and renews
+// it. The fence is the same: to the backend it is the same lease. Two that attach one
+// handle both hold it, and the first Release ends it for both.
+//
+// Of the options WithMargin, WithMaxHold and WithHealth apply, from now on; the rest is
+// the lease's own. The error matches ErrLost if the lease is over, ErrInvalid if the
+// handle is none or is of another backend, and ErrUnavailable.
+func (c *Client) Attach(ctx context.Context, handle string, options ...Option) (*Lease, error) {
+	h, err := parseHandle(handle)
+	if err != nil {
+		return nil, err
+	}
+	if backend := c.driver.Properties().Backend; h.Backend != backend {
+		return nil, &InvalidError{What: "handle", Problem: "is of a lease on " + h.Backend, Allowed: "one of " + backend}
+	}
+	if err := c.usable(ctx); err != nil {
+		return nil, err
+	}
+	lock := c.lock(h.Name, options)
+	lock.o.ttl, lock.o.minHold, lock.o.lockDelay, lock.o.value, lock.o.above = h.TTL, h.MinHold, h.Delay, nil, nil
+	cl, err := lock.claim(ctx, h.Weight, h.Limit)
+	if err != nil {
+		return nil, err
+	}
+	cl.Token = driver.Token(h.Token)
+	if !c.claims.enter() {
+		return nil, ErrClosed
+	}
+	defer c.claims.leave()
+	return c.attach(ctx, cl, h.Fence)
+}
+
+// attach renews the lease, and makes a hold of it.
+func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, error) {
+	began, sent := time.Now(), c.now()
+	c.inboxes.Add(cl.Token, &cl.inbox) // before asking: signals may come before the reply
+	kept := false
+	defer func() {
+		if !kept {
+			c.inboxes.Remove(cl.Token)
+		}
+	}()
+	attempt := c.attempt(ctx, &cl.request, cl.TTL, sent.Mono)
+	defer attempt.Cancel()
+	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{{Name: cl.Name, Token: cl.Token, TTL: cl.TTL}})
+	if err == nil && len(answers) == 1 {
+		err = answers[0]
+	}
+	tm := trust.NewTerm(sent, cl.TTL, cl.marginOf(cl.TTL))
+	switch now := c.now(); {
+	case errors.Is(err, driver.ErrNotHeld):
+		lost := notHeld(sent.Mono, err)
+		lost.Name, lost.Fence = cl.Name, fence
+		return nil, &lost
+	case err != nil && ended(ctx) != nil:
+		return nil, ended(ctx)
+	case err != nil:
+		return nil, unavailable(c.backend, "renew", cl.Name, err)
+	case !tm.Fresh(now):
+		return nil, unavailable(c.backend, "renew", cl.Name, errTooLate)
+	}
+	t := newHold(c, cl, sent, tm, fence, 1)
+	now := c.now()
+	if !c.renewer.add(t, now) {
+		return nil, ErrClosed // it stays held for whoever has the handle
+	}
+	kept = true
+	lease := c.begin(nil, t, now)
+	if c.observer != nil {
+		lease.announce(time.Since(began))
+	}
+	return lease, nil
+}

@@ -1,0 +1,221 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+// Election makes one of many instances the leader. [Client.Election] makes one; each
+// instance calls [Election.Run].
+type Election struct {
+	lock
+
+	mu      sync.Mutex // protects all below
+	leading *Lease     // the term of this instance, or nil
+	resign  context.CancelCauseFunc
+	value   []byte // what is written with the next term
+}
+
+// Election returns the election of a name. It is a mutex of that name: see [Client.Mutex]
+// for names. Options of use here: WithTTL, for a leader that dies is followed after its
+// TTL; WithValue, for what the leader says of itself, such as its address; WithHealth, so
+// that a leader that is stuck loses the lead.
+func (c *Client) Election(name string, options ...Option) *Election {
+	e := &Election{lock: c.lock(name, options)}
+	e.value = orEmpty(e.o.value)
+	return e
+}
+
+// Leader is who leads. The zero Leader is nobody.
+type Leader struct {
+	// Term is the fence of the leader's lease, so it rises with each new leader. 0 means
+	// that nobody leads.
+	Term  uint64
+	Owner Owner     // who it is
+	Value []byte    // what it says of itself, see WithValue; nil if nothing
+	Since time.Time // on the backend's clock
+}
+
+// errResigned is the cause of the end of an elected function's context.
+var errResigned = errors.New("pawl: resigned")
+
+// Run waits until this instance leads, first come, first served, and runs f. f's context
+// is ctx, and ends when the lead is lost, or resigned, before another instance can get
+// it; [FenceFromContext] finds the term in it. f has to return then: Run waits for it and
+// does not lead again before. So of the functions of all instances no two run at once,
+// but for one that goes on after its context has ended: guard what it writes with the
+// term.
+//
+// When the lead was lost or resigned, and f has returned nil or its context's error, Run
+// waits for the lead again. It returns what f returns otherwise: f is done, or ctx has
+// ended. While it waits it returns ctx's error when ctx ends, and ErrClosed when the
+// client is closed. A backend that is down is asked again, more and more seldom to each
+// 10 s, for as long as it is down; but an error that asking again will not mend is
+// returned. When Run returns, or f panics, the lead goes to the next instance in the
+// queue.
+func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) error {
+	for fails := 0; ; {
+		began := time.Now()
+		err := e.term(ctx, f)
+		switch {
+		case errors.Is(err, errAgain):
+			if fails++; time.Since(began) > e.o.ttl {
+				fails = 0
+			}
+		case errors.Is(err, errNoTerm) && ctx.Err() == nil && errors.Is(err, ErrUnavailable) && !permanent(err):
+			fails++
+		default:
+			if n, ok := errors.AsType[*noTermError](err); ok {
+				return n.err
+			}
+			return err
+		}
+		if fails > 1 {
+			timer := time.NewTimer(backoff.Early(backoff.Doubled(50*time.Millisecond, fails-1, 10*time.Second)))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			case <-e.c.closing:
+			}
+			timer.Stop()
+		}
+	}
+}
+
+var (
+	errAgain  = errors.New("pawl: the lead was lost")
+	errNoTerm = errors.New("pawl: no lead")
+)
+
+// noTermError is why the lead was not got.
+type noTermError struct{ err error }
+
+func (e *noTermError) Error() string        { return e.err.Error() }
+func (e *noTermError) Is(target error) bool { return target == errNoTerm }
+func (e *noTermError) Unwrap() error        { return e.err }
+
+// term is one time of leading: errAgain if another shall follow.
+func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) error {
+	lease, err := e.campaign(ctx)
+	if err != nil {
+		return &noTermError{err}
+	}
+	var own error
+	resigned, returned := false, false
+	_, err = do(ctx, lease, nil, func(ctx context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		e.lead(lease, cancel)
+		defer e.lead(nil, nil)
+		own = f(ctx)
+		resigned, returned = errors.Is(context.Cause(ctx), errResigned), true
+		return nil
+	})
+	ended := own == nil || errors.Is(own, ErrLost) || errors.Is(own, errResigned) || errors.Is(own, context.Canceled)
+	switch {
+	case ctx.Err() == nil && ended && (resigned || errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed)):
+		return errAgain
+	case !returned: // it was lost, or the client closed, before f began
+		return &noTermError{err}
+	case own != nil && err != nil:
+		return errors.Join(own, err)
+	case own != nil:
+		return own
+	}
+	return err
+}
+
+// campaign waits for the lead.
+func (e *Election) campaign(ctx context.Context) (*Lease, error) {
+	l := e.lock
+	e.mu.Lock()
+	l.o.value = e.value
+	e.mu.Unlock()
+	return l.acquire(ctx, driver.Exclusive, driver.Unlimited, waiting)
+}
+
+// lead notes that this instance leads, or nil that it does not.
+func (e *Election) lead(lease *Lease, resign context.CancelCauseFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.leading, e.resign = lease, resign
+}
+
+// Resign ends the lead of this instance: the context of its function ends, and when the
+// function has returned, the next instance in the queue leads. Run then waits for the
+// lead again, behind the others. It reports whether this instance led.
+func (e *Election) Resign() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.leading == nil {
+		return false
+	}
+	e.resign(errResigned)
+	return true
+}
+
+// SetValue changes what the leader says of itself: now, if this instance leads, and for
+// its later terms. The error is that of [Lease.SetValue], for now.
+func (e *Election) SetValue(ctx context.Context, value []byte) error {
+	if err := driver.ValidateValue(value); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.value = append([]byte{}, value...)
+	lease := e.leading
+	e.mu.Unlock()
+	if lease == nil {
+		return nil
+	}
+	return lease.SetValue(ctx, value)
+}
+
+// Leader asks the backend who leads. If nobody does, that is the zero Leader.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	entry, err := e.c.Inspect(ctx, e.name)
+	return leader(&entry), err
+}
+
+// Watch yields who leads: at once, and each time that the leader, or what it says of
+// itself, has changed. The zero Leader means that nobody leads. It ends as [Client.Watch]
+// does.
+func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		var last Leader
+		first := true
+		for entry, err := range e.c.Watch(ctx, e.name) {
+			if err != nil {
+				yield(Leader{}, err)
+				return
+			}
+			now := leader(&entry)
+			if !first && now.Term == last.Term && string(now.Value) == string(last.Value) {
+				continue
+			}
+			first, last = false, now
+			if !yield(now, nil) {
+				return
+			}
+		}
+	}
+}
+
+// leader finds who leads in what the backend knows of the name.
+func leader(e *Entry) (l Leader) {
+	for _, h := range e.Holders {
+		if h.Weight != driver.Exclusive || h.Released {
+			continue
+		}
+		l = Leader{Term: h.Fence, Owner: h.Owner, Since: h.Since}
+		if e.ValueFence == h.Fence && len(e.Value) > 0 {
+			l.Value = e.Value
+		}
+	}
+	return l
+}

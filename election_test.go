@@ -1,0 +1,210 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func TestOneOfManyLeadsAndTheNextFollows(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		type term struct {
+			who   int
+			fence uint64
+		}
+		terms := make(chan term, 10)
+		var leads atomic.Int32
+		elected := func(who int) func(ctx context.Context) error {
+			return func(ctx context.Context) error {
+				if leads.Add(1) > 1 {
+					t.Error("two lead")
+				}
+				defer leads.Add(-1)
+				fence, _ := pawl.FenceFromContext(ctx)
+				terms <- term{who, fence}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		}
+		var stops []context.CancelFunc
+		var elections []*pawl.Election
+		ended := make(chan error, 3)
+		for who := range 3 {
+			c, _ := w.client(nil)
+			e := c.Election("jobs", pawl.WithValue(fmt.Append(nil, "10.0.0.", who)))
+			ctx, cancel := context.WithCancel(background)
+			stops, elections = append(stops, cancel), append(elections, e)
+			go func() { ended <- e.Run(ctx, elected(who)) }()
+			synctest.Wait()
+		}
+		first := <-terms
+		l, err := elections[2].Leader(background)
+		noError(t, err)
+		if first.who != 0 || l.Term != first.fence || string(l.Value) != "10.0.0.0" || l.Since.IsZero() || l.Owner.PID == 0 {
+			t.Fatalf("first %+v, leader %+v", first, l)
+		}
+		noError(t, elections[0].SetValue(background, []byte("moved")))
+		if l, _ := elections[1].Leader(background); string(l.Value) != "moved" {
+			t.Errorf("leader %+v", l)
+		}
+
+		if elections[1].Resign() {
+			t.Error("who does not lead has resigned")
+		}
+		if !elections[0].Resign() {
+			t.Error("the leader has not resigned")
+		}
+		second := <-terms
+		stops[1]() // shutdown: the next in the queue, at once
+		isError(t, <-ended, context.Canceled)
+		third := <-terms
+		stops[2]()
+		isError(t, <-ended, context.Canceled)
+		fourth := <-terms // who resigned came back behind the others
+		if second.who != 1 || third.who != 2 || fourth.who != 0 || second.fence <= first.fence || third.fence <= second.fence || fourth.fence <= third.fence {
+			t.Errorf("%+v %+v %+v %+v", first, second, third, fourth)
+		}
+		if l, _ := elections[1].Leader(background); string(l.Value) != "moved" {
+			t.Errorf("its value in its second term: %q", l.Value)
+		}
+		stops[0]()
+		isError(t, <-ended, context.Canceled)
+		if l, err := elections[1].Leader(background); err != nil || l.Term != 0 {
+			t.Errorf("%+v, %v", l, err)
+		}
+	})
+}
+
+func TestALeaderThatWasLostIsFollowedAndCampaignsAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(&pawl.Options{TTL: 9 * time.Second})
+		b, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
+		terms := make(chan string, 10)
+		run := func(c *pawl.Client, who string, stop time.Duration) {
+			go c.Election("jobs").Run(background, func(ctx context.Context) error {
+				terms <- who
+				<-ctx.Done()
+				time.Sleep(stop)
+				terms <- who + " stopped"
+				return ctx.Err()
+			})
+			synctest.Wait()
+		}
+		run(a, "a", 0)
+		run(b, "b", 0)
+		up := net.down()
+		began := time.Now()
+		for _, want := range []string{"a", "a stopped", "b"} {
+			if got := <-terms; got != want {
+				t.Fatalf("%s, want %s", got, want)
+			}
+		}
+		if took := time.Since(began); took > 9*time.Second+100*time.Millisecond {
+			t.Errorf("the next leads after %v", took)
+		}
+		up()
+		e := w.entry("jobs")
+		time.Sleep(30 * time.Second)
+		noError(t, b.Break(background, "jobs", e.Holders[0].Fence, time.Second))
+		for _, want := range []string{"b stopped", "a"} {
+			if got := <-terms; got != want {
+				t.Fatalf("%s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func TestWhatAnElectedFunctionReturnsEndsRun(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		e := a.Election("jobs")
+		noError(t, e.Run(background, func(context.Context) error { return nil }))
+		isError(t, e.Run(background, func(context.Context) error { return errNet }), errNet)
+		w.free("jobs")
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic is lost")
+				}
+			}()
+			_ = e.Run(background, func(context.Context) error { panic("elected") })
+		}()
+		w.free("jobs")
+
+		// Its own error, though the lead was lost: it is not lost with it.
+		failed := make(chan error)
+		go func() {
+			failed <- e.Run(background, func(ctx context.Context) error {
+				<-ctx.Done()
+				return errNet
+			})
+		}()
+		synctest.Wait()
+		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, 0))
+		isError(t, <-failed, errNet, pawl.ErrLost)
+
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		b, _ := w.client(nil)
+		must(t)(b.Mutex("jobs").Lock(background))
+		isError(t, e.Run(ctx, func(context.Context) error { return nil }), context.DeadlineExceeded, pawl.ErrHeld)
+		isError(t, a.Election("").Run(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
+		noError(t, a.Close(background))
+		isError(t, e.Run(background, func(context.Context) error { return nil }), pawl.ErrClosed)
+	})
+}
+
+func TestABackendThatIsDownEndsNoCampaign(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		up := net.down()
+		led := make(chan time.Time)
+		go a.Election("jobs").Run(background, func(context.Context) error { led <- time.Now(); return nil })
+		time.Sleep(time.Hour)
+		if n := net.count("acquire"); n > 3600*4 {
+			t.Errorf("it was asked %d times in an hour", n)
+		}
+		up()
+		back := time.Now()
+		if took := (<-led).Sub(back); took > 11*time.Second {
+			t.Errorf("it leads %v after the backend is back", took)
+		}
+	})
+}
+
+func TestWatchTellsWhoLeads(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		e := a.Election("jobs", pawl.WithValue([]byte("a")))
+		ctx, cancel := context.WithCancel(background)
+		var seen []string
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for l, err := range b.Election("jobs").Watch(ctx) {
+				noError(t, err)
+				seen = append(seen, fmt.Sprint(l.Term > 0, " ", string(l.Value)))
+			}
+		}()
+		time.Sleep(10 * time.Second)
+		noError(t, e.Run(ctx, func(ctx context.Context) error {
+			time.Sleep(20 * time.Second)
+			go b.Mutex("jobs").Lock(ctx) // one more waits: that is nothing new
+			time.Sleep(20 * time.Second)
+			return errors.Join(e.SetValue(ctx, []byte("b")), func() error { time.Sleep(20 * time.Second); return nil }())
+		}))
+		time.Sleep(20 * time.Second)
+		cancel()
+		<-done
+		if want := "[false  true a true b false ]"; fmt.Sprint(seen) != want {
+			t.Errorf("%q", seen)
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package pawl_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func TestAKeyIsDoneByOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var instances []*pawl.Once
+		for range 5 {
+			c, _ := w.client(nil)
+			instances = append(instances, c.Once("report"))
+		}
+		for tick := range 20 {
+			var ran atomic.Int32
+			var all sync.WaitGroup
+			for _, o := range instances {
+				all.Go(func() {
+					did, err := o.Do(background, fmt.Sprintf("%02d", tick), func(context.Context) error {
+						ran.Add(1)
+						time.Sleep(time.Second)
+						return nil
+					})
+					noError(t, err)
+					if did {
+						ran.Add(100)
+					}
+				})
+			}
+			all.Wait()
+			if n := ran.Load(); n != 101 {
+				t.Fatalf("tick %d: %d", tick, n)
+			}
+		}
+		ran, err := instances[0].Do(background, "05", func(context.Context) error { t.Error("it ran"); return nil })
+		if ran || err != nil {
+			t.Errorf("an old tick: %v, %v", ran, err)
+		}
+		w.free("report")
+	})
+}
+
+func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
+	for name, untilDone := range map[string]bool{"AtMostOnce": false, "UntilDone": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var o pawl.Option
+				if untilDone {
+					o = pawl.WithUntilDone()
+				}
+				a, _ := w.client(nil)
+				b, _ := w.client(nil)
+				fails := func(context.Context) error { time.Sleep(time.Second); return errNet }
+				ran, failed := make(chan bool), make(chan struct{})
+				go func() {
+					defer close(failed)
+					ran, err := a.Once("report", o).Do(background, "1", fails)
+					if !ran {
+						t.Error("it did not run")
+					}
+					isError(t, err, errNet)
+				}()
+				synctest.Wait()
+				go func() {
+					did, err := b.Once("report", o).Do(background, "1", func(context.Context) error { return nil })
+					noError(t, err)
+					ran <- did
+				}()
+				if did := <-ran; did != untilDone {
+					t.Errorf("taken up: %v", did)
+				}
+				<-failed
+				if did, err := a.Once("report", o).Do(background, "1", fails); did || err != nil {
+					t.Errorf("after that: %v, %v", did, err)
+				}
+			})
+		})
+	}
+}
+
+func TestOnceSaysWhyNobodyKnows(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		never := func(context.Context) error { t.Error("it ran"); return nil }
+		for _, key := range []string{"", string(make([]byte, 1025))} {
+			_, err := a.Once("report").Do(background, key, never)
+			isError(t, err, pawl.ErrInvalid)
+		}
+		up := net.down()
+		_, err := a.Once("report").Do(background, "1", never)
+		isError(t, err, pawl.ErrUnavailable)
+		up()
+		time.Sleep(time.Minute)
+		lease := must(t)(a.Mutex("report").Lock(background))
+		_, err = a.Once("report").TryDo(background, "1", never)
+		isError(t, err, pawl.ErrHeld)
+		noError(t, lease.Release(background))
+
+		// What is done and cannot be noted may be done again, and that is said.
+		ran, err := a.Once("report", pawl.WithUntilDone()).Do(background, "1", func(context.Context) error {
+			net.down()
+			return nil
+		})
+		if !ran {
+			t.Error("it did not run")
+		}
+		isError(t, err, pawl.ErrUnavailable)
+	})
+}
+
+func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		o := a.Once("orders", pawl.WithUnorderedKeys())
+		for _, key := range []string{"b", "a", "c"} {
+			for again := range 2 {
+				ran, err := o.Do(background, key, func(context.Context) error { return nil })
+				if err != nil || ran != (again == 0) {
+					t.Errorf("%s: %v, %v", key, ran, err)
+				}
+			}
+		}
+		ran, err := o.Do(background, "outer", func(ctx context.Context) error {
+			ran, err := o.Do(ctx, "inner", func(context.Context) error { return nil })
+			if !ran {
+				t.Error("keys wait for each other")
+			}
+			return err
+		})
+		if !ran || err != nil {
+			t.Errorf("%v, %v", ran, err)
+		}
+	})
+}
+
+// Twenty instances, whose clocks are up to 2 s off, a thousand ticks, and instances that
+// are killed at work: no tick is done twice; and until done, each is done.
+func TestAThousandTicksOfTwentyInstances(t *testing.T) {
+	for name, untilDone := range map[string]bool{"AtMostOnce": false, "UntilDone": true} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				const instances, ticks, every = 20, 1000, 10 * time.Second
+				var began, done [ticks]atomic.Int32
+				start := time.Now().Add(time.Minute)
+				var all sync.WaitGroup
+				for i := range instances {
+					skew := time.Duration(rand.Int64N(int64(4*time.Second))) - 2*time.Second
+					all.Go(func() {
+						c, net := w.client(&pawl.Options{TTL: 3 * time.Second})
+						var o pawl.Option
+						if untilDone {
+							o = pawl.WithUntilDone()
+						}
+						for tick := range ticks {
+							at := start.Add(time.Duration(tick) * every)
+							time.Sleep(time.Until(at.Add(skew)))
+							_, _ = c.Once("report", o).Do(background, pawl.TimeKey(at), func(ctx context.Context) error {
+								began[tick].Add(1)
+								if rand.IntN(10) == 0 { // killed
+									net.down()
+									<-ctx.Done()
+									time.AfterFunc(2*time.Second, func() { net.set(nil, nil) })
+									return ctx.Err()
+								}
+								time.Sleep(time.Duration(rand.Int64N(int64(time.Second))))
+								done[tick].Add(1)
+								return nil
+							})
+						}
+						_ = i
+					})
+				}
+				all.Wait()
+				for tick := range ticks {
+					switch b, d := began[tick].Load(), done[tick].Load(); {
+					case !untilDone && b != 1:
+						t.Errorf("tick %d began %d times", tick, b)
+					case untilDone && d != 1:
+						t.Errorf("tick %d was done %d times, of %d", tick, d, b)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,150 @@
+package pawl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// WithValue has the name keep a value of at most 1 KB, written in the same step as the
+// grant: a leader's address, the last tick of a schedule. The name keeps it until a later
+// holder writes another, also when nobody holds it, for as long as the backend remembers
+// the name: a day after its last use, by default. Inspect shows it.
+//
+// A lock with a value is not passed among the waiters of one process (see
+// Options.LocalHandoff): each grant is the backend's.
+func WithValue(value []byte) Option {
+	return func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) }
+}
+
+// WithAbove makes the grant depend on the value that the name keeps: there is none, or it
+// is smaller than this, compared as bytes. Otherwise the error matches ErrValue. The
+// comparison and the grant are one step, so that together with [WithValue] each value is
+// written once, by one holder. Who waits is compared when its turn comes, and maybe
+// before.
+func WithAbove(value []byte) Option {
+	return func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) }
+}
+
+// orEmpty is a value that is there: nil means none in the SPI.
+func orEmpty(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+// A lastWrite is what is known of the last value that was written under a hold, and
+// answered or not. One write goes at a time, for what comes last has to be what is kept.
+type lastWrite struct {
+	turn chan struct{} // has room for the one who writes
+	end  time.Time     // until when one that was not answered may yet arrive
+}
+
+// writes are those of the hold. They are made when the first value is written.
+func (t *hold) writes() *lastWrite {
+	if w := t.written.Load(); w != nil {
+		return w
+	}
+	t.written.CompareAndSwap(nil, &lastWrite{turn: make(chan struct{}, 1)})
+	return t.written.Load()
+}
+
+// SetValue has the name keep another value, at most 1 KB, and renews the lease. Only its
+// holder can write a name's value. See [WithValue].
+//
+// ctx bounds the call. The error matches ErrLost or ErrReleased if the lease is over:
+// then nothing is written. It matches ErrUnavailable, or ctx's own error, if it is not
+// known whether the value was written. The next SetValue of this lease then waits until
+// the first can do nothing any more, so that a later value is never overwritten by an
+// earlier one.
+func (l *Lease) SetValue(ctx context.Context, value []byte) error {
+	value = bytes.Clone(orEmpty(value))
+	if err := driver.ValidateValue(value); err != nil {
+		return err
+	}
+	return l.ask(ctx, "write the value of", value)
+}
+
+// Confirm asks the backend whether the lease still holds the name, and renews it. It
+// returns nil if it does. The error matches ErrLost or ErrReleased if the lease is over,
+// and ErrUnavailable, or ctx's own error, if that cannot be found out; the lease then
+// goes on until its Deadline.
+//
+// It is for the instant before something that cannot be undone. It takes a round trip,
+// where Err takes none, and finds what the backend has not told yet: a ForceLock, a Break
+// with a delay of 0, an entry that somebody deleted.
+func (l *Lease) Confirm(ctx context.Context) error { return l.ask(ctx, "renew", nil) }
+
+// ask renews the lease by itself, with a value to write or without.
+func (l *Lease) ask(ctx context.Context, op string, value []byte) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	t, c := l.t, l.t.c
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	if value != nil {
+		w := t.writes()
+		select {
+		case w.turn <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-w.turn }()
+		if err := l.sleep(ctx, time.Until(w.end)); err != nil {
+			return err
+		}
+	}
+	if !c.releases.enter() { // as a Release does: Close waits for us
+		return ErrClosed
+	}
+	defer c.releases.leave()
+	sent := c.now()
+	ref := t.wire(sent)
+	ref.Value = value
+	attempt := c.attempt(ctx, nil, t.claim.TTL, sent.Mono)
+	defer attempt.Cancel()
+	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{ref})
+	if err == nil && len(answers) == 1 {
+		err = answers[0]
+	}
+	switch {
+	case err == nil:
+		t.renewed(sent, c.now(), ref.TTL, nil)
+		return l.Err()
+	case errors.Is(err, driver.ErrNotHeld):
+		t.lose(notHeld(sent.Mono, err))
+		return l.Err()
+	case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):
+		return err
+	}
+	if value != nil {
+		t.writes().end = attempt.Ends().Add(driver.MaxLead)
+	}
+	if ended := ended(ctx); ended != nil {
+		return ended
+	}
+	return unavailable(c.backend, op, t.claim.Name, err)
+}
+
+// sleep waits for d, while the lease holds and ctx lasts.
+func (l *Lease) sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-l.Done():
+		return l.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

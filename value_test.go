@@ -1,0 +1,161 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func (w *world) keeps(name, want string, fence uint64) {
+	w.t.Helper()
+	if e := w.entry(name); string(e.Value) != want || e.ValueFence != fence {
+		w.t.Errorf("%q keeps %q of fence %d, want %q of %d", name, e.Value, e.ValueFence, want, fence)
+	}
+}
+
+func TestTheNameKeepsWhatItsHolderWrites(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x", pawl.WithValue([]byte("one"))).Lock(background))
+		w.keeps("x", "one", lease.Fence())
+		noError(t, lease.SetValue(background, []byte("two")))
+		w.keeps("x", "two", lease.Fence())
+		noError(t, lease.Release(background))
+		w.keeps("x", "two", lease.Fence())
+		isError(t, lease.SetValue(background, []byte("three")), pawl.ErrReleased)
+
+		next := must(t)(b.Mutex("x").Lock(background))
+		w.keeps("x", "two", lease.Fence())
+		noError(t, next.SetValue(background, nil))
+		w.keeps("x", "", next.Fence())
+		isError(t, next.SetValue(background, make([]byte, 1025)), pawl.ErrInvalid)
+	})
+}
+
+func TestAClaimThatIsNotAboveTheValueIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		at := func(c *pawl.Client, key string) *pawl.Mutex {
+			return c.Mutex("x", pawl.WithValue([]byte(key)), pawl.WithAbove([]byte(key)))
+		}
+		first := must(t)(at(a, "5").Lock(background))
+		for _, key := range []string{"4", "5"} {
+			_, err := at(b, key).Lock(background)
+			isError(t, err, pawl.ErrValue)
+			refused, ok := errors.AsType[*pawl.ValueError](err)
+			if !ok || string(refused.Value) != "5" || refused.Fence != first.Fence() {
+				t.Fatalf("%+v", refused)
+			}
+		}
+		waited := make(chan error)
+		go func() {
+			_, err := at(b, "6").Lock(background)
+			waited <- err
+		}()
+		synctest.Wait()
+		noError(t, first.SetValue(background, []byte("7")))
+		noError(t, first.Release(background))
+		isError(t, <-waited, pawl.ErrValue)
+		w.free("x")
+	})
+}
+
+// What was not answered may arrive yet: a value that is written after it is the last.
+func TestAValueIsNotOverwrittenByAnEarlierOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(&pawl.Options{RequestTimeout: time.Second})
+		lease := must(t)(a.Mutex("x").Lock(background))
+		net.set(nil, func(op string) error {
+			if op == "renew" {
+				return errNet
+			}
+			return nil
+		})
+		isError(t, lease.SetValue(background, []byte("one")), pawl.ErrUnavailable)
+		net.set(nil, nil)
+		took, err := after(func() error { return lease.SetValue(background, []byte("two")) })
+		noError(t, err)
+		if took < time.Second || took > 2*time.Second {
+			t.Errorf("the second write went after %v, want to wait for the end of the first", took)
+		}
+		w.keeps("x", "two", lease.Fence())
+
+		ctx, cancel := context.WithCancel(background)
+		net.set(nil, func(op string) error {
+			if op == "renew" {
+				cancel()
+				return errNet
+			}
+			return nil
+		})
+		isError(t, lease.SetValue(ctx, []byte("three")), context.Canceled)
+		isError(t, lease.SetValue(ctx, []byte("four")), context.Canceled)
+	})
+}
+
+func TestConfirmAsksTheBackend(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		noError(t, lease.Confirm(background))
+		up := net.down()
+		isError(t, lease.Confirm(background), pawl.ErrUnavailable)
+		noError(t, lease.Err())
+		up()
+		net.mu.Lock()
+		net.noSignals = true
+		net.mu.Unlock()
+		must(t)(b.Mutex("x").ForceLock(background))
+		noError(t, lease.Err()) // nobody has told
+		isError(t, lease.Confirm(background), pawl.ErrLost)
+		isError(t, lease.Err(), pawl.ErrLost)
+		isError(t, (*pawl.Lease)(nil).Confirm(background), pawl.ErrInvalid)
+	})
+}
+
+func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
+	sick := errors.New("no heartbeat for 10 s")
+	for name, check := range map[string]func(ctx context.Context, since time.Duration) error{
+		"Says": func(_ context.Context, since time.Duration) error {
+			if since > 20*time.Second {
+				return sick
+			}
+			return nil
+		},
+		"Hangs": func(ctx context.Context, since time.Duration) error {
+			if since > 20*time.Second {
+				<-ctx.Done()
+				time.Sleep(time.Hour)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, _ := w.client(&pawl.Options{TTL: 6 * time.Second})
+				b, _ := w.client(nil)
+				began := time.Now()
+				lease := must(t)(a.Mutex("x", pawl.WithHealth(func(ctx context.Context) error {
+					return check(ctx, time.Since(began))
+				})).Lock(background))
+				took, err := after(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
+				isError(t, err, pawl.ErrLost)
+				lost, _ := errors.AsType[*pawl.LostError](err)
+				if lost.Reason != pawl.ReasonUnhealthy || lost.Err == nil {
+					t.Errorf("it was lost for %v: %v", lost.Reason, err)
+				}
+				if took < 20*time.Second || took > 32*time.Second {
+					t.Errorf("the next got it after %v", took)
+				}
+				time.Sleep(time.Hour) // the function that hangs
+			})
+		})
+	}
+}

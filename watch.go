@@ -1,0 +1,150 @@
+package pawl
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+// Watch yields the entry of a name: at once, and each time that it has changed. Renewals
+// are no change, nor is time that runs. Of changes that follow each other quickly some
+// may be skipped; the last never is.
+//
+// It looks when the backend says that something has changed, where the backend can push
+// (see Properties.PushesChanges), and when something ends by itself; and from time to
+// time anyway, each 5 s. Elsewhere it asks every 50 ms to 1 s.
+//
+// It ends when ctx does, without an error, or when the loop is left. A backend that fails
+// is asked again for as long as Options.RetryFor; then its error is the last thing
+// yielded.
+func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if err := driver.ValidateName(name); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		w := watch{c: c, name: name, changed: make(chan struct{}, 1)}
+		if d, ok := c.driver.(driver.Watcher); ok {
+			defer d.Watch(name, w.tell)()
+		}
+		for first := true; ; first = false {
+			e, changed, err := w.look(ctx)
+			if ctx != nil && ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			if (first || changed) && !yield(e, nil) {
+				return
+			}
+			if !w.wait(ctx) {
+				yield(Entry{}, ErrClosed)
+				return
+			}
+		}
+	}
+}
+
+// A watch is one loop over Watch.
+type watch struct {
+	c       *Client
+	name    string
+	changed chan struct{} // has room for one
+
+	last    Entry
+	quiet   int // looks in a row that found nothing new
+	fails   int // in a row
+	failing time.Time
+}
+
+// tell is called by the driver, and does not block.
+func (w *watch) tell() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// look reads the entry. It asks a backend that fails again, for some time.
+func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
+	for {
+		e, err = w.c.Inspect(ctx, w.name)
+		if err == nil {
+			break
+		}
+		if w.fails == 0 {
+			w.failing = time.Now()
+		}
+		w.fails++
+		if ctx == nil || ctx.Err() != nil || w.c.isClosing() || permanent(err) || time.Since(w.failing) >= w.c.settings.RetryFor {
+			return e, false, err
+		}
+		w.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)))
+	}
+	changed = !same(&e, &w.last)
+	w.last, w.fails = e, 0
+	if w.quiet++; changed {
+		w.quiet = 0
+	}
+	return e, changed, nil
+}
+
+func (c *Client) isClosing() bool {
+	select {
+	case <-c.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits until looking again may be worth while. It answers false when the client
+// closes.
+func (w *watch) wait(ctx context.Context) bool {
+	d := 5 * time.Second
+	if !w.c.driver.Properties().PushesChanges {
+		d = backoff.Early(backoff.Halfway(50*time.Millisecond, w.quiet, time.Second))
+	}
+	for _, h := range w.last.Holders {
+		d = min(d, h.ExpiresIn)
+	}
+	for _, x := range w.last.Waiters {
+		d = min(d, x.ExpiresIn)
+	}
+	if w.last.ClosedFor > 0 {
+		d = min(d, w.last.ClosedFor)
+	}
+	w.pause(ctx, max(d, 10*time.Millisecond))
+	return !w.c.isClosing()
+}
+
+func (w *watch) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.changed:
+	case <-w.c.closing:
+	case <-ctx.Done():
+	}
+}
+
+// same reports whether two entries of a name differ only in what changes by itself, or by
+// renewals.
+func same(a, b *Entry) bool {
+	return a.Fence == b.Fence && a.ClosedFor > 0 == (b.ClosedFor > 0) &&
+		a.ValueFence == b.ValueFence && bytes.Equal(a.Value, b.Value) &&
+		slices.EqualFunc(a.Holders, b.Holders, func(x, y Holder) bool {
+			return x.Fence == y.Fence && x.Weight == y.Weight && x.Limit == y.Limit && x.Released == y.Released
+		}) &&
+		slices.EqualFunc(a.Waiters, b.Waiters, func(x, y Waiter) bool {
+			return x.Weight == y.Weight && x.Limit == y.Limit && x.Owner.Client == y.Owner.Client && x.Since.Equal(y.Since)
+		})
+}
