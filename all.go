@@ -1,0 +1,250 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A Part is a lock among several that are acquired together: a *[Mutex], or what
+// [RWMutex.Writer], [RWMutex.Reader] and [Semaphore.Permits] return.
+type Part interface{ part() part }
+
+type part struct {
+	lock
+	weight, limit int
+	bad           error // why it can never be acquired
+}
+
+func (p part) part() part { return p }
+
+func (m *Mutex) part() part { return part{m.lock, driver.Exclusive, driver.Unlimited, nil} }
+
+// Writer is the writing side, for [All].
+func (m *RWMutex) Writer() Part { return part{m.lock, driver.Exclusive, driver.Unlimited, nil} }
+
+// Reader is the reading side, for [All].
+func (m *RWMutex) Reader() Part { return part{m.lock, 1, driver.Unlimited, nil} }
+
+// Permits are k of the semaphore's permits, for [All].
+func (s *Semaphore) Permits(k int) Part { return part{s.lock, k, s.n, validatePermits(k, s.n)} }
+
+// Locks are several locks that are acquired together: all of them or none. [All] makes
+// them.
+type Locks struct {
+	parts []part
+	bad   error
+}
+
+// All makes one lock of several, of any kind and any client: who has it has all of them.
+// They are acquired in the order of their names, whatever order they are given in, so
+// that two who want the same ones cannot wait for each other for ever. A name that is
+// given twice in the same way counts once; in two ways, it is refused with ErrInvalid
+// when it is locked.
+func All(parts ...Part) *Locks {
+	l := &Locks{}
+	if len(parts) == 0 {
+		l.bad = &InvalidError{What: "All", Problem: "has no locks", Allowed: "one or more"}
+	}
+	for _, x := range parts {
+		if x == nil {
+			l.bad = &InvalidError{What: "All", Problem: "has a lock that is nil", Allowed: "locks"}
+			continue
+		}
+		p := x.part()
+		l.bad = cmp.Or(l.bad, p.bad)
+		i, found := slices.BinarySearchFunc(l.parts, p, before)
+		if !found {
+			l.parts = slices.Insert(l.parts, i, p)
+			continue
+		}
+		if q := l.parts[i]; q.weight != p.weight || q.limit != p.limit {
+			l.bad = cmp.Or[error](l.bad, &InvalidError{
+				What: fmt.Sprintf("All of %q", p.name), Problem: "wants it in two ways", Allowed: "each name once",
+			})
+		}
+	}
+	return l
+}
+
+// before is the order in which all clients acquire: by name, and of the same name by
+// backend.
+func before(a, b part) int {
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
+}
+
+// Lock waits until all are granted. It holds the first ones while it waits for the next.
+// If it fails, for ctx or for any other reason, it releases what it has. See [Mutex.Lock]
+// for ctx and errors: the error is that of the lock that was in the way, and names it.
+func (l *Locks) Lock(ctx context.Context) (*Leases, error) { return l.acquire(ctx, waiting) }
+
+// TryLock makes one attempt and does not wait. Its error matches ErrHeld, and names the
+// lock that was in the way, if others hold one of them or wait for it.
+func (l *Locks) TryLock(ctx context.Context) (*Leases, error) { return l.acquire(ctx, trying) }
+
+// Do runs f under all of the locks. See [Mutex.Do]; [FenceOf] finds the fence of each.
+func (l *Locks) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	leases, err := l.Lock(ctx)
+	_, err = leases.do(ctx, err, f)
+	return err
+}
+
+// TryDo is Do without waiting, and says whether f ran. See [Mutex.TryDo].
+func (l *Locks) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
+	leases, err := l.TryLock(ctx)
+	return leases.do(ctx, err, f)
+}
+
+func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
+	if l.bad != nil {
+		return nil, l.bad
+	}
+	if ctx == nil {
+		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+	}
+	for _, p := range l.parts { // before anything is sent
+		if _, err := p.claim(ctx, p.weight, p.limit); err != nil {
+			return nil, err
+		}
+	}
+	all := &Leases{}
+	held := false
+	defer func() {
+		if !held { // also if an Observer panics
+			all.giveUp(ctx)
+		}
+	}()
+	for _, p := range l.parts {
+		lease, err := p.acquire(ctx, p.weight, p.limit, m)
+		if err != nil {
+			return nil, err
+		}
+		all.leases = append(all.leases, lease)
+	}
+	all.watch(ctx)
+	if err := all.Err(); err != nil { // the first was lost while we waited for the last
+		return nil, err
+	}
+	held = true
+	return all, nil
+}
+
+// Leases are the leases of several locks that were acquired together. They are renewed
+// until they are released, or one of them is lost.
+type Leases struct {
+	leases []*Lease
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	stops  []func() bool
+
+	release sync.Once
+	answer  error
+}
+
+// watch ends the context with the first lease that ends.
+func (l *Leases) watch(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	for _, x := range l.leases {
+		ctx = withFence(ctx, x)
+	}
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	for _, x := range l.leases {
+		held := x.Context()
+		l.stops = append(l.stops, context.AfterFunc(held, func() { l.cancel(context.Cause(held)) }))
+	}
+}
+
+// Context returns a context that is cancelled when the first of the leases is over, with
+// a *LostError or ErrReleased as its cause. See [Lease.Context].
+func (l *Leases) Context() context.Context {
+	if l == nil {
+		return overBefore()
+	}
+	return l.ctx
+}
+
+// Done returns a channel that is closed when the first of the leases is over.
+func (l *Leases) Done() <-chan struct{} { return l.Context().Done() }
+
+// Err returns nil while all of the leases can be trusted, then why the first is over. See
+// [Lease.Err].
+func (l *Leases) Err() error {
+	if l == nil {
+		return errNoLease
+	}
+	for _, x := range l.leases {
+		if err := x.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fence returns the fencing token of one of the names, or 0 if it is not among them. See
+// [Lease.Fence].
+func (l *Leases) Fence(name string) uint64 {
+	if l == nil {
+		return 0
+	}
+	for _, x := range l.leases {
+		if x.Name() == name {
+			return x.Fence()
+		}
+	}
+	return 0
+}
+
+// Release releases all of them, the last one first. It may be called more than once:
+// every call returns the same. The error is that of [Lease.Release], of all that had one.
+func (l *Leases) Release(ctx context.Context) error {
+	if l == nil {
+		return errNoLease
+	}
+	l.release.Do(func() {
+		var errs []error
+		for _, x := range slices.Backward(l.leases) {
+			errs = append(errs, x.Release(ctx))
+		}
+		l.answer = errors.Join(errs...)
+		for _, stop := range l.stops {
+			stop()
+		}
+		if l.cancel != nil {
+			l.cancel(ErrReleased)
+		}
+	})
+	return l.answer
+}
+
+// giveUp releases what was acquired when not all could be: nobody has worked under it.
+func (l *Leases) giveUp(ctx context.Context) {
+	for _, x := range slices.Backward(l.leases) {
+		_ = x.ReleaseNow(ctx) // a failing backend is said to the Observer
+	}
+	if l.cancel != nil {
+		l.cancel(ErrReleased)
+	}
+}
+
+// do nests f in the Do of each lease.
+func (l *Leases) do(ctx context.Context, err error, f func(ctx context.Context) error) (ran bool, _ error) {
+	if err != nil {
+		return false, err
+	}
+	defer l.Release(ctx) //nolint:errcheck // mostly it is the second, and answers the same
+	for _, lease := range slices.Backward(l.leases) {
+		inner := f
+		f = func(ctx context.Context) error {
+			did, err := do(ctx, lease, nil, inner)
+			ran = ran || did && lease == l.leases[len(l.leases)-1]
+			return err
+		}
+	}
+	err = f(ctx)
+	return ran, err
+}

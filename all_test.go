@@ -1,0 +1,135 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func TestAllAreHeldOrNone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		three := func(c *pawl.Client) *pawl.Locks {
+			return pawl.All(c.Semaphore("z", 4).Permits(2), c.Mutex("a"), c.RWMutex("m").Reader(), c.Mutex("a"))
+		}
+		leases, err := three(a).Lock(background)
+		noError(t, err)
+		if leases.Fence("a") == 0 || leases.Fence("m") == 0 || leases.Fence("z") == 0 || leases.Fence("b") != 0 {
+			t.Error("fences are missing")
+		}
+		_, err = three(b).TryLock(background)
+		held, _ := errors.AsType[*pawl.HeldError](err)
+		if held == nil || held.Name != "a" {
+			t.Fatalf("in the way: %v", err)
+		}
+		other := must(t)(b.RWMutex("m").RLock(background))
+		noError(t, leases.Release(background))
+		noError(t, leases.Release(background))
+		isError(t, leases.Err(), pawl.ErrReleased)
+		isError(t, context.Cause(leases.Context()), pawl.ErrReleased)
+
+		// The one in the middle is in the way: what was got before is given back.
+		_, err = pawl.All(a.Mutex("a"), a.Mutex("m"), a.Mutex("z")).TryLock(background)
+		held, _ = errors.AsType[*pawl.HeldError](err)
+		if held == nil || held.Name != "m" {
+			t.Fatalf("in the way: %v", err)
+		}
+		w.free("a")
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		_, err = pawl.All(a.Mutex("a"), a.Mutex("m")).Lock(ctx)
+		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
+		w.free("a")
+		noError(t, other.Release(background))
+		w.free("m")
+		w.free("z")
+	})
+}
+
+func TestThoseWhoWantTheSameLocksDoNotDeadlock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var all sync.WaitGroup
+		inside := 0
+		for i := range 10 {
+			c, _ := w.client(nil)
+			x, y := c.Mutex("x"), c.Mutex("y")
+			parts := []pawl.Part{x, y}
+			if i%2 == 0 {
+				parts = []pawl.Part{y, x}
+			}
+			all.Go(func() {
+				for range 20 {
+					noError(t, pawl.All(parts...).Do(background, func(ctx context.Context) error {
+						inside++
+						defer func() { inside-- }()
+						fx, okx := pawl.FenceOf(ctx, "x")
+						fy, oky := pawl.FenceOf(ctx, "y")
+						if inside != 1 || !okx || !oky || fx == 0 || fy == 0 {
+							t.Errorf("%d inside, fences %d and %d", inside, fx, fy)
+						}
+						time.Sleep(time.Millisecond)
+						return nil
+					}))
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
+		leases, err := locks.Lock(background)
+		noError(t, err)
+		noError(t, a.Break(background, "y", leases.Fence("y"), time.Minute))
+		<-leases.Done()
+		lost, _ := errors.AsType[*pawl.LostError](context.Cause(leases.Context()))
+		if lost == nil || lost.Name != "y" {
+			t.Errorf("the cause is %v", context.Cause(leases.Context()))
+		}
+		isError(t, leases.Err(), pawl.ErrLost)
+		isError(t, leases.Release(background), pawl.ErrLost)
+		w.free("x")
+		time.Sleep(time.Minute)
+
+		ran, err := locks.TryDo(background, func(ctx context.Context) error {
+			fence, _ := pawl.FenceOf(ctx, "x")
+			noError(t, a.Break(background, "x", fence, 0))
+			<-ctx.Done()
+			return nil
+		})
+		if !ran {
+			t.Error("it did not run")
+		}
+		isError(t, err, pawl.ErrLost)
+		synctest.Wait()
+		w.free("y")
+	})
+}
+
+func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		for _, bad := range []*pawl.Locks{
+			pawl.All(), pawl.All(nil), pawl.All(a.Mutex("x"), a.RWMutex("x").Reader()),
+			pawl.All(a.Mutex("x"), a.Semaphore("y", 2).Permits(3)), pawl.All(a.Mutex("x"), a.Mutex("")),
+		} {
+			_, err := bad.Lock(background)
+			isError(t, err, pawl.ErrInvalid)
+		}
+		var none *pawl.Leases
+		isError(t, none.Err(), pawl.ErrInvalid)
+		isError(t, none.Release(background), pawl.ErrInvalid)
+		if net.count("acquire") > 0 {
+			t.Error("the backend was asked")
+		}
+	})
+}
