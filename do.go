@@ -66,6 +66,14 @@ func FenceFromContext(ctx context.Context) (fence uint64, ok bool) {
 	return 0, false
 }
 
+// LeaseFromContext is FenceFromContext, with the name that the lease holds.
+func LeaseFromContext(ctx context.Context) (name string, fence uint64, ok bool) {
+	if f, ok := ctx.Value(fenceKey{}).(*fenced); ok {
+		return f.name, f.fence, true
+	}
+	return "", 0, false
+}
+
 // FenceOf is FenceFromContext for one name: it returns the fence of the lease on name
 // under which ctx runs, whatever other leases were acquired inside of it. It returns
 // false if there is none.

@@ -1,0 +1,142 @@
+package fence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/pawl-go/pawl"
+)
+
+// The headers that carry a fence over HTTP.
+const (
+	HeaderToken    = "Fencing-Token"    // the fence, in decimal
+	HeaderResource = "Fencing-Resource" // what it guards: the name of the lock, or what the two sides agreed on
+)
+
+// A Guarder runs a write if its fence is good. [Memory] is one; a service that keeps its
+// fences elsewhere writes its own.
+type Guarder interface {
+	Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error
+}
+
+// Handler refuses requests with stale fences, for a service that writes. Requests that
+// are GET, HEAD or OPTIONS pass; all others need both headers. What is refused gets a
+// body of application/problem+json (RFC 9457):
+//
+//   - 409 Conflict: the fence is stale. "fence" and "highest" have both.
+//   - 428 Precondition Required: a header is missing.
+//   - 400 Bad Request: a header comes twice, or is no fence.
+//   - 503 Service Unavailable: the guard failed.
+//
+// A handler runs inside of the guard: with [Memory] no two write to one resource at the
+// same time. Who is let in by the headers is no matter of this package: authenticate
+// before.
+func Handler(g Guarder, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
+			next.ServeHTTP(w, r)
+			return
+		}
+		resource, fence, trouble := headers(r.Header)
+		if trouble != nil {
+			trouble.write(w)
+			return
+		}
+		ran := false
+		err := g.Guard(r.Context(), resource, fence, func(ctx context.Context) error {
+			ran = true
+			next.ServeHTTP(w, r.WithContext(ctx))
+			return nil
+		})
+		if err != nil && !ran {
+			problemOf(err).write(w)
+		}
+	})
+}
+
+// headers reads what a request carries.
+func headers(h http.Header) (resource string, fence uint64, trouble *problem) {
+	tokens, resources := h.Values(HeaderToken), h.Values(HeaderResource)
+	switch {
+	case len(tokens) == 0 || len(resources) == 0:
+		return "", 0, &problem{Status: http.StatusPreconditionRequired, Detail: "needs the headers " + HeaderToken + " and " + HeaderResource}
+	case len(tokens) > 1 || len(resources) > 1:
+		return "", 0, &problem{Status: http.StatusBadRequest, Detail: "one fence at a time: a header comes twice"}
+	}
+	fence, err := strconv.ParseUint(tokens[0], 10, 64)
+	if err != nil {
+		return "", 0, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s is no number: %.40q", HeaderToken, tokens[0])}
+	}
+	if err := validate(resources[0], fence); err != nil {
+		return "", 0, problemOf(err)
+	}
+	return resources[0], fence, nil
+}
+
+// A problem is the body of an answer, as in RFC 9457.
+type problem struct {
+	Title    string `json:"title"`
+	Status   int    `json:"status"`
+	Detail   string `json:"detail,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	Fence    uint64 `json:"fence,omitempty"`
+	Highest  uint64 `json:"highest,omitempty"`
+}
+
+func problemOf(err error) *problem {
+	if stale, ok := errors.AsType[*StaleError](err); ok {
+		return &problem{Status: http.StatusConflict, Detail: stale.Error(), Resource: stale.Resource, Fence: stale.Fence, Highest: stale.Highest}
+	}
+	if errors.Is(err, pawl.ErrInvalid) {
+		return &problem{Status: http.StatusBadRequest, Detail: err.Error()}
+	}
+	return &problem{Status: http.StatusServiceUnavailable, Detail: "the fence cannot be checked"} // the reason is nobody's business outside
+}
+
+func (p *problem) write(w http.ResponseWriter) {
+	p.Title = http.StatusText(p.Status)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+// Transport is an http.RoundTripper that sends the fence of the lease under which a
+// request is made: that of the innermost lease in the request's context, as Do has it,
+// and its name as the resource. A request without a lease, and one that has the headers
+// already, is sent as it is.
+type Transport struct {
+	Base http.RoundTripper // sends; default: http.DefaultTransport
+}
+
+// RoundTrip implements http.RoundTripper. A 409 of [Handler] is an answer like any other,
+// see [ResponseError].
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	base := t.Base
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	name, fence, ok := pawl.LeaseFromContext(r.Context())
+	if ok && r.Header.Get(HeaderToken) == "" && r.Header.Get(HeaderResource) == "" {
+		r = r.Clone(r.Context())
+		r.Header.Set(HeaderToken, strconv.FormatUint(fence, 10))
+		r.Header.Set(HeaderResource, name)
+	}
+	return base.RoundTrip(r)
+}
+
+// ResponseError returns a [*StaleError] if an answer says that the request's fence was
+// stale, and nil otherwise. It reads the body then, and leaves closing it to the caller.
+func ResponseError(r *http.Response) error {
+	if r.StatusCode != http.StatusConflict || r.Header.Get("Content-Type") != "application/problem+json" {
+		return nil
+	}
+	var p problem
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&p); err != nil || p.Highest == 0 {
+		return nil
+	}
+	return &StaleError{p.Resource, p.Fence, p.Highest}
+}

@@ -1,0 +1,80 @@
+package fence
+
+import (
+	"context"
+	"sync"
+)
+
+// Memory remembers the highest fence of each resource in this process, for a service that
+// is the only one to write to them. It forgets nothing: what one resource needs is about
+// 100 bytes. The zero Memory is ready, and many goroutines may use it.
+type Memory struct {
+	mu    sync.Mutex // protects the map and the fences in it, not the turns
+	known map[string]*mark
+}
+
+// A mark is what is known of one resource.
+type mark struct {
+	fence uint64     // the highest accepted
+	turn  sync.Mutex // of who writes, in Guard
+}
+
+// Check accepts a write with this fence, or refuses it with a [*StaleError]. What comes
+// between the check and the write is not guarded: a writer that is paused there writes
+// after one with a higher fence. Guard is for that.
+func (m *Memory) Check(resource string, fence uint64) error {
+	if err := validate(resource, fence); err != nil {
+		return err
+	}
+	_, err := m.check(resource, fence, true)
+	return err
+}
+
+// CheckReader is Check for a reader of an RWMutex: it is refused if a writer with a
+// higher fence was accepted, and refuses nobody itself.
+func (m *Memory) CheckReader(resource string, fence uint64) error {
+	if err := validate(resource, fence); err != nil {
+		return err
+	}
+	_, err := m.check(resource, fence, false)
+	return err
+}
+
+// Guard runs write if the fence is good. While it runs nobody else writes to the
+// resource, so that a check and its write are one. It returns write's error, or that of
+// Check. ctx is write's.
+func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
+	if err := validate(resource, fence); err != nil {
+		return err
+	}
+	k, err := m.check(resource, fence, true)
+	if err != nil {
+		return err
+	}
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	if _, err := m.check(resource, fence, true); err != nil {
+		return err // a higher one came while this one waited for its turn
+	}
+	return write(ctx)
+}
+
+func (m *Memory) check(resource string, fence uint64, writes bool) (*mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.known[resource]
+	if k == nil {
+		if m.known == nil {
+			m.known = map[string]*mark{}
+		}
+		k = &mark{}
+		m.known[resource] = k
+	}
+	if err := decide(resource, fence, k.fence); err != nil {
+		return nil, err
+	}
+	if writes {
+		k.fence = fence
+	}
+	return k, nil
+}
