@@ -1,0 +1,246 @@
+package cronlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/robfig/cron/v3"
+	"go.uber.org/goleak"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// instances are clients of one backend in virtual time, each as a process has it.
+func instances(t *testing.T, n int) []*pawl.Client {
+	t.Helper()
+	memory := memlock.NewMemory(nil)
+	var all []*pawl.Client
+	for range n {
+		c, err := pawl.New(memory.Driver(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		all = append(all, c)
+	}
+	return all
+}
+
+// runs counts by the time at which they were.
+type runs struct {
+	mu sync.Mutex
+	at []time.Time
+	n  int // now
+	t  *testing.T
+}
+
+func (r *runs) run(d time.Duration) {
+	r.mu.Lock()
+	r.at = append(r.at, time.Now())
+	if r.n++; r.n > 1 {
+		r.t.Error("two run at once")
+	}
+	r.mu.Unlock()
+	time.Sleep(d)
+	r.mu.Lock()
+	r.n--
+	r.mu.Unlock()
+}
+
+func (r *runs) want(from, to int) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.at) < from || len(r.at) > to {
+		r.t.Errorf("%d runs, want %d to %d: %v", len(r.at), from, to, r.at)
+	}
+}
+
+func schedulers(t *testing.T, n int, every, takes time.Duration, with func(i int) gocron.SchedulerOption) (r *runs, stop func()) {
+	t.Helper()
+	r = &runs{t: t}
+	var all []gocron.Scheduler
+	for i := range n {
+		s, err := gocron.NewScheduler(with(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.NewJob(gocron.DurationJob(every), gocron.NewTask(func() { r.run(takes) }), gocron.WithName("report")); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+		time.Sleep(20 * time.Millisecond) // they are not quite together
+		s.Start()
+	}
+	return r, func() {
+		for _, s := range all {
+			if err := s.Shutdown(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestGocronRunsAJobOnOneInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients := instances(t, 3)
+		var skips sync.Map
+		r, stop := schedulers(t, 3, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
+			return gocron.WithDistributedLocker(cronlock.NewLocker(clients[i], &cronlock.Options{
+				Skipped: func(job string, err error) { skips.Store(fmt.Sprint(job, errors.Is(err, pawl.ErrHeld)), true) },
+			}))
+		})
+		time.Sleep(101 * time.Second)
+		stop()
+		r.want(10, 10)
+		if _, ok := skips.Load("reporttrue"); !ok {
+			t.Error("nobody was told of the runs that were skipped")
+		}
+	})
+}
+
+func TestGocronRunsOnTheLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clients := instances(t, 2)
+		ctx, resign := context.WithCancel(t.Context())
+		defer resign()
+		other, end := context.WithCancel(t.Context())
+		defer end()
+		electors := []*cronlock.Elector{cronlock.NewElector(ctx, clients[0].Election("scheduler"))}
+		synctest.Wait()
+		electors = append(electors, cronlock.NewElector(other, clients[1].Election("scheduler")))
+		r, stop := schedulers(t, 2, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
+			return gocron.WithDistributedElector(electors[i])
+		})
+		time.Sleep(51 * time.Second)
+		if electors[0].IsLeader(ctx) != nil || electors[1].IsLeader(ctx) == nil {
+			t.Error("the first does not lead alone")
+		}
+		resign()
+		<-electors[0].Done()
+		time.Sleep(50 * time.Second)
+		if electors[0].IsLeader(ctx) == nil || electors[1].IsLeader(ctx) != nil {
+			t.Error("the second does not lead alone")
+		}
+		stop()
+		end()
+		<-electors[1].Done()
+		r.want(9, 11)
+	})
+}
+
+// Ten instances whose clocks differ, of a job that is shorter than that; one of them is
+// late by minutes.
+func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		schedule, err := cron.ParseStandard("*/5 * * * *")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &runs{t: t}
+		var all sync.WaitGroup
+		for i, c := range instances(t, 10) {
+			j := cronlock.Job(c, "report", schedule, nil, func(context.Context) error {
+				r.run(time.Millisecond)
+				return nil
+			})
+			all.Go(func() {
+				for tick, n := schedule.Next(time.Now()), 0; n < 100; tick, n = schedule.Next(tick), n+1 {
+					time.Sleep(time.Until(tick.Add(time.Duration(i) * 20 * time.Second)))
+					j.Run()
+				}
+			})
+		}
+		all.Wait()
+		r.want(100, 100)
+	})
+}
+
+func TestAScheduleOfRobfigsCron(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		schedule, err := cron.ParseStandard("*/5 * * * *")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &runs{t: t}
+		var crons []*cron.Cron
+		for _, c := range instances(t, 3) {
+			s := cron.New()
+			s.Schedule(schedule, cronlock.Job(c, "report", schedule, nil, func(context.Context) error {
+				r.run(time.Second)
+				return nil
+			}))
+			s.Start()
+			crons = append(crons, s)
+		}
+		time.Sleep(time.Hour + time.Minute)
+		for _, s := range crons {
+			<-s.Stop().Done()
+		}
+		r.want(12, 13)
+	})
+}
+
+// down is a backend that does not answer until it is up.
+type down struct {
+	*locktable.Driver
+	up time.Time
+}
+
+func (d down) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if time.Now().Before(d.up) {
+		return driver.Grant{}, errors.New("network down")
+	}
+	return d.Driver.Acquire(ctx, c)
+}
+
+func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
+	for name, retry := range map[string]time.Duration{"Skipped": 0, "TriedAgain": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				locks, err := pawl.New(down{memlock.New(nil), time.Now().Add(20 * time.Second)}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer locks.Close(t.Context())
+				var skipped error
+				o := &cronlock.Options{RetryFor: retry, Skipped: func(_ string, err error) { skipped = err }}
+				schedule, _ := cron.ParseStandard("* * * * *")
+				ran := 0
+				cronlock.Job(locks, "report", schedule, o, func(context.Context) error { ran++; return nil }).Run()
+				_, locked := cronlock.NewLocker(locks, o).Lock(t.Context(), "report")
+				if retry == 0 && (ran != 0 || !errors.Is(skipped, pawl.ErrUnavailable) || !errors.Is(locked, pawl.ErrUnavailable)) {
+					t.Errorf("%d runs; skipped: %v; locked: %v", ran, skipped, locked)
+				}
+				if retry > 0 && (ran != 1 || skipped != nil || locked != nil) {
+					t.Errorf("%d runs; skipped: %v; locked: %v", ran, skipped, locked)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatAJobReturnsIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own := errors.New("no disk")
+		var told error
+		schedule, _ := cron.ParseStandard("* * * * *")
+		o := &cronlock.Options{Failed: func(_ string, err error) { told = err }}
+		cronlock.Job(instances(t, 1)[0], "report", schedule, o, func(context.Context) error { return own }).Run()
+		if !errors.Is(told, own) {
+			t.Errorf("told: %v", told)
+		}
+	})
+}

@@ -1,0 +1,31 @@
+// Package cronlock has the jobs of a schedule run on one instance only, with the
+// schedulers that Go programs use: gocron and robfig/cron. An ordinary crontab has the
+// command: pawl run -q NAME -- COMMAND.
+//
+// # gocron v2
+//
+//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(cronlock.NewLocker(locks, nil)))
+//
+// Each job is locked under its name, so give it one with gocron.WithName, the same on all
+// instances. Or all jobs run on the one instance that leads:
+//
+//	s, err := gocron.NewScheduler(gocron.WithDistributedElector(cronlock.NewElector(ctx, locks.Election("scheduler"))))
+//
+// # robfig/cron v3
+//
+//	c := cron.New()
+//	schedule, err := cron.ParseStandard("0 3 * * *")
+//	c.Schedule(schedule, cronlock.Job(locks, "report:nightly", schedule, nil, report))
+//
+// # What if the clocks of the instances differ, or one is late?
+//
+// [Job] knows the schedule, so it knows which tick it is at: each tick is done once, by
+// [pawl.Once], whatever the clocks say. gocron tells a locker no more than the job's
+// name, so there [Options.MinHold] keeps the name held until the instance that is late
+// has come too.
+//
+// # What if the backend is down?
+//
+// Then nobody runs, and [Options.Skipped] is told. By [Options.RetryFor] an instance
+// tries again within the tick.
+package cronlock

@@ -1,0 +1,67 @@
+package cronlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Job makes a job of robfig/cron that runs on one instance at each tick of its schedule,
+// which has to be the one that it is added with. name is that of the job, the same on all
+// instances. o may be nil.
+//
+// f's context ends when the lock is lost. Options.Failed is told of f's error, for cron
+// has nowhere to put it.
+//
+// An "@every" schedule begins when its instance does, so its ticks are no ones that the
+// instances share: each run is a tick of its own. Write "*/5 * * * *" instead.
+func Job(locks *pawl.Client, name string, schedule cron.Schedule, o *Options, f func(ctx context.Context) error) cron.Job {
+	j := &job{name: name, schedule: schedule, o: o.withDefaults(), f: f}
+	j.once = locks.Once(j.o.Prefix+name, j.o.Lock...)
+	return j
+}
+
+type job struct {
+	name     string
+	schedule cron.Schedule
+	o        Options
+	once     *pawl.Once
+	f        func(ctx context.Context) error
+}
+
+// Run implements cron.Job.
+func (j *job) Run() {
+	ctx := context.Background()
+	key := pawl.TimeKey(last(j.schedule, time.Now()))
+	ran := false
+	var failed error
+	err := j.o.again(ctx, func() (err error) {
+		if ran, err = j.once.TryDo(ctx, key, j.f); ran {
+			failed, err = err, nil // it is not to run again, whatever that is
+		}
+		return err
+	})
+	switch {
+	case !ran:
+		j.o.skipped(j.name, err)
+	case failed != nil && j.o.Failed != nil:
+		j.o.Failed(j.name, failed)
+	}
+}
+
+// last is the last tick of a schedule, up to now.
+func last(s cron.Schedule, now time.Time) time.Time {
+	tick := now
+	for back := time.Second; back < 10*366*24*time.Hour; back *= 4 {
+		if tick = s.Next(now.Add(-back)); !tick.After(now) && !tick.IsZero() {
+			break
+		}
+	}
+	for next := tick; !next.After(now) && !next.IsZero(); next = s.Next(tick) {
+		tick = next
+	}
+	return tick
+}
