@@ -1,0 +1,55 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+)
+
+// LogObserver makes an observer that writes what happens to a log. A nil logger is
+// slog.Default. What is usual is at the level Debug: claims that wait, leases that are
+// acquired and released. A try that was skipped, because others held the lock, is Info.
+// What somebody has to know is Warn: requests that failed, claims that were given up. A
+// lost lease is Error. Tokens are never shown.
+func LogObserver(log *slog.Logger) *Observer {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Observer{
+		Queued: func(e QueuedEvent) {
+			log.LogAttrs(e.Ctx, slog.LevelDebug, "lock queued", slog.String("name", e.Name), slog.Int("position", e.Held.Position), slog.Any("held", e.Held))
+		},
+		Refused: func(e RefusedEvent) {
+			level := slog.LevelWarn
+			switch {
+			case e.Try && errors.Is(e.Err, ErrHeld), errors.Is(e.Err, ErrValue):
+				level = slog.LevelInfo
+			case errors.Is(e.Err, context.Canceled), errors.Is(e.Err, ErrClosed):
+				level = slog.LevelDebug
+			}
+			log.LogAttrs(e.Ctx, level, "lock refused", slog.String("name", e.Name), slog.Duration("waited", e.Waited), slog.Any("error", e.Err))
+		},
+		Acquired: func(e AcquiredEvent) {
+			log.LogAttrs(e.Ctx, slog.LevelDebug, "lock acquired", slog.Any("lease", e.Lease), slog.Duration("waited", e.Waited))
+		},
+		Released: func(e ReleasedEvent) {
+			level := slog.LevelDebug
+			if e.Err != nil && !errors.Is(e.Err, ErrDetached) {
+				level = slog.LevelWarn
+			}
+			attrs := []slog.Attr{slog.String("name", e.Name), slog.Uint64("fence", e.Lease.Fence()), slog.Duration("held", e.Held)}
+			if e.Err != nil {
+				attrs = append(attrs, slog.Any("error", e.Err))
+			}
+			log.LogAttrs(e.Ctx, level, "lock released", attrs...)
+		},
+		Lost: func(e LostEvent) {
+			log.LogAttrs(e.Ctx, slog.LevelError, "lock lost", slog.String("name", e.Name), slog.Uint64("fence", e.Lease.Fence()),
+				slog.Duration("held", e.Held), slog.Any("error", e.Err))
+		},
+		Failed: func(e FailedEvent) {
+			log.LogAttrs(e.Ctx, slog.LevelWarn, "lock backend failed", slog.String("op", e.Op), slog.String("name", e.Name),
+				slog.Int("claims", e.Count), slog.Any("error", e.Err))
+		},
+	}
+}
