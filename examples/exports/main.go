@@ -1,0 +1,42 @@
+// Exports lets four of ten workers export at a time, whatever machines they are on. Here
+// they are goroutines with a client each, as ten processes would have.
+//
+//	go run ./examples/exports
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	_ "github.com/pawl-go/pawl/memlock"
+)
+
+func main() {
+	ctx := context.Background()
+	var running atomic.Int32
+	var workers sync.WaitGroup
+	for i := range 10 {
+		workers.Go(func() {
+			locks, err := pawl.Open(ctx, "mem:exports", nil) // for processes: redis://, postgres://, ...
+			if err != nil {
+				log.Fatal(err)
+			}
+			defer locks.Close(ctx)
+			err = locks.Semaphore("exports", 4).Do(ctx, func(context.Context) error {
+				fmt.Printf("worker %d exports, one of %d\n", i, running.Add(1))
+				defer running.Add(-1)
+				time.Sleep(300 * time.Millisecond)
+				return nil
+			})
+			if err != nil {
+				log.Print(err)
+			}
+		})
+	}
+	workers.Wait()
+}

@@ -1,0 +1,62 @@
+// Fenced-sqlite shows a late write that is refused. A holder is paused; its lock is taken
+// over; it wakes up and writes as if nothing had happened. The database remembers the
+// highest fence that has written, and says no.
+//
+//	go run ./examples/fenced-sqlite
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/fence"
+	_ "github.com/pawl-go/pawl/memlock"
+)
+
+func main() {
+	ctx := context.Background()
+	db, err := sql.Open("sqlite", ":memory:")
+	check(err)
+	db.SetMaxOpenConns(1) // of such a database each connection has its own
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "CREATE TABLE accounts (balance integer); INSERT INTO accounts VALUES (100); "+fence.SQLiteTable)
+	check(err)
+
+	locks, err := pawl.Open(ctx, "mem:", nil)
+	check(err)
+	defer locks.Close(ctx)
+	paused, err := locks.Mutex("account").Lock(ctx)
+	check(err)
+	current, err := locks.Mutex("account").ForceLock(ctx) // as if the first had been paused past its TTL
+	check(err)
+
+	fmt.Println("the holder writes:     ", write(ctx, db, current, 50))
+	fmt.Println("the paused one writes: ", write(ctx, db, paused, -100))
+}
+
+// write changes the balance, if the lease's fence is good.
+func write(ctx context.Context, db *sql.DB, lease *pawl.Lease, amount int) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := fence.CheckSQLite(ctx, tx, "accounts", lease.Fence()); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance + ?", amount); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

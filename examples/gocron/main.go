@@ -1,0 +1,50 @@
+// Gocron runs a job each second on two instances of a scheduler, as two machines would
+// have: each run is on one of them.
+//
+//	go run ./examples/gocron
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cronlock"
+	_ "github.com/pawl-go/pawl/memlock"
+)
+
+func main() {
+	ctx := context.Background()
+	for _, instance := range []string{"one", "two"} {
+		locks, err := pawl.Open(ctx, "mem:cron", nil) // for machines: redis://, postgres://, ...
+		check(err)
+		defer locks.Close(ctx)
+		options := &cronlock.Options{Skipped: func(job string, err error) {
+			if !errors.Is(err, pawl.ErrHeld) {
+				log.Printf("%s is not run: %v", job, err)
+			}
+		}}
+		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(cronlock.NewLocker(locks, options)))
+		check(err)
+		defer s.Shutdown() //nolint:errcheck // the program ends
+		_, err = s.NewJob(
+			gocron.DurationJob(time.Second),
+			gocron.NewTask(func() { fmt.Println(time.Now().Format(time.TimeOnly), "on instance", instance) }),
+			gocron.WithName("report"), // the name of the lock, the same everywhere
+		)
+		check(err)
+		s.Start()
+	}
+	time.Sleep(5 * time.Second)
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,57 @@
+// Http-service is a service that refuses writes with stale fences, and two clients of it:
+// one that holds the lock, and one that was paused and has lost it.
+//
+//	go run ./examples/http-service
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/fence"
+	_ "github.com/pawl-go/pawl/memlock"
+)
+
+func main() {
+	ctx := context.Background()
+	writes := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "written") })
+	service := httptest.NewServer(fence.Handler(new(fence.Memory), writes))
+	defer service.Close()
+
+	locks, err := pawl.Open(ctx, "mem:", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+	paused, err := locks.Mutex("account").Lock(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	current, err := locks.Mutex("account").ForceLock(ctx) // as if the first had been paused past its TTL
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := &http.Client{Transport: &fence.Transport{}} // sends the fence of the context
+	fmt.Println("the holder:     ", post(client, service.URL, current))
+	fmt.Println("the paused one: ", post(client, service.URL, paused))
+}
+
+func post(client *http.Client, url string, lease *pawl.Lease) string {
+	// The lease's context ends when it is lost; who does not heed that is who the fence is for.
+	r, err := http.NewRequestWithContext(context.WithoutCancel(lease.Context()), http.MethodPost, url, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	return answer.Status + " " + string(body)
+}

@@ -1,0 +1,51 @@
+// Nightly is a job that must not run twice: start it on three machines, or three times
+// here, and one of them does the work. The next one that is started does nothing, for the
+// tick of today is done.
+//
+//	go run ./examples/nightly & go run ./examples/nightly & go run ./examples/nightly; wait
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	_ "github.com/pawl-go/pawl/sqlitelock"
+)
+
+func main() {
+	ctx := context.Background()
+	url := "sqlite:" + filepath.ToSlash(filepath.Join(os.TempDir(), "pawl-examples.db"))
+	locks, err := pawl.Open(ctx, url, nil) // or redis://, postgres://, ... for several machines
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	ran, err := locks.Once("report:nightly").Do(ctx, pawl.TimeKey(today), report)
+	switch {
+	case errors.Is(err, pawl.ErrUnavailable):
+		log.Fatal("nobody knows whether it is done, so it is not: ", err)
+	case err != nil:
+		log.Fatal(err)
+	case !ran:
+		fmt.Println("done already, by another")
+	}
+}
+
+func report(ctx context.Context) error {
+	fence, _ := pawl.FenceFromContext(ctx)
+	fmt.Println("the report is made, under fence", fence)
+	select {
+	case <-time.After(2 * time.Second):
+		return nil
+	case <-ctx.Done(): // the lock is lost: stop
+		return context.Cause(ctx)
+	}
+}
