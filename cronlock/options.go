@@ -14,8 +14,9 @@ type Options struct {
 	Prefix string
 
 	// MinHold is how long the name of a job stays held after it began, though the job is
-	// done: longer than the clocks of the instances differ, and shorter than the schedule's
-	// interval. Default: 500 ms; a negative value means not at all. [Job] needs none.
+	// done: longer than the clocks of the instances differ, and shorter than the
+	// schedule's interval. Default: 500 ms; a negative value means not at all. [Job]
+	// needs none.
 	MinHold time.Duration
 
 	// RetryFor is how long to try again if the backend cannot be asked. It should be less

@@ -94,7 +94,8 @@ func problemOf(err error) *problem {
 	if errors.Is(err, pawl.ErrInvalid) {
 		return &problem{Status: http.StatusBadRequest, Detail: err.Error()}
 	}
-	return &problem{Status: http.StatusServiceUnavailable, Detail: "the fence cannot be checked"} // the reason is nobody's business outside
+	// The reason is nobody's business outside.
+	return &problem{Status: http.StatusServiceUnavailable, Detail: "the fence cannot be checked"}
 }
 
 func (p *problem) write(w http.ResponseWriter) {

@@ -7,14 +7,14 @@
 // # Metrics
 //
 //   - pawl.wait.duration (s): how long claims waited, by "outcome": acquired, held (a try
-//     that was skipped), gave_up, unavailable, invalid, closed, done (a tick that was done
+// that was skipped), gave_up, unavailable, invalid, closed, done (a tick that was done
 //     before).
 //   - pawl.hold.duration (s): how long leases were held, by "outcome": released, lost,
 //     detached.
-//   - pawl.waiting and pawl.held: how many claims wait, and how many leases are held, now.
+// - pawl.waiting and pawl.held: how many claims wait, and how many leases are held, now.
 //   - pawl.lost: leases that were lost, by "reason": expired, unreachable, broken,
 //     max_hold, closed, unhealthy.
-//   - pawl.request.failures: requests to the backend that failed, by "op": acquire, renew,
+// - pawl.request.failures: requests to the backend that failed, by "op": acquire, renew,
 //     release.
 //   - pawl.stale.writes: writes that were refused, where the application tells: [Stale].
 //

@@ -1,6 +1,6 @@
-// Fenced-postgres writes to PostgreSQL under a lock that is kept in the same database. The
-// guard in the transaction refuses to commit unless the lease still holds the lock, and
-// keeps others out until it has: no fence is stored beside the data.
+// Fenced-postgres writes to PostgreSQL under a lock that is kept in the same database.
+// The guard in the transaction refuses to commit unless the lease still holds the lock,
+// and keeps others out until it has: no fence is stored beside the data.
 //
 //	go run ./examples/fenced-postgres postgres://USER@HOST/DATABASE
 package main

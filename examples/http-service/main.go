@@ -42,7 +42,8 @@ func main() {
 }
 
 func post(client *http.Client, url string, lease *pawl.Lease) string {
-	// The lease's context ends when it is lost; who does not heed that is who the fence is for.
+	// The lease's context ends when it is lost; who does not heed that is who the fence
+	// is for.
 	r, err := http.NewRequestWithContext(context.WithoutCancel(lease.Context()), http.MethodPost, url, nil)
 	if err != nil {
 		log.Fatal(err)
