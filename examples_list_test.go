@@ -16,7 +16,7 @@ import (
 // or makes something, and of the root each method of a lock, and of the client what is
 // for operators.
 func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
-	folders := []string{".", "locktable", "etcdlock", "memlock", "mongolock", "mysqllock", "natslock", "postgreslock", "sqlitelock", "redislock", "goredislock", "redlock", "quorumlock"}
+	folders := []string{".", "locktable", "etcdlock", "memlock", "mongolock", "mysqllock", "natslock", "postgreslock", "sqlitelock", "redislock", "goredislock", "redlock", "quorumlock", "cronlock", "fence", "otellock"}
 	for _, folder := range folders {
 		files, shown := parsed(t, folder)
 		for _, name := range beginnings(files) {
@@ -55,7 +55,7 @@ func parsed(t *testing.T, folder string) (files []*ast.File, shown []string) {
 
 // beginnings are the names that examples would have: New, or Mutex_Lock.
 func beginnings(files []*ast.File) (names []string) {
-	client := []string{"Inspect", "List", "Break", "Shutdown"}
+	client := []string{"Inspect", "List", "Break", "Shutdown", "Election", "Once", "Attach", "Watch"}
 	for _, f := range files {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)

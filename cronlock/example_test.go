@@ -1,0 +1,60 @@
+package cronlock_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/robfig/cron/v3"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cronlock"
+	_ "github.com/pawl-go/pawl/memlock"
+)
+
+func ExampleNewLocker() {
+	locks, err := pawl.Open(context.Background(), "mem:", nil) // redis://, postgres://, ...
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(cronlock.NewLocker(locks, &cronlock.Options{
+		Skipped: func(job string, err error) { log.Printf("%s: %v", job, err) },
+	})))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = s.Shutdown()
+	_ = locks.Close(context.Background())
+}
+
+func ExampleNewElector() {
+	ctx, resign := context.WithCancel(context.Background())
+	locks, err := pawl.Open(ctx, "mem:", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	elector := cronlock.NewElector(ctx, locks.Election("scheduler"))
+	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = s.Shutdown()
+	resign()
+	<-elector.Done()
+	_ = locks.Close(context.Background())
+}
+
+func ExampleJob() {
+	ctx := context.Background()
+	locks, err := pawl.Open(ctx, "mem:", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+	schedule, err := cron.ParseStandard("0 3 * * *")
+	if err != nil {
+		log.Fatal(err)
+	}
+	c := cron.New()
+	c.Schedule(schedule, cronlock.Job(locks, "report:nightly", schedule, nil, func(context.Context) error { return nil }))
+}

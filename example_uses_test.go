@@ -1,0 +1,155 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	_ "github.com/pawl-go/pawl/memlock"
+)
+
+// A leader among many instances, each of which runs this.
+func ExampleClient_Election() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	election := locks.Election("scheduler", pawl.WithTTL(5*time.Second), pawl.WithValue([]byte("10.0.0.7:8080")))
+	err := election.Run(ctx, func(ctx context.Context) error {
+		leader, err := election.Leader(ctx) // any instance may ask
+		term, _ := pawl.FenceFromContext(ctx)
+		fmt.Printf("%s leads, %v\n", leader.Value, leader.Term == term)
+		return err // who returns leads no more
+	})
+	fmt.Println(err)
+	// Output:
+	// 10.0.0.7:8080 leads, true
+	// <nil>
+}
+
+// Each tick of a schedule on one instance, whatever their clocks say.
+func ExampleClient_Once() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	tick := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
+	for _, instance := range []string{"one", "two"} {
+		ran, err := locks.Once("report").Do(ctx, pawl.TimeKey(tick), func(context.Context) error {
+			fmt.Println("report, by instance", instance)
+			return nil
+		})
+		fmt.Println(ran, err)
+	}
+	// Output:
+	// report, by instance one
+	// true <nil>
+	// false <nil>
+}
+
+// Two accounts and a reader's lock: all of them or none.
+func ExampleAll() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	transfer := pawl.All(locks.Mutex("account:7"), locks.Mutex("account:3"), locks.RWMutex("rates").Reader())
+	err := transfer.Do(ctx, func(ctx context.Context) error {
+		_, mine := pawl.FenceOf(ctx, "account:3")
+		fmt.Println("transferred", mine)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// transferred true
+	// <nil>
+}
+
+// A lease that goes on when its process has ended: of a step of a build, say.
+func ExampleClient_Attach() {
+	ctx := context.Background()
+	one, _ := pawl.Open(ctx, "mem:ci", nil)
+	lease, _ := one.Mutex("deploy").Lock(ctx)
+	handle, _ := lease.Detach(ctx) // a secret: keep it in a file that only you can read
+	fmt.Println(lease.Err())
+	_ = one.Close(ctx)
+
+	two, _ := pawl.Open(ctx, "mem:ci", nil)
+	defer two.Close(ctx)
+	again, err := two.Attach(ctx, handle)
+	fmt.Println(again.Fence() == lease.Fence(), err)
+	fmt.Println(again.Release(ctx))
+	// Output:
+	// pawl: lease detached
+	// true <nil>
+	// <nil>
+}
+
+// Each change of a name, for a page that shows who holds it.
+func ExampleClient_Watch() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	for entry, err := range locks.Watch(ctx, "report") {
+		if err != nil {
+			fmt.Println(err)
+			break
+		}
+		fmt.Println(len(entry.Holders), "hold it")
+		if len(entry.Holders) > 0 {
+			break
+		}
+		go locks.Mutex("report").Lock(ctx)
+	}
+	// Output:
+	// 0 hold it
+	// 1 hold it
+}
+
+// Right before what cannot be undone, ask the backend.
+func ExampleLease_Confirm() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	lease, _ := locks.Mutex("rocket").Lock(ctx)
+	defer lease.Release(ctx)
+	if err := lease.Confirm(ctx); err != nil {
+		fmt.Println("do not launch:", err)
+		return
+	}
+	fmt.Println("launch")
+	// Output: launch
+}
+
+// A holder that is stuck, and would be renewed for ever, makes room.
+func ExampleWithHealth() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	stuck := func(context.Context) error { return errors.New("no progress for a minute") }
+	lease, _ := locks.Mutex("import", pawl.WithTTL(30*time.Millisecond), pawl.WithHealth(stuck)).Lock(ctx)
+	<-lease.Done()
+	var lost *pawl.LostError
+	fmt.Println(errors.As(lease.Err(), &lost), lost.Reason, lost.Err)
+	// Output: true unhealthy no progress for a minute
+}
+
+// A log of what happens to the locks of a client.
+func ExampleLogObserver() {
+	ctx := context.Background()
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutWhatChanges}))
+	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Observer: pawl.LogObserver(log)})
+	defer locks.Close(ctx)
+
+	_ = locks.Mutex("nightly").Do(ctx, func(context.Context) error { return nil })
+	// Output:
+	// level=DEBUG msg="lock acquired" lease.name=nightly
+	// level=DEBUG msg="lock released" name=nightly
+}
