@@ -79,6 +79,7 @@ func Run(t *testing.T, h Harness) {
 	_, raises := d.(driver.FenceRaiser)
 	_, lists := d.(driver.Lister)
 	_, signals := d.(driver.Signaler)
+	_, watches := d.(driver.Watcher)
 	_, diagnoses := d.(driver.Diagnoser)
 	if err := d.Close(); err != nil {
 		t.Fatalf("Close of a client that did nothing: %v", err)
@@ -123,6 +124,7 @@ func Run(t *testing.T, h Harness) {
 		{"List", lists, testList},
 		{"Secret", true, testSecret},
 		{"Signals", signals && properties.Push, testSignals},
+		{"Watch", watches && properties.PushesChanges, testWatch},
 		{"Ctx", true, testCtx},
 		{"End", true, testEnd},
 		{"Close", true, testClose},

@@ -46,6 +46,12 @@ type Table interface {
 	Close() error
 }
 
+// Watchable is a table that can tell of changes.
+type Watchable interface {
+	// Watch is that of [driver.Watcher].
+	Watch(name string, f func()) (stop func())
+}
+
 // A Step is one change of one entry. Tables need its name and OnTime; Apart needs the
 // rest.
 type Step struct {
@@ -64,7 +70,7 @@ type Row struct {
 }
 
 // Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker and driver.FenceRaiser.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker and driver.FenceRaiser.
 type Driver struct {
 	table  Table
 	inbox  string
@@ -241,6 +247,15 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 
 // Listen implements driver.Signaler.
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
+
+// Watch implements driver.Watcher. A table that is not [Watchable] tells nothing, and its
+// Properties say so.
+func (d *Driver) Watch(name string, f func()) (stop func()) {
+	if t, ok := d.table.(Watchable); ok {
+		return t.Watch(name, f)
+	}
+	return func() {}
+}
 
 // Deliver hands a signal that came in for this driver's inbox to its listeners.
 func (d *Driver) Deliver(s driver.Signal) { d.listeners.Notify(s) }

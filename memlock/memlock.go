@@ -40,6 +40,8 @@ type Memory struct {
 	seed    maphash.Seed
 	shards  [64]shard
 	clients clients
+
+	watchers watchers
 }
 
 // NewMemory makes an empty Memory.
@@ -86,6 +88,7 @@ func (m *Memory) Update(ctx context.Context, steps []locktable.Step, f func(i in
 			return err
 		}
 		m.deliver(signals)
+		m.watchers.changed(steps[i].Name)
 	}
 	return nil
 }
@@ -131,6 +134,7 @@ func (m *Memory) Properties() driver.Properties {
 		FenceSurvives: "nothing: fences rise for as long as the Memory lives",
 		MinTTL:        driver.MinTTL,
 		Push:          true,
+		PushesChanges: true,
 	}
 }
 
