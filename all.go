@@ -63,7 +63,11 @@ func All(parts ...Part) *Locks {
 			l.parts = slices.Insert(l.parts, i, p)
 			continue
 		}
-		if q := l.parts[i]; q.weight != p.weight || q.limit != p.limit {
+		if q := l.parts[i]; q.c != p.c {
+			l.bad = cmp.Or[error](l.bad, &InvalidError{
+				What: fmt.Sprintf("All of %q", p.name), Problem: "wants it from two clients of " + p.c.backend, Allowed: "each name once",
+			})
+		} else if q.weight != p.weight || q.limit != p.limit {
 			l.bad = cmp.Or[error](l.bad, &InvalidError{
 				What: fmt.Sprintf("All of %q", p.name), Problem: "wants it in two ways", Allowed: "each name once",
 			})
@@ -206,29 +210,33 @@ func (l *Leases) Release(ctx context.Context) error {
 		return errNoLease
 	}
 	l.release.Do(func() {
-		var errs []error
-		for _, x := range slices.Backward(l.leases) {
-			errs = append(errs, x.Release(ctx))
-		}
-		l.answer = errors.Join(errs...)
-		for _, stop := range l.stops {
-			stop()
-		}
-		if l.cancel != nil {
+		defer func() {
+			for _, stop := range l.stops {
+				stop()
+			}
 			l.cancel(ErrReleased)
-		}
+		}()
+		l.answer = each(l.leases, func(x *Lease) error { return x.Release(ctx) })
 	})
 	return l.answer
 }
 
 // giveUp releases what was acquired when not all could be: nobody has worked under it.
 func (l *Leases) giveUp(ctx context.Context) {
-	for _, x := range slices.Backward(l.leases) {
-		_ = x.ReleaseNow(ctx) // a failing backend is said to the Observer
-	}
 	if l.cancel != nil {
-		l.cancel(ErrReleased)
+		defer l.cancel(ErrReleased)
 	}
+	_ = each(l.leases, func(x *Lease) error { return x.ReleaseNow(ctx) }) // a failing backend is said to the Observer
+}
+
+// each ends leases, the last first, and the rest also if the Observer panics at one.
+func each(leases []*Lease, end func(*Lease) error) (err error) {
+	if len(leases) == 0 {
+		return nil
+	}
+	last := len(leases) - 1
+	defer func() { err = errors.Join(err, each(leases[:last], end)) }()
+	return end(leases[last])
 }
 
 // do nests f in the Do of each lease.

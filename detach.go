@@ -50,12 +50,28 @@ func parseHandle(text string) (h handle, err error) {
 // The handle is a secret: who has it can release the lease. Do not pass it on a command
 // line, which others can read.
 //
-// After an error the lease goes on as before. Errors are those of [Lease.Confirm].
+// Detach waits until nothing can come any more of what this process has asked for the
+// lease and was not answered. After an error the lease goes on as before. Errors are
+// those of [Lease.Confirm].
 func (l *Lease) Detach(ctx context.Context) (string, error) {
-	if err := l.Confirm(ctx); err != nil {
+	if err := l.Err(); err != nil {
 		return "", err
 	}
 	t, c := l.t, l.t.c
+	if err := c.usable(ctx); err != nil {
+		return "", err
+	}
+	if err := l.sleep(ctx, time.Until(c.again(t.claim))); err != nil {
+		return "", err
+	}
+	w, err := l.write(ctx) // so that no value is on its way
+	if err != nil {
+		return "", err
+	}
+	defer w.done()
+	if err := l.Confirm(ctx); err != nil {
+		return "", err
+	}
 	if err := l.finish(ErrDetached); err != nil {
 		return "", err
 	}
@@ -73,6 +89,10 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 // Attach goes on with a lease that was detached, in this process or another, and renews
 // it. The fence is the same: to the backend it is the same lease. Two that attach one
 // handle both hold it, and the first Release ends it for both.
+//
+// An attached lease hears of a loss by its next renewal, within a third of its TTL: the
+// backend tells at once only the client that locked. So a Break with a shorter delay may
+// let another in before that.
 //
 // Of the options WithMargin, WithMaxHold and WithHealth apply, from now on; the rest is
 // the lease's own. The error matches ErrLost if the lease is over, ErrInvalid if the

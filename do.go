@@ -45,33 +45,34 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 // fenceKey is where a context carries the leases under which it runs, as a *fenced.
 type fenceKey struct{}
 
-// fenced is a name that is held, and those that were held around it.
+// fenced is a lease under which a ctx runs, and those around it.
 type fenced struct {
-	name  string
-	fence uint64
+	lease *Lease
 	outer *fenced
 }
 
 func withFence(ctx context.Context, l *Lease) context.Context {
 	outer, _ := ctx.Value(fenceKey{}).(*fenced)
-	return context.WithValue(ctx, fenceKey{}, &fenced{l.Name(), l.fence, outer})
+	return context.WithValue(ctx, fenceKey{}, &fenced{l, outer})
 }
 
 // FenceFromContext returns the fence of the lease under which ctx runs: inside Do, and in
 // a lease's Context. Where leases are nested it is that of the innermost; see [FenceOf].
 func FenceFromContext(ctx context.Context) (fence uint64, ok bool) {
 	if f, ok := ctx.Value(fenceKey{}).(*fenced); ok {
-		return f.fence, true
+		return f.lease.fence, true
 	}
 	return 0, false
 }
 
-// LeaseFromContext is FenceFromContext, with the name that the lease holds.
-func LeaseFromContext(ctx context.Context) (name string, fence uint64, ok bool) {
+// LeaseFromContext returns the lease under which ctx runs, of which FenceFromContext
+// returns the fence: for its Confirm, its SetValue, or its Err, where a function was
+// called under a lock and not given the lease. Whoever called it releases it.
+func LeaseFromContext(ctx context.Context) (lease *Lease, ok bool) {
 	if f, ok := ctx.Value(fenceKey{}).(*fenced); ok {
-		return f.name, f.fence, true
+		return f.lease, true
 	}
-	return "", 0, false
+	return nil, false
 }
 
 // FenceOf is FenceFromContext for one name: it returns the fence of the lease on name
@@ -79,8 +80,8 @@ func LeaseFromContext(ctx context.Context) (name string, fence uint64, ok bool) 
 // false if there is none.
 func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 	for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil; f = f.outer {
-		if f.name == name {
-			return f.fence, true
+		if f.lease.Name() == name {
+			return f.lease.fence, true
 		}
 	}
 	return 0, false

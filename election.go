@@ -1,8 +1,10 @@
 package pawl
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -17,6 +19,7 @@ type Election struct {
 	lock
 
 	mu      sync.Mutex // protects all below
+	running bool       // Run is called
 	leading *Lease     // the term of this instance, or nil
 	resign  context.CancelCauseFunc
 	value   []byte // what is written with the next term
@@ -60,6 +63,13 @@ var errResigned = errors.New("pawl: resigned")
 // returned. When Run returns, or f panics, the lead goes to the next instance in the
 // queue.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) error {
+	if ctx == nil {
+		return &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+	}
+	if !e.begin() {
+		return &InvalidError{What: fmt.Sprintf("election of %q", e.name), Problem: "is run already", Allowed: "one Run at a time"}
+	}
+	defer e.end()
 	for fails := 0; ; {
 		began := time.Now()
 		err := e.term(ctx, f)
@@ -111,8 +121,21 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 	_, err = do(ctx, lease, nil, func(ctx context.Context) error {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		e.lead(lease, cancel)
+		go func() { // Shutdown waits for functions: this one makes room for the next leader
+			select {
+			case <-e.c.closing:
+				cancel(errResigned)
+			case <-ctx.Done():
+			}
+		}()
+		value, changed := e.lead(lease, cancel)
 		defer e.lead(nil, nil)
+		if changed { // while it waited
+			if err := lease.SetValue(ctx, value); err != nil && ctx.Err() == nil {
+				own, returned = err, true
+				return nil
+			}
+		}
 		own = f(ctx)
 		resigned, returned = errors.Is(context.Cause(ctx), errResigned), true
 		return nil
@@ -140,11 +163,29 @@ func (e *Election) campaign(ctx context.Context) (*Lease, error) {
 	return l.acquire(ctx, driver.Exclusive, driver.Unlimited, waiting)
 }
 
-// lead notes that this instance leads, or nil that it does not.
-func (e *Election) lead(lease *Lease, resign context.CancelCauseFunc) {
+// lead notes that this instance leads, or nil that it does not. The value is another one
+// now if it has changed since the lock was claimed.
+func (e *Election) lead(lease *Lease, resign context.CancelCauseFunc) (value []byte, changed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.leading, e.resign = lease, resign
+	return e.value, lease != nil && !bytes.Equal(e.value, lease.claim.Value)
+}
+
+func (e *Election) begin() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running {
+		return false
+	}
+	e.running = true
+	return true
+}
+
+func (e *Election) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running = false
 }
 
 // Resign ends the lead of this instance: the context of its function ends, and when the

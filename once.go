@@ -13,8 +13,14 @@ import (
 
 // Once runs each of a row of tasks on one instance: the ticks of a schedule, say. A task
 // has a key, and is done when its key, or a greater one, has been. The name of the lock
-// keeps the last key, so no clocks are compared: an instance that is late, or whose clock
-// is wrong, is told that its tick is done. [Client.Once] makes one.
+// keeps the last key, so an instance that is late is told that its tick is done, however
+// late it is. An instance whose clock is ahead does a tick early, and then it is done for
+// all: clocks have to be right to within the interval of the schedule. [Client.Once]
+// makes one.
+//
+// The last key is kept for as long as the backend remembers a name: a day after its last
+// use, by default. The name is for one Once alone: another holder that writes a value
+// there, an Election say, would spend its keys or have them done again.
 type Once struct{ lock }
 
 // Once returns the tasks of a name. It is a mutex of that name, with a value
@@ -23,10 +29,11 @@ type Once struct{ lock }
 func (c *Client) Once(name string, options ...Option) *Once { return &Once{c.lock(name, options)} }
 
 // WithUntilDone has a [Once] run a task until it is done. Without it, a key is done when
-// a function begins to run for it: at most once, also if that function fails, or its
-// process dies. With it, a key is done when its function has returned nil under a lease
-// that was not lost: at least once. Others who were called with the key wait meanwhile,
-// and one of them takes it up if the function fails or its process dies.
+// the lock is granted for it, right before its function runs: at most once, also if that
+// function fails, or its process dies in that instant. With it, a key is done when its
+// function has returned nil under a lease that was not lost: at least once. Others who
+// were called with the key wait meanwhile, and one of them takes it up if the function
+// fails or its process dies.
 func WithUntilDone() Option { return func(o *lockOptions) { o.untilDone = true } }
 
 // WithUnorderedKeys is for a [Once] whose keys have no order: ids of messages or orders.
@@ -66,9 +73,9 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 		sum := sha256.Sum256(value)
 		l.name, value = l.name+"#"+hex.EncodeToString(sum[:16]), []byte{1}
 	}
-	l.o.above = value
-	if !l.o.untilDone {
-		l.o.value = value
+	l.o.above, l.o.value = value, value
+	if l.o.untilDone {
+		l.o.value = nil
 	}
 	lease, err := l.acquire(ctx, driver.Exclusive, driver.Unlimited, m)
 	if errors.Is(err, ErrValue) {

@@ -53,7 +53,7 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 			answer = unavailable(c.backend, "release", t.claim.Name, errCutShort)
 		}
 		l.tellOthers(answer)
-		if c.observer != nil {
+		if c.observer != nil && !errors.Is(answer, ErrDetached) { // Detach has told
 			l.tellRelease(ctx, answer)
 		}
 	}()

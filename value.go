@@ -53,6 +53,28 @@ func (t *hold) writes() *lastWrite {
 	return t.written.Load()
 }
 
+// write takes the turn to write, when no earlier write can arrive any more. The caller
+// ends it with done.
+func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
+	w := l.t.writes()
+	select {
+	case w.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	err := l.sleep(ctx, time.Until(w.end))
+	if err == nil {
+		err = l.Err() // it may have been detached meanwhile
+	}
+	if err != nil {
+		w.done()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *lastWrite) done() { <-w.turn }
+
 // SetValue has the name keep another value, at most 1 KB, and renews the lease. Only its
 // holder can write a name's value. See [WithValue].
 //
@@ -89,16 +111,11 @@ func (l *Lease) ask(ctx context.Context, op string, value []byte) error {
 		return err
 	}
 	if value != nil {
-		w := t.writes()
-		select {
-		case w.turn <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		defer func() { <-w.turn }()
-		if err := l.sleep(ctx, time.Until(w.end)); err != nil {
+		w, err := l.write(ctx)
+		if err != nil {
 			return err
 		}
+		defer w.done()
 	}
 	if !c.releases.enter() { // as a Release does: Close waits for us
 		return ErrClosed
@@ -106,7 +123,7 @@ func (l *Lease) ask(ctx context.Context, op string, value []byte) error {
 	defer c.releases.leave()
 	sent := c.now()
 	ref := t.wire(sent)
-	ref.Value = value
+	ref.Value, ref.TTL = value, max(ref.TTL, driver.MinTTL) // at the end of a maximum hold there may be less
 	attempt := c.attempt(ctx, nil, t.claim.TTL, sent.Mono)
 	defer attempt.Cancel()
 	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{ref})

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -177,8 +178,8 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 	if errors.Is(err, ErrInvalid) {
 		return err // refused before anything was sent
 	}
-	if errors.Is(err, ErrValue) {
-		return err // and has no place in the queue any more
+	if refused, ok := errors.AsType[*driver.ValueError](err); ok {
+		return a.outdone(refused)
 	}
 	if errors.Is(err, ErrClosed) {
 		return err
@@ -215,6 +216,35 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 		return err
 	}
 	return nil
+}
+
+// outdone is the end of a claim that the name's value refuses. It has no place in the
+// queue any more; but an attempt that was not answered may come yet, when the value is
+// another one. Or it came, was granted, and its lease has ended since: then the value is
+// its own, and nobody knows that the claim was refused.
+func (a *attempts) outdone(refused *driver.ValueError) error {
+	c, cl := a.c, a.claim
+	if cl.stray == 0 {
+		return refused
+	}
+	c.undo(cl)
+	if cl.Value != nil && bytes.Equal(refused.Value, cl.Value) {
+		return unavailable(c.backend, "acquire", cl.Name, &ownValueError{a.failure})
+	}
+	return refused
+}
+
+// ownValueError says that a value may have been written by the claim that it refuses.
+type ownValueError struct{ failure error }
+
+func (e *ownValueError) Unwrap() error { return e.failure }
+
+func (e *ownValueError) Error() string {
+	s := "the value was written, and it is not known by whom: an attempt of this claim was not answered"
+	if e.failure != nil {
+		s += ": " + bare(e.failure)
+	}
+	return s
 }
 
 // why is what stood in the way last.
