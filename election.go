@@ -58,8 +58,8 @@ var errResigned = errors.New("pawl: resigned")
 // When the lead was lost or resigned, and f has returned nil or its context's error, Run
 // waits for the lead again. It returns what f returns otherwise: f is done, or ctx has
 // ended. While it waits it returns ctx's error when ctx ends, and ErrClosed when the
-// client is closed. A backend that is down is asked again, more and more seldom to each
-// 10 s, for as long as it is down; but an error that asking again will not mend is
+// client is closed, or shut down. A backend that is down is asked again after pauses that
+// grow to 10 s, for as long as it is down; but an error that asking again will not mend is
 // returned. When Run returns, or f panics, the lead goes to the next instance in the
 // queue.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) error {

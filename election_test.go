@@ -196,8 +196,11 @@ func TestWatchTellsWhoLeads(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		noError(t, e.Run(ctx, func(ctx context.Context) error {
 			time.Sleep(20 * time.Second)
-			go b.Mutex("jobs").Lock(ctx) // one more waits: that is nothing new
-			time.Sleep(20 * time.Second)
+			short, stop := context.WithTimeout(ctx, 10*time.Second)
+			defer stop()
+			_, err := b.Mutex("jobs").Lock(short) // one more waits: that is nothing new
+			isError(t, err, pawl.ErrHeld)
+			time.Sleep(10 * time.Second)
 			return errors.Join(e.SetValue(ctx, []byte("b")), func() error { time.Sleep(20 * time.Second); return nil }())
 		}))
 		time.Sleep(20 * time.Second)

@@ -134,7 +134,7 @@ func ExampleWithHealth() {
 	defer locks.Close(ctx)
 
 	stuck := func(context.Context) error { return errors.New("no progress for a minute") }
-	lease, _ := locks.Mutex("import", pawl.WithTTL(30*time.Millisecond), pawl.WithHealth(stuck)).Lock(ctx)
+	lease, _ := locks.Mutex("import", pawl.WithTTL(900*time.Millisecond), pawl.WithHealth(stuck)).Lock(ctx)
 	<-lease.Done()
 	var lost *pawl.LostError
 	fmt.Println(errors.As(lease.Err(), &lost), lost.Reason, lost.Err)

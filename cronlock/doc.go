@@ -20,9 +20,11 @@
 // # What if the clocks of the instances differ, or one is late?
 //
 // [Job] knows the schedule, so it knows which tick it is at: each tick is done once, by
-// [pawl.Once], whatever the clocks say. gocron tells a locker no more than the job's
-// name, so there [Options.MinHold] keeps the name held until the instance that is late
-// has come too.
+// [pawl.Once]. Clocks have to be right to within the interval of the schedule, for one
+// that is ahead does a tick early. gocron tells a locker no more than the job's name, so
+// there [Options.MinHold] keeps the name held until the instance that is late has come
+// too; and a gocron.DurationJob counts from the start of its instance, so the instances
+// have to start together. Use a gocron.CronJob.
 //
 // # What if the backend is down?
 //

@@ -46,7 +46,7 @@ func (u unlocker) Unlock(ctx context.Context) error { return u.lease.Release(ctx
 
 // Elector has all jobs of a gocron scheduler run on the instance that leads.
 type Elector struct {
-	leads atomic.Bool
+	lease atomic.Pointer[pawl.Lease] // while it leads
 	ended chan struct{}
 	err   error // why it campaigns no more; written before ended is closed
 }
@@ -61,8 +61,9 @@ func NewElector(ctx context.Context, e *pawl.Election) *Elector {
 	go func() {
 		defer close(el.ended)
 		el.err = e.Run(ctx, func(ctx context.Context) error {
-			el.leads.Store(true)
-			defer el.leads.Store(false)
+			lease, _ := pawl.LeaseFromContext(ctx)
+			el.lease.Store(lease)
+			defer el.lease.Store(nil)
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -77,10 +78,11 @@ func (e *Elector) IsLeader(context.Context) error {
 		return e.err
 	default:
 	}
-	if !e.leads.Load() {
+	lease := e.lease.Load()
+	if lease == nil {
 		return errNotLeading
 	}
-	return nil
+	return lease.Err() // also when the process was paused, and has not heard of it
 }
 
 // Done is closed when the elector campaigns no more.

@@ -23,6 +23,10 @@ type Options struct {
 	// than the schedule's interval. Default 0: not at all, the run is skipped.
 	RetryFor time.Duration
 
+	// Location is the time zone of a [Job]'s schedule: that of cron.WithLocation. Default:
+	// the machine's, which has to be the same on all instances.
+	Location *time.Location
+
 	// Skipped is told of each run that another instance does or has done, with a nil
 	// error or one that matches pawl.ErrHeld, and of each that nobody does as far as is
 	// known, with any other error. Default: nobody is told.
@@ -48,6 +52,9 @@ func (o *Options) withDefaults() Options {
 		out.MinHold = 500 * time.Millisecond
 	}
 	out.MinHold = max(out.MinHold, 0)
+	if out.Location == nil {
+		out.Location = time.Local
+	}
 	return out
 }
 

@@ -35,16 +35,21 @@ type job struct {
 // Run implements cron.Job.
 func (j *job) Run() {
 	ctx := context.Background()
-	key := pawl.TimeKey(last(j.schedule, time.Now()))
+	key := pawl.TimeKey(last(j.schedule, time.Now().In(j.o.Location)))
 	ran := false
-	var failed error
+	var failed, unanswered error
 	err := j.o.again(ctx, func() (err error) {
 		if ran, err = j.once.TryDo(ctx, key, j.f); ran {
 			failed, err = err, nil // it is not to run again, whatever that is
 		}
+		if err != nil {
+			unanswered = err
+		}
 		return err
 	})
 	switch {
+	case !ran && err == nil && unanswered != nil: // it may be done by that try, which was taken back
+		j.o.skipped(j.name, unanswered)
 	case !ran:
 		j.o.skipped(j.name, err)
 	case failed != nil && j.o.Failed != nil:

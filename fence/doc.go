@@ -13,8 +13,12 @@
 //     same database, Guard of postgreslock, mysqllock and sqlitelock is safer yet.
 //   - [RedisScript] makes a script of a script: the write happens only if the fence is
 //     good.
-//   - [MongoFilter] and [MongoUpdate] are merged into the caller's own update.
+//   - [Mongo] is merged into the caller's own update.
 //   - [Handler] and [Transport] carry the fence over HTTP.
+//
+// Who reads, computes and writes has its fence checked before it reads, too: else an old
+// holder whose write comes before the new one's first is let in, and what the new one
+// read before that is not true any more.
 //
 // # Which fences may be compared?
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
 
@@ -23,36 +24,45 @@ type Guarder interface {
 	Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error
 }
 
-// Handler refuses requests with stale fences, for a service that writes. Requests that
-// are GET, HEAD or OPTIONS pass; all others need both headers. What is refused gets a
+// Handler refuses requests with stale fences, for a service that writes. resource says
+// what a request writes to, from its path say: a fence for something else is no fence for
+// that. Where it is nil, the header says it, and who sends the request is trusted with
+// that. Requests that are GET, HEAD or OPTIONS pass; all others need both headers. What is refused gets a
 // body of application/problem+json (RFC 9457):
 //
 //   - 409 Conflict: the fence is stale. "fence" and "highest" have both.
 //   - 428 Precondition Required: a header is missing.
-//   - 400 Bad Request: a header comes twice, or is no fence.
+//   - 400 Bad Request: a header comes twice, is no fence, or names another resource.
 //   - 503 Service Unavailable: the guard failed.
 //
 // A handler runs inside of the guard: with [Memory] no two write to one resource at the
-// same time. Who is let in by the headers is no matter of this package: authenticate
-// before.
-func Handler(g Guarder, next http.Handler) http.Handler {
+// same time. Where the guard fails after that, in the commit of a transaction say, the
+// connection is ended: the client must not take the handler's answer for true. Who is let
+// in by the headers is no matter of this package: authenticate before.
+func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
 			next.ServeHTTP(w, r)
 			return
 		}
-		resource, fence, trouble := headers(r.Header)
+		name, fence, trouble := headers(r.Header)
+		if trouble == nil && resource != nil && resource(r) != name {
+			trouble = &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s is %.40q, and not what the request writes to", HeaderResource, name)}
+		}
 		if trouble != nil {
 			trouble.write(w)
 			return
 		}
 		ran := false
-		err := g.Guard(r.Context(), resource, fence, func(ctx context.Context) error {
+		err := g.Guard(r.Context(), name, fence, func(ctx context.Context) error {
 			ran = true
 			next.ServeHTTP(w, r.WithContext(ctx))
 			return nil
 		})
-		if err != nil && !ran {
+		switch {
+		case err != nil && ran:
+			panic(http.ErrAbortHandler)
+		case err != nil:
 			problemOf(err).write(w)
 		}
 	})
@@ -105,12 +115,15 @@ func (p *problem) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(p)
 }
 
-// Transport is an http.RoundTripper that sends the fence of the lease under which a
-// request is made: that of the innermost lease in the request's context, as Do has it,
-// and its name as the resource. A request without a lease, and one that has the headers
-// already, is sent as it is.
+// Transport is an http.RoundTripper that sends the fence of a lease under which a request
+// is made, as Do has it in the context, and the lease's name as the resource. A request
+// without such a lease, and one that has the headers already, is sent as it is.
 type Transport struct {
 	Base http.RoundTripper // sends; default: http.DefaultTransport
+
+	// Resource is the name of the lock that guards what the service writes to. Default:
+	// that of the innermost lease, which is right where there is only one.
+	Resource string
 }
 
 // RoundTrip implements http.RoundTripper. A 409 of [Handler] is an answer like any other,
@@ -120,7 +133,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	name, fence, ok := pawl.LeaseFromContext(r.Context())
+	name := t.Resource
+	fence, ok := pawl.FenceOf(r.Context(), name)
+	if lease, under := pawl.LeaseFromContext(r.Context()); name == "" && under {
+		name, fence, ok = lease.Name(), lease.Fence(), true
+	}
 	if ok && r.Header.Get(HeaderToken) == "" && r.Header.Get(HeaderResource) == "" {
 		r = r.Clone(r.Context())
 		r.Header.Set(HeaderToken, strconv.FormatUint(fence, 10))
@@ -132,7 +149,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // ResponseError returns a [*StaleError] if an answer says that the request's fence was
 // stale, and nil otherwise. It reads the body then, and leaves closing it to the caller.
 func ResponseError(r *http.Response) error {
-	if r.StatusCode != http.StatusConflict || r.Header.Get("Content-Type") != "application/problem+json" {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.StatusCode != http.StatusConflict || err != nil || kind != "application/problem+json" {
 		return nil
 	}
 	var p problem

@@ -18,7 +18,7 @@ import (
 
 func service(t *testing.T, g fence.Guarder) *httptest.Server {
 	t.Helper()
-	s := httptest.NewServer(fence.Handler(g, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(fence.Handler(g, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "written by "+r.Header.Get(fence.HeaderToken))
 	})))
 	t.Cleanup(s.Close)
@@ -140,5 +140,63 @@ func TestWhatIsNoFenceIsAProblem(t *testing.T) {
 				t.Error("it is taken for a stale one")
 			}
 		})
+	}
+}
+
+// A fence is for what the request writes to, and for nothing else.
+func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
+	path := func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") }
+	s := httptest.NewServer(fence.Handler(new(fence.Memory), path, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	defer s.Close()
+	locks, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close(t.Context())
+	err = locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
+		return locks.Semaphore("connections", 2).Do(ctx, func(ctx context.Context) error {
+			for resource, want := range map[string]int{"": http.StatusBadRequest, "account": http.StatusOK} {
+				client := &http.Client{Transport: &fence.Transport{Resource: resource}}
+				r, err := http.NewRequestWithContext(ctx, http.MethodPut, s.URL+"/account", nil)
+				if err != nil {
+					return err
+				}
+				answer, err := client.Do(r)
+				if err != nil {
+					return err
+				}
+				if answer.Body.Close(); answer.StatusCode != want {
+					t.Errorf("%q: %s", resource, answer.Status)
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// late is a guard whose commit fails when the handler has answered.
+type late struct{}
+
+func (late) Guard(ctx context.Context, resource string, f uint64, write func(ctx context.Context) error) error {
+	if err := write(ctx); err != nil {
+		return err
+	}
+	return &fence.StaleError{Resource: resource, Fence: f, Highest: f + 1}
+}
+
+func TestAnAnswerThatWasRolledBackIsNotGiven(t *testing.T) {
+	s := service(t, late{})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(fence.HeaderToken, "1")
+	r.Header.Set(fence.HeaderResource, "account")
+	if answer, err := http.DefaultClient.Do(r); err == nil {
+		defer answer.Body.Close()
+		t.Errorf("the client was told %s", answer.Status)
 	}
 }

@@ -15,8 +15,8 @@ type Memory struct {
 
 // A mark is what is known of one resource.
 type mark struct {
-	fence uint64     // the highest accepted
-	turn  sync.Mutex // of who writes, in Guard
+	fence uint64        // the highest accepted
+	turn  chan struct{} // has room for the one who writes, in Guard
 }
 
 // Check accepts a write with this fence, or refuses it with a [*StaleError]. What comes
@@ -42,7 +42,7 @@ func (m *Memory) CheckReader(resource string, fence uint64) error {
 
 // Guard runs write if the fence is good. While it runs nobody else writes to the
 // resource, so that a check and its write are one. It returns write's error, or that of
-// Check. ctx is write's.
+// Check, or ctx's if that ends while others write. ctx is write's.
 func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error {
 	if err := validate(resource, fence); err != nil {
 		return err
@@ -51,8 +51,12 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 	if err != nil {
 		return err
 	}
-	k.turn.Lock()
-	defer k.turn.Unlock()
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	if _, err := m.check(resource, fence, true); err != nil {
 		return err // a higher one came while this one waited for its turn
 	}
@@ -67,7 +71,7 @@ func (m *Memory) check(resource string, fence uint64, writes bool) (*mark, error
 		if m.known == nil {
 			m.known = map[string]*mark{}
 		}
-		k = &mark{}
+		k = &mark{turn: make(chan struct{}, 1)}
 		m.known[resource] = k
 	}
 	if err := decide(resource, fence, k.fence); err != nil {

@@ -25,8 +25,8 @@ func RedisScript(write string) string {
 
 // A fence is a whole number below 2^53 for the next two centuries, which is as far as the
 // numbers of Lua are exact.
-const redisCheck = `local fence = tonumber(ARGV[1])
-if not fence or fence < 1 then return redis.error_reply('INVALIDFENCE ' .. tostring(ARGV[1])) end
+const redisCheck = `local fence = string.match(ARGV[1], '^%d+$') and tonumber(ARGV[1])
+if not fence or fence < 1 or fence >= 9007199254740992 then return redis.error_reply('INVALIDFENCE ' .. tostring(ARGV[1])) end
 local highest = tonumber(redis.call('GET', KEYS[1]) or '0')
 if fence < highest then return redis.error_reply('STALEFENCE ' .. string.format('%.0f', highest)) end
 if fence > highest then redis.call('SET', KEYS[1], ARGV[1]) end

@@ -157,7 +157,7 @@ func TestRedis(t *testing.T) {
 	if n := must(c.Get(t.Context(), "balance:account").Int())(t); n != 50 {
 		t.Errorf("the balance is %d, want 50", n)
 	}
-	for _, bad := range []any{0, -1, "one", ""} {
+	for _, bad := range []any{0, -1, "one", "", "nan", "inf", "0x7", "1e3", "9007199254740993"} {
 		_, err := script.Run(t.Context(), c, []string{"fence:x", "balance:x"}, bad, 10).Result()
 		if err == nil || errors.Is(fence.RedisError(err, "x", 1), pawl.ErrStale) || !strings.Contains(err.Error(), "INVALIDFENCE") {
 			t.Errorf("fence %v: %v", bad, err)

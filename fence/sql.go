@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 )
 
 // The tables that the checks need, in the database that is written to. Make them with the
@@ -74,5 +75,9 @@ func CheckMySQL(ctx context.Context, tx *sql.Tx, resource string, fence uint64) 
 }
 
 func failed(resource string, err error) error {
-	return fmt.Errorf("pawl: check the fence for %q: %w (is the table pawl_fences there, and may this user write to it?)", resource, err)
+	hint := ""
+	if strings.Contains(err.Error(), "pawl_fences") {
+		hint = " (make the table that package fence names, and let this user write to it)"
+	}
+	return fmt.Errorf("pawl: check the fence for %q: %w%s", resource, err, hint)
 }

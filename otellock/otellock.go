@@ -6,15 +6,12 @@
 //
 // # Metrics
 //
-//   - pawl.wait.duration (s): how long claims waited, by "outcome": acquired, held (a try
-//
-// that was skipped), gave_up, unavailable, invalid, closed, done (a tick that was done
-//
-//	  before).
-//	- pawl.hold.duration (s): how long leases were held, by "outcome": released, lost,
-//	  detached.
-//
-// - pawl.waiting and pawl.held: how many claims wait, and how many leases are held, now.
+//   - pawl.wait.duration (s): how long claims waited, by "outcome": acquired, held (a
+//     try that was skipped), gave_up, unavailable, invalid, closed, done (a tick that was
+//     done before).
+//   - pawl.hold.duration (s): how long leases were held, by "outcome": released, lost,
+//     detached.
+//   - pawl.waiting and pawl.held: how many claims wait, and how many leases are held.
 //   - pawl.lost: leases that were lost, by "reason": expired, unreachable, broken,
 //     max_hold, closed, unhealthy.
 //   - pawl.request.failures: requests to the backend that failed, by "op": acquire, renew,

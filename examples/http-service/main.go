@@ -20,7 +20,7 @@ import (
 func main() {
 	ctx := context.Background()
 	writes := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "written") })
-	service := httptest.NewServer(fence.Handler(new(fence.Memory), writes))
+	service := httptest.NewServer(fence.Handler(new(fence.Memory), nil, writes))
 	defer service.Close()
 
 	locks, err := pawl.Open(ctx, "mem:", nil)
