@@ -43,6 +43,10 @@ type Finding = driver.Finding
 
 // Inspect reads one name: who holds it and who waits. The Entry of a name that nobody
 // uses is empty.
+//
+// If holders of one semaphore have different Limits, some of its users were started with
+// another one than the rest: each keeps its own, so that no more than the greatest of
+// them are held.
 func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	if err := c.usable(ctx); err != nil {
 		return Entry{}, err

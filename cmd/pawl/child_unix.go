@@ -53,7 +53,14 @@ type child struct {
 	signals chan os.Signal // all others, and SIGCONT
 }
 
+// ignoresTTOU is whether an earlier child has had us ignore SIGTTOU. Children are started
+// by one goroutine.
+var ignoresTTOU bool
+
 func startChild(path string, argv, env []string, signals chan os.Signal) (*child, error) {
+	if ignoresTTOU { // this one shall not inherit what is below; a signal that is caught is not inherited
+		signal.Notify(make(chan os.Signal, 1), unix.SIGTTOU)
+	}
 	c := &child{
 		ended: make(chan ending, 1), paused: make(chan syscall.Signal, 1),
 		tty: openTerminal(), keys: make(chan os.Signal, 1), signals: signals,
@@ -74,6 +81,7 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	err := <-started
 	// Only now, for the child would inherit it: we may write to the terminal, and take it
 	// back, while another group is in its foreground.
+	ignoresTTOU = ignoresTTOU || !signal.Ignored(unix.SIGTTOU)
 	signal.Ignore(unix.SIGTTOU)
 	if err != nil {
 		c.close() // the foreground may be the group of a child that was never there
@@ -200,8 +208,9 @@ func (c *child) gone(thorough bool) bool {
 	return allDead(c.pid)
 }
 
-// close takes back the terminal.
+// close takes back the terminal, and its keys.
 func (c *child) close() {
+	signal.Stop(c.keys)
 	if c.tty == nil {
 		return
 	}
@@ -209,6 +218,7 @@ func (c *child) close() {
 	if c.reaped.Load() && c.cut != 0 {
 		c.tty.repair()
 	}
+	_ = unix.Close(c.tty.fd)
 }
 
 // key is the signal that ended the child, if a key of the terminal sent it.

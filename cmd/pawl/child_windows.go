@@ -138,6 +138,17 @@ func signalNumber(s os.Signal) int {
 	return int(syscall.SIGINT)
 }
 
+func continues(os.Signal) bool { return false }
+
+// There is no Ctrl-Z here.
+type stopKey chan os.Signal
+
+func (*stopKey) catch() {}
+
+func (*stopKey) leave() {}
+
+func (*stopKey) stop() {}
+
 // Scripts have no #! here.
 func interpreterOf(string) string { return "" }
 

@@ -15,9 +15,10 @@ import (
 // `pawl run` runs has its own code passed on.
 const (
 	exitOther         = 1   // none of the below: standard output cannot be written, ...
+	exitNotHeld       = 1   // renew, release: the lease of the handle is over
 	exitUsage         = 64  // refused before anything was sent
 	exitUnavailable   = 69  // the backend could not be asked
-	exitHeld          = 75  // the lock was not acquired; nothing was broken. -E changes it for run
+	exitHeld          = 75  // the lock was not acquired; not free; nothing was broken. -E changes it
 	exitLost          = 76  // the lock was lost, and the command was stopped
 	exitUnsound       = 78  // the doctor found that a promise of the backend does not hold
 	exitNotExecutable = 126 // the command is there, and cannot be run
@@ -31,6 +32,20 @@ const exitCodes = `The exit code is that of COMMAND, or 128 + n when signal n en
    69  the database is unavailable or too slow; COMMAND was not run
    75  the lock was not acquired (-E changes this code)
    76  the lock was lost, and COMMAND was stopped
+  126  COMMAND cannot be executed
+  127  COMMAND or its interpreter was not found`
+
+// handleCodes is for the help of renew and release.
+const handleCodes = `The exit code is 0, or:
+    1  the lease is not held any more
+   64  there is no handle, or it is one of another kind of database
+   69  the database is unavailable`
+
+// electCodes is for the help of elect.
+const electCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
+   64  wrong usage; nothing was done
+   69  the database was unavailable when elect started
+   76  the lead was lost, and some of COMMAND outlived SIGKILL
   126  COMMAND cannot be executed
   127  COMMAND or its interpreter was not found`
 

@@ -10,7 +10,8 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// A job is one `pawl run`: claim the lock, start the child, watch both, release.
+// A job is one `pawl run`: claim the lock, start the child, watch both, release. Other
+// verbs have a part of it: `pawl acquire` claims, and `pawl elect` watches.
 //
 // What it sees to, in every order of events: the child does not start without the lock,
 // and nothing of its group is alive when another can be granted the name.

@@ -42,6 +42,26 @@ type (
 		Owner       jsonOwner `json:"owner"` // empty if it was not seen
 		ClosedForMS int64     `json:"closed_for_ms"`
 	}
+	jsonLease struct {
+		Name        string `json:"name"`
+		Fence       uint64 `json:"fence"`
+		Handle      string `json:"handle,omitempty"` // a secret; empty if it is in a file
+		ExpiresInMS int64  `json:"expires_in_ms"`    // for how long it can be relied on, unless it is renewed
+	}
+	jsonBench struct {
+		Backend   string   `json:"backend"`
+		Clients   int      `json:"clients"`
+		Cycles    jsonPace `json:"cycles"`
+		Handovers jsonPace `json:"handovers"` // none with one client
+	}
+	jsonPace struct {
+		Count     int     `json:"count"`
+		PerSecond float64 `json:"per_second"`
+		P50MS     float64 `json:"p50_ms"`
+		P90MS     float64 `json:"p90_ms"`
+		P99MS     float64 `json:"p99_ms"`
+		MaxMS     float64 `json:"max_ms"`
+	}
 	jsonFinding struct {
 		Severity string `json:"severity"`
 		Subject  string `json:"subject"`

@@ -27,6 +27,9 @@ type location struct {
 
 const urlVariable = "PAWL_URL"
 
+// isMemory reports whether the locks are in the memory of this process, for tests.
+func isMemory(where string) bool { return strings.HasPrefix(where, "mem:") }
+
 // find is the URL to open, and whether it is the one that nobody named.
 func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err error) {
 	if cmd.Flags().Changed("url") {

@@ -2,10 +2,16 @@
 //
 //	pawl run nightly -- ./report.sh    one at a time, the others wait
 //	pawl run -n nightly -- ./report.sh one at a time, the others give up
+//	pawl elect scheduler -- ./serve    on one of many hosts, the leader
+//	pawl acquire --handle lock deploy  leave it held, for later steps
+//	pawl renew --handle lock           hold it for longer
+//	pawl release --handle lock         give it back
+//	pawl wait nightly                  until nobody holds it
 //	pawl ls                            who holds what
 //	pawl show nightly                  who holds it, and who waits
 //	pawl break nightly                 take it from its holder
 //	pawl doctor                        what is wrong with the backend's settings
+//	pawl bench                         how fast the backend locks
 //	pawl schema postgres               the SQL that makes the tables
 //
 // The locks are where --url says, else PAWL_URL, else in a SQLite file of this user, for
@@ -70,7 +76,7 @@ The database is given by --url, else by the variable PAWL_URL:
 
 The first use makes the tables that it needs. Without a URL it is a SQLite file
 for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
-~/.local/state/pawl/locks.db. Only "pawl run" creates that file.`,
+~/.local/state/pawl/locks.db. Only what takes a lock creates that file.`,
 		Example: `  pawl run nightly -- ./report.sh
   PAWL_URL=sqlite:/var/lib/pawl/locks.db pawl ls`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -97,7 +103,11 @@ for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
 	where := &location{v: v}
 	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
-	root.AddCommand(newRun(v, where), newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newSchema(v), newVersion(v), newMan())
+	root.AddCommand(
+		newRun(v, where), newElect(v, where), newAcquire(v, where), newRenew(v, where), newRelease(v, where), newWait(v, where),
+		newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newBench(v, where),
+		newSchema(v), newVersion(v), newMan(),
+	)
 	root.SetUsageFunc(showUsage)
 	root.PersistentPreRun = func(*cobra.Command, []string) { where.warn() }
 	root.SetHelpCommand(helpCommand(root))

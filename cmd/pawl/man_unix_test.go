@@ -15,7 +15,7 @@ func TestManualsAreAsInTheGoldenFiles(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
-	if err != nil || len(pages) < 8 {
+	if err != nil || len(pages) < 14 {
 		t.Errorf("there are only %q: %v", pages, err)
 	}
 	for _, name := range []string{"pawl.1", "pawl-break.1"} {

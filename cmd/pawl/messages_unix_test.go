@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +37,17 @@ var refused = [][]string{
 	{"run", "--grace", "13", "x", "true"}, {"run", "--grace", "300h", "--ttl", "720h", "x", "true"},
 	{"run", "--label", "job", "x", "true"}, {"run", "--label", "job=1", "--label", "job=2", "x", "true"},
 	{"run", "", "true"}, {"run", "a\tb", "true"},
+	{"run", "-s", "-x", "x", "true"}, {"run", "-e", "--limit", "3", "x", "true"}, {"run", "-c", "true", "x", "-c", "true"},
+	{"run", "x", "-c"}, {"run", "x", "-c", ""}, {"run", "--nb", "--timeout", "5", "x", "true"},
 	{"run", "x", "no-such-command"}, {"run", "x", "./no-interpreter"}, {"run", "x", "./no-program"},
+
+	{"elect"}, {"elect", "x"}, {"elect", "--ttl", "0", "x", "true"}, {"elect", "--grace", "13", "x", "true"}, {"elect", "x", "no-such-command"},
+	{"acquire"}, {"acquire", "-n", "-w", "5", "x"}, {"acquire", "--handle", "", "x"}, {"acquire", "--handle", "no-program", "x"},
+	{"acquire", "--handle", "no/such/dir", "x"}, {"--url", "mem:", "acquire", "x"},
+	{"release", "pawl1_secret"}, {"release", "--handle", ""}, {"release", "--handle", "no-such-file"}, {"release", "--handle", "."},
+	{"release", "--handle", "no-program"}, {"release", "--handle", "readable"}, {"renew", "--handle", "handle"},
+	{"--url", "mem:", "renew", "--handle", "handle"},
+	{"wait"}, {"wait", "x"}, {"wait", "-w", "721h", "x"}, {"bench", "x"}, {"bench", "--duration", "0"}, {"bench", "--clients", "0"}, {"--url", "mem:", "bench"},
 
 	{"ls", "a", "b"}, {"ls", "--watch", "--json"}, {"show"}, {"show", "a", "b"}, {"doctor", "x"}, {"version", "x"},
 	{"man"}, {"man", "a", "b"}, {"schema"}, {"schema", "redis"}, {"schema", "mysql", "--schema", "x"},
@@ -54,12 +65,14 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv(urlVariable, "")
-	for name, text := range map[string]string{"no-interpreter": "#!/no/such/interpreter\n", "no-program": ""} {
-		mode := fs.FileMode(0o700)
-		if text == "" {
-			mode = 0o600
-		}
-		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+	handle := handleBegin + "eyJiIjoic3FsaXRlIiwibiI6IngiLCJ0IjoiQUFBQUFBQUFBQUFBQUFBQUFBQUFBQT09IiwiZiI6MTcsImwiOjEwMDAwMDAwMDAwLCJ3IjoyMTQ3NDgzNjQ3LCJvZiI6MjE0NzQ4MzY0N30"
+	for _, file := range []struct {
+		name, text string
+		mode       fs.FileMode
+	}{
+		{"no-interpreter", "#!/no/such/interpreter\n", 0o700}, {"no-program", "", 0o600}, {"readable", "words", 0o644}, {"handle", handle, 0o600},
+	} {
+		if err := os.WriteFile(file.name, []byte(file.text), file.mode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,6 +97,8 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 		t.Error(err)
 	}
 	sayClaims(t, &out, v)
+	sayHandles(t, &out, v)
+	sayTerms(t, &out, v)
 	sayLosses(&out, v)
 	sayBreaks(t, &out, v)
 	sayTables(t, &out, v)
@@ -157,7 +172,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Setenv(nameVariable, "x")
 	t.Setenv(fenceVariable, "1763626152000001")
 	fmt.Fprint(out, "\n# waiting, with -v, for one's own parent\n")
-	o := (&runFlags{verbose: true}).options(v).Observer
+	o := (&claimFlags{verbose: true}).options(v).Observer
 	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: held})
 	o.Acquired(pawl.AcquiredEvent{Event: pawl.Event{Name: "x"}, Lease: lease, Waited: 90 * time.Second})
 	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
@@ -167,6 +182,83 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# lost before the start\n")
 	j.signals = make(chan os.Signal)
 	v.sayError(j.hold(lease).(*exit).err)
+}
+
+// sayHandles is what is said of a handle.
+func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
+	t.Helper()
+	fmt.Fprint(out, "\n# renew, release: the lease is over\n")
+	v.sayError(notHeldAnyMore(lost).(*exit).err)
+	v.sayError(notHeldAnyMore(&pawl.LostError{Name: "x", Fence: lost.Fence, Reason: pawl.ReasonBroken}).(*exit).err)
+
+	c, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	lease, err := c.Mutex("x").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle, err := lease.Detach(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(out, "\n# acquire --handle, and the file is not to be replaced\n")
+	v.sayError((&handleFile{path: "lock", old: handle}).replaceable(t.Context(), c))
+	v.sayError((&handleFile{path: "lock", old: handleBegin}).replaceable(t.Context(), c))
+
+	fmt.Fprint(out, "\n# acquire, and nobody can be given the handle\n")
+	lease, err = c.Mutex("y").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := acquiring{job: &job{v: &voice{out: brokenPipe{}, err: out}, signals: make(chan os.Signal)}}
+	v.sayError(a.handOver(c, lease).(*exit).err)
+	if e, err := c.Inspect(t.Context(), "y"); err != nil || len(e.Holders) > 0 {
+		t.Errorf("it is left held: %+v, %v", e, err)
+	}
+
+	fmt.Fprint(out, "\n# wait\n")
+	w := &freeing{name: "x", patience: time.Minute}
+	v.sayError(w.gaveUp().(*exit).err)
+	w.last = &pawl.Entry{Name: "x", Holders: held.Holders}
+	v.sayError(w.gaveUp().(*exit).err)
+}
+
+// A brokenPipe cannot be written.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// sayTerms is what elect says of a backend that fails, and bench of another one.
+func sayTerms(t *testing.T, out *bytes.Buffer, v *voice) {
+	t.Helper()
+	fmt.Fprint(out, "\n# elect, while the backend is down\n")
+	o := (&election{job: &job{v: v}}).listening((&claimFlags{}).options(v)).Observer
+	for range 2 { // it is said once
+		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
+	}
+
+	c, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	if _, err := c.Mutex(benchName).Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(out, "\n# bench, beside another one\n")
+	v.sayError((&bench{v: v, clients: []*pawl.Client{c}}).run(t.Context()).(*exit).err)
+	fmt.Fprint(out, "\n# bench\n")
+	for _, at := range []time.Duration{0, 3 * time.Second, 10 * time.Second, 11 * time.Second} {
+		fmt.Fprintln(out, bar(at, 10*time.Second, int64(at/1000)))
+	}
+	p := pace{took: []time.Duration{time.Second, 2345678, 45678, 999}}
+	p.settle(10 * time.Second)
+	if err := printBench(out, "redis host:6379", 4, p, pace{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // sayLosses is what is said at the end of a command.
@@ -236,6 +328,7 @@ func sayTables(t *testing.T, out *bytes.Buffer, v *voice) {
 	waits := pawl.Waiter{Owner: someone, Weight: driver.Exclusive, Limit: driver.Exclusive, Since: now, ExpiresIn: time.Second}
 	entries := []pawl.Entry{
 		{Name: "free"}, {Name: "closed", Fence: 3, ClosedFor: 5 * time.Second}, {Name: " odd\n", Fence: 3, Waiters: []pawl.Waiter{waits}},
+		{Name: "gpu", Fence: 19, Holders: []pawl.Holder{kept, {Owner: someone, Fence: 19, Weight: 1, Limit: 4, Since: now, ExpiresIn: time.Second}}, Waiters: []pawl.Waiter{{Owner: someone, Weight: 5, Limit: 5, Since: now}}},
 		{Name: "held", Fence: 18, Holders: []pawl.Holder{kept, reader}, Waiters: []pawl.Waiter{waits}, Value: []byte("10.0.0.7\n"), ValueFence: 17},
 	}
 	for _, e := range entries {

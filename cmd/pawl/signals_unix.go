@@ -40,3 +40,39 @@ func sharedEnd(s os.Signal) {
 }
 
 func signalNumber(s os.Signal) int { return int(s.(syscall.Signal)) } //nolint:forcetypeassert // all are, on these systems
+
+// continues reports whether a signal only has a process go on that was stopped.
+func continues(s os.Signal) bool { return s == unix.SIGCONT }
+
+// stopKey catches Ctrl-Z where no command runs, once one has run: Go does not give a
+// signal back to the system that was caught, so we have to stop ourselves.
+type stopKey chan os.Signal
+
+func (k *stopKey) catch() {
+	if *k == nil {
+		*k = make(chan os.Signal, 1)
+	}
+	if !signal.Ignored(unix.SIGTSTP) {
+		signal.Notify(*k, unix.SIGTSTP)
+	}
+}
+
+// leave is for when a command runs, and the key is for that.
+func (k *stopKey) leave() {
+	if *k == nil {
+		return
+	}
+	signal.Stop(*k)
+	select {
+	case <-*k:
+	default:
+	}
+}
+
+// stop stops us, and returns when we are continued. The others of our group have had the
+// key too.
+func (k *stopKey) stop() {
+	if unix.Getpgrp() != sessionID() { // else nobody would continue us
+		stopProcess()
+	}
+}

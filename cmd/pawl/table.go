@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,8 +24,12 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 		if len(e.Holders) == 0 {
 			t.row(plain(e.Name), "-", nobody(e), "-", "-", "-", waiting)
 		}
+		differ := ""
+		if len(limits(&e)) > 1 {
+			differ = ", limits differ"
+		}
 		for _, h := range e.Holders {
-			t.row(plain(e.Name), kindWords(h.Weight, h.Limit), holderWords(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
+			t.row(plain(e.Name), kindWords(h.Weight, h.Limit)+differ, holderWords(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
 		}
 	}
 	return t.flush()
@@ -55,15 +61,52 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 			return err
 		}
 	}
-	if len(e.Waiters) == 0 {
-		return nil
+	if len(e.Waiters) > 0 {
+		if err := printWaiters(out, e.Waiters, now); err != nil {
+			return err
+		}
 	}
+	if l := limits(&e); len(l) > 1 {
+		_, err := fmt.Fprintf(out, "\nwarning: they go by different limits, %s: as many are held as the greatest allows\n", wordsOf(l))
+		return err
+	}
+	return nil
+}
+
+func printWaiters(out io.Writer, waiters []pawl.Waiter, now time.Time) error {
 	fmt.Fprintln(out)
 	t := newTable(out, "PLACE", "KIND", "WAITER", "SINCE")
-	for i, w := range e.Waiters {
+	for i, w := range waiters {
 		t.row(fmt.Sprint(i+1), kindWords(w.Weight, w.Limit), w.Owner.String(), clock(w.Since, now))
 	}
 	return t.flush()
+}
+
+// limits are those that the permits of a name go by, sorted: one, unless somebody is
+// mistaken, or was started with another configuration.
+func limits(e *pawl.Entry) (all []int) {
+	for _, h := range e.Holders {
+		if kind(h.Weight, h.Limit) == "permits" {
+			all = append(all, h.Limit)
+		}
+	}
+	for _, w := range e.Waiters {
+		if kind(w.Weight, w.Limit) == "permits" {
+			all = append(all, w.Limit)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// wordsOf are numbers for a sentence: "3 and 4".
+func wordsOf(numbers []int) string {
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = strconv.Itoa(n)
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {

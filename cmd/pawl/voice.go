@@ -12,13 +12,13 @@ import (
 // The voice of the command.
 //
 // Standard output has what was asked for, and nothing else: tables and JSON of ls and
-// show, the receipt of break, the version. `pawl run` never writes there: it belongs to
-// its child.
+// show, the receipt of break, the handle of acquire, the version. `pawl run` and `pawl
+// elect` never write there: it belongs to their child.
 //
 // Standard error has what pawl itself says: one line per event, begun with "pawl: ", in
 // the present or past tense, without a full stop. It says what happened, to which name,
 // by whom, and what can be done. It is not coloured, and never asks a question unless
-// standard input is a terminal.
+// standard input is a terminal. The bar of `pawl bench` is for a terminal only.
 //
 // pawl is silent when all is well. `pawl run` speaks only when the command did not run,
 // or was stopped, or ran without the lock being sure until its end ("pawl: warning: ");

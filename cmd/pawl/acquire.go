@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/pawl-go/pawl"
+)
+
+// acquireFlags are the flags of acquire.
+type acquireFlags struct {
+	claimFlags
+	file   string
+	asJSON bool
+}
+
+func newAcquire(v *voice, where *location) *cobra.Command {
+	f := &acquireFlags{claimFlags: newClaimFlags(10 * time.Minute)}
+	cmd := &cobra.Command{
+		Use:   "acquire [flags] NAME",
+		Short: "Take a lock and leave it held, for later steps",
+		Long: `Acquire waits for the lock NAME, first come, first served, prints a handle and
+ends. The lock stays held for --ttl; nothing renews it but pawl renew, with the
+handle, and pawl release ends it. Where one command can have the lock for as
+long as it runs, pawl run is simpler and safer: it stops the command when the
+lock is lost.
+
+The handle is a secret: whoever has it can release the lock. Pass it on by a
+file or a pipe, not as an argument, which others can read. --handle writes it to
+a file for this user only, and prints nothing. A file that is there is refused,
+unless it has the handle of a lease that is over.
+
+With --json it prints one object: name, fence (the fencing token), handle
+(without --handle FILE), and expires_in_ms: for how long it can be relied on.
+
+The exit code is 0, or:
+   64  wrong usage; nothing was done
+   69  the database is unavailable or too slow
+   75  the lock was not acquired (-E changes this code)
+   76  the lock was lost before the handle was printed`,
+		Example: `  # In the steps of a CI job:
+  pawl acquire -w 10m --handle lock deploy
+  pawl renew --handle lock
+  pawl release --handle lock
+  # The same with a variable.
+  handle=$(pawl acquire deploy)
+  printf %s "$handle" | pawl release`,
+		DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := oneName(cmd, args); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("handle") && f.file == "" {
+				return usage(cmd, errors.New("--handle is empty"))
+			}
+			return f.check(cmd, args[0])
+		},
+		ValidArgsFunction: completeName(where),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(v, where, cmd, args[0])
+		},
+	}
+	f.add(cmd, "how long the lock stays held if it is not renewed", "keep the lock for at least this long, even if it is released sooner")
+	cmd.Flags().StringVar(&f.file, "handle", "", "write the handle to this `FILE`, which only this user can read")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print one object of JSON")
+	return cmd
+}
+
+func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name string) (err error) {
+	url, _, err := where.find(cmd)
+	if err != nil {
+		return err
+	}
+	if isMemory(url) {
+		return usage(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
+	}
+	a := &acquiring{job: f.job(v, url, name, 0), asJSON: f.asJSON}
+	if f.file != "" {
+		if a.file, err = newHandleFile(f.file); err != nil {
+			return usage(cmd, fmt.Errorf("--handle %s: %w", plain(f.file), err))
+		}
+		defer a.file.discard()
+		claim := a.acquire
+		a.acquire = func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
+			if err := a.file.replaceable(ctx, c); err != nil {
+				return nil, err
+			}
+			return claim(ctx, c)
+		}
+	}
+	return f.conflict(a.run())
+}
+
+// replaceable refuses to replace the handle of a lease that is still held: nobody could
+// release that one any more.
+func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
+	if h.old == "" {
+		return nil
+	}
+	lease, err := c.Attach(ctx, h.old)
+	switch {
+	case errors.Is(err, pawl.ErrLost):
+		return nil
+	case errors.Is(err, pawl.ErrInvalid):
+		return fmt.Errorf("--handle %s: cannot be replaced: %w", plain(h.path), foreign(err))
+	case err != nil:
+		return err
+	}
+	if _, err := lease.Detach(ctx); err != nil {
+		return err
+	}
+	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", plain(h.path), lease.Name(), lease.Fence())}
+}
+
+// An acquiring is one `pawl acquire`: a job that leaves its lock held.
+type acquiring struct {
+	*job
+	asJSON bool
+	file   *handleFile // nil for standard output
+}
+
+func (a *acquiring) run() error {
+	client, lease, err := a.claim()
+	if client != nil {
+		defer func() { _ = closeWithin(client, a.goodbye(err)) }()
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case s := <-a.signals:
+		a.letGo(lease)
+		return stoppedBy(s)
+	default:
+	}
+	return a.handOver(client, lease)
+}
+
+// handOver leaves the lock held, for whoever gets the handle.
+func (a *acquiring) handOver(client *pawl.Client, lease *pawl.Lease) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	handle, err := lease.Detach(ctx)
+	if err != nil {
+		a.letGo(lease)
+		return &exit{code: codeOf(err), err: err}
+	}
+	if err := a.print(lease, handle); err != nil {
+		a.takeBack(ctx, client, handle)
+		return &exit{code: exitOther, err: fmt.Errorf("cannot write the handle: %w", err)}
+	}
+	return nil
+}
+
+// print gives the handle to whoever goes on with it.
+func (a *acquiring) print(lease *pawl.Lease, handle string) error {
+	if a.file != nil {
+		if err := a.file.write(handle); err != nil {
+			return err
+		}
+		handle = ""
+	} else if a.v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd())) {
+		a.v.warn("the handle is a secret: whoever has it can release the lock; --handle FILE keeps it off the screen")
+	}
+	switch {
+	case a.asJSON:
+		return printLine(a.v.out, leaseJSON(lease, handle))
+	case handle != "":
+		_, err := fmt.Fprintln(a.v.out, handle)
+		return err
+	}
+	return nil
+}
+
+// takeBack releases a lease whose handle nobody got.
+func (a *acquiring) takeBack(ctx context.Context, c *pawl.Client, handle string) {
+	lease, err := c.Attach(ctx, handle)
+	if err != nil {
+		a.v.warn("%s; the name stays held until its lease expires", bare(err))
+		return
+	}
+	a.letGo(lease)
+}
+
+func leaseJSON(l *pawl.Lease, handle string) jsonLease {
+	left := max(time.Until(l.Deadline()), 0)
+	return jsonLease{Name: l.Name(), Fence: l.Fence(), Handle: handle, ExpiresInMS: left.Milliseconds()}
+}

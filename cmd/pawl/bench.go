@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/pawl-go/pawl"
+)
+
+const (
+	benchName   = "pawl-bench"     // and what begins with it and a colon
+	benchTTL    = 10 * time.Second // what a kill -9 costs the next bench
+	mostClients = 256
+)
+
+func newBench(v *voice, where *location) *cobra.Command {
+	duration, clients, asJSON := seconds(10*time.Second), number(4), false
+	cmd := &cobra.Command{
+		Use:   "bench [flags]",
+		Short: "Measure how fast the database locks",
+		Long: `Bench measures how fast locks are on your database, from here. For half of
+--duration each client locks and releases a name of its own: a cycle. Then all
+of them want one name: a hand-over is from the call that releases it until the
+next client has it. Each client has its own connection, as a process of its own
+would.
+
+The names begin with "pawl-bench", and one bench runs at a time. It leaves
+nothing held. It is load: do not run it where that hurts.
+
+With --json it prints one object: backend, clients, cycles and handovers, each
+with count, per_second, p50_ms, p90_ms, p99_ms and max_ms.
+
+The exit code is 0, 64 for wrong usage, 69 if the database is unavailable, or 75
+if another bench is running.`,
+		Example: `  pawl bench --url redis://cache.example:6379
+  pawl bench --duration 1m --clients 16 --json`,
+		DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := none(cmd, args); err != nil {
+				return err
+			}
+			switch d := time.Duration(duration); {
+			case d < 100*time.Millisecond || d > time.Hour:
+				return usage(cmd, fmt.Errorf("--duration is %v; allowed: 100ms to 1h", d))
+			case clients < 1 || clients > mostClients:
+				return usage(cmd, fmt.Errorf("--clients is %d; allowed: 1 to %d", clients, mostClients))
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, _, err := where.find(cmd)
+			if err != nil {
+				return err
+			}
+			if isMemory(url) {
+				return usage(cmd, errors.New("mem: keeps locks in the memory of one client; there is nothing to measure"))
+			}
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			b := &bench{v: v, phase: time.Duration(duration) / 2, asJSON: asJSON}
+			defer b.close()
+			err = b.open(ctx, url, int(clients))
+			if err == nil {
+				err = b.run(ctx)
+			}
+			if ctx.Err() != nil {
+				return stoppedBy(os.Interrupt)
+			}
+			return err
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().Var(&duration, "duration", "how long to measure, in all")
+	cmd.Flags().Var(&clients, "clients", "how many `N` clients lock at the same time")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object of JSON")
+	noFiles(cmd, "duration", "clients")
+	return cmd
+}
+
+// A bench is one `pawl bench`.
+type bench struct {
+	v       *voice
+	phase   time.Duration // how long each of the two takes
+	asJSON  bool
+	clients []*pawl.Client
+}
+
+func (b *bench) open(ctx context.Context, url string, n int) error {
+	for range n {
+		c, err := pawl.Open(ctx, url, nil)
+		if err != nil {
+			return err
+		}
+		b.clients = append(b.clients, c)
+	}
+	return nil
+}
+
+// close takes back what a signal or an error has left behind.
+func (b *bench) close() {
+	closed := make(chan struct{}, len(b.clients))
+	for _, c := range b.clients {
+		go func() { _ = closeSoon(c); closed <- struct{}{} }()
+	}
+	for range b.clients {
+		<-closed
+	}
+}
+
+func (b *bench) run(ctx context.Context) error {
+	alone, err := b.clients[0].Mutex(benchName, pawl.WithTTL(benchTTL)).TryLock(ctx)
+	if held, ok := errors.AsType[*pawl.HeldError](err); ok {
+		return &exit{code: exitHeld, err: fmt.Errorf("another bench is running: %s", bare(held))}
+	}
+	if err != nil {
+		return err
+	}
+	defer alone.Release(ctx) //nolint:errcheck // else it expires
+	bar := startProgress(b.v, 2*b.phase)
+	defer bar.end()
+	cycles, err := b.measure(ctx, bar, func(i int) string { return fmt.Sprintf("%s:%d", benchName, i) })
+	if err != nil {
+		return err
+	}
+	var handovers pace
+	if len(b.clients) > 1 {
+		if handovers, err = b.measure(ctx, bar, func(int) string { return benchName + ":0" }); err != nil {
+			return err
+		}
+	}
+	bar.end()
+	backend := b.clients[0].Properties().Where
+	if b.asJSON {
+		return printLine(b.v.out, jsonBench{backend, len(b.clients), cycles.json(), handovers.json()})
+	}
+	return printBench(b.v.out, backend, len(b.clients), cycles, handovers)
+}
+
+// measure has each client lock and release its name until the phase is over. Where they
+// share a name, what took time is measured from the release before to the grant.
+func (b *bench) measure(ctx context.Context, bar *progress, name func(client int) string) (pace, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.phase)
+	defer cancel()
+	type result struct {
+		took []time.Duration
+		err  error
+	}
+	shared := len(b.clients) > 1 && name(0) == name(1)
+	results := make(chan result, len(b.clients))
+	began := time.Now()
+	var released released
+	for i, c := range b.clients {
+		go func() {
+			var r result
+			m := c.Mutex(name(i), pawl.WithTTL(benchTTL))
+			for r.err == nil {
+				start := time.Now()
+				lease, err := m.Lock(ctx)
+				if err != nil {
+					r.err = err
+					break
+				}
+				if from := released.swapZero(began); shared && !from.IsZero() {
+					r.took = append(r.took, time.Since(from))
+					bar.tick()
+				}
+				released.set(began)
+				r.err = lease.Release(context.WithoutCancel(ctx))
+				if !shared {
+					r.took = append(r.took, time.Since(start))
+					bar.tick()
+				}
+			}
+			results <- r
+		}()
+	}
+	var all pace
+	var failed error
+	for range b.clients {
+		r := <-results
+		all.took = append(all.took, r.took...)
+		if failed == nil && !(isOver(ctx) || ctx.Err() != nil) || !errors.Is(r.err, ctx.Err()) && !errors.Is(r.err, context.DeadlineExceeded) {
+			failed = r.err
+			cancel() // the others need not go on
+		}
+	}
+	all.settle(time.Since(began))
+	return all, failed
+}
+
+// onTerminal reports whether people see what is written there.
+func onTerminal(v *voice) bool { return v.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())) }

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// claimFlags are the flags of how a lock is claimed: those that run and acquire share.
+type claimFlags struct {
+	noWait       bool
+	wait         seconds
+	exclusive    bool
+	shared       bool
+	limit        number
+	permits      number
+	ttl          seconds
+	minHold      seconds
+	lockDelay    seconds
+	labels       labels
+	conflictCode number
+	quiet        bool
+	verbose      bool
+}
+
+// flockHelp says that a script for flock needs no other flags.
+const flockHelp = `The flags that flock has mean the same here: --nonblock and --nb are -n,
+--timeout is -w, and -e is -x. So does its order: NAME -c LINE. Only the exit
+code of a lock that is held is 75 and not 1: -E 1.`
+
+func newClaimFlags(ttl time.Duration) claimFlags {
+	return claimFlags{permits: 1, ttl: seconds(ttl), conflictCode: exitHeld}
+}
+
+// add makes the flags those of a command. minHold is the help of --min-hold.
+func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.SetNormalizeFunc(flockSpelling)
+	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "exit at once if the lock is held, or after 3s if the database does not answer")
+	flags.VarP(&f.wait, "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever, while the database answers)")
+	flags.BoolVarP(&f.exclusive, "exclusive", "x", false, "take an exclusive lock: the default")
+	flags.BoolVarP(&f.exclusive, "exclusive-as-flock", "e", false, "")
+	must(flags.MarkHidden("exclusive-as-flock"))
+	flags.BoolVarP(&f.shared, "shared", "s", false, "take a shared lock, for a reader")
+	flags.Var(&f.limit, "limit", "take a permit of a semaphore that has `N`")
+	flags.VarP(&f.permits, "permits", "k", "with --limit, take `K` permits")
+	flags.Var(&f.ttl, "ttl", ttl)
+	flags.Var(&f.minHold, "min-hold", minHold)
+	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, grant it to nobody for this long")
+	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
+	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "exit `CODE` when the lock is not acquired")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock is not acquired")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
+	noFiles(cmd, "wait", "limit", "permits", "ttl", "min-hold", "lock-delay", "label", "conflict-exit-code")
+}
+
+// noFiles are flags that take no file.
+func noFiles(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
+	}
+}
+
+// flockSpelling is our name of a flag that flock has by another.
+func flockSpelling(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	switch name {
+	case "nonblock", "nb":
+		name = "no-wait"
+	case "timeout":
+		name = "wait"
+	case "command":
+		name = "shell"
+	}
+	return pflag.NormalizedName(name)
+}
+
+// contradiction is what of the flags cannot be meant, or empty.
+func (f *claimFlags) contradiction(given func(flag string) bool) string {
+	switch {
+	case f.noWait && f.wait > 0:
+		return "-n and -w are mutually exclusive"
+	case f.shared && f.exclusive:
+		return "-s and -x are mutually exclusive"
+	case f.exclusive && given("limit"):
+		return "-x and --limit are mutually exclusive"
+	case f.shared && given("limit"):
+		return "-s and --limit are mutually exclusive"
+	case given("permits") && !given("limit"):
+		return "-k requires --limit"
+	case given("limit") && (f.limit < 1 || f.limit >= driver.Unlimited):
+		return fmt.Sprintf("--limit is %d; allowed: 1 to %d", f.limit, driver.Unlimited-1)
+	case given("limit") && (f.permits < 1 || f.permits > f.limit):
+		return fmt.Sprintf("-k is %d; allowed: 1 to --limit, which is %d", f.permits, f.limit)
+	case f.quiet && f.verbose:
+		return "-q and -v are mutually exclusive"
+	case f.conflictCode < 0 || f.conflictCode > 255:
+		return fmt.Sprintf("-E is %d; allowed: 0 to 255", f.conflictCode)
+	}
+	return ""
+}
+
+// check refuses what cannot be meant, or cannot be, before anything is sent.
+func (f *claimFlags) check(cmd *cobra.Command, name string) error {
+	given := cmd.Flags().Changed
+	if problem := f.contradiction(given); problem != "" {
+		return usage(cmd, errors.New(problem))
+	}
+	owner := driver.Owner{Labels: f.labels}
+	for _, err := range []error{
+		driver.ValidateName(name),
+		driver.ValidateTTL("--ttl", time.Duration(f.ttl)),
+		driver.ValidateDelay("--min-hold", time.Duration(f.minHold)),
+		driver.ValidateDelay("--lock-delay", time.Duration(f.lockDelay)),
+		driver.ValidateDelay("--wait", time.Duration(f.wait)),
+		owner.Validate(),
+	} {
+		if err != nil {
+			return usage(cmd, err)
+		}
+	}
+	f.noWait = f.noWait || given("wait") && f.wait == 0
+	return nil
+}
+
+// job is a claim of the name by these flags. What it is for is the caller's.
+func (f *claimFlags) job(v *voice, url, name string, margin time.Duration) *job {
+	if isMemory(url) {
+		v.warn("mem: keeps locks in the memory of this process, so it keeps nobody out")
+	}
+	j := &job{
+		v: v, name: name, signals: catchSignals(),
+		open:    func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v)) },
+		acquire: f.acquire(name, margin),
+	}
+	if f.noWait {
+		j.try, j.patience = true, tryPatience
+	} else if f.wait > 0 {
+		j.patience = time.Duration(f.wait)
+	}
+	return j
+}
+
+// conflict gives an error the exit code of -E, and -q its silence, if the lock was not
+// acquired.
+func (f *claimFlags) conflict(err error) error {
+	if e, ok := errors.AsType[*exit](err); ok && errors.Is(err, errNotAcquired) {
+		e.code = int(f.conflictCode)
+		if f.quiet {
+			e.err = nil
+		}
+	}
+	return err
+}
+
+// options are the client's.
+func (f *claimFlags) options(v *voice) *pawl.Options {
+	waited := false
+	own := parentsFence()
+	o := &pawl.Observer{
+		Queued: func(e pawl.QueuedEvent) {
+			if f.verbose {
+				v.say("waiting: %s", bare(e.Held))
+			}
+			if !waited && own.holds(e) {
+				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own.fence)
+			}
+			waited = true
+		},
+	}
+	if f.verbose {
+		o.Acquired = func(e pawl.AcquiredEvent) {
+			if waited {
+				v.say("acquired %q after %v (fence %d)", e.Name, brief(e.Waited), e.Lease.Fence())
+			}
+		}
+		o.Failed = func(e pawl.FailedEvent) {
+			if e.Op == "acquire" { // later on there is a child to look after, and a terminal may be slow
+				v.say("%s", bare(e.Err))
+			}
+		}
+	}
+	return &pawl.Options{TTL: time.Duration(f.ttl), Labels: f.labels, Observer: o}
+}
+
+// acquire claims the lock of the kind that the flags say. A margin of 0 is the library's.
+func (f *claimFlags) acquire(name string, margin time.Duration) func(context.Context, *pawl.Client) (*pawl.Lease, error) {
+	options := []pawl.Option{
+		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
+	}
+	if margin > 0 {
+		options = append(options, pawl.WithMargin(margin))
+	}
+	return func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
+		switch {
+		case f.shared && f.noWait:
+			return c.RWMutex(name, options...).TryRLock(ctx)
+		case f.shared:
+			return c.RWMutex(name, options...).RLock(ctx)
+		case f.limit > 0 && f.noWait:
+			return c.Semaphore(name, int(f.limit), options...).TryAcquire(ctx, int(f.permits))
+		case f.limit > 0:
+			return c.Semaphore(name, int(f.limit), options...).Acquire(ctx, int(f.permits))
+		case f.noWait:
+			return c.Mutex(name, options...).TryLock(ctx)
+		default:
+			return c.Mutex(name, options...).Lock(ctx)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// commandFlags are the flags of what runs under a lock: those that run and elect share.
+type commandFlags struct {
+	shell   string
+	grace   seconds
+	hideURL bool
+}
+
+const defaultGrace = 5 * time.Second
+
+// add makes the flags those of a command.
+func (f *commandFlags) add(cmd *cobra.Command) {
+	f.grace = seconds(defaultGrace)
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // what follows NAME is the child's
+	flags.SortFlags = false
+	flags.Var(&f.grace, "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
+	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+" instead of COMMAND")
+	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" from the environment of COMMAND")
+	noFiles(cmd, "grace", "shell")
+}
+
+// argv is what to run, from what follows NAME.
+func (f *commandFlags) argv(args []string) []string {
+	switch {
+	case f.shell != "":
+		return shellCommand(f.shell)
+	case asFlock(args):
+		return shellCommand(args[2])
+	}
+	rest := args[1:]
+	if len(rest) > 0 && rest[0] == "--" {
+		rest = rest[1:]
+	}
+	return rest
+}
+
+// asFlock reports whether the arguments are those of flock: NAME -c LINE.
+func asFlock(args []string) bool {
+	return len(args) == 3 && (args[1] == "-c" || args[1] == "--command")
+}
+
+// check refuses what cannot be run, whatever the system says of it.
+func (f *commandFlags) check(cmd *cobra.Command, args []string) error {
+	shell := cmd.Flags().Changed("shell")
+	problem := ""
+	switch {
+	case len(args) == 0:
+		problem = "missing NAME"
+	case shell && f.shell == "" || !shell && asFlock(args) && args[2] == "":
+		problem = "-c is empty"
+	case shell && len(args) > 1 && args[1] == "-c":
+		problem = "-c is given twice"
+	case shell && len(args) > 1:
+		problem = "-c and COMMAND are mutually exclusive"
+	case shell || asFlock(args):
+	case len(args) > 1 && args[1] == "-c":
+		problem = "-c takes one LINE"
+	case len(args) > 1 && args[1] != "--" && strings.HasPrefix(args[1], "-"):
+		problem = fmt.Sprintf("flags go before NAME, but %q comes after it; put -- before a command of that name", args[1])
+	case len(f.argv(args)) == 0:
+		problem = "missing COMMAND"
+	case f.argv(args)[0] == "":
+		problem = "COMMAND is empty"
+	}
+	if problem != "" {
+		return usage(cmd, errors.New(problem))
+	}
+	return nil
+}
+
+// reserve is what of a lease is left for the end of a grace, so that it does not end with
+// the lease. Grace and reserve are half of the lease at most: the other half is for
+// renewals.
+func reserve(ttl time.Duration) time.Duration { return max(ttl/10, 10*time.Millisecond) }
+
+// graceFits refuses a grace that the command would not get when its lock is lost.
+func (f *commandFlags) graceFits(cmd *cobra.Command, ttl time.Duration) error {
+	grace := time.Duration(f.grace)
+	if err := driver.ValidateDelay("--grace", grace); err != nil {
+		return usage(cmd, err)
+	}
+	most := max(ttl/2-reserve(ttl), 0)
+	if grace <= most || !cmd.Flags().Changed("grace") {
+		return nil
+	}
+	problem := fmt.Errorf("--grace is %v; allowed with --ttl %v: at most %v", grace, ttl, most)
+	if need := max((grace+1)/2*5, 2*grace+20*time.Millisecond); driver.ValidateTTL("", need) == nil {
+		problem = fmt.Errorf("%w; for a longer one, set --ttl to %v", problem, need)
+	}
+	return usage(cmd, problem)
+}
+
+// margin is how long before the end of its lease the loss is told: so early that the
+// child has its grace, or what of it fits, before another can have the lock.
+func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Duration {
+	grace := time.Duration(f.grace)
+	if !cmd.Flags().Changed("grace") {
+		grace = min(grace, ttl/4) // more of a short lease would leave too little of it for renewals
+	}
+	return min(grace+reserve(ttl), ttl/2)
+}
+
+// has gives a job its command.
+func (f *commandFlags) has(j *job, path string, argv []string) {
+	j.path, j.argv, j.grace = path, argv, time.Duration(f.grace)
+	if f.hideURL {
+		j.hidden = []string{urlVariable}
+	}
+}

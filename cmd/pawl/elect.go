@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// electFlags are the flags of elect.
+type electFlags struct {
+	commandFlags
+	ttl       seconds
+	lockDelay seconds
+	value     string
+	labels    labels
+	verbose   bool
+}
+
+func newElect(v *voice, where *location) *cobra.Command {
+	f := &electFlags{ttl: seconds(30 * time.Second)}
+	cmd := &cobra.Command{
+		Use:   "elect [flags] NAME [--] COMMAND [ARG...]",
+		Short: "Run a command on one of many hosts, the leader",
+		Long: `Elect waits until it leads NAME, first come, first served, and runs COMMAND.
+Start it on each host: one of them runs COMMAND, and when that one ends or is
+gone, the next does. NAME is an ordinary lock: pawl show tells who leads.
+
+If the lead is lost, COMMAND is stopped before another can lead, and elect waits
+for the lead again. When COMMAND ends by itself, so does elect, and the next one
+leads. A database that fails is asked again for as long as it does.
+
+COMMAND gets two variables. PAWL_NAME is NAME. PAWL_FENCE is the term: a number
+greater than that of every earlier leader. Send it along with what COMMAND
+writes, and let the receiver refuse a smaller one.
+` + systemHelp + `
+` + electCodes,
+		Example: `  # On each host: one of them runs it.
+  pawl elect scheduler -- ./scheduler
+  # Tell others where the leader is.
+  pawl elect --value "$(hostname):8080" api -- ./server
+  pawl show --json api | jq -r .value | base64 -d
+  # The next leader follows 10 s after the crash of one.
+  pawl elect --ttl 10 scheduler -- ./scheduler`,
+		DisableFlagsInUseLine: true,
+		Args:                  func(cmd *cobra.Command, args []string) error { return f.check(cmd, args) },
+		ValidArgsFunction:     completeRun(where),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(v, where, cmd, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.value, "value", "", "a `TEXT` that the leader shows of itself, such as its address")
+	flags.Var(&f.ttl, "ttl", "how long the lead stays taken if pawl is killed")
+	flags.Var(&f.lockDelay, "lock-delay", "if the lead expires, give it to nobody for this long")
+	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
+	noFiles(cmd, "value", "ttl", "lock-delay", "label")
+	f.commandFlags.add(cmd)
+	return cmd
+}
+
+func (f *electFlags) check(cmd *cobra.Command, args []string) error {
+	if err := f.commandFlags.check(cmd, args); err != nil {
+		return err
+	}
+	owner := driver.Owner{Labels: f.labels}
+	for _, err := range []error{
+		driver.ValidateName(args[0]),
+		driver.ValidateValue([]byte(f.value)),
+		driver.ValidateTTL("--ttl", time.Duration(f.ttl)),
+		driver.ValidateDelay("--lock-delay", time.Duration(f.lockDelay)),
+		owner.Validate(),
+	} {
+		if err != nil {
+			return usage(cmd, err)
+		}
+	}
+	return f.graceFits(cmd, time.Duration(f.ttl))
+}
+
+func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
+	url, _, err := where.find(cmd)
+	if err != nil {
+		return err
+	}
+	argv := f.argv(args)
+	path, err := findCommand(argv[0])
+	if err != nil {
+		return err
+	}
+	e := &election{terms: make(chan turn)}
+	claim := claimFlags{ttl: f.ttl, labels: f.labels, verbose: f.verbose}
+	e.job = claim.job(v, url, args[0], 0)
+	f.has(e.job, path, argv)
+	e.open = func(ctx context.Context) (*pawl.Client, error) {
+		return pawl.Open(ctx, url, e.listening(claim.options(v)))
+	}
+	e.acquire = func(context.Context, *pawl.Client) (*pawl.Lease, error) { return nil, nil } // it campaigns instead
+	e.options = []pawl.Option{
+		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
+		pawl.WithMargin(f.margin(cmd, time.Duration(f.ttl))),
+	}
+	if cmd.Flags().Changed("value") {
+		e.options = append(e.options, pawl.WithValue([]byte(f.value)))
+	}
+	return e.run()
+}
+
+// An election is one `pawl elect`: a job whose command runs in each term of ours, until
+// it ends by itself.
+type election struct {
+	*job
+	options []pawl.Option
+	leading *pawl.Lease // the last one granted; written before the term is told of
+	down    atomic.Bool // it was said that the backend fails
+	terms   chan turn
+	key     stopKey // between two terms
+}
+
+// A turn is one term of ours, which the goroutine with the signals sees to.
+type turn struct {
+	lease *pawl.Lease
+	end   chan error // nil if the lead was lost
+}
+
+// errDone is the end of a campaign: the command has ended by itself.
+var errDone = errors.New("done")
+
+// listening has the client tell the election of its leases, and us of a backend that is
+// down.
+func (e *election) listening(o *pawl.Options) *pawl.Options {
+	acquired := o.Observer.Acquired
+	o.Observer.Acquired = func(a pawl.AcquiredEvent) {
+		e.leading = a.Lease
+		e.down.Store(false)
+		if acquired != nil {
+			acquired(a)
+		}
+	}
+	failed := o.Observer.Failed
+	o.Observer.Failed = func(f pawl.FailedEvent) {
+		switch {
+		case failed != nil:
+			failed(f)
+		case f.Op == "acquire" && !e.down.Swap(true):
+			e.v.warn("%s; trying again", bare(f.Err))
+		}
+	}
+	return o
+}
+
+func (e *election) run() error {
+	client, _, err := e.claim()
+	if client != nil {
+		defer func() { _ = closeWithin(client, lastWords) }()
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	over := make(chan error, 1)
+	go func() { over <- client.Election(e.name, e.options...).Run(ctx, e.lead) }()
+	var end error
+	for {
+		select {
+		case t := <-e.terms:
+			end = e.term(t.lease)
+			t.end <- end
+		case err := <-over:
+			return e.verdict(end, err)
+		case <-e.key:
+			e.key.stop()
+		case s := <-e.signals:
+			if continues(s) {
+				continue // it was for the command of an earlier term
+			}
+			if end != nil {
+				return e.verdict(end, nil)
+			}
+			cancel()
+			select { // what is on its way is taken back, but for a second signal
+			case <-over:
+			case <-e.signals:
+			case <-time.After(lastWords):
+			}
+			return stoppedBy(s)
+		}
+	}
+}
+
+// lead is the elected function. The command's end is no nil: with that, a lead that is
+// lost in the same instant would be campaigned for again.
+func (e *election) lead(ctx context.Context) error {
+	t := turn{lease: e.leading, end: make(chan error, 1)}
+	select {
+	case e.terms <- t:
+		return <-t.end
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// term runs the command under a lease. It returns nil if the lead was lost, and the
+// command stopped; else how elect shall end.
+func (e *election) term(lease *pawl.Lease) error {
+	e.toldLost = false
+	e.key.leave()
+	end := e.hold(lease)
+	e.key.catch()
+	switch {
+	case e.toldLost && errors.Is(end, errStillRunning):
+		return end // the next command would run beside what is left of this one
+	case e.toldLost:
+		return nil
+	case end == nil:
+		return errDone
+	}
+	return end
+}
+
+// verdict is how elect ends, when the command ended with end and the election with err.
+func (e *election) verdict(end, err error) error {
+	switch {
+	case end == nil: // there is no term any more, nor was one asked for
+		return &exit{code: codeOf(err), err: err}
+	case errors.Is(err, pawl.ErrLost) && !e.toldLost:
+		lost, _ := errors.AsType[*pawl.LostError](err)
+		e.v.warnReleased(lost)
+	}
+	if errors.Is(end, errDone) {
+		return nil
+	}
+	return end
+}

@@ -1,0 +1,77 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A leader whose command is hard to stop does not lead again before all of it is gone,
+// and nor does anybody else.
+func TestNoTwoLeadersAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, child := range children {
+		t.Run(name, func(t *testing.T) {
+			b := newLab(t)
+			p := b.start("elect", "--grace", "10", "x", "--", "sh", "-c", "if test -e group; then "+next+"; else "+child+"\nfi")
+			b.awaitFile("ready")
+			group := b.group()
+			if r, code := b.run("break", "--yes", "--delay", "2", "x"); code != 0 {
+				t.Fatalf("break: %d, %s", code, r.stderr.String())
+			}
+			p.wantCode(0)
+			b.wantGone(group)
+			if b.read("ran") == "" || b.read("overlap") != "" {
+				t.Errorf("when it led again there was %q", b.read("overlap"))
+			}
+			if got := p.stderr.String(); strings.Count(got, "pawl: ") != 1 {
+				t.Errorf("it said %q", got)
+			}
+		})
+	}
+}
+
+// A signal is the command's while it leads, and ends the campaign before.
+func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
+	b := newLab(t)
+	p := b.start("elect", "x", "--", "sh", "-c", `trap "exit 9" USR1; echo ready > ready; while :; do sleep 0.01; done`)
+	b.awaitFile("ready")
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGUSR1} {
+		q := b.start("elect", "x", "--", "touch", "ran")
+		b.awaitWaiters("x", 1)
+		b.signal(q, syscall.SIGCONT)
+		b.signal(q, s)
+		q.wantCode(128 + int(s))
+		if n := len(b.entry("x").Waiters); n != 0 {
+			t.Errorf("after %v, %d wait", s, n)
+		}
+	}
+	b.signal(p, syscall.SIGUSR1)
+	p.wantCode(9)
+	q := b.start("elect", "x", "--", "sh", "-c", children["Willing"])
+	b.awaitFile("group")
+	eventually(t, "it leads", func() bool { return len(b.entry("x").Holders) > 0 })
+	b.signal(q, syscall.SIGTERM)
+	q.wantCode(128 + int(syscall.SIGTERM))
+	if e := b.entry("x"); len(e.Holders) > 0 || b.read("ran") != "" {
+		t.Errorf("%+v, ran: %q", e, b.read("ran"))
+	}
+}
+
+// A signal ends acquire while it waits, and nothing is left.
+func TestASignalEndsAcquireAndWait(t *testing.T) {
+	b := newLab(t)
+	holder := b.start("run", "x", "--", "sleep", "1000")
+	b.awaitHeld("x")
+	p := b.start("acquire", "--handle", "h", "x")
+	b.awaitWaiters("x", 1)
+	b.signal(p, syscall.SIGTERM)
+	p.wantCode(128 + int(syscall.SIGTERM))
+	if got := b.file("h"); b.read("h") != "" || len(b.entry("x").Waiters) > 0 {
+		t.Errorf("%s is there, or it still waits", got)
+	}
+	b.signal(holder, syscall.SIGTERM)
+	holder.wantCode(128 + int(syscall.SIGTERM))
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A pace is how long many of the same took, and how many there were in a second.
+type pace struct {
+	took      []time.Duration // sorted
+	perSecond float64
+}
+
+// settle is for when all have been added, which took so long.
+func (p *pace) settle(in time.Duration) {
+	slices.Sort(p.took)
+	p.perSecond = float64(len(p.took)) / in.Seconds()
+}
+
+// within is how long this part of them took at most: 0.5 is the median.
+func (p *pace) within(part float64) time.Duration {
+	if len(p.took) == 0 {
+		return 0
+	}
+	at := int(math.Ceil(part*float64(len(p.took)))) - 1
+	return p.took[max(at, 0)]
+}
+
+func (p *pace) json() jsonPace {
+	ms := func(part float64) float64 { return float64(p.within(part).Microseconds()) / 1000 }
+	return jsonPace{
+		Count: len(p.took), PerSecond: math.Round(p.perSecond*10) / 10,
+		P50MS: ms(0.5), P90MS: ms(0.9), P99MS: ms(0.99), MaxMS: ms(1),
+	}
+}
+
+func printBench(out io.Writer, backend string, clients int, cycles, handovers pace) error {
+	if _, err := fmt.Fprintf(out, "%s, clients: %d\n\n", escape(backend), clients); err != nil {
+		return err
+	}
+	t := newTable(out, "WHAT", "PER SECOND", "MEDIAN", "90%", "99%", "SLOWEST")
+	row := func(what string, p pace) {
+		if len(p.took) == 0 {
+			t.row(what, "-", "-", "-", "-", "-")
+			return
+		}
+		t.row(what, fmt.Sprintf("%.0f", p.perSecond), fine(p.within(0.5)), fine(p.within(0.9)), fine(p.within(0.99)), fine(p.within(1)))
+	}
+	row("cycle", cycles)
+	row("hand-over", handovers)
+	return t.flush()
+}
+
+// fine is a duration with three digits or so.
+func fine(d time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
+
+// released is when a name that several clients want was released last. The lock itself
+// keeps them apart, but the race detector does not know that.
+type released struct{ since atomic.Int64 }
+
+func (r *released) set(began time.Time) { r.since.Store(int64(time.Since(began)) + 1) }
+
+// swapZero is that time, once; or zero.
+func (r *released) swapZero(began time.Time) time.Time {
+	if since := r.since.Swap(0); since > 0 {
+		return began.Add(time.Duration(since))
+	}
+	return time.Time{}
+}
+
+// progress is a bar on the terminal of whoever waits; on nothing else. A nil one shows
+// nothing.
+type progress struct {
+	v     *voice
+	total time.Duration
+	began time.Time
+	done  atomic.Int64
+	stop  chan struct{}
+	over  chan struct{}
+	once  sync.Once
+}
+
+func startProgress(v *voice, total time.Duration) *progress {
+	if !onTerminal(v) {
+		return nil
+	}
+	p := &progress{v: v, total: total, began: time.Now(), stop: make(chan struct{}), over: make(chan struct{})}
+	go p.show()
+	return p
+}
+
+func (p *progress) tick() {
+	if p != nil {
+		p.done.Add(1)
+	}
+}
+
+func (p *progress) show() {
+	defer close(p.over)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		fmt.Fprintf(p.v.err, "\r%s", bar(time.Since(p.began), p.total, p.done.Load()))
+		select {
+		case <-ticker.C:
+		case <-p.stop:
+			fmt.Fprint(p.v.err, "\r\x1b[K") // it leaves the line as it was
+			return
+		}
+	}
+}
+
+// bar is the line: how much of the time is over, and what was done in it.
+func bar(elapsed, total time.Duration, done int64) string {
+	const width = 40
+	part := min(float64(elapsed)/float64(total), 1)
+	full := int(part * width)
+	return fmt.Sprintf("[%s%s] %3.0f%%  %d locked ", strings.Repeat("#", full), strings.Repeat(" ", width-full), part*100, done)
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p == nil {
+		return
+	}
+	p.once.Do(func() {
+		close(p.stop)
+		<-p.over
+	})
+}

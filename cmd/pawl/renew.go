@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+)
+
+func newRenew(v *voice, where *location) *cobra.Command {
+	h := &handleSource{v: v}
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "renew [flags] [< HANDLE]",
+		Short: "Renew a lock that pawl acquire has taken",
+		Long: `Renew reads the handle that pawl acquire printed, from standard input or from
+--handle FILE, and renews its lease for the --ttl that acquire was given. Do
+that at a third of that time, and stop what the lock is for if it fails.
+
+With --json it prints one object: name, fence, and expires_in_ms: for how long
+it can be relied on. Otherwise it prints nothing.
+
+` + handleCodes,
+		Example: `  pawl renew --handle lock
+  # For as long as a job runs.
+  while sleep 200; do pawl renew --handle lock || break; done`,
+		DisableFlagsInUseLine: true,
+		Args:                  h.refuseArgs,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
+				if _, err := l.Detach(ctx); err != nil {
+					return err
+				}
+				if !asJSON {
+					return nil
+				}
+				return printLine(v.out, leaseJSON(l, ""))
+			})
+		},
+	}
+	h.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one object of JSON")
+	return cmd
+}
+
+func newRelease(v *voice, where *location) *cobra.Command {
+	h := &handleSource{v: v}
+	cmd := &cobra.Command{
+		Use:   "release [flags] [< HANDLE]",
+		Short: "Release a lock that pawl acquire has taken",
+		Long: `Release reads the handle that pawl acquire printed, from standard input or from
+--handle FILE, and releases its lease. The next in the queue has the lock then,
+or does when the --min-hold of acquire is over. It prints nothing.
+
+If the lease was over before, others may have had the lock while this one was
+believed to: release says so, and fails.
+
+` + handleCodes,
+		Example: `  pawl release --handle lock
+  printf %s "$handle" | pawl release`,
+		DisableFlagsInUseLine: true,
+		Args:                  h.refuseArgs,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withLease(v, where, cmd, h, func(ctx context.Context, l *pawl.Lease) error {
+				return l.Release(ctx)
+			})
+		},
+	}
+	h.add(cmd)
+	return cmd
+}
+
+// withLease runs f with the lease of the handle.
+func withLease(v *voice, where *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	if _, _, err := where.find(cmd); err != nil { // before anybody types or pipes a handle
+		return err
+	}
+	handle, err := h.read(ctx, cmd)
+	switch {
+	case ctx.Err() != nil:
+		return stoppedBy(os.Interrupt)
+	case err != nil:
+		return err
+	}
+	err = withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+		lease, err := c.Attach(ctx, handle)
+		if err != nil {
+			return err
+		}
+		return f(ctx, lease)
+	}, func() error {
+		return &exit{code: exitNotHeld, err: errors.New("so the lease of this handle is not held")}
+	})
+	lost, isLost := errors.AsType[*pawl.LostError](err)
+	switch {
+	case isLost:
+		return notHeldAnyMore(lost)
+	case errors.Is(err, pawl.ErrInvalid):
+		return usage(cmd, foreign(err))
+	}
+	return err
+}
+
+// foreign says of a handle that it is of no use with this database.
+func foreign(err error) error {
+	if bad, ok := errors.AsType[*pawl.InvalidError](err); ok && bad.What == "handle" {
+		return foreignError{bad}
+	}
+	return err
+}
+
+type foreignError struct{ *pawl.InvalidError }
+
+func (e foreignError) Error() string {
+	return "the handle " + e.Problem + "; want what pawl acquire printed for this database"
+}
+
+func (e foreignError) Unwrap() error { return e.InvalidError }
+
+// notHeldAnyMore is the end for a lease that is over. A backend that has forgotten it
+// knows not why.
+func notHeldAnyMore(lost *pawl.LostError) error {
+	why := "released, expired or broken"
+	if lost.Reason != pawl.ReasonExpired {
+		why = lost.Reason.String()
+	}
+	return &exit{code: exitNotHeld, err: fmt.Errorf("%q is not held any more by this handle (fence %d): %s", lost.Name, lost.Fence, why)}
+}
