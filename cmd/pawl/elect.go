@@ -187,7 +187,7 @@ func (e *election) run() error {
 			}
 			cancel()
 			select { // what is on its way is taken back, but for a second signal
-			case <-over:
+			case <-over: //nolint:errcheck // it was cancelled
 			case <-e.signals:
 			case <-time.After(lastWords):
 			}
