@@ -59,8 +59,8 @@ var errResigned = errors.New("pawl: resigned")
 // waits for the lead again. It returns what f returns otherwise: f is done, or ctx has
 // ended. While it waits it returns ctx's error when ctx ends, and ErrClosed when the
 // client is closed, or shut down. A backend that is down is asked again after pauses that
-// grow to 10 s, for as long as it is down; but an error that asking again will not mend is
-// returned. When Run returns, or f panics, the lead goes to the next instance in the
+// grow to 10 s, for as long as it is down; but an error that asking again will not mend
+// is returned. When Run returns, or f panics, the lead goes to the next instance in the
 // queue.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) error {
 	if ctx == nil {

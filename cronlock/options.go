@@ -23,8 +23,8 @@ type Options struct {
 	// than the schedule's interval. Default 0: not at all, the run is skipped.
 	RetryFor time.Duration
 
-	// Location is the time zone of a [Job]'s schedule: that of cron.WithLocation. Default:
-	// the machine's, which has to be the same on all instances.
+	// Location is the time zone of a [Job]'s schedule: that of cron.WithLocation.
+	// Default: the machine's, which has to be the same on all instances.
 	Location *time.Location
 
 	// Skipped is told of each run that another instance does or has done, with a nil

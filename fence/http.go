@@ -27,8 +27,8 @@ type Guarder interface {
 // Handler refuses requests with stale fences, for a service that writes. resource says
 // what a request writes to, from its path say: a fence for something else is no fence for
 // that. Where it is nil, the header says it, and who sends the request is trusted with
-// that. Requests that are GET, HEAD or OPTIONS pass; all others need both headers. What is refused gets a
-// body of application/problem+json (RFC 9457):
+// that. Requests that are GET, HEAD or OPTIONS pass; all others need both headers. What
+// is refused gets a body of application/problem+json (RFC 9457):
 //
 //   - 409 Conflict: the fence is stale. "fence" and "highest" have both.
 //   - 428 Precondition Required: a header is missing.
