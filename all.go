@@ -154,7 +154,7 @@ type Leases struct {
 func (l *Leases) watch(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for _, x := range l.leases {
-		ctx = withFence(ctx, x)
+		ctx = withFence(ctx, x) //nolint:fatcontext // as deep as there are locks
 	}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	for _, x := range l.leases {

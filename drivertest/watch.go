@@ -56,7 +56,7 @@ type watching struct {
 
 func (k *kit) watch(name string) *watching {
 	w := &watching{k: k, told: make(chan struct{}, 1024)}
-	w.stop = k.b.Driver.(driver.Watcher).Watch(name, func() { //nolint:forcetypeassert // Run has looked
+	w.stop = k.b.Driver.(driver.Watcher).Watch(name, func() {
 		select {
 		case w.told <- struct{}{}:
 		default:

@@ -149,13 +149,13 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // ResponseError returns a [*StaleError] if an answer says that the request's fence was
 // stale, and nil otherwise. It reads the body then, and leaves closing it to the caller.
 func ResponseError(r *http.Response) error {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if r.StatusCode != http.StatusConflict || err != nil || kind != "application/problem+json" {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what cannot be parsed is none
+	if r.StatusCode != http.StatusConflict || kind != "application/problem+json" {
 		return nil
 	}
 	var p problem
 	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&p); err != nil || p.Highest == 0 {
-		return nil
+		return nil //nolint:nilerr // it is no answer of Handler's
 	}
 	return &StaleError{p.Resource, p.Fence, p.Highest}
 }

@@ -48,10 +48,16 @@ func TestAServerThatIsPaused(t *testing.T) {
 	}
 }
 
-// signal sends the process a signal.
+// signal sends the process a signal, and waits until one that shall stop it has.
 func (s *testServer) signal(sig syscall.Signal) {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		s.t.Error(err)
+	}
+	if sig == syscall.SIGSTOP {
+		var status syscall.WaitStatus
+		if _, err := syscall.Wait4(s.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+			s.t.Errorf("it has not stopped: %v, %v", status, err)
+		}
 	}
 }

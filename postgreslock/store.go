@@ -157,11 +157,12 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		return optimistic.Swapped{Late: true}, nil // it had to wait for a connection
 	}
 	rows, err := c.Query(ctx, text, args...)
-	if s.hush.begins(err) {
+	switch {
+	case s.hush.begins(err):
 		return s.swap(ctx, c, w)
-	} else if inVain(err) {
+	case inVain(err):
 		return done, nil
-	} else if err != nil {
+	case err != nil:
 		return done, err
 	}
 	defer rows.Close()
@@ -177,11 +178,12 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		s.clock.Learn(locktable.At(now), sent, time.Now())
 	}
 	rows.Close()
-	if err := rows.Err(); s.hush.begins(err) {
+	switch err := rows.Err(); {
+	case s.hush.begins(err):
 		return s.swap(ctx, c, w)
-	} else if inVain(err) {
+	case inVain(err):
 		return optimistic.Swapped{}, nil
-	} else if err != nil || done.Done {
+	case err != nil || done.Done:
 		return done, err
 	}
 	done.Late = s.past(w.Window, time.Now())

@@ -25,8 +25,10 @@ func main() {
 	check(err)
 	db.SetMaxOpenConns(1) // of such a database each connection has its own
 	defer db.Close()
-	_, err = db.ExecContext(ctx, "CREATE TABLE accounts (balance integer); INSERT INTO accounts VALUES (100); "+fence.SQLiteTable)
-	check(err)
+	for _, sql := range []string{"CREATE TABLE accounts (balance integer)", "INSERT INTO accounts VALUES (100)", fence.SQLiteTable} {
+		_, err = db.ExecContext(ctx, sql)
+		check(err)
+	}
 
 	locks, err := pawl.Open(ctx, "mem:", nil)
 	check(err)
