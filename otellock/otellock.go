@@ -14,8 +14,8 @@
 //   - pawl.waiting and pawl.held: how many claims wait, and how many leases are held.
 //   - pawl.lost: leases that were lost, by "reason": expired, unreachable, broken,
 //     max_hold, closed, unhealthy.
-//   - pawl.request.failures: requests to the backend that failed, by "op": acquire, renew,
-//     release.
+//   - pawl.request.failures: requests to the backend that failed, by "op": acquire,
+//     renew, release.
 //   - pawl.stale.writes: writes that were refused, where the application tells: [Stale].
 //
 // Names of locks are an attribute, "pawl.name", only with [Options.Names]: names that are
