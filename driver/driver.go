@@ -10,7 +10,7 @@
 //     [github.com/pawl-go/pawl/locktable], one with compare-and-swap only from
 //     [github.com/pawl-go/pawl/locktable/optimistic].
 //  2. Implement what else it can do: [Signaler], [Watcher], [Lister], [LeaseBreaker],
-//     [Diagnoser], [FenceRaiser].
+//     [Diagnoser], [FenceRaiser], [AllAcquirer].
 //  3. Run [github.com/pawl-go/pawl/drivertest] on it.
 //  4. Call [Register] with its URL scheme.
 package driver
@@ -105,11 +105,17 @@ type Signaler interface {
 	Listen(f func(Signal)) (stop func())
 }
 
-// Watcher is a driver that can tell of changes to a name that others make.
+// Watcher is a driver that can tell of changes to a name, whoever makes them. [Watchers]
+// is what it has to remember.
 type Watcher interface {
-	// Watch calls f soon after each change of the name's Entry, renewals aside, until
-	// stop is called. f does not block. A call may be late, repeated or missing: nothing
-	// may depend on it but speed. Neither Watch nor stop waits for the backend.
+	// Watch calls f soon after each change of the name's Entry, until stop or Close is
+	// called. Renewals are none, nor are places in the queue that are kept; an expiry is
+	// told when a step finds it. f does not block.
+	//
+	// A call may be late, repeated or missing: nothing may depend on it but speed.
+	// Neither Watch nor stop waits for the backend. A driver that begins to hear of a
+	// name later than Watch returns, or again after it could not, calls f then: something
+	// may have changed before.
 	Watch(name string, f func()) (stop func())
 }
 
@@ -117,7 +123,9 @@ type Watcher interface {
 type Lister interface {
 	// List yields the entries whose name starts with prefix and that are held, waited
 	// for, or closed, in byte order of their names. It is no snapshot: each entry is true
-	// at its own instant. A non-nil error is the last thing yielded.
+	// at its own instant. An error that concerns one name, whose row is damaged, comes in
+	// its place, with an Entry that has only the Name, and the list goes on. Any other
+	// one comes with an empty Entry, and is the last thing yielded.
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
 }
 
@@ -156,6 +164,22 @@ type FenceRaiser interface {
 	// RaiseFence neither extends the lease nor creates one: it returns ErrNotHeld, as
 	// Renew does, if the token holds nothing. After an error nothing is changed.
 	RaiseFence(ctx context.Context, l LeaseRef, fence uint64) (uint64, error)
+}
+
+// AllAcquirer is a driver that can grant claims of several names in one atomic step.
+type AllAcquirer interface {
+	// AcquireAll makes one attempt at all of the claims: it grants each, or none. They
+	// are as [ValidateAll] wants them. If one cannot be granted, the error is that of
+	// Acquire for it, and names it: of the first in the order of claims.
+	//
+	// The rules of Acquire hold for each: its end, which all have in common; the same
+	// token again; an unknown outcome, after which each token is released. A token that
+	// holds its name already keeps it, whatever becomes of the others.
+	//
+	// An error that is [errors.ErrUnsupported] says that these claims cannot be granted
+	// in one step, for example because their names are on different servers. Then nothing
+	// was sent, and they are for Acquire.
+	AcquireAll(ctx context.Context, claims []Claim) ([]Grant, error)
 }
 
 // Claim is one attempt to hold a name.
@@ -290,7 +314,7 @@ type Properties struct {
 	Where         string        // its name and place, as in messages: "redis host:6379"; empty without a place
 	Clock         string        // whose clock decides expiry: "process", "host", "server"
 	FenceSurvives string        // what fences are known to rise across, in a sentence
-	MinTTL        time.Duration // the shortest TTL that the backend can keep
+	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones
 	Push          bool          // signals arrive; if not, waiting means asking again
 	PushesChanges bool          // a Watcher that tells of changes; if not, watching means asking again
 

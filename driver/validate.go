@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -17,6 +18,7 @@ const (
 	MaxFence  = 1<<53 - 1           // the highest fence that can be asked for: a time in the year 2255
 	MaxLabels = 16                  // labels of one claim
 	MaxValue  = 1024                // bytes in the value that a name keeps
+	MaxAll    = 64                  // claims of one AcquireAll
 	MaxLabel  = 256                 // bytes in a label's key, in its value, in a client's id, and in a host
 )
 
@@ -81,6 +83,28 @@ func (c *Claim) Validate() error {
 		return err
 	}
 	return c.Owner.Validate()
+}
+
+// ValidateAll refuses claims that cannot be granted together: more than MaxAll, two of
+// one name, one that is not valid, and one that queues or is forced. Its error is an
+// [*InvalidError].
+func ValidateAll(claims []Claim) error {
+	if len(claims) < 1 || len(claims) > MaxAll {
+		return invalid("claims", fmt.Sprintf("are %d", len(claims)), fmt.Sprintf("1 to %d", MaxAll))
+	}
+	for i := range claims {
+		c := &claims[i]
+		if err := c.Validate(); err != nil {
+			return err
+		}
+		if c.Queue || c.Force {
+			return invalid("claim", fmt.Sprintf("of %q queues, or is forced", c.Name), "a try, for each of several")
+		}
+		if slices.ContainsFunc(claims[:i], func(d Claim) bool { return d.Name == c.Name || d.Token == c.Token }) {
+			return invalid("claims", fmt.Sprintf("have the name %q or its token twice", c.Name), "each once")
+		}
+	}
+	return nil
 }
 
 // ValidateValue refuses a value that is too long. It may have any bytes, or none.

@@ -21,7 +21,7 @@ const faultEnv = "PAWL_DRIVERTEST_FAULT"
 
 // faults are all the broken drivers; they stand in faults_*_test.go by topic.
 var faults = slices.Concat(acquireFaults, renewFaults, releaseFaults, expiryFaults, queueFaults, fenceFaults,
-	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults, ticketFaults, valueFaults, watchFaults)
+	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults, ticketFaults, valueFaults, watchFaults, allFaults)
 
 // A broken driver mostly keeps its process waiting for what never comes, so there may be
 // more of them at once than processors.

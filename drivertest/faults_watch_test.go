@@ -1,26 +1,63 @@
 package drivertest_test
 
-import "github.com/pawl-go/pawl/driver"
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
 
-// A watched driver has its Watch replaced.
-type watched struct {
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A watching driver has its Watch replaced.
+type watching struct {
 	*faulty
 	watch func(d *faulty, name string, f func()) (stop func())
 }
 
-func (w *watched) Watch(name string, f func()) (stop func()) { return w.watch(w.faulty, name, f) }
+func (w *watching) Watch(name string, f func()) (stop func()) { return w.watch(w.faulty, name, f) }
+
+// A deaf driver does not hear of what it does itself.
+type deaf struct {
+	*faulty
+	busy atomic.Bool
+}
+
+func (d *deaf) Watch(name string, f func()) (stop func()) {
+	return d.faulty.Watch(name, func() {
+		if !d.busy.Load() {
+			f()
+		}
+	})
+}
+
+func (d *deaf) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	d.busy.Store(true)
+	defer d.busy.Store(false)
+	return d.faulty.Acquire(ctx, c)
+}
+
+// telling are drivers that hide some changes from those who watch, or show what is none.
+func telling(name string, wants []string, news func(before, e *locktable.Entry) bool) fault {
+	return fault{name: name, wants: wants, step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		before := locktable.Entry{Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue)}
+		f(now)
+		e.News = news(&before, e)
+	}}
+}
 
 var watchFaults = []fault{{
 	name:  "changes are not told",
 	wants: []string{"Watch/EachChangeIsTold"},
 	driver: func(d *faulty) driver.Driver {
-		return &watched{d, func(*faulty, string, func()) func() { return func() {} }}
+		return &watching{d, func(*faulty, string, func()) func() { return func() {} }}
 	},
 }, {
 	name:  "a watch is told of another name",
 	wants: []string{"Watch/OtherNamesAreNotTold"},
 	driver: func(d *faulty) driver.Driver {
-		return &watched{d, func(d *faulty, name string, f func()) func() {
+		return &watching{d, func(d *faulty, name string, f func()) func() {
 			one, two := d.Watch(name, f), d.Watch(name+"/other", f)
 			return func() { one(); two() }
 		}}
@@ -29,9 +66,57 @@ var watchFaults = []fault{{
 	name:  "a watch does not stop",
 	wants: []string{"Watch/AWatchThatWasStoppedIsNotTold"},
 	driver: func(d *faulty) driver.Driver {
-		return &watched{d, func(d *faulty, name string, f func()) func() {
+		return &watching{d, func(d *faulty, name string, f func()) func() {
 			d.Watch(name, f)
 			return func() {}
 		}}
 	},
-}}
+}, {
+	name:  "a name can be watched once only",
+	wants: []string{"Watch/AWatchMayBeginAgain"},
+	driver: func(d *faulty) driver.Driver {
+		seen := map[string]bool{}
+		return &watching{d, func(d *faulty, name string, f func()) func() {
+			if seen[name] {
+				return func() {}
+			}
+			seen[name] = true
+			return d.Watch(name, f)
+		}}
+	},
+}, {
+	name:  "a watch begins late and does not say so",
+	wants: []string{"Watch/AChangeBeforeTheWatchHasBegunIsTold"},
+	driver: func(d *faulty) driver.Driver {
+		return &watching{d, func(d *faulty, name string, f func()) func() {
+			t := time.AfterFunc(20*time.Millisecond, func() { d.Watch(name, f) })
+			return func() { t.Stop() }
+		}}
+	},
+}, {
+	name:  "a watch goes on after Close",
+	wants: []string{"Watch/NobodyIsToldAfterClose"},
+	driver: func(d *faulty) driver.Driver {
+		return &watching{d, func(d *faulty, name string, f func()) func() { return d.table.Watch(name, f) }}
+	},
+}, {
+	name:   "what a client does itself is not told",
+	wants:  []string{"Watch/WhatTheClientDoesItselfIsTold"},
+	driver: func(d *faulty) driver.Driver { return &deaf{faulty: d} },
+}, telling(
+	"only the first and the last of those who share a name are told of", []string{"Watch/EachChangeOfASharedNameIsTold"},
+	func(before, e *locktable.Entry) bool {
+		return e.News && !(len(before.Holders) > 0 && len(e.Holders) > 0 && e.Holders[0].Weight == 1)
+	},
+), telling(
+	"only the first of a queue is told of", []string{"Watch/EachChangeIsTold"},
+	func(before, e *locktable.Entry) bool { return e.News && len(before.Queue) != 1 },
+), telling(
+	"values are not told of", []string{"Watch/EachChangeIsTold"},
+	func(before, e *locktable.Entry) bool {
+		return e.News && (len(before.Holders) != len(e.Holders) || len(before.Queue) != len(e.Queue))
+	},
+), telling(
+	"renewals are told of", []string{"Watch/RenewalsAreNotTold"},
+	func(_, e *locktable.Entry) bool { return e.Changed },
+)}

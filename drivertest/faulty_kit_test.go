@@ -55,6 +55,8 @@ func (s *server) harness() drivertest.Harness {
 		Open:  func(testing.TB) driver.Driver { return s.open() },
 		Clock: s.clock,
 		Wipe:  func(testing.TB) { s.wipe() },
+
+		AllAtOnce: true,
 	}
 	if s.fault.ticks {
 		h.Clock, h.Wipe = nil, nil
@@ -140,25 +142,44 @@ type table struct {
 // those of memlock's own clients would go nowhere.
 func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	var signals []locktable.Signal
-	s := t.server
 	err := t.Memory.Update(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) {
-		step := func(now locktable.Instant) { f(i, e, now) }
-		if s.fault.step != nil {
-			s.fault.step(s, e, now, step)
-		} else {
-			step(now)
-		}
-		for _, sig := range e.Signals {
-			if s.fault.signal != nil {
-				signals = append(signals, s.fault.signal(s, sig)...)
-			} else {
-				signals = append(signals, sig)
-			}
-		}
-		e.Signals = nil
+		signals = append(signals, t.inside(e, now, func(now locktable.Instant) { f(i, e, now) })...)
 	})
-	s.deliver(signals)
+	t.server.deliver(signals)
 	return err
+}
+
+// UpdateAll is Update for several names at once.
+func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+	var signals []locktable.Signal
+	err := t.Memory.UpdateAll(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) (ok bool) {
+		sent := t.inside(e, now, func(now locktable.Instant) { ok = f(i, e, now) })
+		signals = append(signals, sent...)
+		if !ok {
+			signals = nil
+		}
+		return ok
+	})
+	t.server.deliver(signals)
+	return err
+}
+
+func (t *table) inside(e *locktable.Entry, now locktable.Instant, step apply) (signals []locktable.Signal) {
+	s := t.server
+	if s.fault.step != nil {
+		s.fault.step(s, e, now, step)
+	} else {
+		step(now)
+	}
+	for _, sig := range e.Signals {
+		if s.fault.signal != nil {
+			signals = append(signals, s.fault.signal(s, sig)...)
+		} else {
+			signals = append(signals, sig)
+		}
+	}
+	e.Signals = nil
+	return signals
 }
 
 func (t *table) Close() error {

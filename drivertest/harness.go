@@ -48,6 +48,11 @@ type Harness struct {
 	// its call; the suite looks at that instead.
 	Hold func(t testing.TB) (d driver.Driver, hold func() (letGo func()))
 
+	// AllAtOnce says that the driver is a [driver.AllAcquirer] that grants claims of any
+	// names in one step, and the suite looks at that. Without it, names may be on
+	// different servers.
+	AllAtOnce bool
+
 	// AgreesLate allows what a quorum does whose nodes have clocks of their own. When it
 	// passes a name on, each node gives a fence of its own, and they agree on one when
 	// the claimant is told. If others are granted beside it before that, their fences are
@@ -128,6 +133,7 @@ func Run(t *testing.T, h Harness) {
 		{"Ctx", true, testCtx},
 		{"End", true, testEnd},
 		{"Close", true, testClose},
+		{"All", h.AllAtOnce, testAll},
 		{"Concurrent", true, testConcurrent},
 		{"Random", true, testRandom},
 		{"Client", true, testClient},

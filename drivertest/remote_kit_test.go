@@ -31,6 +31,7 @@ type network struct {
 // parcel is one request under way.
 type parcel struct {
 	claim     *driver.Claim // if it is one
+	several   bool          // it is several of them
 	onEnd     bool          // it has an end
 	end       time.Time     // on the server's clock
 	known     bool          // its token was there when it was sent
@@ -116,6 +117,18 @@ func (r *remote) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 			return driver.Grant{}, errLate
 		}
 		return r.faulty.Acquire(ctx, c)
+	})
+}
+
+func (r *remote) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	if err := driver.ValidateAll(claims); err != nil {
+		return nil, err
+	}
+	return send(ctx, r, &parcel{several: true, onEnd: true}, func(ctx context.Context, late bool) ([]driver.Grant, error) {
+		if late {
+			return nil, errLate
+		}
+		return r.faulty.AcquireAll(ctx, claims)
 	})
 }
 

@@ -11,13 +11,17 @@ import (
 func testWatch(s *suite) {
 	s.test("EachChangeIsTold", func(k *kit) {
 		seen := k.watch(k.name)
-		c, waiter := k.mutex(), k.mutex(queue(long))
+		c, waiter, behind := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
 		g := k.a.gets(c)
 		seen.tells("a grant")
 		k.a.writes(withValue(c, "v"))
 		seen.tells("a value")
 		k.a.waits(waiter, 1)
 		seen.tells("a waiter")
+		k.a.waits(behind, 2)
+		seen.tells("a waiter behind another")
+		k.a.releases(behind)
+		seen.tells("a waiter behind another that left")
 		k.a.releases(waiter)
 		seen.tells("a waiter that left")
 		if s.breaks {
@@ -26,12 +30,67 @@ func testWatch(s *suite) {
 			k.a.gets(c)
 			seen.tells("a grant after that")
 		}
+		k.a.gets(k.mutex(force))
+		seen.tells("a grant by force")
+	})
+
+	s.test("EachChangeOfASharedNameIsTold", func(k *kit) {
+		seen := k.watch(k.name)
+		one, two, writer := k.reader(), k.reader(), k.mutex(queue(long))
+		k.a.gets(one)
+		seen.tells("a reader")
+		k.a.gets(two)
+		seen.tells("a second reader")
+		k.a.waits(writer, 1)
+		seen.tells("a writer that waits")
+		k.a.releases(one)
+		seen.tells("a reader that left")
+		k.a.releases(two)
+		seen.tells("the grant to the writer")
+		k.a.releases(writer)
+		seen.tells("a release")
+	})
+
+	s.test("WhatTheClientDoesItselfIsTold", func(k *kit) {
+		seen, c := k.watch(k.name), k.mutex()
+		k.b.gets(c)
+		seen.tells("its own grant")
+		k.b.releases(c)
+		seen.tells("its own release")
+	})
+
+	s.test("AnExpiryIsToldWhenItIsFound", func(k *kit) {
+		seen := k.watch(k.name)
+		k.a.gets(k.mutex(ttl(k.u)))
+		seen.tells("a grant")
+		k.past(k.u)
+		seen.settles()
+		k.a.gets(k.mutex())
+		seen.tells("the next grant")
+	})
+
+	s.test("AChangeBeforeTheWatchHasBegunIsTold", func(k *kit) {
+		seen := k.watchFrom(k.b, k.name)
+		k.a.gets(k.mutex())
+		seen.tells("what came at once")
+	})
+
+	s.test("RenewalsAreNotTold", func(k *kit) {
+		seen := k.watch(k.name)
+		c, waiter := k.mutex(), k.mutex(queue(long))
+		k.a.gets(c)
+		k.a.waits(waiter, 1)
+		seen.tells("a grant")
+		k.a.keeps(c)
+		k.a.waits(waiter, 1)
+		seen.silent()
 		k.a.releases(c)
 		seen.tells("a release")
 	})
 
 	s.test("OtherNamesAreNotTold", func(k *kit) {
 		seen, other := k.watch(k.name), k.watch(k.name+"/other")
+		seen.settles()
 		k.a.gets(k.mutex(on(k.name + "/other")))
 		other.tells("its own")
 		seen.silent()
@@ -41,22 +100,67 @@ func testWatch(s *suite) {
 		stopped, seen := k.watch(k.name), k.watch(k.name)
 		stopped.stop()
 		stopped.stop() // twice is no harm
+		stopped.settles()
 		k.a.gets(k.mutex())
 		seen.tells("who still watches")
 		stopped.silent()
 	})
+
+	s.test("AWatchMayBeginAgain", func(k *kit) {
+		for range 3 {
+			seen, c := k.watch(k.name), k.mutex()
+			k.a.gets(c)
+			seen.tells("a grant")
+			seen.stop()
+			k.a.releases(c)
+		}
+	})
+
+	s.test("NobodyIsToldAfterClose", func(k *kit) {
+		d := k.open()
+		closed, seen := k.watchFrom(d, k.name), k.watch(k.name)
+		k.closes(d)
+		closed.settles()
+		k.a.gets(k.mutex())
+		seen.tells("who is still open")
+		closed.silent()
+		closed.stop() // is no harm
+		k.watchFrom(d, k.name).stop()
+	})
 }
 
-// A watching is one call of Watch, by the second client.
+// A watching is one call of Watch.
 type watching struct {
 	k    *kit
 	told chan struct{}
 	stop func()
 }
 
+// watch watches a name from the second client, and waits until changes are told: a driver
+// may begin to listen after Watch has returned.
 func (k *kit) watch(name string) *watching {
+	k.Helper()
+	w := k.watchFrom(k.b, name)
+	for began := time.Now(); ; {
+		c := k.mutex(on(name))
+		k.a.gets(c)
+		k.a.releases(c)
+		select {
+		case <-w.told:
+			w.settles()
+			return w
+		case <-time.After(k.s.Patience / 10):
+		}
+		if time.Since(began) > k.s.Patience {
+			k.Fatalf("no change was told within %v", k.s.Patience)
+		}
+	}
+}
+
+// watchFrom watches a name, and does not wait.
+func (k *kit) watchFrom(d *client, name string) *watching {
 	w := &watching{k: k, told: make(chan struct{}, 1024)}
-	w.stop = k.b.Driver.(driver.Watcher).Watch(name, func() {
+	w.stop = d.Driver.(driver.Watcher).Watch(name, func() {
 		select {
 		case w.told <- struct{}{}:
 		default:
@@ -66,7 +170,7 @@ func (k *kit) watch(name string) *watching {
 	return w
 }
 
-// tells waits until the change is told, and takes what came with it.
+// tells waits until a change is told, and takes what comes with it.
 func (w *watching) tells(what string) {
 	w.k.Helper()
 	select {
@@ -74,20 +178,36 @@ func (w *watching) tells(what string) {
 	case <-time.After(w.k.s.Patience):
 		w.k.Fatalf("%s was not told within %v", what, w.k.s.Patience)
 	}
+	w.settles()
+}
+
+// calm is how long nothing may be told for it to be over. Where the clock is injected a
+// change is told before the step that makes it returns.
+const calm = 100 * time.Millisecond
+
+// settles takes what is told until it is over.
+func (w *watching) settles() {
 	for {
-		select {
-		case <-w.told:
-		default:
+		if w.k.s.Clock == nil {
+			w.k.sleep(calm)
+		}
+		n := len(w.told)
+		if n == 0 {
 			return
+		}
+		for range n {
+			<-w.told
 		}
 	}
 }
 
+// silent wants nothing to have been told.
 func (w *watching) silent() {
 	w.k.Helper()
-	select {
-	case <-w.told:
-		w.k.Error("it was told of what it does not watch")
-	default:
+	if w.k.s.Clock == nil {
+		w.k.sleep(calm)
+	}
+	if n := len(w.told); n > 0 {
+		w.k.Errorf("it was told %d times of what it does not watch", n)
 	}
 }

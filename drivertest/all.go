@@ -1,0 +1,284 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testAll: claims of several names, granted in one step or not at all.
+func testAll(s *suite) {
+	s.test("EachIsGrantedWithAFenceOfItsOwn", func(k *kit) {
+		claims := k.several(k.mutex, k.reader, func(o ...option) driver.Claim { return k.permits(2, 3, o...) }, k.mutex)
+		first := k.mutex(on(claims[3].Name))
+		before := k.a.gets(first)
+		k.a.releases(first)
+		for i, g := range k.a.getsAll(claims) {
+			if g.Fences < 1 || g.TTL != claims[i].TTL {
+				k.Errorf("the grant %+v, want one of %v", g, claims[i].TTL)
+			}
+			k.isHeldBy(claims[i].Name, g.Fence)
+			if i == 3 && g.Fence <= before.Fence {
+				k.Errorf("the fence %d after %d", g.Fence, before.Fence)
+			}
+		}
+		k.b.gets(k.reader(on(claims[1].Name)))
+		k.b.refused(k.reader(on(claims[0].Name)))
+		k.b.gets(k.permits(1, 3, on(claims[2].Name)))
+		k.b.refused(k.permits(1, 3, on(claims[2].Name)))
+		for _, c := range claims {
+			k.b.keeps(c)
+			k.b.releases(c)
+		}
+	})
+
+	s.test("NoneIsGrantedIfOneIsHeld", func(k *kit) {
+		for at := range 3 {
+			claims := k.several(k.mutex, k.mutex, k.mutex)
+			holder := k.mutex(on(claims[at].Name))
+			g := k.b.gets(holder)
+			held := k.a.refusedAll(claims)
+			if held.Name != claims[at].Name || len(held.Holders) != 1 || held.Holders[0].Fence != g.Fence || held.Position != 0 {
+				k.Errorf("%q is in the way, held by %+v, position %d; want %q, by the fence %d", held.Name, held.Holders, held.Position, claims[at].Name, g.Fence)
+			}
+			for i, c := range claims {
+				if i == at {
+					k.isHeldBy(c.Name, g.Fence)
+					continue
+				}
+				k.isFree(c.Name)
+				k.a.cannotRelease(c)
+			}
+			k.b.releases(holder)
+			k.a.getsAll(claims)
+		}
+	})
+
+	s.test("TheFirstThatIsInTheWayIsNamed", func(k *kit) {
+		claims := k.several(k.mutex, k.mutex, k.mutex)
+		for _, at := range []int{2, 1} {
+			k.b.gets(k.reader(on(claims[at].Name)))
+			if held := k.a.refusedAll(claims); held.Name != claims[at].Name {
+				k.Errorf("%q is in the way, want %q", held.Name, claims[at].Name)
+			}
+		}
+	})
+
+	s.test("NobodyIsPassed", func(k *kit) {
+		claims := k.several(k.mutex, k.reader)
+		k.b.gets(k.reader(on(claims[1].Name)))
+		k.b.waits(k.mutex(on(claims[1].Name), queue(long)), 1)
+		if held := k.a.refusedAll(claims); held.Name != claims[1].Name {
+			k.Errorf("%q is in the way, want %q", held.Name, claims[1].Name)
+		}
+		k.isFree(claims[0].Name)
+	})
+
+	s.test("WhatHasExpiredIsInNobodysWay", func(k *kit) {
+		claims := k.several(k.mutex, k.mutex)
+		k.b.gets(k.mutex(on(claims[1].Name), ttl(k.u)))
+		k.a.refusedAll(claims)
+		k.past(k.u)
+		k.a.getsAll(claims)
+	})
+
+	s.test("AnExpiredHolderIsFollowedByItsWaiter", func(k *kit) {
+		claims := k.several(k.mutex, k.mutex)
+		waiter := k.mutex(on(claims[0].Name), queue(long))
+		k.b.gets(k.mutex(on(waiter.Name), ttl(k.u)))
+		k.b.waits(waiter, 1)
+		k.past(k.u)
+		if held := k.a.refusedAll(claims); held.Name != waiter.Name {
+			k.Errorf("%q is in the way, want %q", held.Name, waiter.Name)
+		}
+		k.b.gets(waiter)
+		k.b.releases(waiter)
+		k.a.getsAll(claims)
+	})
+
+	s.test("ValuesAreWrittenWithAllOrWithNone", func(k *kit) {
+		claims := k.several(k.mutex, k.mutex)
+		value("one")(&claims[0])
+		rising("5")(&claims[1])
+		grants := k.a.getsAll(claims)
+		k.b.findsAt(claims[0].Name, "one", grants[0].Fence)
+		k.b.findsAt(claims[1].Name, "5", grants[1].Fence)
+		for _, c := range claims {
+			k.a.releases(c)
+		}
+		again := slices.Clone(claims)
+		for i := range again {
+			again[i].Token = driver.NewToken()
+		}
+		again[0].Value = []byte("two")
+		_, err := k.a.all(k.ctx, again)
+		refused, ok := errors.AsType[*driver.ValueError](err)
+		if !ok || refused.Name != claims[1].Name || string(refused.Value) != "5" {
+			k.Fatalf("AcquireAll: %v; want a *driver.ValueError of %q", err, claims[1].Name)
+		}
+		k.b.findsAt(claims[0].Name, "one", grants[0].Fence)
+		k.isFree(claims[0].Name)
+		k.isFree(claims[1].Name)
+	})
+
+	s.test("TheSameTokensAgainAreTheSameGrants", func(k *kit) {
+		claims := k.several(k.mutex, k.reader, k.mutex)
+		first := k.a.getsAll(claims)
+		for i, g := range k.b.getsAll(claims) {
+			if g.Fence != first[i].Fence {
+				k.Errorf("the repeat got the fence %d, the first %d", g.Fence, first[i].Fence)
+			}
+		}
+		k.a.releases(claims[0])
+		again := k.a.getsAll(claims)
+		if again[0].Fence <= first[0].Fence || again[1].Fence != first[1].Fence {
+			k.Errorf("the fences %+v after %+v; want a new one for the one that was released", again, first)
+		}
+	})
+
+	s.test("TheyAreLeasesLikeAnyOther", func(k *kit) {
+		claims := k.several(k.mutex, k.mutex)
+		for i := range claims {
+			claims[i].TTL, claims[i].LockDelay = k.u, k.u
+		}
+		k.a.getsAll(claims)
+		k.past(k.u)
+		for _, c := range claims {
+			k.a.lost(c)
+			k.b.refused(k.mutex(on(c.Name))) // its lock-delay
+		}
+		k.past(k.u)
+		for _, c := range claims {
+			k.b.gets(k.mutex(on(c.Name)))
+		}
+	})
+
+	if s.Hold != nil {
+		s.test("ThoseThatComeAfterTheirEndChangeNothing", func(k *kit) {
+			slow := k.slow()
+			for _, w := range k.ways() {
+				claims := k.several(k.mutex, k.mutex)
+				letGo := slow.hold()
+				k.givesUp(w, slow.calls("AcquireAll", func(ctx context.Context) error {
+					_, err := slow.all(ctx, claims)
+					return err
+				}))
+				k.past(2 * k.brief())
+				letGo()
+				k.settle()
+				for _, c := range claims {
+					k.isFree(c.Name)
+				}
+			}
+		})
+	}
+
+	s.test("InvalidOnesAreRefused", func(k *kit) {
+		good := k.several(k.mutex, k.mutex)
+		for what, bad := range map[string][]driver.Claim{
+			"nothing":        nil,
+			"a name twice":   {good[0], k.mutex(on(good[0].Name))},
+			"a token twice":  {good[0], func() driver.Claim { c := good[1]; c.Token = good[0].Token; return c }()},
+			"one that waits": {good[0], k.mutex(on(good[1].Name), queue(long))},
+			"a forced one":   {good[0], k.mutex(on(good[1].Name), force)},
+			"a bad claim":    {good[0], k.mutex(on(good[1].Name), ttl(0))},
+			"too many":       k.several(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll+1)...),
+		} {
+			_, err := k.a.all(k.ctx, bad)
+			k.refusedAsInvalid(what, err)
+		}
+		k.isFree(good[0].Name)
+		many := k.several(slices.Repeat([]func(...option) driver.Claim{k.mutex}, driver.MaxAll)...)
+		k.a.getsAll(many)
+		for _, c := range many {
+			k.b.releases(c)
+		}
+	})
+
+	s.test("ThoseWhoWantTheSameInAnyOrderHoldThemOneAtATime", func(k *kit) {
+		section := section{limit: driver.Unlimited}
+		var turn atomic.Int64
+		k.crowd(8, 10, func(w *worker) error {
+			claims := k.severalAt("shared", k.mutex, k.mutex, k.mutex)
+			if turn.Add(1)%2 == 0 {
+				slices.Reverse(claims)
+			}
+			return w.enterAll(&section, claims)
+		})
+		section.wants(k, 80)
+	})
+
+	s.test("AfterCloseItIsErrClosed", func(k *kit) {
+		d := k.open()
+		k.closes(d)
+		if _, err := d.all(k.ctx, k.several(k.mutex, k.mutex)); !errors.Is(err, driver.ErrClosed) {
+			k.Errorf("AcquireAll: %v; want ErrClosed", err)
+		}
+	})
+}
+
+// several makes claims of names of their own.
+func (k *kit) several(kinds ...func(...option) driver.Claim) []driver.Claim {
+	return k.severalAt(fmt.Sprint(serial.Add(1)), kinds...)
+}
+
+// severalAt makes claims of the names of a place.
+func (k *kit) severalAt(place string, kinds ...func(...option) driver.Claim) []driver.Claim {
+	claims := make([]driver.Claim, len(kinds))
+	for i, kind := range kinds {
+		claims[i] = kind(on(fmt.Sprintf("%s/%s/%d", k.name, place, i)))
+	}
+	return claims
+}
+
+func (d *client) all(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	return d.Driver.(driver.AllAcquirer).AcquireAll(ctx, claims)
+}
+
+// getsAll wants all of the claims to be granted.
+func (d *client) getsAll(claims []driver.Claim) []driver.Grant {
+	d.k.Helper()
+	grants, err := d.all(d.k.ctx, claims)
+	if err != nil || len(grants) != len(claims) {
+		d.k.Fatalf("AcquireAll = %+v, %v; want %d grants", grants, err, len(claims))
+	}
+	return grants
+}
+
+// refusedAll wants one of the claims to be in the way of all.
+func (d *client) refusedAll(claims []driver.Claim) *driver.HeldError {
+	d.k.Helper()
+	grants, err := d.all(d.k.ctx, claims)
+	held, ok := errors.AsType[*driver.HeldError](err)
+	if !ok || grants != nil {
+		d.k.Fatalf("AcquireAll = %+v, %v; want a *driver.HeldError", grants, err)
+	}
+	return held
+}
+
+// enterAll asks until all of the claims are granted, visits the section, and releases.
+func (w *worker) enterAll(s *section, claims []driver.Claim) error {
+	for {
+		grants, err := w.d.all(w.k.ctx, claims)
+		if err == nil {
+			s.visit(claims[0], grants[0])
+			for _, c := range claims {
+				err = errors.Join(err, w.d.Release(w.k.ctx, lease(c)))
+			}
+			return err
+		}
+		if !errors.Is(err, driver.ErrHeld) {
+			return err
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-w.k.ctx.Done():
+			return context.Cause(w.k.ctx)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A hasty driver has its AcquireAll replaced.
+type hasty struct {
+	*faulty
+	all func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error)
+}
+
+func (h *hasty) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	if err := driver.ValidateAll(claims); err != nil {
+		return nil, err
+	}
+	return h.all(ctx, h.faulty, claims)
+}
+
+// oneByOne makes the claims in turn, and leaves what it got if one is refused.
+func oneByOne(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, _ error) {
+	for _, c := range claims {
+		g, err := d.Acquire(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		grants = append(grants, g)
+	}
+	return grants, nil
+}
+
+var allFaults = []fault{{
+	name:   "some are granted, and another is in the way",
+	wants:  []string{"All/NoneIsGrantedIfOneIsHeld", "All/NobodyIsPassed"},
+	driver: func(d *faulty) driver.Driver { return &hasty{d, oneByOne} },
+}, {
+	name:  "some are granted, and given back",
+	wants: []string{"All/ValuesAreWrittenWithAllOrWithNone"},
+	driver: func(d *faulty) driver.Driver {
+		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+			grants, err := oneByOne(ctx, d, claims)
+			for i := range claims {
+				if err != nil {
+					_ = d.Release(ctx, driver.LeaseRef{Name: claims[i].Name, Token: claims[i].Token})
+				}
+			}
+			return grants, err
+		}}
+	},
+}, {
+	name:  "the last that is in the way is named",
+	wants: []string{"All/TheFirstThatIsInTheWayIsNamed"},
+	driver: func(d *faulty) driver.Driver {
+		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+			grants, err := d.AcquireAll(ctx, claims)
+			if held, ok := errors.AsType[*driver.HeldError](err); ok {
+				held.Name = claims[len(claims)-1].Name
+			}
+			return grants, err
+		}}
+	},
+}, {
+	name:  "those who wait for one of several are passed",
+	wants: []string{"All/NobodyIsPassed"},
+	driver: func(d *faulty) driver.Driver {
+		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) (grants []driver.Grant, err error) {
+			d.withoutQueue(claims[len(claims)-1].Name, func() { grants, err = d.AcquireAll(ctx, claims) })
+			return grants, err
+		}}
+	},
+}, {
+	name:  "all have one fence",
+	wants: []string{"All/EachIsGrantedWithAFenceOfItsOwn"},
+	driver: func(d *faulty) driver.Driver {
+		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+			grants, err := d.AcquireAll(ctx, claims)
+			for i := range grants {
+				grants[i].Fence = grants[0].Fence
+			}
+			return grants, err
+		}}
+	},
+}, {
+	name:  "the same tokens are granted anew",
+	wants: []string{"All/TheSameTokensAgainAreTheSameGrants"},
+	driver: func(d *faulty) driver.Driver {
+		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+			for _, c := range claims {
+				_ = d.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token})
+			}
+			return d.AcquireAll(ctx, claims)
+		}}
+	},
+}, {
+	name:  "they never expire",
+	wants: []string{"All/TheyAreLeasesLikeAnyOther"},
+	driver: func(d *faulty) driver.Driver {
+		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+			forever := append([]driver.Claim(nil), claims...)
+			for i := range forever {
+				forever[i].TTL = driver.MaxTTL
+			}
+			grants, err := d.AcquireAll(ctx, forever)
+			for i := range grants {
+				grants[i].TTL = claims[i].TTL
+			}
+			return grants, err
+		}}
+	},
+}, {
+	name:    "several claims have no end",
+	wants:   []string{"All/ThoseThatComeAfterTheirEndChangeNothing"},
+	network: network{late: func(p *parcel, _ []*parcel, late bool) bool { return late && !p.several }},
+}}
