@@ -66,6 +66,7 @@ type Entry struct {
 	// What the last method did, for the table that stores the entry. None of it is
 	// stored.
 	Changed bool     // the entry is not as it was
+	News    bool     // it is not as it was for people, either: more than a renewal, or a place that was kept
 	Short   bool     // the method had to see more of the queue: what it did does not count, and it is run again
 	Signals []Signal // to send once it is stored
 }
@@ -125,7 +126,7 @@ type Signal struct {
 // Every method begins with it, so the next caller does the work, and no janitor is
 // needed.
 func (e *Entry) settle(now Instant) {
-	e.Changed, e.Short, e.Signals = false, false, nil // a new list, for the old one may be on its way
+	e.Changed, e.News, e.Short, e.Signals = false, false, false, nil // a new list, for the old one may be on its way
 	e.expire(now)
 	e.promote(now)
 }
@@ -140,11 +141,11 @@ func (e *Entry) expire(now Instant) {
 			}
 		}
 		e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Expires <= now })
-		e.Changed = true
+		e.Changed, e.News = true, true
 	}
 	if slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now }) {
 		e.Queue = slices.DeleteFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now })
-		e.Changed = true
+		e.Changed, e.News = true, true
 	}
 	if slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until <= now }) {
 		e.Broken = slices.DeleteFunc(e.Broken, func(b Broken) bool { return b.Until <= now })
@@ -167,7 +168,7 @@ func (e *Entry) promote(now Instant) {
 		w := e.Queue[0]
 		e.Queue = slices.Delete(e.Queue, 0, 1)
 		if !e.below(w.Above) { // it was when the waiter came
-			e.Changed = true
+			e.Changed, e.News = true, true
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalLook, Token: w.Token})
 			continue
 		}
@@ -211,14 +212,14 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 	e.Fence = h.Fence + uint64(h.Fences) - 1
 	e.write(now, &h, value)
 	e.Holders = append(e.Holders, h)
-	e.Changed = true
+	e.Changed, e.News = true, true
 	return h
 }
 
 // write makes the name keep a value, if there is one, under a lease.
 func (e *Entry) write(now Instant, by *Holder, value []byte) {
 	if value != nil {
-		e.Value, e.Changed = Value{Bytes: value, Fence: by.Fence, At: now}, true
+		e.Value, e.Changed, e.News = Value{Bytes: value, Fence: by.Fence, At: now}, true, true
 		by.Wrote = true
 	}
 }
@@ -243,7 +244,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	if !e.below(c.Above) {
 		refused := &driver.ValueError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
 		if e.leave(c.Token) {
-			e.Changed = true
+			e.Changed, e.News = true, true
 			e.promote(now) // it may have been the head, and the next one fits
 		}
 		return driver.Grant{}, refused
@@ -273,6 +274,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 				Token: c.Token, Inbox: inbox, Owner: c.Owner, Weight: c.Weight, Limit: c.Limit,
 				Since: came, LockDelay: c.LockDelay,
 			}), first
+			e.News = true
 		}
 	}
 	if c.Queue && w != nil {
@@ -375,7 +377,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	} else if !e.leave(token) {
 		return e.gone(now, token)
 	}
-	e.Changed = true
+	e.Changed, e.News = true, true
 	e.promote(now)
 	return nil
 }
@@ -412,7 +414,7 @@ func (e *Entry) take(i int, by driver.Owner) {
 		e.Broken = append(e.Broken, Broken{Token: h.Token, By: by, Until: h.Expires})
 		e.signal(h.Inbox, driver.Signal{Kind: driver.SignalLost, Token: h.Token})
 	}
-	e.Changed = true
+	e.Changed, e.News = true, true
 }
 
 // Raise makes the fence of the token's lease at least fence, and returns what it is then.
@@ -447,7 +449,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 	raised.Fence = fence
 	e.writeFirst(now, &raised, c.Value)
 	e.Holders = append(slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == c.Token }), raised)
-	e.Fence, e.Changed = fence+uint64(raised.Fences)-1, true
+	e.Fence, e.Changed, e.News = fence+uint64(raised.Fences)-1, true, true
 	return fence, nil
 }
 

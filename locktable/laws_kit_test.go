@@ -3,6 +3,7 @@ package locktable_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -34,6 +35,7 @@ func (l *lab) step(a act, f func()) {
 	l.checkSignals(a, before)
 	l.checkValue(a, before)
 	l.checkStored(before)
+	l.checkNews(a, before)
 }
 
 func clone(e *locktable.Entry) *locktable.Entry {
@@ -320,6 +322,44 @@ func (l *lab) checkStored(before *locktable.Entry) {
 	}
 }
 
+// checkNews checks that those who watch are told of what people can see, and not of
+// renewals.
+func (l *lab) checkNews(a act, before *locktable.Entry) {
+	l.t.Helper()
+	seen := l.public(before) != l.public(l.e)
+	if seen && !l.e.News {
+		l.t.Fatalf("News is not set, and the entry went from %s to %s", show(before), show(l.e))
+	}
+	if l.e.News && !seen && a.value == nil {
+		l.t.Fatalf("News is set, and nobody can see it: from %s to %s", show(before), show(l.e))
+	}
+	var g locktable.Glimpse
+	if !g.News(before.Append(nil)) || g.News(before.Append(nil)) {
+		l.t.Fatalf("what is seen first is news, and then it is not: %s", show(before))
+	}
+	if news := g.News(l.e.Append(nil)); seen && !news || news && !seen && before.Closed == l.e.Closed {
+		l.t.Fatalf("a glimpse finds news: %v, from %s to %s", news, show(before), show(l.e))
+	}
+}
+
+// public is what people see of an entry, but for how long it lasts.
+func (l *lab) public(e *locktable.Entry) string {
+	e = clone(e)
+	e.Broken, e.Value.At = nil, 0
+	if e.Closed <= l.now {
+		e.Closed = 0
+	}
+	released := ""
+	for i := range e.Holders {
+		e.Holders[i].Expires, e.Holders[i].LockDelay = 0, 0
+		released += fmt.Sprint(e.Holders[i].Token.IsZero()) // tokens are not shown
+	}
+	for i := range e.Queue {
+		e.Queue[i].Expires, e.Queue[i].Fences, e.Queue[i].Value, e.Queue[i].Above = 0, 0, nil, nil
+	}
+	return show(e) + released
+}
+
 // checkHeld checks a refusal: that RetryAfter is neither too late (no claim that is made
 // before it, while all the others are silent, is granted) nor about nothing (at it,
 // something that is in the way is gone).
@@ -372,6 +412,7 @@ func (l *lab) raise(who string, fence uint64) (uint64, error) {
 	got, err := l.e.Raise(l.now, &driver.LeaseRef{Name: "job", Token: tokenOf(who)}, fence)
 	l.checkState()
 	l.checkStored(before)
+	l.checkNews(act{value: []byte{}}, before)
 	h := l.holder(tokenOf(who))
 	switch {
 	case errors.Is(err, driver.ErrNotHeld) != (h == nil):

@@ -19,6 +19,7 @@ type rack struct {
 	long, short int // how long a queue stands in the entry; 0 is not at all
 
 	looked, moved, lapses, tries int
+	news                         bool
 	err                          error
 }
 
@@ -101,7 +102,7 @@ func (r *rack) do(now locktable.Instant, o op) (string, error) {
 	for _, s := range e.Signals {
 		answer += fmt.Sprintf("; signal %d to %s, fence %d, run %d", s.Kind, s.Inbox, s.Fence, s.Fences)
 	}
-	if e.Changed {
+	if r.news = e.News; e.Changed {
 		r.stored = e.Append(nil)
 	}
 	return answer, nil
@@ -146,6 +147,9 @@ func sameApart(t tb, l *lab, r *rack, o op) {
 	got, err := r.do(l.now, o)
 	if err != nil || got != want {
 		t.Fatalf("%v\nin one piece: %s\napart:        %s, %v", o, want, got, err)
+	}
+	if r.news != l.e.News {
+		t.Fatalf("%v\nin one piece there is news: %v, apart: %v", o, l.e.News, r.news)
 	}
 	if !bytes.Equal(r.whole(t), l.e.Append(nil)) {
 		t.Fatalf("%v\nin one piece: %s\napart: %q", o, show(l.e), r.whole(t))

@@ -78,6 +78,7 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 	case e.Rest.Len == 0:
 		return b.together(rows, s, e, now, f)
 	}
+	waiting := e.Rest.Len
 	line, lapsed, err := lapse(rows, s.Name, e.Rest, now)
 	if err != nil {
 		return nil, Moves{}, err
@@ -93,6 +94,7 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 		}
 	}
 	e.Queue, e.Rest, e.Changed = nil, line.after(m), e.Changed || lapsed
+	e.News = e.News || line.Len < waiting
 	if lapsed || len(m.Left) > 0 {
 		err = b.comeBack(rows, s.Name, e)
 	}

@@ -106,7 +106,11 @@ func (s *shelf) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 	return func(yield func(locktable.Row, error) bool) {
 		for _, name := range slices.Sorted(maps.Keys(s.rows)) { // all of them: a table may be generous
 			e, now, err := s.Read(ctx, name)
-			if !yield(locktable.Row{Name: name, Entry: e, Now: now}, err) || err != nil {
+			if s.err != nil {
+				yield(locktable.Row{}, s.err)
+				return
+			}
+			if !yield(locktable.Row{Name: name, Entry: e, Now: now}, err) {
 				return
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -39,7 +40,8 @@ type Table interface {
 	Read(ctx context.Context, name string) (*Entry, Instant, error)
 
 	// Scan yields the stored entries whose names start with prefix, in byte order of the
-	// names. An error that concerns one row comes with its name.
+	// names. An error that concerns one row comes with its name, and the scan goes on;
+	// any other one ends it.
 	Scan(ctx context.Context, prefix string) iter.Seq2[Row, error]
 
 	Properties() driver.Properties
@@ -48,8 +50,17 @@ type Table interface {
 
 // Watchable is a table that can tell of changes.
 type Watchable interface {
-	// Watch is that of [driver.Watcher].
+	// Watch is that of [driver.Watcher], for a name that is not being watched. Nothing is
+	// watched any more when the table is closed.
 	Watch(name string, f func()) (stop func())
+}
+
+// Grouped is a table that can take steps of several names as one.
+type Grouped interface {
+	// UpdateAll is Update in one atomic step of all names, which are all different. If f
+	// answers false for one of them, no entry changes, and that is no error. A table that
+	// cannot answers with [errors.ErrUnsupported], and has done nothing.
+	UpdateAll(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant) bool) error
 }
 
 // A Step is one change of one entry. Tables need its name and OnTime; Apart needs the
@@ -70,19 +81,27 @@ type Row struct {
 }
 
 // Driver makes a backend of a Table. It implements driver.Driver, driver.Signaler,
-// driver.Watcher, driver.Lister, driver.LeaseBreaker and driver.FenceRaiser.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and
+// driver.AllAcquirer.
 type Driver struct {
 	table  Table
 	inbox  string
 	closed atomic.Bool
 
 	listeners driver.Listeners
+	watchers  driver.Watchers
 }
 
 // New makes a driver over a table. inbox is where this client's signals go: the table
 // sends the signals of an entry to the inboxes that they name, and hands what comes in
 // for its own to [Driver.Deliver].
-func New(t Table, inbox string) *Driver { return &Driver{table: t, inbox: inbox} }
+func New(t Table, inbox string) *Driver {
+	d := &Driver{table: t, inbox: inbox}
+	if t, ok := t.(Watchable); ok {
+		d.watchers.Follow(t.Watch)
+	}
+	return d
+}
 
 // Acquire implements driver.Driver.
 func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -104,6 +123,42 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	return a.grant, a.refused
+}
+
+// AcquireAll implements driver.AllAcquirer, over a table that is [Grouped].
+func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	if err := driver.ValidateAll(claims); err != nil {
+		return nil, err
+	}
+	if d.closed.Load() {
+		return nil, driver.ErrClosed
+	}
+	table, ok := d.table.(Grouped)
+	if !ok {
+		return nil, fmt.Errorf("%w: one step on several names", errors.ErrUnsupported)
+	}
+	claims = slices.Clone(claims)
+	steps := make([]Step, len(claims))
+	for i := range claims {
+		c := &claims[i]
+		c.Owner, c.Value, c.Above = shown(c.Owner), bytes.Clone(c.Value), bytes.Clone(c.Above)
+		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, OnTime: true}
+	}
+	grants := make([]driver.Grant, len(claims))
+	var refused error
+	err := table.UpdateAll(ctx, steps, func(i int, e *Entry, now Instant) bool {
+		grants[i], refused = e.Acquire(now, &claims[i], d.inbox)
+		return refused == nil
+	})
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return nil, err
+	case err != nil:
+		return nil, d.trouble(ctx, "acquire", claims[0].Name, err)
+	case refused != nil:
+		return nil, refused
+	}
+	return grants, nil
 }
 
 // Renew implements driver.Driver.
@@ -228,8 +283,10 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 		}
 		for row, err := range d.table.Scan(ctx, prefix) {
 			if err != nil {
-				yield(driver.Entry{}, d.trouble(ctx, "list", cmp.Or(row.Name, prefix), err))
-				return
+				if !yield(driver.Entry{Name: row.Name}, d.trouble(ctx, "list", cmp.Or(row.Name, prefix), err)) || row.Name == "" {
+					return
+				}
+				continue
 			}
 			if !strings.HasPrefix(row.Name, prefix) {
 				continue // a table may be generous
@@ -250,12 +307,7 @@ func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listener
 
 // Watch implements driver.Watcher. A table that is not [Watchable] tells nothing, and its
 // Properties say so.
-func (d *Driver) Watch(name string, f func()) (stop func()) {
-	if t, ok := d.table.(Watchable); ok {
-		return t.Watch(name, f)
-	}
-	return func() {}
-}
+func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
 // Deliver hands a signal that came in for this driver's inbox to its listeners.
 func (d *Driver) Deliver(s driver.Signal) { d.listeners.Notify(s) }
@@ -271,6 +323,7 @@ func (d *Driver) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
+	d.watchers.Close()
 	return d.table.Close()
 }
 

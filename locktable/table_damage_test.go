@@ -3,7 +3,9 @@ package locktable_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -125,9 +127,57 @@ func TestListing(t *testing.T) {
 	if got := list(""); got != nil {
 		t.Errorf("when all is over, the list is %q", got)
 	}
-	s.rows["b/damaged"] = []byte("?")
-	want := `pawl: shelf: list "b/damaged": the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa3`
-	if got := list("b/"); len(got) == 0 || got[len(got)-1] != want {
-		t.Errorf("with a damaged entry, the list ends with %q", got)
+}
+
+// Nobody who looks misses an entry because of another one.
+func TestAListGoesOnBehindADamagedEntry(t *testing.T) {
+	s := newShelf()
+	d, ctx := s.client("1"), t.Context()
+	for _, name := range []string{"a", "b", "c", "d", "elsewhere"} {
+		if _, err := d.Acquire(ctx, *with(mutex("a"), func(c *driver.Claim) { c.Name = name })); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.rows["b"], s.rows["d"] = []byte("?"), []byte("?")
+	list := func() (lines []string) {
+		for e, err := range d.List(ctx, "") {
+			if err != nil && len(e.Holders)+len(e.Waiters) > 0 {
+				t.Errorf("an error beside %+v", e)
+			}
+			lines = append(lines, fmt.Sprintf("%s %v", e.Name, err))
+		}
+		return lines
+	}
+	says := func(name string) string {
+		return fmt.Sprintf("%s pawl: shelf: list %q: the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa3", name, name)
+	}
+	if got, want := list(), []string{"a <nil>", says("b"), "c <nil>", says("d"), "elsewhere <nil>"}; !slices.Equal(got, want) {
+		t.Errorf("the list is %q, want %q", got, want)
+	}
+	s.err = io.ErrUnexpectedEOF
+	if got := list(); len(got) != 1 || !strings.HasPrefix(got[0], " pawl: shelf: list: unexpected EOF") {
+		t.Errorf("of a table that fails the list is %q", got)
+	}
+}
+
+func TestADoctorCountsDamagedEntries(t *testing.T) {
+	s := newShelf()
+	d := s.client("1")
+	if found := locktable.Damaged(t.Context(), d); len(found) > 0 {
+		t.Errorf("where nothing is damaged: %v", found)
+	}
+	for i := range 7 {
+		s.rows[fmt.Sprint("job", i)] = []byte("?")
+	}
+	found := locktable.Damaged(t.Context(), d)
+	want := `7 cannot be read, and nobody is granted these names: "job0", "job1", "job2", "job3", "job4" and 2 more; ` +
+		"the stored entry is damaged, or written by a newer version: its first byte is 0x3f, not 0xa3"
+	if len(found) != 1 || found[0].Severity != "error" || found[0].Detail != want || found[0].Advice == "" {
+		t.Errorf("it finds %+v", found)
+	}
+	s.err = &driver.Error{Backend: "shelf", Err: io.ErrUnexpectedEOF, Hint: "look at the shelf"}
+	found = locktable.Damaged(t.Context(), d)
+	if len(found) != 1 || found[0].Severity != "error" || found[0].Detail != "they cannot be read: unexpected EOF" || found[0].Advice != "look at the shelf" {
+		t.Errorf("of a table that fails it finds %+v", found)
 	}
 }

@@ -15,6 +15,8 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:  func(testing.TB) driver.Driver { return memory.Driver() },
 		Clock: clock,
+
+		AllAtOnce: true,
 	})
 }
 
@@ -24,5 +26,7 @@ func TestConformanceOnItsOwnClock(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(testing.TB) driver.Driver { return memory.Driver() },
 		Unit: 400 * time.Millisecond,
+
+		AllAtOnce: true,
 	})
 }

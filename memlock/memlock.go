@@ -41,7 +41,7 @@ type Memory struct {
 	shards  [64]shard
 	clients clients
 
-	watchers watchers
+	watchers driver.Watchers
 }
 
 // NewMemory makes an empty Memory.
@@ -83,12 +83,14 @@ func (c *client) Close() error {
 // Update implements locktable.Table.
 func (m *Memory) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	for i := range steps {
-		signals, err := m.shard(steps[i].Name).step(ctx, i, &steps[i], m.now, f)
+		signals, news, err := m.shard(steps[i].Name).step(ctx, i, &steps[i], m.now, f)
 		if err != nil {
 			return err
 		}
 		m.deliver(signals)
-		m.watchers.changed(steps[i].Name)
+		if news {
+			m.watchers.Notify(steps[i].Name)
+		}
 	}
 	return nil
 }

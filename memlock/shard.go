@@ -40,27 +40,39 @@ type birth struct {
 // sweepEvery is after how many steps on a shard its oldest names are looked at.
 const sweepEvery = 16
 
-// step runs f on the entry of a step, and returns the signals that it leaves.
-func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) ([]locktable.Signal, error) {
+// step runs f on the entry of a step, and returns the signals that it leaves, and whether
+// there is news for those who watch.
+func (s *shard) step(ctx context.Context, i int, step *locktable.Step, clock func() time.Time, f func(i int, e *locktable.Entry, now locktable.Instant)) (signals []locktable.Signal, news bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if step.OnTime && ctx.Err() != nil { // now that nothing holds it up any more
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
-	e := s.entries[step.Name]
-	if e == nil {
-		e = s.takeLocked(step.Name)
-	}
+	e := s.entryLocked(step.Name)
 	now := locktable.At(clock())
 	f(i, &e.Entry, now)
+	signals, news = s.leaveLocked(step.Name, e, now)
+	return signals, news, nil
+}
+
+// entryLocked finds the entry of a name, or makes one.
+func (s *shard) entryLocked(name string) *entry {
+	if e := s.entries[name]; e != nil {
+		return e
+	}
+	return s.takeLocked(name)
+}
+
+// leaveLocked ends a step on an entry, and returns what is left in it, as step does.
+func (s *shard) leaveLocked(name string, e *entry, now locktable.Instant) (signals []locktable.Signal, news bool) {
 	if forgettable(e, now) {
-		s.forgetLocked(step.Name, e)
+		s.forgetLocked(name, e)
 	}
 	s.sweepLocked(now)
 	if len(e.Signals) == 0 {
-		return nil, nil
+		return nil, e.News
 	}
-	return slices.Clone(e.Signals), nil
+	return slices.Clone(e.Signals), e.News
 }
 
 // read copies an entry, which is empty if there is none.

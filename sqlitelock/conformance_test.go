@@ -22,5 +22,7 @@ func TestConformance(t *testing.T) {
 		},
 		Clock: c,
 		Wipe:  func(testing.TB) { files++ }, // a new file: all that was stored is gone
+
+		AllAtOnce: true,
 	})
 }

@@ -11,15 +11,23 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // Diagnose implements driver.Diagnoser: the filesystem, the journal mode, who may read
-// the file, the health of its pages and the length of its log. It reads the whole file.
+// the file, the health of its pages, its tables and its rows, and the length of its log.
+// It reads the whole file.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.table
 	var mode, check any
+	var odd *schemaError
 	err := t.read(ctx, func(r *reader) error {
+		_, err := checkSchema(r.conn)
+		if errors.As(err, &odd) {
+			err = nil
+		}
 		return errors.Join(
+			err,
 			r.journalMode.each(func(row []sqldriver.Value) { mode = row[0] }),
 			r.quickCheck.each(func(row []sqldriver.Value) { check = row[0] }),
 		)
@@ -34,6 +42,12 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 			Advice: "stop all that use it, move it away with its -wal and -shm, and start again",
 		})
 	}
+	if odd != nil {
+		found = append(found, driver.Finding{Severity: "error", Subject: "tables", Detail: odd.problem, Advice: odd.hint})
+	}
+	if len(found) == 0 {
+		found = append(found, locktable.Damaged(ctx, d)...)
+	}
 	if mode != "wal" {
 		found = append(found, driver.Finding{
 			Severity: "error", Subject: "journal mode", Detail: fmt.Sprintf("it is %v, not wal", mode),
@@ -43,7 +57,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if f := filesystem(t.path); f != nil {
 		found = append(found, *f)
 	}
-	return append(found, t.fileFindings()...), nil
+	return append(found, t.fileFindings()...), ctx.Err()
 }
 
 func (t *table) fileFindings() (found []driver.Finding) {

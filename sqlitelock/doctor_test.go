@@ -7,6 +7,42 @@ import (
 	"testing"
 )
 
+func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	for _, name := range []string{"a", "b", "c"} {
+		mustAcquire(t, d, mutex(name))
+	}
+	for range 20 { // a queue that stands in rows of its own
+		mustQueue(t, d, queued("c"))
+	}
+	if f := finding(t, d, "damaged entries"); f != nil {
+		t.Errorf("where none is: %+v", f)
+	}
+	raw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('b' AS BLOB)", "DELETE FROM waiters WHERE id = (SELECT max(id) FROM waiters)")
+	f := finding(t, d, "damaged entries")
+	if f == nil || f.Severity != "error" || !strings.Contains(f.Detail, `2 cannot be read, and nobody is granted these names: "b", "c"`) || !strings.Contains(f.Advice, "DELETE FROM entries") {
+		t.Errorf("it finds %+v", f)
+	}
+}
+
+func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
+	for _, table := range []string{"entries", "waiters", "signals", "tidying"} {
+		path := file(t)
+		d := open(t, path, nil)
+		if f := finding(t, d, "tables"); f != nil {
+			t.Errorf("where none is: %+v", f)
+		}
+		raw(t, path, "DROP TABLE "+table)
+		if f := finding(t, d, "tables"); f == nil || f.Severity != "error" || !strings.Contains(f.Detail, "it lacks "+table+" of its tables") || f.Advice == "" {
+			t.Errorf("without %s it finds %+v", table, f)
+		}
+		if e := refused(t, path); !e.Permanent || !strings.Contains(e.Error(), table) || e.Hint == "" {
+			t.Errorf("without %s it is opened anew with %v", table, e)
+		}
+	}
+}
+
 func TestTheDoctorNamesWhatIsSharedByMistake(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows counts no links: run it on another system")

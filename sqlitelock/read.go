@@ -47,11 +47,7 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 				if !strings.HasPrefix(s.name, prefix) {
 					return
 				}
-				if s.err != nil {
-					yield(locktable.Row{Name: s.name}, t.failed("list", s.err))
-					return
-				}
-				if !yield(locktable.Row{Name: s.name, Entry: s.entry, Now: now}, nil) {
+				if !yield(locktable.Row{Name: s.name, Entry: s.entry, Now: now}, t.failed("list", s.err)) {
 					return
 				}
 			}

@@ -141,15 +141,17 @@ PRAGMA wal_checkpoint;
 
 // checkSchema only reads.
 func checkSchema(c *conn) (empty bool, err error) {
-	s, err := c.prepare("SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)")
+	s, err := c.prepare(selectSchema)
 	if err != nil {
 		return false, err
 	}
 	var app, version, tables int64
+	var missing string
 	err = s.each(func(row []sqldriver.Value) {
 		app, _ = row[0].(int64)
 		version, _ = row[1].(int64)
 		tables, _ = row[2].(int64)
+		missing, _ = row[3].(string)
 	})
 	if err := errors.Join(err, c.finish(s)); err != nil {
 		return false, err
@@ -167,8 +169,20 @@ func checkSchema(c *conn) (empty bool, err error) {
 			problem: fmt.Sprintf("its schema has version %d, and this program knows %d", version, schemaVersion),
 			hint:    "a newer Pawl made it: update this program, or give it a file of its own",
 		}
-	case version != schemaVersion || tables == 0:
-		return false, &schemaError{problem: "it lacks its tables, or has those of a version before the first release", hint: "stop all that use it, move it away, and start again"}
+	case version != schemaVersion:
+		return false, &schemaError{problem: "its tables are those of a version before the first release", hint: afresh}
+	case missing != "":
+		return false, &schemaError{problem: "it lacks " + missing + " of its tables: somebody dropped what was there", hint: afresh}
 	}
 	return false, nil
 }
+
+const (
+	afresh = "stop all that use it, move it away with its -wal and -shm, and start again; fences will rise all the same"
+
+	selectSchema = `
+SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
+	(SELECT count(*) FROM sqlite_schema),
+	(SELECT group_concat(column1, ', ') FROM (VALUES ('entries'), ('waiters'), ('signals'), ('tidying'))
+		WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE type = 'table'))`
+)

@@ -81,6 +81,25 @@ func TestNamesAreComparedByteForByte(t *testing.T) {
 	}
 }
 
+func TestListGoesOnBehindADamagedRow(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	for _, name := range []string{"a", "b", "c"} {
+		mustAcquire(t, d, mutex(name))
+	}
+	raw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('b' AS BLOB)")
+	var listed []string
+	for e, err := range d.List(ctx, "") {
+		if (err != nil) != (e.Name == "b") {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+		listed = append(listed, e.Name)
+	}
+	if !slices.Equal(listed, []string{"a", "b", "c"}) {
+		t.Errorf("listed %q", listed)
+	}
+}
+
 func TestListFindsAPrefixAcrossPages(t *testing.T) {
 	d := open(t, file(t), nil)
 	const n = 2*scanPage + 1

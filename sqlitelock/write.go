@@ -24,7 +24,7 @@ const batch = 256
 func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	for start := 0; start < len(steps); start += batch {
 		some := steps[start:min(start+batch, len(steps))]
-		step := func(i int, e *locktable.Entry, now locktable.Instant) { f(start+i, e, now) }
+		step := func(i int, e *locktable.Entry, now locktable.Instant) bool { f(start+i, e, now); return true }
 		if err := t.transact(ctx, some, step); err != nil {
 			return t.failed("write", err)
 		}
@@ -32,10 +32,22 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	return nil
 }
 
-// transact runs f on some entries in one transaction. Then, with the writer given back,
-// it hands out the signals that are for this driver, for a listener that hears one comes
-// back at once.
-func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+// errRefused undoes a transaction, and is no failure.
+var errRefused = errors.New("a step was refused")
+
+// UpdateAll implements locktable.Grouped.
+func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+	err := t.transact(ctx, steps, f)
+	if errors.Is(err, errRefused) {
+		return nil
+	}
+	return t.failed("write", err)
+}
+
+// transact runs f on some entries in one transaction, which f may undo. Then, with the
+// writer given back, it hands out the signals that are for this driver, for a listener
+// that hears one comes back at once.
+func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	did, err := t.store(ctx, steps, f)
 	if err != nil {
 		return err
@@ -50,7 +62,7 @@ func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i i
 }
 
 // store runs f on some entries in one transaction, with the writer.
-func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) (did outcome, _ error) {
+func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (did outcome, _ error) {
 	w, err := t.writer.enter(ctx, t.patience)
 	if err != nil {
 		return did, err
@@ -108,15 +120,19 @@ type outcome struct {
 
 // step is the inside of a transaction. Nothing can hold it up any more, and transact
 // returns when it is stored or undone, so this is where its end is looked at.
-func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	now := t.now()
 	for i, s := range steps {
 		if s.OnTime && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		e, m, err := w.run(s, now, func(e *locktable.Entry) { f(i, e, now) })
+		goesOn := true
+		e, m, err := w.run(s, now, func(e *locktable.Entry) { goesOn = f(i, e, now) })
 		if err != nil {
 			return err
+		}
+		if !goesOn {
+			return errRefused
 		}
 		did.note(e, m, t.inbox)
 		for _, s := range e.Signals {

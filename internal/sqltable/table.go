@@ -69,7 +69,7 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	}
 	for start := 0; start < len(steps); start += batch {
 		some := steps[start:min(start+batch, len(steps))]
-		step := func(i int, e *locktable.Entry, now locktable.Instant) { f(start+i, e, now) }
+		step := func(i int, e *locktable.Entry, now locktable.Instant) bool { f(start+i, e, now); return true }
 		if err := t.untilDone(ctx, some, step); err != nil {
 			return t.failed(ctx, err)
 		}
@@ -78,11 +78,27 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	return nil
 }
 
+// UpdateAll implements locktable.Grouped.
+func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+	names := make([]string, len(steps))
+	for i, s := range steps {
+		names[i] = s.Name
+	}
+	slices.Sort(names) // two who want the same ones do not wait for each other
+	for _, name := range names {
+		if err := t.turn.Enter(ctx, name); err != nil {
+			return err
+		}
+		defer t.turn.Leave(name)
+	}
+	return t.failed(ctx, t.untilDone(ctx, steps, f))
+}
+
 // patience bounds the repeating when the caller's ctx has no deadline.
 const patience = 10 * time.Second
 
 // untilDone repeats the transaction while others are in its way.
-func (t *Table) untilDone(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+func (t *Table) untilDone(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	began := time.Now()
 	for n := 0; ; n++ {
 		signals, err := t.transact(ctx, steps, f)
@@ -108,8 +124,9 @@ func (t *Table) untilDone(ctx context.Context, steps []locktable.Step, f func(i 
 	}
 }
 
-// transact takes some steps in one transaction. It returns the signals for this client.
-func (t *Table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant)) (own []driver.Signal, err error) {
+// transact takes some steps in one transaction, which f may undo. It returns the signals
+// for this client.
+func (t *Table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (own []driver.Signal, err error) {
 	tx, err := t.db.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -129,7 +146,8 @@ func (t *Table) transact(ctx context.Context, steps []locktable.Step, f func(i i
 		return nil, err
 	}
 	for i, s := range steps {
-		if err := w.run(s, func(e *locktable.Entry) { f(i, e, w.now) }); err != nil {
+		goesOn := true
+		if err := w.run(s, func(e *locktable.Entry) { goesOn = f(i, e, w.now) }); err != nil || !goesOn {
 			return nil, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -171,7 +172,7 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *lock
 			return t.aside(ctx, s, f)
 		}
 		if vain++; vain > atOnce { // what is known now is old after a pause
-			if err = wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, vain-atOnce, 32*time.Millisecond))); err == nil {
+			if err = pause.For(ctx, backoff.Around(backoff.Doubled(time.Millisecond, vain-atOnce, 32*time.Millisecond))); err == nil {
 				seen, err = t.load(ctx, s.Name)
 			}
 		} else if !r.Late || r.Known {
@@ -455,7 +456,7 @@ func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 					err = fmt.Errorf("the entry of %.80q: %w", n.Name, err)
 				}
 			}
-			if !yield(row, err) || err != nil {
+			if !yield(row, err) || err != nil && n.Name == "" {
 				return
 			}
 		}
@@ -479,16 +480,4 @@ func decode(stored []byte) (*locktable.Entry, error) {
 		return &locktable.Entry{}, nil
 	}
 	return locktable.Decode(stored)
-}
-
-// wait is for a moment, or until ctx is over.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
