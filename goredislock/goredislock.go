@@ -106,7 +106,7 @@ func New(client redis.UniversalClient, o *Options) (*Driver, error) {
 		own = *o
 	}
 	options := redisoptions.Options(own).Scripts()
-	options.Unwatched = "go-redis has no client tracking"
+	options.Untracked = "go-redis has no client tracking"
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

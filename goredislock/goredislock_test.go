@@ -70,6 +70,8 @@ func TestConformance(t *testing.T) {
 			return over(t, redis.NewClient(&redis.Options{Addr: proxy.Addr})), proxy.Hold
 		},
 		Unit: unit,
+
+		AllAtOnce: true,
 	})
 }
 

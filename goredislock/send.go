@@ -140,12 +140,12 @@ const listening = 5 * time.Second
 
 // Receive implements redisscript.Sender. go-redis subscribes again by itself when a
 // connection was lost, and confirms it each time.
-func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
+func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var ps *redis.PubSub
-	if sharded {
-		ps = s.client.SSubscribe(ctx, channel)
+	if c.Sharded {
+		ps = s.client.SSubscribe(ctx, c.Name)
 	} else {
-		ps = s.client.Subscribe(ctx, channel)
+		ps = s.client.Subscribe(ctx, c.Name)
 	}
 	defer ps.Close() // its connection is its own, so the server forgets the subscription with it
 	stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
@@ -160,18 +160,33 @@ func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subs
 			pinged = false
 		}
 		if err != nil {
+			s.follow(ctx, err)
 			return err
 		}
 		switch m := m.(type) {
 		case *redis.Subscription:
-			if m.Kind == "subscribe" || m.Kind == "ssubscribe" {
+			switch m.Kind {
+			case "subscribe", "ssubscribe":
 				subscribed()
+			case "sunsubscribe": // unasked: the slot has been moved
+				s.cluster.ReloadState(ctx)
+				return errMoved
 			}
 		case *redis.Message:
 			heard(m.Payload)
 		}
 	}
 }
+
+// follow has go-redis look where the slots are, if a channel was asked for at a node that
+// does not have it any more. It does so for commands, but not for subscriptions.
+func (s *sender) follow(ctx context.Context, err error) {
+	if s.cluster != nil && redis.HasErrorPrefix(err, "MOVED") {
+		s.cluster.ReloadState(ctx)
+	}
+}
+
+var errMoved = errors.New("the slot of the channel has been moved to another node")
 
 // Patience implements redisscript.Punctual. go-redis ends the waiting for a connection
 // with ctx, and goes by its own ReadTimeout from then on unless it was told to go by ctx.

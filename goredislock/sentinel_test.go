@@ -31,6 +31,8 @@ func TestWithSentinel(t *testing.T) {
 				return over(t, redis.NewFailoverClient(&slow)), roads.Hold
 			},
 			Unit: unit,
+
+			AllAtOnce: true,
 		})
 	})
 	t.Run("AFailOverWhileHeld", func(t *testing.T) {

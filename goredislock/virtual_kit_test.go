@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,7 @@ import (
 type world struct {
 	t     *testing.T
 	redis *miniredis.Miniredis
+	asked atomic.Int64 // how many scripts were run
 
 	mu    sync.Mutex // protects all below
 	ahead time.Duration
@@ -41,7 +43,7 @@ var scripts = map[string]string{}
 func init() {
 	for _, s := range []*redisscript.Script{
 		redisscript.Acquire, redisscript.Renew, redisscript.Release, redisscript.Break, redisscript.Raise, redisscript.Read,
-		redisscript.Force, redisscript.Many,
+		redisscript.Force, redisscript.Many, redisscript.All, redisscript.Watch,
 	} {
 		scripts[s.SHA] = structLibrary + s.Source
 	}
@@ -75,6 +77,7 @@ func (w *world) before(c *server.Peer, cmd string, args ...string) bool {
 	if cmd != "EVALSHA" {
 		return false // TIME has the clock of the last script then, and is no later than it should be
 	}
+	w.asked.Add(1)
 	w.redis.SetTime(w.now())
 	w.redis.Server().Dispatch(c, append([]string{"EVAL", scripts[args[0]]}, args[1:]...))
 	return true
@@ -127,18 +130,25 @@ func (w *world) dial(context.Context, string, string) (net.Conn, error) {
 // client is one more process. Its end is the test's.
 func (w *world) client(o *pawl.Options) *pawl.Client {
 	w.t.Helper()
+	locks, err := pawl.New(w.driver(), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = locks.Close(context.Background()) })
+	return locks
+}
+
+// driver is that of one more process.
+func (w *world) driver() *goredislock.Driver {
+	w.t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", Dialer: w.dial})
 	d, err := goredislock.New(client, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	locks, err := pawl.New(d, o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	w.t.Cleanup(func() {
-		_ = locks.Close(context.Background())
+		_ = d.Close()
 		_ = client.Close()
 	})
-	return locks
+	return d
 }

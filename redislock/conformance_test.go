@@ -44,6 +44,8 @@ func TestConformance(t *testing.T) {
 			return open(t, "redis://"+proxy.Addr), proxy.Hold
 		},
 		Unit: unit,
+
+		AllAtOnce: true,
 	})
 }
 
@@ -54,13 +56,13 @@ func TestConformance(t *testing.T) {
 func TestConformanceWithoutRESP3(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	shared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true})
+	shared(t, rueidis.ClientOption{InitAddress: []string{server.Addr}, AlwaysRESP2: true, DisableCache: true}, true)
 }
 
 func TestConformanceOnACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)
-	shared(t, rueidis.ClientOption{InitAddress: []string{nodes[0].Addr, nodes[1].Addr}})
+	shared(t, rueidis.ClientOption{InitAddress: []string{nodes[0].Addr, nodes[1].Addr}}, false)
 }
 
 func TestConformanceWithSentinel(t *testing.T) {
@@ -70,10 +72,11 @@ func TestConformanceWithSentinel(t *testing.T) {
 	for _, s := range group.Sentinels {
 		o.InitAddress = append(o.InitAddress, s.Addr)
 	}
-	shared(t, o)
+	shared(t, o, true)
 }
 
-func shared(t *testing.T, o rueidis.ClientOption) {
+// shared runs the suite with one client. oneServer has all names.
+func shared(t *testing.T, o rueidis.ClientOption, oneServer bool) {
 	t.Helper()
 	client, err := rueidis.NewClient(o)
 	if err != nil {
@@ -99,6 +102,8 @@ func shared(t *testing.T, o rueidis.ClientOption) {
 			return over(t, client), roads.Hold
 		},
 		Unit: unit,
+
+		AllAtOnce: oneServer,
 	})
 }
 

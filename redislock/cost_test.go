@@ -63,6 +63,42 @@ func TestWhatEachStepRuns(t *testing.T) {
 		step("force a name that is held", 11, func() { gets(t, d, forced("job")) })
 		server.Do("DEL", "pawl:{job}s")
 	}
+
+	// What is above is so while nobody watches. This is not the quick case, and is told.
+	watch(t, start(t, "redis://"+server.Addr), "watched")
+	c, waiter := mutex("watched"), queued("watched")
+	gets(t, d, c)
+	releases(t, d, c)
+	step("acquire what is watched", 4, func() { gets(t, d, c) })     // TIME GET SET PUBLISH
+	step("renew what is watched", 5, func() { renews(t, d, c) })     // TIME GET GETEX PTTL SET
+	step("release what is watched", 5, func() { releases(t, d, c) }) // TIME GET GETEX SET PUBLISH
+	step("queue for what is watched", 11, func() {                   // one more than the first that queues
+		gets(t, d, c)
+		server.Do("CONFIG", "RESETSTAT")
+		_, _ = d.Acquire(ctx, waiter)
+	})
+}
+
+func TestSeveralNamesAreOneScript(t *testing.T) {
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr+"?tracking=false")
+	for round := range 2 { // the first teaches the server the script
+		var claims []driver.Claim
+		for i := range 5 {
+			claims = append(claims, mutex("job-"+strconv.Itoa(round)+strconv.Itoa(i)))
+		}
+		server.Do("CONFIG", "RESETSTAT")
+		if _, err := d.AcquireAll(ctx, claims); err != nil {
+			t.Fatal(err)
+		}
+		if scripts, all := commands(server, "evalsha"), commands(server); round > 0 && (scripts != 1 || all != 11) {
+			t.Errorf("%d scripts with %d commands for five free names, want 1 with TIME and five times GET SET: %s",
+				scripts, all, server.Do("INFO", "commandstats"))
+		}
+		if _, err := d.AcquireAll(ctx, claims[2:4]); err != nil {
+			t.Errorf("asked again: %v", err)
+		}
+	}
 }
 
 func forced(name string) driver.Claim {

@@ -133,6 +133,24 @@ func TestTheDoctorNamesEachRightThatIsMissing(t *testing.T) {
 	}
 }
 
+// A password that nobody asks for keeps nobody out.
+func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
+	t.Parallel()
+	open := redistest.Start(t, "--appendonly", "yes")
+	for _, who := range []string{":sesame@", "default:sesame@"} {
+		if found := findings(t, start(t, "redis://"+who+open.Addr)); len(found) != 1 || !found.have("warning authentication", open.Addr, `"default"`) {
+			t.Errorf("%s: %v", who, found)
+		}
+	}
+	if found := findings(t, start(t, "redis://"+open.Addr)); len(found) != 0 {
+		t.Errorf("where none is given: %v", found)
+	}
+	closed := redistest.Start(t, "--appendonly", "yes", "--requirepass", "sesame")
+	if found := findings(t, start(t, "redis://:sesame@"+closed.Addr)); len(found) != 0 {
+		t.Errorf("where it is asked for: %v", found)
+	}
+}
+
 func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
 	t.Parallel()
 	nodes := redistest.StartCluster(t, 3)

@@ -100,6 +100,14 @@ func TestALazyDriverOpensWithoutItsServer(t *testing.T) {
 	}
 }
 
+func TestADatabaseThatTheServerDoesNotHaveIsSaid(t *testing.T) {
+	server := redistest.Start(t)
+	for _, number := range []string{"/99", "?db=99"} {
+		_, err := redislock.Open(ctx, "redis://"+server.Addr+number)
+		unavailable(t, err, true, "CONFIG GET databases")
+	}
+}
+
 func TestADeadServerIsATypedErrorAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	d := start(t, "redis://"+server.Addr)

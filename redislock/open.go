@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -48,8 +49,11 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	track, dialed := &tracker{}, &dialer{}
 	c, err := dial(ctx, p, track, dialed)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		switch ended := ctx.Err(); {
+		case errors.Is(ended, context.Canceled):
+			return nil, ended
+		case ended != nil && !errors.Is(err, ended):
+			err = fmt.Errorf("%w (%w)", ended, err)
 		}
 		return nil, redisscript.Trouble("redis "+p.where, "open", "", err)
 	}
@@ -57,6 +61,7 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		track = nil
 	}
 	s := &sender{client: c.client, push: c.push, where: p.where, close: c.close, sentinels: newSentinels(&p.client)}
+	s.user, s.password = p.client.Username, p.client.Password != ""
 	if s.sentinels == nil && !s.Cluster() {
 		s.dialed = dialed
 	}

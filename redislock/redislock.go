@@ -167,7 +167,7 @@ func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, er
 	options := redisoptions.Options{
 		Prefix: own.Prefix, Retention: own.Retention, NoPush: own.NoPush, WaitReplicas: own.WaitReplicas, WaitTimeout: own.WaitTimeout,
 	}.Scripts()
-	options.Watch, options.Unwatched = track != nil, untracked
+	options.Track, options.Untracked = track != nil, untracked
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

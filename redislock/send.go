@@ -19,6 +19,8 @@ type sender struct {
 	where  string
 	close  func()
 
+	user      string     // as which it comes, empty if it does not say
+	password  bool       // it gives one; false if the client is the caller's
 	dialed    *dialer    // nil unless all connections for commands are to one server, and we made them
 	sentinels *sentinels // nil if there are none, or the client is the caller's
 }
@@ -146,16 +148,16 @@ func (s *sender) masters(ctx context.Context) ([]rueidis.Client, error) {
 // With RESP2 rueidis has a connection for subscriptions beside each other one, and does
 // not make it anew when it was lost as long as the other one lives (v1.0.79): then a
 // connection of our own serves, and is closed afterwards.
-func (s *sender) Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(string)) error {
+func (s *sender) Receive(ctx context.Context, c redisscript.Channel, subscribed func(), heard func(string)) error {
 	var confirmed atomic.Bool
-	leave := sharded || s.close == nil // else this is the end of the driver, and of the connection
-	err := receive(ctx, s.push, channel, sharded, leave, func() { confirmed.Store(true); subscribed() }, heard)
+	leave := c.Brief || s.close == nil // else this is the end of the driver, and of the connection
+	err := receive(ctx, s.push, c, leave, func() { confirmed.Store(true); subscribed() }, heard)
 	if _, refused := rueidis.IsRedisErr(err); confirmed.Load() || refused || err == nil || ctx.Err() != nil {
 		return err
 	}
 	own, _ := s.push.Dedicate()
 	defer own.Close()
-	return receive(ctx, own, channel, sharded, false, subscribed, heard)
+	return receive(ctx, own, c, false, subscribed, heard)
 }
 
 // receiver is what a client and a dedicated client have in common.
@@ -164,10 +166,10 @@ type receiver interface {
 	Receive(ctx context.Context, subscribe rueidis.Completed, fn func(rueidis.PubSubMessage)) error
 }
 
-func receive(ctx context.Context, on receiver, channel string, sharded, leave bool, subscribed func(), heard func(string)) error {
-	cmd := on.B().Subscribe().Channel(channel).Build()
-	if sharded {
-		cmd = on.B().Ssubscribe().Channel(channel).Build()
+func receive(ctx context.Context, on receiver, c redisscript.Channel, leave bool, subscribed func(), heard func(string)) error {
+	cmd := on.B().Subscribe().Channel(c.Name).Build()
+	if c.Sharded {
+		cmd = on.B().Ssubscribe().Channel(c.Name).Build()
 	}
 	watched := rueidis.WithOnSubscriptionHook(ctx, func(e rueidis.PubSubSubscription) {
 		if e.Kind == "subscribe" || e.Kind == "ssubscribe" {
@@ -178,7 +180,7 @@ func receive(ctx context.Context, on receiver, channel string, sharded, leave bo
 	// long as the connection lives.
 	watched = rueidis.WithOnReceiveReturnHook(watched, func(err error, on rueidis.CommandClient) error {
 		if leave && ctx.Err() != nil {
-			unsubscribe(on, channel, sharded)
+			unsubscribe(on, c)
 		}
 		return err
 	})
@@ -190,16 +192,16 @@ func receive(ctx context.Context, on receiver, channel string, sharded, leave bo
 // that it does not expect there: MISCONF when the server cannot save its data, MASTERDOWN
 // of a replica that lost its master. So a PING goes first. A subscription that is left
 // costs the server a message to nobody now and then.
-func unsubscribe(on rueidis.CommandClient, channel string, sharded bool) {
+func unsubscribe(on rueidis.CommandClient, c redisscript.Channel) {
 	bye, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if on.Do(bye, on.B().Ping().Build()).Error() != nil {
 		return
 	}
-	if sharded {
-		on.Do(bye, on.B().Sunsubscribe().Channel(channel).Build())
+	if c.Sharded {
+		on.Do(bye, on.B().Sunsubscribe().Channel(c.Name).Build())
 	} else {
-		on.Do(bye, on.B().Unsubscribe().Channel(channel).Build())
+		on.Do(bye, on.B().Unsubscribe().Channel(c.Name).Build())
 	}
 }
 

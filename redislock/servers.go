@@ -65,6 +65,9 @@ func flat(m rueidis.RedisMessage) string {
 	return text
 }
 
+// User implements redisscript.Authenticated.
+func (s *sender) User() (name string, password bool) { return s.user, s.password }
+
 // sentinels are asked on connections that are made for it: the client keeps its own to
 // itself.
 type sentinels struct {
@@ -106,4 +109,7 @@ func (s *sender) Sentinels() (group string, all []redisscript.Server) {
 	return s.sentinels.group, all
 }
 
-var _ redisscript.Guarded = (*sender)(nil)
+var (
+	_ redisscript.Guarded       = (*sender)(nil)
+	_ redisscript.Authenticated = (*sender)(nil)
+)

@@ -66,6 +66,15 @@ func TestADamagedNameAmongManyHurtsNobodyElse(t *testing.T) {
 	for i, c := range claims {
 		leases[i] = lease(c)
 	}
+	listed := 0
+	for e, err := range d.List(ctx, "job") {
+		if listed++; (err != nil) != (e.Name == "job13" || e.Name == "job17") {
+			t.Errorf("%q is listed with %v", e.Name, err)
+		}
+	}
+	if listed != len(claims) {
+		t.Errorf("%d names are listed", listed)
+	}
 	answers, err := d.Renew(ctx, leases)
 	if err != nil {
 		t.Fatal(err)

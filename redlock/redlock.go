@@ -46,6 +46,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -109,12 +110,28 @@ func open(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 	// Whether a majority is there is known when it has answered something.
 	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
-		if e, ok := errors.AsType[*driver.Error](err); ok {
+		e, typed := errors.AsType[*driver.Error](err)
+		switch {
+		case typed:
 			e.Op, e.Name = "open", ""
+		case errors.Is(err, context.DeadlineExceeded):
+			err = unanswered(err, d, nodes)
 		}
 		return nil, err
 	}
 	return d, nil
+}
+
+// unanswered is the end of a ctx, with who was asked.
+func unanswered(ended error, d *quorumlock.Driver, nodes []driver.Driver) error {
+	var places []string
+	for _, node := range nodes {
+		places = append(places, strings.TrimPrefix(node.Properties().Where, "redis "))
+	}
+	return &driver.Error{
+		Backend: d.Properties().Backend, Op: "open", Hint: "check the servers and the network",
+		Err: fmt.Errorf("%w: no majority of %s has answered", ended, strings.Join(places, ", ")),
+	}
 }
 
 // lazy is a node. Its doctor says of each what nobody who uses redlock can change: that

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +205,33 @@ func TestFencesRiseWhenANodeLosesItsData(t *testing.T) {
 		servers[i%3].Run() // without its data
 		last = rise(t, last, c, "job", 3)
 		servers[i%3].Do("FLUSHALL")
+	}
+}
+
+// What is damaged on a minority is read from the others. On a majority it is said, and
+// the list goes on.
+func TestANameIsListedAsLongAsAMajorityCanReadIt(t *testing.T) {
+	servers, url := three(t)
+	c := client(t, url)
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := c.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for damaged, server := range servers[:2] {
+		server.Do("SET", "pawl:{b}s", "held by me until tomorrow, please")
+		var listed []string
+		for e, err := range c.List(t.Context(), "") {
+			if listed = append(listed, e.Name); (err != nil) != (damaged == 1 && e.Name == "b") || err == nil && len(e.Holders) != 1 {
+				t.Errorf("damaged on %d servers: %+v, %v", damaged+1, e, err)
+			}
+		}
+		if !slices.Equal(listed, []string{"a", "b", "c"}) {
+			t.Errorf("damaged on %d servers: it lists %q", damaged+1, listed)
+		}
+	}
+	for _, server := range servers {
+		server.Do("DEL", "pawl:{b}s") // or closing could not release it
 	}
 }
 

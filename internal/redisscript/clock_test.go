@@ -210,7 +210,7 @@ type whole struct{ clocked }
 func (w *whole) Where() string { return "there" }
 func (w *whole) Close() error  { return nil }
 
-func (w *whole) Receive(ctx context.Context, _ string, _ bool, subscribed func(), _ func(string)) error {
+func (w *whole) Receive(ctx context.Context, _ Channel, subscribed func(), _ func(string)) error {
 	time.Sleep(2 * w.way)
 	subscribed()
 	<-ctx.Done()

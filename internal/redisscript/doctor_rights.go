@@ -72,7 +72,7 @@ func (x *examination) push(ctx context.Context) {
 func (x *examination) tracking(ctx context.Context) {
 	const else_ = "the server does not tell of keys that somebody deletes or evicts, and a holder hears of that by its next renewal: "
 	if x.d.tracking == nil {
-		x.say("", "info", "tracking", else_+x.d.Unwatched, "where that is too late, use redislock over RESP3, without lazy=true and tracking=false, and "+
+		x.say("", "info", "tracking", else_+x.d.Untracked, "where that is too late, use redislock over RESP3, without lazy=true and tracking=false, and "+
 			"give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +48,7 @@ func (x *examination) server(ctx context.Context, s Server) bool {
 	}
 	p.clock()
 	p.rights()
+	p.password()
 	if len(p.unknown) > 0 {
 		p.finds("info", "server settings", "CONFIG GET is refused, as on most managed servers, so it cannot be told what these are: "+strings.Join(p.unknown, ", "),
 			"look at them where the server is managed, or give the user +config|get")
@@ -141,6 +143,24 @@ func (p *patient) persistence() {
 	}
 	p.finds("warning", "persistence", "appendonly is off: "+lost+", and others are granted what is still held. Fences go on rising, as long as the clock does not go back",
 		"appendonly yes, or let writers check the fence")
+}
+
+// password looks at whether ours keeps anybody out: a default user that needs none is let
+// in with any. A user with a name was made by somebody who thought of passwords, seldom may
+// ask, and would leave a refusal in the server's ACL LOG at each examination.
+func (p *patient) password() {
+	sender, ok := p.d.sender.Sender.(Authenticated)
+	if !ok {
+		return
+	}
+	user, given := sender.User()
+	if !given || user != "" && user != "default" {
+		return
+	}
+	if answer, err := p.Do(p.ctx, "ACL", "GETUSER", "default"); err == nil && slices.Contains(strings.Fields(answer), "nopass") {
+		p.finds("warning", "authentication", "a password is given, and the server takes any for the user \"default\": whoever reaches it can take and release any lock",
+			"set one (requirepass, or ACL SETUSER), or leave it out of the URL")
+	}
 }
 
 // replication is asynchronous: no setting makes a fail-over keep all that was granted.

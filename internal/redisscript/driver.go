@@ -15,8 +15,8 @@ type Options struct {
 	Prefix    string        // of all keys and channels
 	Retention time.Duration // how long a name is remembered after its last grant
 	Push      bool          // subscribe, so that waiters are told
-	Watch     bool          // the sender is a Watcher, and will call [Driver.Invalidated]
-	Unwatched string        // why not, for people
+	Track     bool          // the sender is a Watcher, and will call [Driver.Invalidated]
+	Untracked string        // why not, for people
 
 	Replicas       int           // how many have to acknowledge a grant before it is shown
 	ReplicaTimeout time.Duration // how long they have for that
@@ -46,9 +46,11 @@ func (o *Options) Validate() error {
 }
 
 // Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and
+// driver.Diagnoser.
 type Driver struct {
 	Options
+	watches   watching
 	sender    *prompt
 	pool      Pooled // the sender under it, nil if it is none
 	backend   string // how errors name it
@@ -71,9 +73,10 @@ func New(s Sender, o Options) *Driver {
 	d.pool, _ = s.(Pooled)
 	d.clock, d.busy = newClock(d.sender, d.signals.life, &d.signals.loops), newBusy()
 	d.signals.again = d.clock.forget
+	d.watches.Follow(d.follow)
 	d.strays.release = d.releaseStray
 	d.coalescer = newCoalescer(s, o.Prefix, d.signals.life, d.clock)
-	if server, ok := s.(Watcher); ok && o.Watch {
+	if server, ok := s.(Watcher); ok && o.Track {
 		d.tracking = newTracker(server, o.Prefix)
 		d.signals.granted = func(t driver.Token) { d.tracking.held(t, 0) }
 		d.signals.loops.Go(func() { d.tracking.run(d.signals.life, d.lost) })
@@ -101,6 +104,7 @@ func (d *Driver) Properties() driver.Properties {
 			"whose name was lost or forgotten",
 		MinTTL:           driver.MinTTL,
 		Push:             d.signals.works(),
+		PushesChanges:    d.signals.works() && d.watches.deaf.Load() == 0,
 		ReportsDeletions: d.tracking.works(),
 	}
 }
@@ -110,6 +114,7 @@ func (d *Driver) Close() error {
 	if d.closed.Swap(true) {
 		return nil
 	}
+	d.watches.Close()
 	d.clock.stop()
 	d.signals.close()
 	err := d.sender.Close()

@@ -88,7 +88,9 @@ var hints = []struct {
 	{"data string too short", true, damagedHint},
 	{"the stored entry is damaged", true, damagedHint},
 	{"PAWLFENCE", true, "another node's clock, or fence, is far in the future"},
-	{"WRONGTYPE", true, "a key of ours holds something else: is another program using our prefix? Give one of the two another prefix"},
+	{"WRONGTYPE", true, foreignHint},
+	{"DB index is out of range", true, "the server has fewer databases (16 by default): CONFIG GET databases"},
+	{"invalid DB index", true, "the server has fewer databases (16 by default): CONFIG GET databases"}, // up to Redis 5
 	{"NOAUTH", true, "the server wants a password: redis://USER:PASSWORD@HOST"},
 	{"WRONGPASS", true, "the user or the password is wrong"},
 	{"invalid password", true, "the password is wrong"}, // Redis 5
@@ -117,6 +119,14 @@ var hints = []struct {
 	{"connection refused", false, "nobody listens there: is the server up, and the port right?"},
 	{"no such host", false, "the host is not known"},
 }
+
+// isDamage reports whether an error is about what stands in the keys of one name.
+func isDamage(err error) bool {
+	e, ok := errors.AsType[*driver.Error](err)
+	return ok && (e.Hint == damagedHint || e.Hint == foreignHint)
+}
+
+const foreignHint = "a key of ours holds something else: is another program using our prefix? Give one of the two another prefix"
 
 const damagedHint = "nobody is granted this name until its keys are deleted, while nobody holds it: " +
 	"DEL PREFIX{NAME}s PREFIX{NAME}d PREFIX{NAME}l PREFIX{NAME}e"

@@ -73,9 +73,15 @@ func (d *Driver) readPage(ctx context.Context, names []string, yield func(driver
 	}
 	for i, p := range d.runAll(ctx, Read, calls) {
 		e, err := d.entry(ctx, names[i], p)
-		if err != nil {
+		switch {
+		case err != nil && !isDamage(err):
 			yield(driver.Entry{}, err)
 			return false
+		case err != nil:
+			if !yield(driver.Entry{Name: names[i]}, err) {
+				return false
+			}
+			continue
 		}
 		if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
 			continue // remembered for its fence only

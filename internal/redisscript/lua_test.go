@@ -162,6 +162,8 @@ func TestTheConstantsOfTheScriptsAreThoseOfGo(t *testing.T) {
 		"QUICK_RELEASE":       quickRelease,
 		"TIMED_RELEASE":       timedRelease,
 		"VERSION":             storedVersion,
+		"WAY_PLAIN":           wayPlain,
+		"WAY_SLOT":            waySlot,
 	} {
 		if got := a.constants[name]; got != strconv.FormatInt(want, 10) {
 			t.Errorf("%s is %s in lua/lib/layout.lua, and %d in Go", name, got, want)

@@ -28,10 +28,14 @@ var (
 	Raise   = script("raise")
 	Read    = script("read")
 	Confirm = script("confirm")
+	Watch   = script("watch")
 )
 
 // Many runs the quick cases of several steps on as many names.
 var Many = script("many")
+
+// All takes claims of several names, all or none.
+var All = script("all")
 
 // script takes a script as it is sent. It stands in sent/NAME.lua, whole, made of
 // lua/NAME.lua by the tests: to make it at the start would take each program that imports

@@ -10,7 +10,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // scripts are all that are sent.
-var scripts = []*Script{Acquire, Force, Renew, Release, Break, Raise, Read, Confirm, Many, rightsScript}
+var scripts = []*Script{Acquire, Force, Renew, Release, Break, Raise, Read, Confirm, Watch, Many, All, rightsScript}
 
 // The scripts that are sent stand whole in sent/, so that a change is seen as it runs.
 // They are made of lua/: after a change there, run this test with -update.

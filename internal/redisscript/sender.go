@@ -35,7 +35,7 @@ type Sender interface {
 	// each time the server has confirmed the subscription, until ctx ends or the
 	// subscription is lost. Neither may block. It leaves nothing subscribed when it
 	// returns, if the server can be told.
-	Receive(ctx context.Context, channel string, sharded bool, subscribed func(), heard func(message string)) error
+	Receive(ctx context.Context, c Channel, subscribed func(), heard func(message string)) error
 
 	// Cluster reports whether this is a client of a cluster, where channels belong to
 	// slots.
@@ -87,10 +87,23 @@ type Server struct {
 	Do func(ctx context.Context, command ...string) (string, error)
 }
 
+// An Authenticated Sender knows as which user it comes, the default one if it does not
+// say, and whether it gives a password.
+type Authenticated interface {
+	User() (name string, password bool)
+}
+
 // A Guarded Sender knows the Sentinels that say who the master is, and the name that they
 // have for it.
 type Guarded interface {
 	Sentinels() (group string, all []Server)
+}
+
+// A Channel is where messages come in.
+type Channel struct {
+	Name    string
+	Sharded bool // it belongs to a slot of a cluster
+	Brief   bool // it may end before the driver does, whose connections end with it
 }
 
 // A Call is what a script is run on.

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"encoding/binary"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,13 +43,22 @@ type subscriber struct {
 
 // A subscription is to one channel, for as long as it is wanted.
 type subscription struct {
-	channel string
-	sharded bool
-	end     context.CancelFunc
-	tried   chan struct{} // closed when the server has said yes or no, or was given up on
-	once    sync.Once
-	up      atomic.Bool
-	failed  atomic.Bool // since the last time that it was up
+	Channel
+	ear    ear
+	end    context.CancelFunc
+	done   chan struct{} // closed when it has ended
+	tried  chan struct{} // closed when the server has said yes or no, or was given up on
+	once   sync.Once
+	up     atomic.Bool
+	failed atomic.Bool // since the last time that it was up
+	barred atomic.Bool // the server does not know how, or does not let us
+}
+
+// An ear is what a subscription is for. Nothing in it blocks.
+type ear struct {
+	heard  func(message string)
+	begun  func(again bool) // the server has confirmed; again: what was published in between is lost
+	failed func()           // it is not up, or not any more; may be nil
 }
 
 // A shard is the subscription of a slot.
@@ -90,7 +100,7 @@ func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard 
 		return "", "", driver.ErrClosed
 	}
 	if b.box == nil {
-		b.box = b.subscribe(b.prefix+"inbox:"+b.id, false)
+		b.box = b.subscribe(b.life, Channel{Name: b.prefix + "inbox:" + b.id}, b.signalsIn())
 	}
 	first, second := b.box, (*subscription)(nil)
 	if c.Queue && b.sender.Cluster() {
@@ -112,9 +122,9 @@ func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard 
 		return "", "", driver.ErrClosed // close ended the trying, and nobody listens
 	}
 	if second != nil && !second.refused() {
-		shard = second.channel
+		shard = second.Name
 	}
-	return first.channel, shard, nil
+	return first.Name, shard, nil
 }
 
 // refused reports whether the server has never let us subscribe: it may be too old for
@@ -132,7 +142,8 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 		if len(b.shards) >= maxShards {
 			b.leaveLocked(time.Now())
 		}
-		s.subscription = b.subscribe(b.prefix+"{"+tags()[slot]+"}inbox:"+b.id, true)
+		c := Channel{Name: b.prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Brief: true}
+		s.subscription = b.subscribe(b.life, c, b.signalsIn())
 	}
 	if until.After(s.until) {
 		s.until = until
@@ -150,11 +161,12 @@ func (b *subscriber) leaveLocked(now time.Time) {
 	}
 }
 
-func (b *subscriber) subscribe(channel string, sharded bool) *subscription {
-	ctx, end := context.WithCancel(b.life)
-	s := &subscription{channel: channel, sharded: sharded, end: end, tried: make(chan struct{})}
+func (b *subscriber) subscribe(life context.Context, c Channel, e ear) *subscription {
+	ctx, end := context.WithCancel(life)
+	s := &subscription{Channel: c, ear: e, end: end, done: make(chan struct{}), tried: make(chan struct{})}
 	impatient := time.AfterFunc(hearing, s.giveUp)
 	b.loops.Go(func() {
+		defer close(s.done)
 		defer impatient.Stop()
 		b.receive(ctx, s)
 	})
@@ -171,8 +183,16 @@ func (s *subscription) giveUp() {
 	s.failed.Store(true)
 	if s.up.Load() { // it came up in this moment, and may have said so before us
 		s.failed.Store(false)
+		return
 	}
 	s.settle()
+	s.fails()
+}
+
+func (s *subscription) fails() {
+	if s.ear.failed != nil {
+		s.ear.failed()
+	}
 }
 
 // settle lets those go on who wait for the first answer.
@@ -183,7 +203,7 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.end()
 	defer s.settle() // it may end before there is an answer
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		_ = b.sender.Receive(ctx, s.channel, s.sharded, func() {
+		err := b.sender.Receive(ctx, s.Channel, func() {
 			s.up.Store(true)
 			again := s.failed.Swap(false)
 			select {
@@ -192,30 +212,18 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 			default:
 			}
 			s.settle()
-			if again {
-				b.again()
-				// What was published in between is lost.
-				b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
-			}
-		}, func(message string) {
-			if signal, ok := readSignal(message); ok {
-				if signal.Kind == driver.SignalGranted && b.granted != nil {
-					b.granted(signal.Token)
-				}
-				if signal.Kind == driver.SignalGranted && b.hint {
-					signal = driver.Signal{Kind: driver.SignalLook, Token: signal.Token}
-				}
-				b.listeners.Notify(signal)
-			}
-		})
+			s.ear.begun(again)
+		}, s.ear.heard)
 		if ctx.Err() != nil {
 			return
 		}
+		s.barred.Store(bars(err))
 		s.failed.Store(true)
 		if s.up.Swap(false) {
 			pause = 10 * time.Millisecond
 		}
 		s.settle()
+		s.fails()
 		timer := time.NewTimer(backoff.Late(pause))
 		select {
 		case <-timer.C:
@@ -224,6 +232,41 @@ func (b *subscriber) receive(ctx context.Context, s *subscription) {
 			return
 		}
 	}
+}
+
+// bars reports whether an error says that a channel can never be subscribed to.
+func bars(err error) bool {
+	if err == nil || strings.HasPrefix(err.Error(), "MOVED") { // it can, at another node
+		return false
+	}
+	_, permanent := advice(err)
+	return permanent
+}
+
+// signalsIn is the ear at a channel for signals.
+func (b *subscriber) signalsIn() ear {
+	return ear{begun: b.begun, heard: b.heard}
+}
+
+func (b *subscriber) begun(again bool) {
+	if again {
+		b.again()
+		b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
+	}
+}
+
+func (b *subscriber) heard(message string) {
+	signal, ok := readSignal(message)
+	if !ok {
+		return
+	}
+	if signal.Kind == driver.SignalGranted && b.granted != nil {
+		b.granted(signal.Token)
+	}
+	if signal.Kind == driver.SignalGranted && b.hint {
+		signal = driver.Signal{Kind: driver.SignalLook, Token: signal.Token}
+	}
+	b.listeners.Notify(signal)
 }
 
 // works reports whether signals arrive, as far as it is known: before the first claim it
@@ -235,6 +278,16 @@ func (b *subscriber) works() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.box == nil || !b.box.failed.Load()
+}
+
+// begin starts a goroutine that close waits for, unless that was called.
+func (b *subscriber) begin(f func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.over {
+		b.loops.Go(f)
+	}
+	return !b.over
 }
 
 // close ends all subscriptions, and waits until they have ended.

@@ -24,6 +24,12 @@ const (
 	timedRelease = 'O' // with an end
 )
 
+// How watchers are told.
+const (
+	wayPlain = 8
+	waySlot  = 16
+)
+
 // claimCall is a claim, and the script for it.
 func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Call) {
 	var r room
@@ -81,6 +87,10 @@ func (o *Options) raiseCall(l *driver.LeaseRef, fence uint64) Call {
 func (o *Options) breakCall(name string, fence uint64, delay time.Duration, by driver.Owner) Call {
 	args := []string{breakArg(fence, delay, o.Retention), string(locktable.AppendOwner(nil, by))}
 	return Call{Keys: keys(o.Prefix, name), Args: args}
+}
+
+func (o *Options) watchCall(name string, way byte) Call {
+	return Call{Keys: keys(o.Prefix, name), Args: []string{string(append(number(nil, micros(watchFor)), way))}}
 }
 
 func (o *Options) readCall(name string) Call { return Call{Keys: keys(o.Prefix, name)} }

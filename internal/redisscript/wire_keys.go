@@ -48,6 +48,13 @@ func appendKeys(b []byte, prefix, name string) []byte {
 	return b
 }
 
+// watchChannel is where changes of a name are told: in the slot of the name, and by
+// lua/lib/entry.lua made of its key.
+func watchChannel(prefix, name string) string {
+	k := key(prefix, name)
+	return k[:len(k)-1] + "w"
+}
+
 // nameOf is the name whose state stands at key, or false if key is another one.
 func nameOf(prefix, key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, prefix+"{")

@@ -74,7 +74,10 @@ if queueing == 1 then
     _, _, rest = wish_of(rec, rest)
     local new = 'w' .. pack(WAITER, fences, weight, limit, since, delay) .. wish
       .. rec:sub(rest)
-    if new ~= rec then call('HSET', D, token, new) end
+    if new ~= rec then
+      call('HSET', D, token, new)
+      news = true
+    end
     call('ZADD', E, 'GT', now + wait, token)
   else
     local since = ticket > 0 and score - QUEUE_FROM or now

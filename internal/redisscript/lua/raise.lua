@@ -70,7 +70,7 @@ else
   call('HSET', D, token, (wrote and 'H' or 'h') .. rec)
   call('ZADD', L, wanted, token)
 end
-fence, changed = wanted + fences - 1, true
+fence, changed, news = wanted + fences - 1, true, true
 if value_fence == first then value_fence = wanted end
 write(writes, wanted)
 keep_until(fence) -- it is remembered until the clock has passed it

@@ -45,7 +45,7 @@ if place == 'lease' then
   else
     lease = nil
   end
-  changed = true
+  changed, news = true, true
 elseif place == 'h' then
   local rec = record(token)
   local first, weight, limit, since, _, at = unpack(HOLDER, rec, 2)

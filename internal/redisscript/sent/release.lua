@@ -27,19 +27,29 @@ local soonest = 0
 local size = 0
 local lease
 local value, value_fence = nil, 0
+local watched, ways = 0, 0
 local more = false
 local changed = false
+local news = false
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
 local function sane(x, below) return x >= 0 and x < below and x % 1 == 0 end
 if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 162 or f > 7 then damaged('the state is of another version') end
+if v ~= 162 or f > 31 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
 damaged('a number is out of range')
+end
+if f >= 8 then
+if #s < at + 7 then damaged('the state is too short') end
+watched = unpack('>d', s, #s - 7)
+if not sane(watched, 9007199254740992) then damaged('a number is out of range') end
+s = s:sub(1, #s - 8)
+ways, f = f - f % 8, f % 8
+if watched <= now then watched, ways = 0, 0 end
 end
 if f >= 4 then
 local n = #s - 10
@@ -104,7 +114,7 @@ if size == 0 then
 call('UNLINK', D, L, E)
 details_until = 0
 end
-joined = true
+joined, news = true, true
 if size == 0 or expires < soonest then soonest, changed = expires, true end
 call('HSET', D, id, rec)
 call('ZADD', E, expires, id)
@@ -116,7 +126,7 @@ local function remove(id)
 call('HDEL', D, id)
 call('ZREM', L, id)
 call('ZREM', E, id)
-size = size - 1
+size, news = size - 1, true
 if size == 0 then details_until = 0 end
 end
 local longer = false
@@ -152,7 +162,7 @@ return writes, above, from
 end
 local function write(writes, first)
 if writes then
-value, value_fence, changed = writes, first, true
+value, value_fence, changed, news = writes, first, true, true
 keep_until(now + keep)
 end
 end
@@ -180,7 +190,7 @@ put(token, first, (writes and 'H' or 'h') .. rec, expires)
 held, holders = held + weight, holders + 1
 end
 keep_until(math.max(expires + delay, now + keep, fence))
-changed = true
+changed, news = true, true
 write(writes, first)
 return first, fences
 end
@@ -209,7 +219,7 @@ local function settle()
 count()
 if lease and lease.expires <= now then
 if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) end
-lease, changed = nil, true
+lease, changed, news = nil, true, true
 end
 if size > 0 and soonest <= now then
 local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
@@ -236,7 +246,13 @@ end
 if closed <= now then closed = 0 end
 promote()
 end
+local function tell()
+local channel = S:sub(1, -2) .. 'w'
+if ways % 16 > 0 then redis.pcall('PUBLISH', channel, '') end
+if ways >= 16 then redis.pcall('SPUBLISH', channel, '') end
+end
 local function save()
+if news and watched > 0 then tell() end
 if more ~= (size > 0) then changed = true end
 if joined and size > 0 and not (details_until >= kept_until
 and call('HLEN', D) == size and call('ZCARD', E) == size) then
@@ -262,6 +278,7 @@ end
 if value then
 f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
 end
+if watched > 0 then f, state = f + ways, state .. pack('>d', watched) end
 state = pack('>BBddd', 162, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
@@ -294,7 +311,7 @@ keep_until(ends)
 else
 lease = nil
 end
-changed = true
+changed, news = true, true
 elseif place == 'h' then
 local rec = record(token)
 local first, weight, limit, since, _, at = unpack('>dI4I4dd', rec, 2)

@@ -8,8 +8,10 @@ local soonest = 0 -- nobody in E expires before
 local size = 0    -- of D, L and E
 local lease       -- the exclusive holder
 local value, value_fence = nil, 0
-local more = false -- S says that there are details
-local changed = false
+local watched, ways = 0, 0 -- until when, and how
+local more = false         -- S says that there are details
+local changed = false      -- S has to be written
+local news = false         -- for those who watch: all but renewals
 
 -- What cannot be read is never taken for a free name.
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
@@ -20,11 +22,19 @@ if s then
   if #s < HEAD_SIZE then damaged('the state is too short') end
   local v, f, at
   v, f, fence, closed, kept_until, at = unpack(HEAD, s)
-  if v ~= VERSION or f > 7 then damaged('the state is of another version') end
+  if v ~= VERSION or f > 31 then damaged('the state is of another version') end
   kept_until = math.ceil(kept_until) -- it was not always a whole number
   if not (sane(fence, QUEUE_FROM) and sane(closed, NEVER)
     and sane(kept_until, NEVER)) then
     damaged('a number is out of range')
+  end
+  if f >= WAY_PLAIN then
+    if #s < at + 7 then damaged('the state is too short') end
+    watched = unpack(WATCHED, s, #s - 7)
+    if not sane(watched, NEVER) then damaged('a number is out of range') end
+    s = s:sub(1, #s - 8)
+    ways, f = f - f % WAY_PLAIN, f % WAY_PLAIN
+    if watched <= now then watched, ways = 0, 0 end
   end
   if f >= 4 then
     local n = #s - 10
@@ -97,7 +107,7 @@ local function put(id, score, rec, expires)
     call('UNLINK', D, L, E)
     details_until = 0
   end
-  joined = true
+  joined, news = true, true
   if size == 0 or expires < soonest then soonest, changed = expires, true end
   call('HSET', D, id, rec)
   call('ZADD', E, expires, id)
@@ -110,7 +120,7 @@ local function remove(id)
   call('HDEL', D, id)
   call('ZREM', L, id)
   call('ZREM', E, id)
-  size = size - 1
+  size, news = size - 1, true
   if size == 0 then details_until = 0 end -- the keys are gone, and with them their time
 end
 
@@ -156,7 +166,7 @@ local function grant(token, weight, limit, fences, expires, delay, who, min_fenc
     held, holders = held + weight, holders + 1
   end
   keep_until(math.max(expires + delay, now + keep, fence))
-  changed = true
+  changed, news = true, true
   write(writes, first)
   return first, fences
 end
@@ -189,7 +199,7 @@ local function settle()
   count()
   if lease and lease.expires <= now then
     if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) end
-    lease, changed = nil, true
+    lease, changed, news = nil, true, true
   end
   if size > 0 and soonest <= now then
     local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
@@ -217,7 +227,15 @@ local function settle()
   promote()
 end
 
+-- tell says to those who watch that there is news.
+local function tell()
+  local channel = S:sub(1, -2) .. 'w'
+  if ways % WAY_SLOT > 0 then redis.pcall('PUBLISH', channel, '') end
+  if ways >= WAY_SLOT then redis.pcall('SPUBLISH', channel, '') end
+end
+
 local function save()
+  if news and watched > 0 then tell() end
   if more ~= (size > 0) then changed = true end
   if joined and size > 0 and not (details_until >= kept_until
     and call('HLEN', D) == size and call('ZCARD', E) == size) then
@@ -245,6 +263,7 @@ local function save()
   if value then
     f, state = f + 4, state .. value .. pack(VALUE, value_fence, #value)
   end
+  if watched > 0 then f, state = f + ways, state .. pack(WATCHED, watched) end
   state = pack(HEAD, VERSION, f, fence, closed, kept_until) .. state
   if longer then
     call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))

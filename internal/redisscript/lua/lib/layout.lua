@@ -8,8 +8,8 @@
 --
 --   S  string: the state
 --        HEAD     version; flags: 1 there is an exclusive holder, 2 there are details,
---                 4 there is a value; the last fence; closed until (lock-delay); S is
---                 kept until
+--                 4 there is a value, WAY_PLAIN and WAY_SLOT somebody watches the name;
+--                 the last fence; closed until (lock-delay); S is kept until
 --        DETAILS  if there are details: D, L and E are kept until; the weights of the
 --                 shared holders together; how many they are; how many are broken; when
 --                 the first of the details expires, at the earliest
@@ -18,6 +18,7 @@
 --                 fences are the last ones granted.
 --        VALUE    if there is a value: its bytes; then the fence under which it was
 --                 written, and its length
+--        WATCHED  if somebody watches it: until when
 --   D  hash: the record of each member
 --        'h' HOLDER  a shared holder: fence, weight, limit, since, lock-delay; then who
 --                    it is. 'H' if it has written a value
@@ -35,8 +36,8 @@
 -- Who a claimant is: the channel for its signals, and the one in the slot of the name,
 -- with its length (>I2) before each; then its owner, as locktable.AppendOwner writes it.
 --
--- A name that keeps a value is not the quick case of any script, and the value costs no
--- other name anything.
+-- A name that keeps a value, or is watched, is not the quick case of any script, and that
+-- costs no other name anything.
 --
 -- S is the root: where it is missing nothing is held, and where it says that there are no
 -- details there are none. Instants and durations are microseconds. Numbers are doubles,
@@ -47,6 +48,7 @@ local HEAD = '>BBddd'
 local HEAD_SIZE = 26
 local DETAILS = '>ddI4I4d'
 local VALUE = '>dI2'
+local WATCHED = '>d'
 local LEASE = '>ddI4c16d'
 local HEAD_AND_TIMES = '>BBddddd'
 local HEAD_TO_TOKEN = '>BBdddddI4c16'
@@ -67,6 +69,10 @@ local MAX_LEAD = 250000
 local SIGNAL_LOOK = 0
 local SIGNAL_GRANTED = 1
 local SIGNAL_LOST = 2
+
+-- How watchers are told: on a channel of the whole server, or of the slot of the name.
+local WAY_PLAIN = 8
+local WAY_SLOT = 16
 
 -- The first byte of an argument says what is asked, see args.go.
 local QUICK_ACQUIRE = 97  -- 'a'

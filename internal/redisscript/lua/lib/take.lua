@@ -13,7 +13,7 @@ local function leave_word(token, who, expires, by)
 end
 
 local function take(id, by)
-  changed = true
+  changed, news = true, true
   if not id then
     local l = lease
     lease = nil

@@ -21,7 +21,7 @@ end
 -- write makes the name keep what is written under a lease with this fence, if anything.
 local function write(writes, first)
   if writes then
-    value, value_fence, changed = writes, first, true
+    value, value_fence, changed, news = writes, first, true, true
     keep_until(now + keep)
   end
 end

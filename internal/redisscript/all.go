@@ -1,0 +1,115 @@
+package redisscript
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// AcquireAll implements driver.AllAcquirer, for names that one script can have: those of
+// one server, or of one slot of a cluster. Grants that replicas have to acknowledge are
+// made one by one.
+func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	if err := driver.ValidateAll(claims); err != nil {
+		return nil, err
+	}
+	claims = slices.Clone(claims)
+	for i := range claims {
+		claims[i].Fences = 1
+		if d.Replicas > 0 || d.sender.Cluster() && slot(claims[i].Name) != slot(claims[0].Name) {
+			return nil, fmt.Errorf("%w: one script for these names", errors.ErrUnsupported)
+		}
+	}
+	now := time.Now()
+	if err := d.readyAt(ctx, now); err != nil {
+		return nil, err
+	}
+	grants, refused, err := d.acquireAll(ctx, now, claims)
+	if err == nil && refused == nil {
+		err = endedAt(ctx, time.Now())
+	}
+	for i := range claims {
+		d.tracking.answered(&claims[i], time.Now(), refused != nil, err)
+	}
+	switch {
+	case moving(err):
+		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err) // nothing was run
+	case err != nil:
+		return nil, d.trouble(ctx, "acquire", claims[0].Name, err)
+	case refused != nil:
+		return nil, refused
+	}
+	return grants, nil
+}
+
+func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.Claim) (grants []driver.Grant, refused, err error) {
+	who := make([]string, len(claims))
+	for i := range claims {
+		d.tracking.claim(&claims[i])
+		if who[i], err = d.listen(ctx, &claims[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	send := func(end int64) Reply { return d.sender.Run(ctx, All, d.allCall(claims, end, who)) }
+	p := d.timely(ctx, now, claims[0].Name, nil, send)
+	var first error
+	for again := (retry{}); again.may(ctx, d, p) && d.strayAll(ctx, claims); {
+		first = p.Err
+		p = d.timely(ctx, time.Now(), claims[0].Name, nil, send)
+	}
+	grants, refused, err = readAll(p, claims)
+	if refused != nil && first != nil {
+		// The request that was lost may have granted some of them, which hold until they
+		// are released.
+		return nil, nil, first
+	}
+	return grants, refused, err
+}
+
+// strayAll reports whether claims may be sent once more, as strays.add does for one.
+func (d *Driver) strayAll(ctx context.Context, claims []driver.Claim) bool {
+	end := driver.End(ctx)
+	return !slices.ContainsFunc(claims, func(c driver.Claim) bool { return !d.strays.add(&c, end) })
+}
+
+// allCall is what lua/all.lua takes.
+func (o *Options) allCall(claims []driver.Claim, end int64, who []string) Call {
+	var c Call
+	for i := range claims {
+		one := &claims[i]
+		c.Keys = append(c.Keys, keys(o.Prefix, one.Name)...)
+		claim := claimArg(nil, one, o.Retention, end, who[i])
+		claim[0] = otherAcquire
+		c.Args = append(c.Args, string(claim), string(waitArg(nil, one)), string(wishArg(nil, one)))
+	}
+	return c
+}
+
+// readAll reads what lua/all.lua answers.
+func readAll(p Reply, claims []driver.Claim) (grants []driver.Grant, refused, err error) {
+	if p.Err == nil && len(p.Text) > 5 && p.Text[0] == 'r' {
+		if i := binary.BigEndian.Uint32([]byte(p.Text[1:])); i < uint32(len(claims)) {
+			_, refused, err = readClaim(Reply{Text: p.Text[5:]}, &claims[i])
+			return nil, refused, err
+		}
+	}
+	if p.Err == nil && len(p.List) != len(claims) {
+		p.Err = &damage{"other answers than claims"}
+	}
+	if p.Err != nil {
+		return nil, nil, p.Err
+	}
+	for i, fence := range p.List {
+		g, err := readGrant(Reply{Int: fence}, &claims[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		grants = append(grants, g)
+	}
+	return grants, nil, nil
+}

@@ -1,0 +1,62 @@
+-- all: claims of several names, none of them queueing or forced: each is granted, or none
+-- is. First it looks at all of them, and passes on what has expired, as every step does;
+-- then it grants.
+--
+-- KEYS: S, D, L and E of the first name, see lib/layout; then those of the next.
+-- ARGV: of each name in turn: the claim and how it waits, see lib/claim_args; and its
+--   wish, see lib/value. They are never quick, and have one end.
+-- Answers:
+--   a list of numbers: granted, and these are the fences
+--   a number below 0: the claims came after their end; the server's time, negated
+--   'r' and >I4: how many claims are before the first that is refused; and behind that
+--     what acquire answers to such a claim
+--
+-- redis.calls:
+--   nobody holds the names or waits for them: TIME; for each GET SET
+--   one is held: TIME; for each that is looked at GET
+--   more, as in acquire, where somebody has expired, or there are details
+
+--- @include lib/layout
+--- @include lib/time
+--- @include lib/quick_acquire
+
+-- look is the first half for one name. It returns the second, or the answer if there is
+-- one already: a fence if the token holds the name, or a refusal.
+local function look(KEYS, ARGV)
+  --- @include lib/name
+  --- @include lib/claim_args
+  --- @include lib/entry
+  --- @include lib/place
+  --- @include lib/extend
+  --- @include lib/asked_again
+  --- @include lib/snapshot
+  local wish = ARGV[3]
+  --- @include lib/refused
+  save()
+  if size > holders + broken or closed > now or lease or held + weight > limit then
+    return snapshot('h', 0, false)
+  end
+  return function()
+    local first = grant(token, weight, limit, 1, now + ttl, delay, who, min_fence, writes)
+    save()
+    return first
+  end
+end
+
+local answers = {}
+for i = 1, #KEYS / 4 do
+  local k, a = 4 * i, 3 * i
+  local answer = look({ KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k] },
+    { ARGV[a - 2], ARGV[a - 1], ARGV[a] })
+  local kind = type(answer)
+  if kind == 'number' and answer < 0 then return answer end
+  if kind == 'string' then
+    if answer:sub(1, 1) ~= 'g' then return 'r' .. pack('>I4', i - 1) .. answer end
+    answer = unpack('>d', answer, 2)
+  end
+  answers[i] = answer
+end
+for i, answer in ipairs(answers) do
+  if type(answer) == 'function' then answers[i] = answer() end
+end
+return answers

@@ -1,0 +1,428 @@
+local pack, unpack = struct.pack, struct.unpack
+local call, pcall = redis.call, redis.pcall
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+local function quick_acquire(S, s, now, ttl, keep, min_fence, ends, fences, holder)
+if not (now <= ends) then return -now end
+local fence, kept_until = 0, 0
+if s then
+if #s ~= 26 then return 0 end
+local v, f, closed
+v, f, fence, closed, kept_until = unpack('>BBddd', s)
+if v ~= 162 or f ~= 0 then return 0 end
+if not (closed <= now and fence >= 0 and kept_until >= 0 and kept_until < 9007199254740992) then
+return 0
+end
+end
+local first = fence + 1
+if first < now then first = now end
+if first < min_fence then
+if min_fence > now + 250000 then min_fence = now + 250000 end
+if first < min_fence then first = min_fence end
+end
+fence = first + fences - 1
+if fence >= 4503599627370496 then return 0 end
+local r
+local least = now + keep
+if least < fence then least = fence end
+if kept_until < least then
+kept_until = math.ceil(least + keep / 8)
+s = pack('>BBddddd', 162, 1, fence, 0, kept_until, now + ttl, now) .. holder
+r = pcall('SET', S, s, 'PX', math.ceil((kept_until - now) / 1000))
+else
+s = pack('>BBddddd', 162, 1, fence, 0, kept_until, now + ttl, now) .. holder
+r = pcall('SET', S, s, 'KEEPTTL')
+end
+return r.err and 0 or first
+end
+local function look(KEYS, ARGV)
+local S = KEYS[1]
+local s = call('GET', S)
+local ttl, keep, min_fence, ends, fences, token, delay, at =
+unpack('>ddddI4c16d', ARGV[1], 2)
+if ARGV[1]:byte() == 97 then
+local holder = ARGV[1]:sub(34)
+local first = quick_acquire(S, s, now, ttl, keep, min_fence, ends, fences, holder)
+if first ~= 0 then return first end
+end
+if not (now <= ends) then return -now end
+local who = ARGV[1]:sub(at)
+local queueing, wait, weight, limit, ticket = unpack('>BdI4I4d', ARGV[2])
+if min_fence > now + 250000 then min_fence = now + 250000 end
+local D, L, E = KEYS[2], KEYS[3], KEYS[4]
+local fence, closed, kept_until = 0, 0, 0
+local details_until, held, holders, broken = 0, 0, 0, 0
+local soonest = 0
+local size = 0
+local lease
+local value, value_fence = nil, 0
+local watched, ways = 0, 0
+local more = false
+local changed = false
+local news = false
+local function damaged(what) error('PAWLDAMAGED ' .. what) end
+local function sane(x, below) return x >= 0 and x < below and x % 1 == 0 end
+if s then
+if #s < 26 then damaged('the state is too short') end
+local v, f, at
+v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
+if v ~= 162 or f > 31 then damaged('the state is of another version') end
+kept_until = math.ceil(kept_until)
+if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
+and sane(kept_until, 9007199254740992)) then
+damaged('a number is out of range')
+end
+if f >= 8 then
+if #s < at + 7 then damaged('the state is too short') end
+watched = unpack('>d', s, #s - 7)
+if not sane(watched, 9007199254740992) then damaged('a number is out of range') end
+s = s:sub(1, #s - 8)
+ways, f = f - f % 8, f % 8
+if watched <= now then watched, ways = 0, 0 end
+end
+if f >= 4 then
+local n = #s - 10
+if n < at - 1 then damaged('the state is too short') end
+value_fence, n = unpack('>dI2', s, n + 1)
+if not sane(value_fence, 4503599627370496) or #s - 10 - n < at - 1 then
+damaged('the value cannot be read')
+end
+value = s:sub(#s - 9 - n, #s - 10)
+s = s:sub(1, #s - 10 - n)
+f = f - 4
+end
+more = f >= 2
+if more then
+if #s < at + 31 then damaged('the state is too short') end
+details_until, held, holders, broken, soonest, at = unpack('>ddI4I4d', s, at)
+details_until = math.ceil(details_until)
+if not (sane(details_until, 9007199254740992) and sane(held, 9007199254740992) and soonest < 9007199254740992)
+or held < holders then
+damaged('a number is out of range')
+end
+end
+if f % 2 == 1 then
+if #s < at + 43 then damaged('the state is too short') end
+lease = {}
+lease.expires, lease.since, lease.fences, lease.token, lease.delay, at =
+unpack('>ddI4c16d', s, at)
+lease.who = s:sub(at)
+lease.first = fence - lease.fences + 1
+if lease.first < 0 or lease.fences < 1 or holders > 0 then
+damaged('the holder does not fit the fence')
+end
+if not (sane(lease.since, 9007199254740992) and sane(lease.expires, 9007199254740992)
+and sane(lease.delay, 9007199254740992)) then
+damaged('a number is out of range')
+end
+elseif #s ~= at - 1 then
+damaged('the state is too long')
+end
+end
+local function details()
+if not D then
+error('TRYAGAIN the slot of the name is being moved, and it has details')
+end
+end
+local function count()
+if not more then return end
+details()
+size = call('ZCARD', L)
+if size < holders + broken then damaged('holders are missing') end
+end
+local function record(id)
+local rec = call('HGET', D, id)
+local expires = tonumber(call('ZSCORE', E, id) or nil)
+if not rec or not expires then damaged('details are missing') end
+return rec, expires
+end
+local joined = false
+local function put(id, score, rec, expires)
+details()
+if size == 0 then
+call('UNLINK', D, L, E)
+details_until = 0
+end
+joined, news = true, true
+if size == 0 or expires < soonest then soonest, changed = expires, true end
+call('HSET', D, id, rec)
+call('ZADD', E, expires, id)
+local new = call('ZADD', L, score, id)
+size = size + new
+return new
+end
+local function remove(id)
+call('HDEL', D, id)
+call('ZREM', L, id)
+call('ZREM', E, id)
+size, news = size - 1, true
+if size == 0 then details_until = 0 end
+end
+local longer = false
+local function keep_until(instant)
+if instant > kept_until then
+kept_until, longer, changed = math.ceil(instant + keep / 8), true, true
+end
+end
+local function signal(who, kind, token, first, fences)
+local n = unpack('>I2', who)
+local box = who:sub(3, 2 + n)
+local m = unpack('>I2', who, 3 + n)
+local shard = who:sub(5 + n, 4 + n + m)
+local message = pack('>Bc16dI4', kind, token, first, fences)
+if m > 0 and kind == 1 then
+redis.pcall('SPUBLISH', shard, message)
+elseif n > 0 then
+redis.pcall('PUBLISH', box, message)
+end
+end
+local function wish_of(s, at)
+local n, m, from = unpack('>I2I2', s, at)
+local writes, above
+if n > 0 then
+writes = s:sub(from, from + n - 2)
+from = from + n - 1
+end
+if m > 0 then
+above = s:sub(from, from + m - 2)
+from = from + m - 1
+end
+return writes, above, from
+end
+local function write(writes, first)
+if writes then
+value, value_fence, changed, news = writes, first, true, true
+keep_until(now + keep)
+end
+end
+local function is_above(above)
+if not (above and value) then return true end
+for i = 1, math.min(#value, #above) do
+local x, y = value:byte(i), above:byte(i)
+if x ~= y then return x < y end
+end
+return #value < #above
+end
+local function grant(token, weight, limit, fences, expires, delay, who, min_fence, writes)
+if weight ~= 2147483647 then fences = 1 end
+local first = math.max(fence + 1, now, min_fence)
+fence = first + fences - 1
+if fence >= 4503599627370496 then
+damaged('fences have run out, or the clock of the server is wrong')
+end
+if weight == 2147483647 then
+lease = { token = token, first = first, fences = fences, since = now,
+expires = expires, delay = delay, who = who }
+else
+local rec = pack('>dI4I4dd', first, weight, limit, now, delay) .. who
+put(token, first, (writes and 'H' or 'h') .. rec, expires)
+held, holders = held + weight, holders + 1
+end
+keep_until(math.max(expires + delay, now + keep, fence))
+changed, news = true, true
+write(writes, first)
+return first, fences
+end
+local function promote()
+while size > holders + broken and closed <= now and not lease do
+local at = tostring(broken + holders)
+local token = call('ZRANGE', L, at, at)[1]
+local rec, expires = record(token)
+if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
+local fences, weight, limit, _, delay, rest = unpack('>I4I4I4dd', rec, 2)
+if held + weight > limit then return end
+local writes, above, first
+writes, above, rest = wish_of(rec, rest)
+local who = rec:sub(rest)
+if not is_above(above) then
+remove(token)
+signal(who, 0, token, 0, 0)
+else
+if weight == 2147483647 then remove(token) end
+first, fences = grant(token, weight, limit, fences, expires, delay, who, 0, writes)
+signal(who, 1, token, first, fences)
+end
+end
+end
+local function settle()
+count()
+if lease and lease.expires <= now then
+if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) end
+lease, changed, news = nil, true, true
+end
+if size > 0 and soonest <= now then
+local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
+for i = 1, #dead, 2 do
+local id = dead[i]
+if #id == 17 then
+broken = broken - 1
+else
+local rec = call('HGET', D, id)
+if not rec then damaged('details are missing') end
+if rec:sub(1, 1) ~= 'w' then
+local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
+held, holders = held - weight, holders - 1
+if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
+end
+end
+remove(id)
+end
+changed = true
+if size > 0 then
+soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0)
+end
+end
+if closed <= now then closed = 0 end
+promote()
+end
+local function tell()
+local channel = S:sub(1, -2) .. 'w'
+if ways % 16 > 0 then redis.pcall('PUBLISH', channel, '') end
+if ways >= 16 then redis.pcall('SPUBLISH', channel, '') end
+end
+local function save()
+if news and watched > 0 then tell() end
+if more ~= (size > 0) then changed = true end
+if joined and size > 0 and not (details_until >= kept_until
+and call('HLEN', D) == size and call('ZCARD', E) == size) then
+details_until = 0
+end
+if size > 0 and details_until < kept_until then
+details_until, changed = kept_until + 3600000000, true
+local ms = string.format('%d', math.ceil((details_until - now) / 1000))
+call('PEXPIRE', D, ms)
+call('PEXPIRE', L, ms)
+call('PEXPIRE', E, ms)
+end
+if not changed then return end
+local f, state = 0, ''
+if size > 0 then
+f, state = 2, pack('>ddI4I4d', details_until, held, holders, broken, soonest)
+end
+if lease then
+f = f + 1
+state = state .. pack('>ddI4c16d', lease.expires, lease.since, lease.fences, lease.token,
+lease.delay) .. lease.who
+end
+if value then
+f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
+end
+if watched > 0 then f, state = f + ways, state .. pack('>d', watched) end
+state = pack('>BBddd', 162, f, fence, closed, kept_until) .. state
+if longer then
+call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
+else
+call('SET', S, state, 'KEEPTTL')
+end
+end
+local function place_of(token)
+if token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' then return end
+if lease and lease.token == token then return 'lease' end
+if size == 0 then return end
+local score = tonumber(call('ZSCORE', L, token) or nil)
+if score then return score < 4503599627370496 and 'h' or 'w', score end
+end
+local function extend(place, token, later)
+if place == 'lease' then
+if later > lease.expires then lease.expires, changed = later, true end
+keep_until(lease.expires + lease.delay)
+else
+local rec, expires = record(token)
+local _, _, _, _, delay = unpack('>dI4I4dd', rec, 2)
+if later > expires then
+call('ZADD', E, later, token)
+keep_until(later + delay)
+end
+end
+end
+local function answer(first, given)
+if given == fences then return first end
+return 'g' .. pack('>dI4', first, given)
+end
+settle()
+local place, score = place_of(token)
+if place == 'lease' or place == 'h' then
+extend(place, token, now + ttl)
+save()
+if place == 'h' then return score end
+return answer(lease.first, lease.fences)
+end
+local function snapshot(kind, position, waiters, head)
+local out = { '' }
+local n = 0
+local function add(first, fences, weight, limit, since, expires, delay, released, who)
+n = n + 1
+local kept = released and 1 or 0
+out[#out + 1] = pack('>dI4I4I4dddBI4', first, fences, weight, limit, since, expires,
+delay, kept, #who) .. who
+end
+if lease then
+add(lease.first, lease.fences, 2147483647, 2147483647, lease.since, lease.expires,
+lease.delay, lease.token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', lease.who)
+end
+if holders > 0 then
+for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do
+local rec, expires = record(id)
+local first, weight, limit, since, delay, at = unpack('>dI4I4dd', rec, 2)
+add(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
+end
+end
+if kind == 'e' then
+local v = value or ''
+out[#out + 1] = pack('>dI2', value_fence, value and #v + 1 or 0) .. v
+end
+if size > holders + broken and (waiters or not head) then
+local from = broken + holders
+for _, id in ipairs(call('ZRANGE', L, from, waiters and -1 or from)) do
+if waiters then
+local rec, expires = record(id)
+local _, weight, limit, since, _, at = unpack('>I4I4I4dd', rec, 2)
+_, _, at = wish_of(rec, at)
+out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1)
+.. rec:sub(at)
+else
+head = tonumber(call('ZSCORE', E, id) or 0)
+end
+end
+end
+out[1] = kind .. pack('>ddddI4I4', now, fence, closed, head or 0, position, n)
+return table.concat(out)
+end
+local wish = ARGV[3]
+local writes, above = wish_of(wish, 1)
+if not is_above(above) then
+local refusal = 'v' .. pack('>d', value_fence) .. value
+if place then
+remove(token)
+promote()
+end
+save()
+return refusal
+end
+save()
+if size > holders + broken or closed > now or lease or held + weight > limit then
+return snapshot('h', 0, false)
+end
+return function()
+local first = grant(token, weight, limit, 1, now + ttl, delay, who, min_fence, writes)
+save()
+return first
+end
+end
+local answers = {}
+for i = 1, #KEYS / 4 do
+local k, a = 4 * i, 3 * i
+local answer = look({ KEYS[k - 3], KEYS[k - 2], KEYS[k - 1], KEYS[k] },
+{ ARGV[a - 2], ARGV[a - 1], ARGV[a] })
+local kind = type(answer)
+if kind == 'number' and answer < 0 then return answer end
+if kind == 'string' then
+if answer:sub(1, 1) ~= 'g' then return 'r' .. pack('>I4', i - 1) .. answer end
+answer = unpack('>d', answer, 2)
+end
+answers[i] = answer
+end
+for i, answer in ipairs(answers) do
+if type(answer) == 'function' then answers[i] = answer() end
+end
+return answers

@@ -1,0 +1,202 @@
+package redislock_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// watch watches a name, and waits until it has begun.
+func watch(t *testing.T, d *redislock.Driver, name string) (told <-chan struct{}, stop func()) {
+	t.Helper()
+	all := make(chan struct{}, 1000)
+	stop = d.Watch(name, func() { all <- struct{}{} })
+	t.Cleanup(stop)
+	tells(t, all, "the beginning")
+	return all, stop
+}
+
+// tells waits for a call, and takes those that came with it.
+func tells(t *testing.T, told <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-told:
+	case <-time.After(5 * time.Second):
+		t.Fatalf("%s was not told", what)
+	}
+	drain(told)
+}
+
+func drain(told <-chan struct{}) {
+	time.Sleep(20 * time.Millisecond)
+	for len(told) > 0 {
+		<-told
+	}
+}
+
+// changes makes a change, as somebody else.
+func changes(t *testing.T, d driver.Driver, name string) {
+	t.Helper()
+	c := mutex(name)
+	gets(t, d, c)
+	releases(t, d, c)
+}
+
+// channels are those that somebody listens to for changes.
+func channels(server *redistest.Server) string {
+	var found []string
+	for line := range strings.FieldsSeq(server.Do("PUBSUB", "CHANNELS", "*}w") + " " + server.Do("PUBSUB", "SHARDCHANNELS", "*}w")) {
+		if strings.HasSuffix(line, "w") {
+			found = append(found, line)
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+func TestAWatchThatIsStoppedIsFreed(t *testing.T) {
+	server := redistest.Start(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	shared, err := redislock.New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	for how, d := range map[string]*redislock.Driver{
+		"RESP3": start(t, "redis://"+server.Addr), "RESP2": start(t, "redis://"+server.Addr+"?protocol=2"), "shared": shared,
+	} {
+		_, stop1 := watch(t, d, "job")
+		told2, stop2 := watch(t, d, "book")
+		if got := len(strings.Fields(channels(server))); got != 2 {
+			t.Errorf("%s: %d channels, want one for each name: %s", how, got, channels(server))
+		}
+		stop1()
+		becomes(t, "job is left", func() bool { return !strings.Contains(channels(server), "job") })
+		changes(t, d, "book")
+		tells(t, told2, "a change of the other name")
+		stop2()
+		becomes(t, "all is left", func() bool { return channels(server) == "" })
+	}
+}
+
+// becomes waits until something is so.
+func becomes(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for range 500 {
+		if so() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("it does not become so that %s", what)
+}
+
+func TestAWatchOutlivesItsConnection(t *testing.T) {
+	for _, parameters := range []string{"", "?protocol=2"} {
+		server := redistest.Start(t)
+		d, other := start(t, "redis://"+server.Addr+parameters), start(t, "redis://"+server.Addr)
+		told, _ := watch(t, d, "job")
+		for range 3 {
+			server.Do("CLIENT", "KILL", "TYPE", "pubsub")
+			tells(t, told, "what may have happened meanwhile")
+			changes(t, other, "job")
+			tells(t, told, "a change afterwards")
+		}
+		if !d.Properties().PushesChanges {
+			t.Error("PushesChanges is false")
+		}
+	}
+}
+
+func TestAWatchOutlivesTheServer(t *testing.T) {
+	server := redistest.Start(t)
+	d, other := start(t, "redis://"+server.Addr), start(t, "redis://"+server.Addr)
+	told, _ := watch(t, d, "job")
+	server.Kill()
+	tells(t, told, "that nothing is heard any more")
+	becomes(t, "PushesChanges is false", func() bool { return !d.Properties().PushesChanges })
+	server.Run() // with nothing in it
+	becomes(t, "PushesChanges is true", func() bool { return d.Properties().PushesChanges })
+	tells(t, told, "that it is heard again")
+	becomes(t, "the other client is connected", func() bool { _, err := other.Inspect(ctx, "job"); return err == nil })
+	changes(t, other, "job")
+	tells(t, told, "a change")
+}
+
+func TestAWatchFollowsASlotThatMoves(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	d, other := start(t, "redis://"+nodes[0].Addr), start(t, "redis://"+nodes[1].Addr)
+	told, stop := watch(t, d, "job")
+	from, slot := redistest.Owner(nodes, "job")
+	to := nodes[0]
+	if from == to {
+		to = nodes[1]
+	}
+	for range 2 {
+		redistest.Move(nodes, slot, from, to, func() {})
+		tells(t, told, "that the slot has moved")
+		becomes(t, "somebody listens where the slot is now", func() bool {
+			return strings.Contains(to.Do("PUBSUB", "SHARDCHANNELS"), "pawl:{job}w") && d.Properties().PushesChanges
+		})
+		drain(told)
+		changes(t, other, "job")
+		tells(t, told, "a change")
+		from, to = to, from
+	}
+	stop()
+	for _, node := range nodes {
+		becomes(t, "all is left", func() bool { return channels(node) == "" })
+	}
+}
+
+// In a cluster what is told of a name goes to no other node.
+func TestAWatchInAClusterIsOfASlot(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	d := start(t, "redis://"+nodes[0].Addr)
+	for node, name := range onEach(nodes) {
+		told, _ := watch(t, d, name)
+		if got := node.Do("PUBSUB", "SHARDCHANNELS"); !strings.Contains(got, "pawl:{"+name+"}w") {
+			t.Errorf("the node of %q has the channels %s", name, got)
+		}
+		changes(t, d, name)
+		tells(t, told, "a change")
+	}
+}
+
+func TestChangesAreNotToldWithoutTheRightTo(t *testing.T) {
+	server := redistest.Start(t)
+	for _, missing := range []string{"+subscribe", "+publish", "&pawl:*"} {
+		url := user(t, server, rights+" "+strings.Replace(rightsToPush, missing, "", 1))
+		d := start(t, url)
+		told := make(chan struct{}, 1000)
+		t.Cleanup(d.Watch("without "+missing, func() { told <- struct{}{} }))
+		tells(t, told, "that nothing is heard") // so that whoever watches begins to ask
+		if d.Properties().PushesChanges {
+			t.Errorf("without %s PushesChanges is true", missing)
+		}
+		if missing != "+subscribe" {
+			continue
+		}
+		user(t, server, rights+" "+rightsToPush)
+		tells(t, told, "that something is heard")
+		if !d.Properties().PushesChanges {
+			t.Error("with all rights PushesChanges is false")
+		}
+	}
+	quiet := start(t, "redis://"+server.Addr+"?push=false")
+	quiet.Watch("job", func() {})()
+	if quiet.Properties().PushesChanges {
+		t.Error("without push PushesChanges is true")
+	}
+}
