@@ -3,6 +3,7 @@ package etcdlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,41 @@ func diagnose(t *testing.T, d *etcdlock.Driver) string {
 		short = append(short, f.Severity+" "+f.Subject)
 	}
 	return strings.Join(short, ", ")
+}
+
+// A value that somebody wrote by hand is named, and costs nobody the sight of the others.
+func TestTheDoctorAndTheListNameADamagedEntry(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, c.URL())
+	for _, name := range []string{"a", "b", "c"} {
+		gets(t, d, mutex(name))
+	}
+	if _, err := client(t, c.Addrs()...).Put(brief(t), "pawl//entry/b", "free"); err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for e, err := range d.List(brief(t), "") {
+		if listed = append(listed, e.Name); (err != nil) != (e.Name == "b") {
+			t.Errorf("%q is listed with %v", e.Name, err)
+		}
+	}
+	if !slices.Equal(listed, []string{"a", "b", "c"}) {
+		t.Errorf("it lists %q", listed)
+	}
+	if found := diagnose(t, d); found != "error damaged entries, info members" {
+		t.Errorf("the doctor finds %q", found)
+	}
+}
+
+// A password that nobody asks for keeps nobody out.
+func TestTheDoctorSaysThatNobodyAsksForThePassword(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	d := start(t, "etcd://joe:hunter2@"+c.Members[0].Addr)
+	if found := diagnose(t, d); found != "warning authentication, info members" {
+		t.Errorf("it finds %q", found)
+	}
 }
 
 func TestTheDoctorFindsWhatIsWrong(t *testing.T) {

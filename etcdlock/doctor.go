@@ -17,8 +17,8 @@ import (
 )
 
 // Diagnose implements driver.Diagnoser: the members, their number, versions and alarms,
-// how full their databases are, whether anybody compacts them, the user's rights, and the
-// clock that the clients keep.
+// how full their databases are, whether anybody compacts them, the user and its rights,
+// each entry, and the clock that the clients keep.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.life.Err() != nil {
@@ -31,7 +31,12 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, s.trouble(ctx, err)
 	}
 	found := s.diagnoseClock()
-	found = append(found, s.diagnoseRights(ctx)...)
+	if rights := s.diagnoseRights(ctx); len(rights) > 0 {
+		found = append(found, rights...)
+	} else {
+		found = append(found, locktable.Damaged(ctx, d)...)
+	}
+	found = append(found, s.diagnoseUsers(ctx)...)
 	found = append(found, s.diagnoseMembers(ctx)...)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -89,6 +94,23 @@ func (s *store) diagnoseRights(ctx context.Context) []driver.Finding {
 	advice, _ := hint(err)
 	return []driver.Finding{{
 		Severity: "error", Subject: "rights", Detail: "the user cannot write all keys that begin with " + s.prefix + "//", Advice: advice,
+	}}
+}
+
+// diagnoseUsers looks at whether the password of the URL keeps anybody out: the client of
+// etcd goes on without it where the cluster has no users.
+func (s *store) diagnoseUsers(ctx context.Context) []driver.Finding {
+	if s.client.Username == "" {
+		return nil
+	}
+	status, err := s.client.AuthStatus(ctx)
+	if err != nil || (*pb.AuthStatusResponse)(status).GetEnabled() {
+		return nil // who may not ask is asked for a password
+	}
+	return []driver.Finding{{
+		Severity: "warning", Subject: "authentication",
+		Detail: "a user and a password are given, and the cluster asks nobody for them: whoever reaches it can take and release any lock",
+		Advice: "etcdctl auth enable, or leave them out of the URL",
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl/driver"
@@ -24,7 +25,7 @@ func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []cl
 		if try > 0 {
 			select {
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return nil, fmt.Errorf("%w (%w)", ctx.Err(), err)
 			case <-time.After(20 * time.Millisecond << try):
 			}
 		}
@@ -79,11 +80,14 @@ func permanent(err error, hint string) error {
 
 // trouble makes an error of the client one of the driver.
 func (s *store) trouble(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if s.life.Err() != nil {
+	ended := ctx.Err()
+	switch {
+	case errors.Is(ended, context.Canceled):
+		return ended
+	case s.life.Err() != nil:
 		return driver.ErrClosed
+	case ended != nil:
+		return s.unanswered(ended, err)
 	}
 	said := driver.Error{Err: err}
 	if e, ok := errors.AsType[*driver.Error](err); ok {
@@ -93,6 +97,31 @@ func (s *store) trouble(ctx context.Context, err error) error {
 	}
 	said.Backend = "etcd " + s.where
 	return &said
+}
+
+// unanswered is the end of a caller's time, with who did not answer, or what was said
+// last.
+func (s *store) unanswered(ended, err error) error {
+	said := &driver.Error{Backend: "etcd " + s.where, Hint: "check the servers and the network"}
+	switch last := status.Convert(err); {
+	case err != nil && !errors.Is(err, context.DeadlineExceeded) && last.Code() != codes.DeadlineExceeded:
+		said.Err = fmt.Errorf("%w (%w)", ended, err)
+		said.Hint, _ = hint(err)
+	case s.client == nil, s.client.ActiveConnection().GetState() != connectivity.Ready:
+		said.Err = fmt.Errorf("%w: nobody can be reached at %s", ended, s.endpoints())
+	default:
+		said.Err = fmt.Errorf("%w: no answer from %s", ended, s.endpoints())
+		said.Hint = "a majority of the members has to be up and to reach each other: etcdctl endpoint status"
+	}
+	return said
+}
+
+// endpoints are those that are asked, one after the other.
+func (s *store) endpoints() string {
+	if s.client == nil {
+		return strings.ReplaceAll(s.where, ",", ", ") // it is made of them, see opening
+	}
+	return strings.ReplaceAll(hosts(s.client.Endpoints()), ",", ", ")
 }
 
 // hint says what a person can do about an error, and whether asking again is of no use.

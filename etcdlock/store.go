@@ -39,6 +39,7 @@ type store struct {
 	mail  *mail
 	seen  atomic.Int64 // the highest revision of an answer
 	swaps atomic.Int64
+	deaf  atomic.Int64 // how many names are watched of which nothing is heard now
 
 	others  atomic.Bool   // clients were open when this one came
 	follows chan struct{} // closed when the clock is watched, or cannot be
@@ -341,6 +342,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "etcd", Where: s.where, Clock: "server", MinTTL: MinTTL, Push: true,
+		PushesChanges: s.deaf.Load() == 0,
 		FenceSurvives: "elections, restarts, an older snapshot that is restored, and the loss of all data, if the clients' clocks are right",
 	}
 }

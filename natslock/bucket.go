@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // bucket is what is known of the bucket.
@@ -55,7 +56,7 @@ func (s *store) ready(ctx context.Context) error {
 		case i >= patient || !isPassing(err) && !isTooFew(err):
 			return s.trouble(err)
 		}
-		if err := wait(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
+		if err := pause.For(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
 			return s.trouble(err)
 		}
 	}
@@ -73,7 +74,7 @@ func (s *store) connected(ctx context.Context) error {
 		if s.closed.Load() {
 			return driver.ErrClosed
 		}
-		if err := wait(ctx, 10*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 10*time.Millisecond); err != nil {
 			return s.trouble(err)
 		}
 		if time.Now().After(until) {

@@ -15,7 +15,7 @@ import (
 )
 
 // Diagnose implements driver.Diagnoser: the bucket's configuration, its replicas and how
-// they are, the server's version, limits and clock.
+// they are, each entry, the server's version, limits and clock.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.closed.Load() {
@@ -37,6 +37,10 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	c.clock(locktable.At(info.TimeStamp), sent, time.Now())
 	c.server()
 	c.account(ctx)
+	c.found = append(c.found, locktable.Damaged(ctx, d)...)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	slices.SortStableFunc(c.found, func(a, b driver.Finding) int {
 		order := []string{"error", "warning", "info"}
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
@@ -110,6 +114,10 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	case n%2 == 0:
 		c.find("warning", "replicas", fmt.Sprintf("of %d replicas none may be missing that would not stop %d, too", n, n-1), more)
 	}
+	if want := c.s.o.Replicas; want > 0 && want != info.Config.Replicas {
+		c.find("info", "replicas", fmt.Sprintf("%d are asked for, and the bucket has %d: that counts only when it is made", want, info.Config.Replicas),
+			fmt.Sprintf("nats stream edit %s --replicas=%d, or leave it out", c.s.stream, want))
+	}
 	if info.Cluster == nil {
 		return
 	}
@@ -125,6 +133,9 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 
 // disk is about what an acknowledgement is worth.
 func (c *checkup) disk(is *jetstream.StreamConfig) {
+	if c.s.o.Memory && is.Storage == jetstream.FileStorage {
+		c.find("info", "storage", "memory is asked for, and the bucket is on disk: that counts only when it is made", "leave it out")
+	}
 	switch {
 	case is.Storage == jetstream.MemoryStorage && is.Replicas == 1:
 		c.find("error", "storage", "the bucket is in the memory of one server: when that restarts, what is held is granted again", "make it on disk, with three replicas")
@@ -166,6 +177,10 @@ func (c *checkup) server() {
 	minor, err2 := strconv.Atoi(parts[1])
 	if err == nil && err2 == nil && (major < 2 || major == 2 && minor < 11) {
 		c.find("warning", "version", "the server is "+version+", which has no TTLs for each message", "run 2.11 or later")
+	}
+	if o := &c.s.nc.Opts; (o.User != "" || o.Token != "" || o.Nkey != "" || o.UserJWT != nil) && !c.s.nc.AuthRequired() {
+		c.find("warning", "authentication", "a user, a token or credentials are given, and the server asks nobody for them: whoever reaches it can take and release any lock",
+			"give the server users (authorization { ... }, or accounts), or leave them out of the URL")
 	}
 	if !c.s.push.works() {
 		c.find("info", "push", "no signals arrive: waiters ask now and then", "let the user publish to the inboxes of the others ("+inboxes(c.s.push.inbox)+"), or say push=true")

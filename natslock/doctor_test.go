@@ -69,6 +69,46 @@ func TestDiagnoseFindsWhatSomebodyChanged(t *testing.T) {
 	}
 }
 
+// A password that nobody asks for keeps nobody out.
+func TestDiagnoseOfAPasswordThatNobodyAsksFor(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	for _, who := range []string{"joe:hunter2@", "token@"} {
+		if err := wants(t, start(t, "nats://"+who+server.Addr), "authentication"); err != nil {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	if err := wants(t, start(t, "nats://"+server.Addr)); err != nil {
+		t.Errorf("where none is given: %v", err)
+	}
+	closed := natstest.Start(t, "authorization { user: joe, password: hunter2 }")
+	if err := wants(t, start(t, "nats://joe:hunter2@"+closed.Addr)); err != nil {
+		t.Errorf("where it is asked for: %v", err)
+	}
+}
+
+// A bucket in memory is a warning also where a majority of a cluster has it: and a URL
+// that asks for another storage than the bucket has is told.
+func TestDiagnoseOfABucketInMemory(t *testing.T) {
+	t.Parallel()
+	nodes, leader := cluster(t)
+	addr := nodes[leader].Addr
+	inMemory := start(t, "nats://"+addr+"/memory?storage=memory")
+	soon(t, "in memory", func(context.Context) error { return wants(t, inMemory, "storage") })
+	alone := start(t, "nats://"+addr+"/alone?storage=memory&replicas=1")
+	if err := wants(t, alone, "storage", "replicas"); err != nil {
+		t.Error(err)
+	}
+	start(t, "nats://"+addr+"/file")
+	other := start(t, "nats://"+addr+"/file?storage=memory&replicas=1")
+	if got := subjects(t, other, "info"); !slices.Equal(got, []string{"replicas", "storage", "sync interval"}) {
+		t.Errorf("of a bucket that is not as the URL has it: %q", got)
+	}
+	if got := subjects(t, start(t, "nats://"+addr+"/memory"), "info", "warning"); !slices.Equal(got, []string{"storage"}) {
+		t.Errorf("of a URL that asks for nothing: %q", got)
+	}
+}
+
 func TestDiagnoseOfACluster(t *testing.T) {
 	t.Parallel()
 	nodes, leader := cluster(t)

@@ -2,7 +2,10 @@ package natslock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
+	"net"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -119,6 +122,32 @@ func hint(err error) (advice string, permanent bool) {
 		return "check the server and the network", false
 	case errors.Is(err, context.DeadlineExceeded):
 		return "check the server and the network, and that a majority of a cluster is up", false
+	}
+	return hintOfConnection(err)
+}
+
+// hintOfConnection is hint for what keeps a connection from being made.
+func hintOfConnection(err error) (advice string, permanent bool) {
+	_, odd := errors.AsType[tls.RecordHeaderError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return "the server has no TLS: leave out tls=true, or give it a certificate", true
+	case errors.Is(err, nats.ErrSecureConnRequired):
+		return "the server wants TLS: add tls=true", true
+	case odd:
+		return "the server does not begin with TLS, as nats+tls:// has it (handshake_first): begin the URL with nats, and add tls=true if it has TLS at all", true
+	case untrusted:
+		return "check ca_cert and server_name in the URL, and the server's certificate", true
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return "the host is not known: check its name", false
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return "check the server and the network; one that begins with TLS (handshake_first) wants nats+tls://", false
+	}
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
+		return "check the server and the network", false
 	}
 	return "", false
 }

@@ -259,6 +259,19 @@ func TestAKeyThatSomebodyChanges(t *testing.T) {
 		t.Errorf("of a value of somebody else's: %v", err)
 	}
 	gets(t, d, mutex("another"))
+	gets(t, d, mutex("the next"))
+	var listed []string
+	for e, err := range d.List(ctx, "") {
+		if listed = append(listed, e.Name); (err != nil) != (e.Name == c.Name) {
+			t.Errorf("%q is listed with %v", e.Name, err)
+		}
+	}
+	if want := []string{"another", c.Name, "the next"}; !slices.Equal(listed, want) {
+		t.Errorf("it lists %q, want %q", listed, want)
+	}
+	if got := subjects(t, d, "error"); !slices.Equal(got, []string{"damaged entries"}) {
+		t.Errorf("the doctor finds %q", got)
+	}
 }
 
 func TestAServerWithoutJetStream(t *testing.T) {

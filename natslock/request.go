@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -57,7 +58,7 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 		if err != nil || m != nil && m.sequence >= sequence {
 			return m, err
 		}
-		if err := wait(ctx, backoff.Around(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
+		if err := pause.For(ctx, backoff.Around(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
 			return nil, s.trouble(err)
 		}
 	}
@@ -205,16 +206,4 @@ func (s *store) refusal(subject string, before error) error {
 		return nats.ErrDisconnected
 	}
 	return nil
-}
-
-// wait is for a moment, or until ctx is over.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -43,6 +43,7 @@ func (s *store) listen(inbox string, t *optimistic.Table, d *locktable.Driver) {
 			s.stamps.missed.Store(0)
 			if status == nats.CONNECTED {
 				d.Deliver(driver.Signal{Kind: driver.SignalLook})
+				s.watchers.NotifyAll() // what came meanwhile was missed
 			}
 		}
 	})

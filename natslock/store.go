@@ -1,6 +1,7 @@
 package natslock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -37,6 +38,11 @@ type store struct {
 
 	reads, writes silence
 
+	watchers driver.Watchers
+	deaf     atomic.Int64    // how many names are watched of which nothing is heard now
+	life     context.Context // of those who watch
+	leave    context.CancelFunc
+
 	closed atomic.Bool
 }
 
@@ -54,6 +60,8 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 		s.puts = s.api(s.prefix)
 	}
 	s.bucket.turn = make(chan struct{}, 1)
+	s.life, s.leave = context.WithCancel(context.Background())
+	s.watchers.Follow(s.followName)
 	return s, nil
 }
 
@@ -176,11 +184,12 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			together(len(some), func(i int) { all[i], errs[i] = s.load(ctx, some[i]) })
 			w, err := s.Time(ctx)
 			for i, name := range some {
-				if err == nil {
-					err = errs[i]
+				if _, damaged := errors.AsType[*locktable.CorruptError](errs[i]); err != nil || errs[i] != nil && !damaged {
+					yield(optimistic.Named{}, cmp.Or(err, errs[i]))
+					return
 				}
 				row := optimistic.Named{Name: name, Stored: all[i], Now: w.From}
-				if (err != nil || len(all[i].Value) > 0) && !yield(row, err) || err != nil {
+				if (errs[i] != nil || len(all[i].Value) > 0) && !yield(row, errs[i]) {
 					return
 				}
 			}
@@ -214,6 +223,7 @@ func (s *store) Properties() driver.Properties {
 		FenceSurvives: "lost messages, a bucket that was deleted, and another leader, as long as the servers' clocks agree",
 		MinTTL:        driver.MinTTL,
 		Push:          s.push.works(),
+		PushesChanges: s.pushesChanges(),
 	}
 }
 
@@ -224,6 +234,8 @@ func (s *store) Lingers() {}
 // Close implements optimistic.Store.
 func (s *store) Close() error {
 	s.closed.Store(true)
+	s.watchers.Close()
+	s.leave()
 	s.push.close(s.nc)
 	s.end()
 	return nil

@@ -3,6 +3,7 @@ package natslock_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/natslock"
 )
 
@@ -71,6 +73,29 @@ func TestURLsThatAreRead(t *testing.T) {
 		_, err := natslock.Open(ctx, url)
 		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Hint == "" || !errors.Is(err, nats.ErrNoServers) {
 			t.Errorf("%s: %v; want that there is no server", url, err)
+		}
+	}
+}
+
+// What keeps a connection from being made is said with what to do about it.
+func TestWhatKeepsFromConnectingIsSaid(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	silent, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for url, want := range map[string]string{
+		"nats+tls://" + server.Addr:           "begin the URL with nats",
+		"nats://" + server.Addr + "?tls=true": "leave out tls=true",
+		"nats://joe:hunter2@nohost.invalid":   "not known",
+		"nats://" + silent.Addr().String():    "handshake_first",
+		"nats://127.0.0.1:1":                  "check the server and the network",
+	} {
+		_, err := natslock.Open(ctx, url)
+		if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v; want the hint %q", url, err, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 // Package etcdtest starts real etcd servers for tests, of one member or several, on free
 // ports and in temporary folders, and stops them when the test ends. The server is built
-// from its module, see internal/testservers. Where that cannot be done the test is
-// skipped, or fails if PAWL_TEST_REQUIRE is set.
+// from its module, see internal/testservers.
 package etcdtest
 
 import (
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // TB is what is needed of a *testing.T.
@@ -64,12 +64,9 @@ func Start(tb TB, members int, args ...string) *Cluster {
 // Start starts the cluster, and waits until it has a leader.
 func (s Setup) Start(tb TB) *Cluster {
 	tb.Helper()
-	path, err := built()
-	if err != nil {
-		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
-			tb.Fatalf("etcd cannot be built, and PAWL_TEST_REQUIRE is set: %v", err)
-		}
-		tb.Skipf("etcd cannot be built: go build -C internal/testservers/etcd says %v", err)
+	path := os.Getenv("PAWL_TEST_ETCD") // of another version
+	if path == "" {
+		path = testservers.Build(tb, "etcd")
 	}
 	c := &Cluster{tb: tb, tls: s.Cert != ""}
 	if s.Wires {

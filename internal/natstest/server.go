@@ -1,3 +1,6 @@
+// Package natstest starts real NATS servers for tests, alone or as a cluster, on free
+// ports and in temporary folders, and stops them when the test ends. The server is built
+// from its module, see internal/testservers.
 package natstest
 
 import (
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // WithoutJetStream is the config of a server that can pass messages on only.
@@ -100,13 +104,7 @@ func (s *Server) Run(env ...string) {
 
 func (s *Server) run(env ...string) {
 	s.tb.Helper()
-	path, err := server()
-	if err != nil {
-		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
-			s.tb.Fatalf("nats-server cannot be built, and PAWL_TEST_REQUIRE is set: %v", err)
-		}
-		s.tb.Skipf("nats-server cannot be built (cd internal/testservers/nats && go build .): %v", err)
-	}
+	path := testservers.Build(s.tb, "nats")
 	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.tb.Fatalf("%v", err)

@@ -2,23 +2,7 @@
 
 package natstest
 
-import (
-	"os"
-	"syscall"
-)
-
-// lock waits for the lock of a file, which ends with its process at the latest.
-func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return func() { _ = f.Close() }, nil
-}
+import "syscall"
 
 // Pause stops the process, and lets nothing of it run until resume is called.
 func (s *Server) Pause() (resume func()) {

@@ -1,0 +1,82 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/etcdlock"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// unansweredBy wants the end of a ctx that says who was asked.
+func unansweredBy(t *testing.T, err error, says, op string) {
+	t.Helper()
+	e, ok := errors.AsType[*driver.Error](err)
+	if !ok || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrUnavailable) || e.Permanent ||
+		e.Op != op || e.Hint == "" || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v; want it to say that %s", err, says)
+	}
+}
+
+func TestAStepThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	addr := c.Members[0].Addr
+	short := func() context.Context {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	p := proxy(t, c)
+	slow := start(t, "etcd://"+p.Addr)
+	gets(t, slow, mutex("first"))
+	letGo := p.Hold()
+	_, err := slow.Acquire(short(), mutex("job"))
+	unansweredBy(t, err, "no answer from "+p.Addr, "acquire")
+	letGo()
+
+	d := start(t, c.URL())
+	gets(t, d, mutex("second"))
+	c.Members[0].Kill()
+	for range 20 { // until the client has noticed
+		if _, err = d.Acquire(short(), mutex("job")); strings.Contains(err.Error(), "nobody can be reached") {
+			break
+		}
+	}
+	unansweredBy(t, err, "nobody can be reached at "+addr, "acquire")
+	_, err = d.Inspect(short(), "job")
+	unansweredBy(t, err, "nobody can be reached at "+addr, "read")
+
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := d.Inspect(gone, "job"); err != context.Canceled {
+		t.Errorf("whose caller gave up: %v", err)
+	}
+}
+
+// An election takes a second: a lease that lasts less would be lost by it.
+func TestATTLThatIsTooShortIsRefused(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	_, err := pawl.Open(brief(t), c.URL(), &pawl.Options{TTL: 500 * time.Millisecond})
+	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "1s or more on etcd") {
+		t.Errorf("Open: %v", err)
+	}
+}
+
+func TestAnOpeningThatNobodyAnswersSaysWhoWasAsked(t *testing.T) {
+	t.Parallel()
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	<-short.Done()
+	_, err := etcdlock.Open(short, "etcd://joe:hunter2@192.0.2.1,192.0.2.2:1")
+	unansweredBy(t, err, "192.0.2.1:2379, 192.0.2.2:1", "open")
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,41 @@
+package etcdlock
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Inspect implements driver.Driver.
+func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	e, err := d.Driver.Inspect(ctx, name)
+	dated(e.Holders, time.Now())
+	return e, err
+}
+
+// List implements driver.Lister.
+func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		for e, err := range d.Driver.List(ctx, prefix) {
+			dated(e.Holders, time.Now())
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// dated shows people since when holders hold. The clock of a prefix stands still while no
+// client is open, and is behind the time of day by that: so a grant of noon could be
+// shown as one of the morning. But its fence is the time of day by the client that got
+// it, unless a fence before it was ahead of that.
+func dated(holders []driver.Holder, now time.Time) {
+	for i := range holders {
+		at := time.UnixMicro(int64(holders[i].Fence))
+		if at.After(holders[i].Since) && !at.After(now) {
+			holders[i].Since = at
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package etcdlock_test
+
+import (
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// watches watches a name, and waits until that has begun.
+func watches(t *testing.T, d driver.Watcher, name string) (tells func(what string)) {
+	t.Helper()
+	told := make(chan struct{}, 1000)
+	t.Cleanup(d.Watch(name, func() { told <- struct{}{} }))
+	tells = func(what string) {
+		t.Helper()
+		select {
+		case <-told:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s was not told", what)
+		}
+		for quiet := false; !quiet; { // and what comes with it
+			select {
+			case <-told:
+			case <-time.After(200 * time.Millisecond):
+				quiet = true
+			}
+		}
+	}
+	tells("the beginning")
+	return tells
+}
+
+func TestAWatchOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	a, b := start(t, c.URL()), start(t, c.URL())
+	tells, holder := watches(t, b, "job"), mutex("job")
+	for range 2 {
+		gets(t, a, holder)
+		tells("a grant")
+		c.Members[0].Kill()
+		c.Members[0].Run()
+		releases(t, a, holder)
+		tells("a release, after the server was away")
+	}
+	if !b.Properties().PushesChanges {
+		t.Error("PushesChanges is false")
+	}
+}
+
+// What a watch missed may be compacted by the time that it is there again.
+func TestAWatchLooksWhenItsRevisionsAreGone(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	p := proxy(t, c)
+	a, b := start(t, c.URL()), start(t, "etcd://"+p.Addr)
+	tells, holder := watches(t, b, "job"), mutex("job")
+	p.Freeze()
+	gets(t, a, holder)
+	for range 20 {
+		keeps(t, a, holder)
+		time.Sleep(30 * time.Millisecond)
+	}
+	compact(t, client(t, c.Addrs()...))
+	p.Heal()
+	tells("what it missed")
+	releases(t, a, holder)
+	tells("a release")
+}
+
+func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 3)
+	admin := client(t, c.Addrs()...)
+	a, b := start(t, c.URL()), start(t, c.URL())
+	tells := watches(t, b, "job")
+	for range 2 {
+		lost := leader(t, c, admin)
+		lost.Kill()
+		holder := mutex("job")
+		gets(t, a, holder)
+		tells("a grant")
+		releases(t, a, holder)
+		tells("a release")
+		lost.Run()
+	}
+}
+
+// Without the right to read a name nothing of it is heard.
+func TestAWatchThatIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	c := withUsers(t)
+	d := start(t, "etcd://app:hunter2@"+c.Members[0].Addr+"/locks")
+	watches(t, d, "job")
+	if !d.Properties().PushesChanges {
+		t.Error("PushesChanges is false, and it may watch")
+	}
+	root, err := clientv3.New(clientv3.Config{Endpoints: c.Addrs(), Username: "root", Password: "hunter2", Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if _, err := root.RoleRevokePermission(brief(t), "app", "locks//", clientv3.GetPrefixRangeEnd("locks//")); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan struct{}, 1000)
+	t.Cleanup(d.Watch("other", func() { told <- struct{}{} }))
+	select {
+	case <-told: // so that whoever watches begins to ask
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody was told that nothing is heard")
+	}
+	if d.Properties().PushesChanges {
+		t.Error("PushesChanges is true, and it may not watch")
+	}
+}
