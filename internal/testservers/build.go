@@ -1,6 +1,7 @@
 // Package testservers builds the servers that are Go modules, for tests. Each is a module
 // of its own in a folder here, so that what it requires is nobody's dependency. The first
-// build takes a minute or two, and needs the module proxy; later ones take a second.
+// build takes a minute or two, and needs the module proxy; `make test` does it before any
+// test runs.
 package testservers
 
 import (
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 )
 
 // TB is what is needed of a *testing.T.
@@ -27,14 +29,25 @@ func Build(tb TB, name string) (path string) {
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
+	mu.Lock()
+	defer mu.Unlock()
+	if built[name] {
+		return path
+	}
 	if said, err := build(filepath.Join(folder, name), path); err != nil {
 		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
 			tb.Fatalf("the server %s cannot be built: %v\n%s", name, err, said)
 		}
 		tb.Skipf("the server %s cannot be built: %v\n%s\ngo build -C internal/testservers/%s says more", name, err, said, name)
 	}
+	built[name] = true
 	return path
 }
+
+var (
+	mu    sync.Mutex // protects built; held while something is built
+	built = map[string]bool{}
+)
 
 // build has the go command find out whether there is something to do. The tests of
 // several packages run at the same time, and one of them is enough to do it.

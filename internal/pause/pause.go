@@ -1,0 +1,19 @@
+// Package pause waits, and no longer than somebody wants.
+package pause
+
+import (
+	"context"
+	"time"
+)
+
+// For waits for d. If ctx is over before that, it returns the error of ctx at once.
+func For(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,57 @@
+package testservers
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// Start builds the server in the folder of that name and runs it until the test ends, at
+// a free address of this machine, which args makes its arguments of. It waits until the
+// server listens there. The process has a standard input that ends with the test's, by
+// which it knows that nobody needs it any more.
+func Start(tb interface {
+	TB
+	Cleanup(f func())
+}, name string, args func(addr string) []string) (addr string) {
+	tb.Helper()
+	ctx := context.Background()
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	addr = l.Addr().String()
+	_ = l.Close()
+	c := exec.Command(Build(tb, name), args(addr)...)
+	c.Stderr = os.Stderr
+	if _, err := c.StdinPipe(); err != nil {
+		tb.Fatalf("%v", err)
+	}
+	if err := c.Start(); err != nil {
+		tb.Fatalf("%v", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.Wait() // which says how it was killed
+	}()
+	tb.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-ended
+	})
+	for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
+		if conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr); err == nil {
+			_ = conn.Close()
+			return addr
+		}
+		select {
+		case <-ended:
+			tb.Fatalf("the server %s has ended: %v", name, c.ProcessState)
+		default:
+		}
+	}
+	tb.Fatalf("the server %s does not answer at %s", name, addr)
+	return ""
+}
