@@ -12,11 +12,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // Diagnose implements driver.Diagnoser: what the server is, its members, version and
-// clock, what acknowledges a write, the rights of the user, change streams, and the
-// indexes by which old names are forgotten.
+// clock, what acknowledges a write, the rights of the user, each document, change
+// streams, and the indexes by which old names are forgotten.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	t := d.store
 	if t.life.Err() != nil {
@@ -31,11 +32,15 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	rights := t.rights(ctx, at)
 	found := t.version(ctx)
+	if len(rights) == 0 {
+		found = append(found, locktable.Damaged(ctx, d)...)
+	}
 	found = append(found, g.topology()...)
 	found = append(found, clock(g.LocalTime, sent, time.Now())...)
 	found = append(found, t.config(ctx)...)
-	found = append(found, t.rights(ctx, at)...)
+	found = append(found, rights...)
 	found = append(found, t.indexes(ctx, at)...)
 	return found, t.failed(ctx, ctx.Err())
 }

@@ -3,6 +3,7 @@ package mongolock
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -275,6 +276,21 @@ func TestADamagedDocumentIsNotFree(t *testing.T) {
 		}
 		if answers, err := other.Renew(ctx, []driver.LeaseRef{lease(good), lease(bad)}); err != nil || answers[0] != nil || answers[1] == nil {
 			t.Errorf("%s: Renew: %v, %v; want the good one renewed", what, answers, err)
+		}
+		var listed []string
+		for e, err := range other.List(ctx, "") {
+			if listed = append(listed, e.Name); (err != nil) != (e.Name == "bad") {
+				t.Errorf("%s: %q is listed with %v", what, e.Name, err)
+			}
+		}
+		if !slices.Equal(listed, []string{"bad", "good"}) {
+			t.Errorf("%s: it lists %q", what, listed)
+		}
+		found, err := other.Diagnose(within(t, 20*time.Second))
+		if err != nil || !slices.ContainsFunc(found, func(f driver.Finding) bool {
+			return f.Subject == "damaged entries" && strings.Contains(f.Detail, `"bad"`)
+		}) {
+			t.Errorf("%s: the doctor finds %+v, %v", what, found, err)
 		}
 	}
 }

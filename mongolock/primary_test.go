@@ -117,6 +117,9 @@ func TestAWriteWithoutAMajorityIsNoGrant(t *testing.T) {
 	other := mutex("other job")
 	gets(t, d, other)
 	both := []driver.LeaseRef{lease(c), lease(other)}
+	for i := range both {
+		both[i].TTL += time.Minute // so that there is something to write
+	}
 	m.next(&plan{command: "update", adds: doubt(majorityTimeout, "WriteConcernTimeout")})
 	if answers, err := d.Renew(within(t, 10*time.Second), both); err == nil {
 		t.Errorf("Renew: %v; want an error", answers)

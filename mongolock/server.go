@@ -3,6 +3,7 @@ package mongolock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -121,8 +122,8 @@ func (t *store) index() {
 	}
 }
 
-// failed passes the end of ctx as it is, which the client may see a moment before it has
-// come.
+// failed says at the end of ctx, which the client may see a moment before it has come,
+// what took so long, if the client knows.
 func (t *store) failed(ctx context.Context, err error) error {
 	if err == nil || t.life.Err() != nil {
 		return t.life.Err()
@@ -131,8 +132,11 @@ func (t *store) failed(ctx context.Context, err error) error {
 	if ok && (errors.Is(err, context.DeadlineExceeded) || mongo.IsTimeout(err)) && time.Until(deadline) < 50*time.Millisecond {
 		<-ctx.Done()
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	switch ended := ctx.Err(); {
+	case errors.Is(ended, context.Canceled), ended != nil && err == ended: //nolint:errorlint // it says no more
+		return ended
+	case ended != nil && !errors.Is(err, ended):
+		err = fmt.Errorf("%w (%w)", ended, err)
 	}
 	return t.trouble(err)
 }

@@ -72,14 +72,21 @@ func each[D any](ctx context.Context, c *mongo.Cursor, f func(*D) error) error {
 	defer c.Close(ctx)
 	for c.Next(ctx) {
 		var d D
-		if err := c.Decode(&d); err != nil {
-			return &locktable.CorruptError{Problem: "its document: " + err.Error()}
+		if err := decode(c, &d); err != nil {
+			return err
 		}
 		if err := f(&d); err != nil {
 			return err
 		}
 	}
 	return c.Err()
+}
+
+func decode(c *mongo.Cursor, into any) error {
+	if err := c.Decode(into); err != nil {
+		return &locktable.CorruptError{Problem: "its document: " + err.Error()}
+	}
+	return nil
 }
 
 // Time implements optimistic.Store.
@@ -234,22 +241,36 @@ func (t *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			fail(err)
 			return
 		}
-		stop := errors.New("stopped")
-		err = each(ctx, c, func(d *document) error {
-			stored, err := d.stored()
-			if err != nil {
-				return err
-			}
+		defer c.Close(ctx)
+		for c.Next(ctx) {
+			n, damaged := named(c)
 			w, err := t.Time(ctx)
-			if err == nil && !yield(optimistic.Named{Name: d.Name, Stored: stored, Now: w.From}, nil) {
-				err = stop
+			if n.Now = w.From; err == nil && n.Name == "" {
+				err = damaged
 			}
-			return err
-		})
-		if err != nil && !errors.Is(err, stop) {
+			if err != nil {
+				fail(err)
+				return
+			}
+			if !yield(n, damaged) {
+				return
+			}
+		}
+		if err := c.Err(); err != nil {
 			fail(err)
 		}
 	}
+}
+
+// named is the document that a cursor is at. The error is about it alone.
+func named(c *mongo.Cursor) (n optimistic.Named, err error) {
+	n.Name, _ = c.Current.Lookup("_id").StringValueOK()
+	var d document
+	if err := decode(c, &d); err != nil {
+		return n, err
+	}
+	n.Stored, err = d.stored()
+	return n, err
 }
 
 // beyond is behind whatever a name has after a prefix.

@@ -11,7 +11,7 @@ import (
 )
 
 // Diagnose implements driver.Diagnoser: the version, durability, replication, isolation,
-// the clock, the rights and the tables.
+// the clock, the rights, the tables and each entry.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	s := d.store
 	if s.closed.Load() {
@@ -28,11 +28,33 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	found = append(found, s.rights(ctx)...)
 	found = append(found, s.engines(ctx)...)
+	if len(found) == 0 {
+		found = append(found, locktable.Damaged(ctx, d)...)
+	}
+	found = append(found, s.dropped()...)
 	found = append(found, v.durability()...)
 	found = append(found, v.replication()...)
 	found = append(found, v.session()...)
 	found = append(found, s.clocks(ctx)...)
-	return append(found, s.connections()...), nil
+	return append(found, s.connections()...), ctx.Err()
+}
+
+// dropped is about a table that was made anew beside the other one.
+func (s *store) dropped() []driver.Finding {
+	const advice = "find out who drops it; a backup that is restored has to have both tables"
+	switch gone := s.remade.Load(); gone {
+	case nil:
+		return nil
+	case &s.names:
+		return []driver.Finding{{
+			Severity: "error", Subject: "tables", Advice: advice,
+			Detail: s.names + " was gone, and has just been made anew: whatever was held is forgotten, and granted again with greater fences",
+		}}
+	}
+	return []driver.Finding{{
+		Severity: "warning", Subject: "tables", Advice: advice,
+		Detail: s.lost + " was gone, and has just been made anew: who lost a lease meanwhile hears of it by the next renewal",
+	}}
 }
 
 // rights tries each right, on no row.

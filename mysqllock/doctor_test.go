@@ -29,6 +29,43 @@ func finds(t *testing.T, d *mysqllock.Driver, severity, subject, detail string) 
 	}
 }
 
+// Somebody drops one of the two tables: it is made anew, and the doctor says so, also if
+// he was not there.
+func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
+	s := mysqltest.Shared(t)
+	for table, severity := range map[string]string{"pawl_names": "error", "pawl_lost": "warning"} {
+		database := s.NewDatabase(t)
+		url := "mysql:" + s.DSN(database)
+		d := start(t, url)
+		gets(t, d, mutex("job"))
+		if found := diagnose(t, start(t, url)); slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Subject == "tables" }) {
+			t.Errorf("where both are there: %+v", found)
+		}
+		s.Do(t, "DROP TABLE "+database+"."+table)
+		finds(t, d, "error", "rights", "`"+table+"` is not there")
+		finds(t, start(t, url), severity, "tables", "`"+table+"` was gone")
+	}
+}
+
+// A row that is damaged is named, also if nobody has asked for its name.
+func TestTheDoctorAndTheListNameADamagedRow(t *testing.T) {
+	_, db, d := fresh(t)
+	for _, name := range []string{"a", "b", "c"} {
+		gets(t, d, mutex(name))
+	}
+	exec(t, db, "UPDATE pawl_names SET entry = 'x' WHERE name = 'b'")
+	var listed []string
+	for e, err := range d.List(ctx, "") {
+		if listed = append(listed, e.Name); (err != nil) != (e.Name == "b") {
+			t.Errorf("%q is listed with %v", e.Name, err)
+		}
+	}
+	if !slices.Equal(listed, []string{"a", "b", "c"}) {
+		t.Errorf("it lists %q", listed)
+	}
+	finds(t, d, "error", "damaged entries", `1 cannot be read, and nobody is granted these names: "b"`)
+}
+
 func TestTheDoctorOnServersThatAreSetUpWell(t *testing.T) {
 	s := mysqltest.Start(t, "--innodb-flush-log-at-trx-commit=1")
 	d := start(t, "mysql:"+s.DSN(mysqltest.Database))

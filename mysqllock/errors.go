@@ -4,6 +4,7 @@ import (
 	sqldriver "database/sql/driver"
 
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -112,11 +113,24 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return s.adviceFor(e.Number)
 	}
+	switch {
+	case errors.Is(err, mysql.ErrNoTLS):
+		return "the server has no TLS: leave out tls, or say tls=preferred", true
+	case untrusted(err):
+		return "check ca_cert and server_name in the URL, and the server's certificate", true
+	}
 	_, network := errors.AsType[net.Error](err)
 	if network || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn) || errors.Is(err, io.EOF) {
 		return "check the server and the network", false
 	}
 	return "", false
+}
+
+// untrusted reports whether a server's certificate is not one for its host, or not one
+// that is trusted.
+func untrusted(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
 }
 
 func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
@@ -127,11 +141,11 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 		return "make the database first: CREATE DATABASE ...", true
 	case 1142, 1143, 1227:
 		return "the user needs SELECT, INSERT, UPDATE and DELETE on " + s.names + " and " + s.lost +
-			"; who may not CREATE tables has them made beforehand: pawl schema mysql", true
+			"; who may not CREATE tables has them made beforehand: " + s.command(), true
 	case noSuchTable:
-		return "make the tables beforehand: pawl schema mysql; or leave out create=false", true
+		return "make the tables beforehand: " + s.command() + "; or leave out create=false", true
 	case 1054, 1136, 1364, 1406, 1264, 1366:
-		return s.names + " is not as `pawl schema mysql` makes it: is it another application's, or of another version?", true
+		return s.names + " is not as `" + s.command() + "` makes it: is it another application's, or of another version?", true
 	case 1290, 1792, 1836: // see readOnly
 		return "the server is read-only: a replica, or one that was demoted; give the address of the primary", false
 	case 1021, 1030, 1114, 3, 28:

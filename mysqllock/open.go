@@ -63,8 +63,12 @@ func (p *parsed) open(ctx context.Context) (*Driver, error) {
 	} else {
 		_ = db.Close()
 	}
-	if e, ok := errors.AsType[*driver.Error](err); ok {
+	e, typed := errors.AsType[*driver.Error](err)
+	switch {
+	case typed:
 		e.Op = "open"
+	case errors.Is(err, context.DeadlineExceeded):
+		err = &driver.Error{Backend: "mysql " + p.own.Where, Op: "open", Hint: "check the server and the network", Err: err}
 	}
 	return nil, err
 }

@@ -25,6 +25,14 @@ CREATE TABLE IF NOT EXISTS {prefix}lost (
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
 `
 
+// command is the one of `pawl` that prints the schema of these options.
+func (o *Options) command() string {
+	if o.Prefix == defaultPrefix {
+		return "pawl schema mysql"
+	}
+	return "pawl schema mysql --prefix " + o.Prefix
+}
+
 // Schema is what makes the tables of a driver with this prefix (empty means the default),
 // for a database in which the driver's own user may not make any. That user needs the
 // rights to SELECT, INSERT, UPDATE and DELETE in both.

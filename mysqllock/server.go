@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // server is a database, and what is known of it.
@@ -21,9 +22,10 @@ type server struct {
 
 	prepared atomic.Pointer[sql.Stmt] // store.update, on connections of our own
 
-	maria    atomic.Bool   // and not MySQL
-	ready    atomic.Bool   // it was found fit
-	checking chan struct{} // has room for the one who finds that out; no mutex, for that may last
+	remade   atomic.Pointer[string] // the table that was gone, and was made anew
+	maria    atomic.Bool            // and not MySQL
+	ready    atomic.Bool            // it was found fit
+	checking chan struct{}          // has room for the one who finds that out; no mutex, for that may last
 	closed   atomic.Bool
 }
 
@@ -55,7 +57,7 @@ func (s *server) until(ctx context.Context, passing func(error) bool, f func(ctx
 			break
 		}
 		before = err
-		err = pause(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond)))
+		err = pause.For(ctx, backoff.Around(backoff.Doubled(2*time.Millisecond, again, 100*time.Millisecond)))
 	}
 	if err != nil && !answered(ctx, err) {
 		s.ready.Store(false) // who answers next may be another server
@@ -99,9 +101,11 @@ func (s *server) look(ctx context.Context) error {
 		if number(err) != noSuchTable || s.MustExist {
 			break
 		}
+		gone := s.gone(ctx)
 		if err = s.create(ctx); err != nil {
 			break
 		}
+		s.remade.CompareAndSwap(nil, gone)
 	}
 	if err != nil {
 		return err
@@ -121,6 +125,25 @@ func (s *server) prepare(ctx context.Context) {
 	if stmt, err := s.db.PrepareContext(ctx, s.updateText()); err == nil {
 		s.prepared.Store(stmt)
 	}
+}
+
+// gone is the table that somebody has dropped, nil if there is none: the other one is
+// there. That of names is made before the other one, which is needed when a name is
+// locked.
+func (s *server) gone(ctx context.Context) *string {
+	used := false
+	_, noNames := s.exec(ctx, "SELECT 1 FROM "+s.names+" LIMIT 0")
+	_, noLost := s.exec(ctx, "SELECT 1 FROM "+s.lost+" LIMIT 0")
+	switch {
+	case number(noNames) == noSuchTable && noLost == nil:
+		return &s.names
+	case number(noLost) == noSuchTable && noNames == nil:
+		_ = s.query(ctx, "SELECT EXISTS (SELECT 1 FROM "+s.names+")", func(rows *sql.Rows) error { return rows.Scan(&used) })
+	}
+	if used {
+		return &s.lost
+	}
+	return nil
 }
 
 // create makes the tables. Any number of clients may do so at once: the server lets one
@@ -232,18 +255,6 @@ func changed(r sql.Result, err error) (rows int64, _ error) {
 		return 0, err
 	}
 	return r.RowsAffected()
-}
-
-// pause waits, or until ctx is over.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // hasty makes a statement wait for locks for a second at the most. Connections of our own

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/mysqllock"
@@ -45,6 +46,26 @@ func TestWhatKeepsFromOpeningIsSaid(t *testing.T) {
 	fails(t, "mysql://pawl:hunter2@"+s.Addr+"/locks", true, "password")
 	fails(t, "mysql://pawl:hunter2@127.0.0.1:1/locks", false, "check the server and the network")
 	fails(t, "mysql://root@"+s.Addr+"/nosuch", true, "CREATE DATABASE")
+	fails(t, "mysql://root@"+s.Addr+"/locks?tls=true", true, "leave out tls")
+	fails(t, "mysql://root@nohost.invalid/locks", false, "check the server and the network")
+}
+
+// What a commit may take is no time for a lease to last.
+func TestATTLThatIsTooShortIsRefused(t *testing.T) {
+	s := mysqltest.Shared(t)
+	url := "mysql:" + s.DSN(s.NewDatabase(t))
+	_, err := pawl.Open(ctx, url, &pawl.Options{TTL: 20 * time.Millisecond})
+	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "50ms or more on mysql") {
+		t.Errorf("Open: %v", err)
+	}
+	c, err := pawl.Open(ctx, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	if _, err := c.Mutex("job", pawl.WithTTL(49*time.Millisecond)).TryLock(ctx); !errors.Is(err, pawl.ErrInvalid) {
+		t.Errorf("TryLock: %v", err)
+	}
 }
 
 func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
@@ -54,7 +75,9 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 	url := "mysql://" + user + ":hunter2@" + s.Addr + "/" + database
 	s.Do(t, "CREATE USER "+user+"@'%' IDENTIFIED BY 'hunter2'", "GRANT SELECT, INSERT, UPDATE, DELETE ON "+database+".* TO "+user+"@'%'")
 	fails(t, url, true, "pawl schema mysql")
-	fails(t, url+"?create=false", true, "pawl schema mysql")
+	fails(t, url+"?create=false", true, "pawl schema mysql;")
+	fails(t, url+"?create=false&prefix=locks_", true, "pawl schema mysql --prefix locks_;")
+	fails(t, url+"?prefix=locks_", true, "pawl schema mysql --prefix locks_")
 
 	// Made beforehand, the tables need no right to make any.
 	text, err := mysqllock.Schema("")

@@ -20,6 +20,10 @@ import (
 // to get some requests done.
 const unit = 2 * time.Second
 
+// blur is how wide the window of a statement is on a machine that is busy with these
+// tests, if not all of the time.
+const blur = unit / 4
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
@@ -27,6 +31,9 @@ func TestConformance(t *testing.T) {
 		Open: func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")) },
 		Hold: held(server.Addr),
 		Unit: unit,
+		Blur: blur,
+
+		AllAtOnce: true,
 	})
 }
 
@@ -48,6 +55,9 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 		Open: func(t testing.TB) driver.Driver { return open(t, pooler.URL("postgres")) },
 		Hold: held(pooler.Addr),
 		Unit: unit,
+		Blur: blur,
+
+		AllAtOnce: true,
 	})
 }
 
@@ -64,6 +74,9 @@ func TestConformanceOfASharedPool(t *testing.T) {
 			return d
 		},
 		Unit: unit,
+		Blur: blur,
+
+		AllAtOnce: true,
 	})
 }
 
@@ -79,6 +92,9 @@ func TestConformanceOfASharedDB(t *testing.T) {
 			return d
 		},
 		Unit: unit,
+		Blur: blur,
+
+		AllAtOnce: true,
 	})
 }
 

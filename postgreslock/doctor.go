@@ -9,10 +9,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // Diagnose implements driver.Diagnoser: version, recovery, durability, replication,
-// tables and rights, the pooler, the clock.
+// tables and rights, each entry, the pooler, the clock.
 func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	e := &examination{driver: d}
 	if d.closed.Load() {
@@ -28,6 +29,12 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	})
 	if err != nil {
 		return nil, opening(ctx, d.server, err)
+	}
+	if e.whole {
+		e.found = append(e.found, locktable.Damaged(ctx, d)...)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
 	e.pushing()
 	var all []driver.Finding
@@ -45,6 +52,7 @@ type examination struct {
 	driver   *Driver
 	found    []driver.Finding
 	recovery bool
+	whole    bool // all tables are there, and can be read
 }
 
 func (e *examination) find(severity, subject, detail, advice string) {
@@ -101,7 +109,8 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 // tables looks at them, and at what this user may do with them.
 func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	o := e.driver.server.options
-	missing := 0
+	var missing []string
+	e.whole = !e.recovery
 	for _, name := range []string{"locks", "waiters", "tidying"} {
 		var there, logged, may bool
 		err := c.QueryRow(ctx, "SELECT r IS NOT NULL, coalesce((SELECT relpersistence = 'p' FROM pg_class WHERE oid = r), true),"+
@@ -109,22 +118,29 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			" FROM (SELECT to_regclass($1)::oid AS r) x", o.table(name)).Scan(&there, &logged, &may)
 		if sqlState(err) == "42501" {
 			e.find("error", "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
+			e.whole = false
 			return nil
 		} else if err != nil {
 			return err
 		}
 		if !there {
-			missing++
+			missing = append(missing, o.table(name))
 		}
 		if !logged {
 			e.find("error", "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
 		}
 		if !may {
+			e.whole = false
 			e.find("error", "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
 		}
 	}
-	if missing > 0 && !e.recovery {
-		e.find("info", "tables", fmt.Sprintf("%d of 3 are not there yet", missing), "whoever locks first makes them, or run what `pawl schema postgres` prints")
+	switch e.whole = e.whole && len(missing) == 0; {
+	case e.recovery:
+	case len(missing) == 3:
+		e.find("info", "tables", "they are not there yet", "whoever locks first makes them, or run what `"+o.command()+"` prints")
+	case len(missing) > 0:
+		e.find("error", "tables", strings.Join(missing, ", ")+" is not there, and the others are: what needs it fails",
+			"run what `"+o.command()+"` prints, while no lock is held; whoever has the database open has to open it anew")
 	}
 	return nil
 }

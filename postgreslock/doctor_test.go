@@ -1,9 +1,12 @@
 package postgreslock_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
@@ -37,6 +40,41 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 		t.Errorf("of an unsafe one: %s", found)
 	}
 }
+
+// Each table by itself: also the one that is only needed when many wait.
+func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
+	t.Parallel()
+	server, _, _ := fresh(t)
+	for i, of := range []struct{ parameters, tables, advice string }{
+		{"", "pawl.", "`pawl schema postgres`"},
+		{"?schema=odd's&prefix=a_", `"odd's".a_`, `--schema 'odd'\''s' --prefix a_`},
+	} {
+		for _, table := range []string{"locks", "waiters", "tidying"} {
+			name := fmt.Sprint("without_", table, i)
+			server.Database(name)
+			d := start(t, server.URL(name)+of.parameters)
+			server.Do(name, "DROP TABLE "+of.tables+table)
+			found, err := d.Diagnose(ctx)
+			if !slices.ContainsFunc(found, func(f driver.Finding) bool {
+				return f.Severity == "error" && f.Subject == "tables" &&
+					strings.HasPrefix(unquoted(f.Detail), unquoted(of.tables+table)+" is not there") && strings.Contains(f.Advice, of.advice)
+			}) {
+				t.Errorf("without %s%s it finds %+v, %v", of.tables, table, found, err)
+			}
+		}
+	}
+	server.Database("nothing")
+	d, err := postgreslock.New(poolOf(t, server.URL("nothing"), 2), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if found := diagnose(t, d); !strings.HasSuffix(found, "info tables") {
+		t.Errorf("where nobody has locked yet: %s", found)
+	}
+}
+
+func unquoted(identifier string) string { return strings.ReplaceAll(identifier, `"`, "") }
 
 // diagnose is what the doctor finds, in short.
 func diagnose(t *testing.T, d *postgreslock.Driver) string {

@@ -32,7 +32,7 @@ func passing(err error) bool {
 func (s *server) failed(err error) error { return s.typed("run", err) }
 
 func (s *server) typed(op string, err error) error {
-	hint, permanent := advice(err)
+	hint, permanent := s.advice(err)
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{err}
 	}
@@ -63,7 +63,7 @@ func (e *connectError) Error() string {
 	return strings.Join(append([]string{first}, slices.DeleteFunc(troubles, refused)...), "; ")
 }
 
-func advice(err error) (hint string, permanent bool) {
+func (s *server) advice(err error) (hint string, permanent bool) {
 	if e, ok := errors.AsType[*setupError](err); ok {
 		return e.hint, !e.passing
 	}
@@ -78,11 +78,15 @@ func advice(err error) (hint string, permanent bool) {
 		return "there is no such database: make it, or look at the URL", true
 	case "28P01", "28000":
 		return "look at the user, the password, and the server's pg_hba.conf", true
+	case "08P01": // of PgBouncer: for what it does not know, and for what the server behind it does not
+		if said := err.Error(); strings.Contains(said, "no such database") || strings.Contains(said, "database ") && strings.Contains(said, "does not exist") {
+			return "there is no such database behind the pooler: make it, and look at the URL, and at [databases] in pgbouncer.ini", true
+		}
 	case "42501":
-		return "the user lacks a right: run what `pawl schema postgres` prints as an administrator, and grant it" +
+		return "the user lacks a right: run what `" + s.options.command() + "` prints as an administrator, and grant it" +
 			" USAGE of the schema, and SELECT, INSERT, UPDATE, DELETE on its tables", true
 	case "42P01", "3F000":
-		return "a table is gone: run what `pawl schema postgres` prints, while no lock is held, and open anew", true
+		return "a table is gone: run what `" + s.options.command() + "` prints, while no lock is held, and open anew", true
 	case "42P05", "26000":
 		return "a pooler in transaction mode: give the pool QueryExecModeCacheDescribe or QueryExecModeExec", true
 	case "55P03", "25P03":

@@ -416,28 +416,6 @@ func TestATableThatIsGoneIsNoFreeName(t *testing.T) {
 	}
 }
 
-// A row that somebody has edited is no free name, and no other name's trouble.
-func TestADamagedRowIsNoFreeName(t *testing.T) {
-	t.Parallel()
-	_, url, _ := fresh(t)
-	d, other := start(t, url), start(t, url)
-	c, fine := mutex("job"), mutex("fine")
-	gets(t, d, c)
-	gets(t, d, fine)
-	for _, value := range []string{`'\x'`, `'\xffff'`} {
-		exec(t, conn(t, url), "UPDATE pawl.locks SET version = version + 1, entry = "+value+" WHERE name = 'job'")
-		for _, d := range []driver.Driver{d, other} {
-			if _, err := d.Acquire(ctx, mutex("job")); !permanent(err) {
-				t.Errorf("%s: %v; want a permanent error", value, err)
-			}
-		}
-		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c), lease(fine)})
-		if err != nil || answers[0] == nil || answers[1] != nil {
-			t.Errorf("%s: %v, %v; want only the damaged one refused", value, answers, err)
-		}
-	}
-}
-
 // A row that somebody keeps locked is said, before the request is over.
 func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
 	t.Parallel()

@@ -84,6 +84,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -214,6 +215,41 @@ func (t *table) Close() error {
 	return err
 }
 
+// Scan implements locktable.Table. That of sqltable ends at a row that is damaged; the
+// names behind it are read one by one.
+func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+	return func(yield func(locktable.Row, error) bool) {
+		damaged := ""
+		for row, err := range t.Table.Scan(ctx, prefix) {
+			if err != nil {
+				damaged = row.Name
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+		for damaged != "" {
+			names, err := t.driver.server.names(ctx, prefix, damaged)
+			damaged = ""
+			for _, name := range names {
+				row := locktable.Row{Name: name}
+				row.Entry, row.Now, err = t.Read(ctx, name)
+				if _, corrupt := errors.AsType[*locktable.CorruptError](err); err != nil && !corrupt {
+					break
+				}
+				if !yield(row, err) {
+					return
+				}
+				damaged, err = name, nil
+			}
+			if err != nil {
+				yield(locktable.Row{}, err)
+				return
+			}
+		}
+	}
+}
+
 func (d *Driver) properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "postgres",
@@ -235,6 +271,15 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		d.listener.watch(&c, false, c.QueueTTL)
 	}
 	return g, err
+}
+
+// AcquireAll implements driver.AllAcquirer.
+func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	grants, err := d.Driver.AcquireAll(ctx, claims)
+	for i := range grants {
+		d.listener.watch(&claims[i], true, claims[i].TTL)
+	}
+	return grants, err
 }
 
 // Renew implements driver.Driver.

@@ -1,6 +1,7 @@
 package postgreslock
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -57,6 +58,29 @@ func Schema(o *Options) (string, error) {
 		return "", err
 	}
 	return "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{options.Schema}.Sanitize() + ";\n\n" + options.tables(), nil
+}
+
+// command is the one of `pawl` that prints the schema of these options.
+func (o *Options) command() string {
+	c := "pawl schema postgres"
+	if o.Schema != "pawl" {
+		c += " --schema " + shell(o.Schema)
+	}
+	if o.Prefix != "" {
+		c += " --prefix " + shell(o.Prefix)
+	}
+	return c
+}
+
+// bareword is what a shell takes as it is.
+var bareword = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// shell is a word as a shell wants it.
+func shell(word string) string {
+	if bareword.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // tables makes them in the schema, which is there.

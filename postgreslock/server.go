@@ -169,6 +169,20 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 	return true, pid != c.PgConn().PID(), nil
 }
 
+// names are some of those with a prefix that come after a name, in order.
+func (s *server) names(ctx context.Context, prefix, after string) (names []string, err error) {
+	c, free, err := s.connect(ctx)
+	if err == nil {
+		defer free()
+		rows, _ := c.Query(ctx, "SELECT name FROM "+s.options.table("locks")+" WHERE name > $1 AND starts_with(name, $2) ORDER BY name LIMIT 256", after, prefix)
+		names, err = pgx.CollectRows(rows, pgx.RowTo[string]) // it has the error of the query
+	}
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
+		err = s.failed(err)
+	}
+	return names, err
+}
+
 const standbyHint = "connect to the primary; with several hosts, target_session_attrs=read-write finds it"
 
 // create makes the tables. CREATE IF NOT EXISTS alone fails when two do it at once.

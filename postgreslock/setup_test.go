@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +86,16 @@ func TestTheTablesMayBeMadeBeforehand(t *testing.T) {
 	if _, err := postgreslock.Open(ctx, modest); !permanent(err) || !strings.Contains(err.Error(), "pawl schema postgres") {
 		t.Errorf("without tables: %v", err)
 	}
+	for parameters, command := range map[string]string{
+		"":                           "`pawl schema postgres`",
+		"?schema=billing":            "`pawl schema postgres --schema billing`",
+		"?schema=public&prefix=a_":   "`pawl schema postgres --schema public --prefix a_`",
+		"?schema=O%27Reilly&prefix=": `--schema 'O'\''Reilly'` + "`",
+	} {
+		if _, err := postgreslock.Open(ctx, modest+parameters); err == nil || !strings.Contains(err.Error(), command) {
+			t.Errorf("without tables, by %q: %v; want %s", parameters, err, command)
+		}
+	}
 	text, err := postgreslock.Schema(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +162,46 @@ func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
 			t.Errorf("%s: %v; want %s, and no password", raw, err, want)
 		}
 	}
+}
+
+// A server that trusts whoever comes takes any password. Who wants to know says so in the
+// URL.
+func TestAServerThatAsksNobodyForAPasswordCanBeRefused(t *testing.T) {
+	t.Parallel()
+	server, _, name := fresh(t)
+	at := "postgres://postgres:hunter2@" + server.Addr + "/" + name
+	start(t, at)
+	if _, err := postgreslock.Open(ctx, at+"?require_auth=scram-sha-256"); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("%v; want it refused", err)
+	}
+}
+
+// PgBouncer says that there is no such database in words of its own, whether it is itself
+// that does not know it, or the server behind it.
+func TestADatabaseThatAPoolerDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	server, _, name := fresh(t)
+	pooler := pgtest.StartPooler(t, server, "transaction")
+	refused := func(what string) {
+		t.Helper()
+		_, err := postgreslock.Open(ctx, pooler.URL("nowhere"))
+		if !permanent(err) || !strings.Contains(err.Error(), "no such database behind the pooler") {
+			t.Errorf("%s: %v; want it to say that there is no such database", what, err)
+		}
+	}
+	refused("which the server does not know")
+	ini := filepath.Join(pooler.Dir, "ini")
+	text, err := os.ReadFile(ini)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(ini, []byte(strings.Replace(string(text), "* =", name+" =", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pooler.Kill()
+	pooler.Run()
+	start(t, pooler.URL(name))
+	refused("which the pooler does not know")
 }
 
 func permanent(err error) bool {

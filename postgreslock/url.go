@@ -51,7 +51,8 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		return nil, err
 	}
 	where := place(config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Database)
-	s := &server{where: where}
+	settled, _ := o.withDefaults() // which were looked at above
+	s := &server{where: where, options: &settled}
 	pooled, err := behindPooler(ctx, config.ConnConfig)
 	if err != nil {
 		return nil, opening(ctx, s, err)
@@ -115,12 +116,13 @@ var errNoCancel = errors.New("nothing is cancelled")
 
 // opening is the error of an Open.
 func opening(ctx context.Context, s *server, err error) error {
-	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
-		return fmt.Errorf("%w (%w)", ended, err)
-	} else if ended != nil {
-		return err // it says, too, what took so long
+	switch ended := ctx.Err(); {
+	case errors.Is(ended, context.Canceled):
+		return ended
+	case ended != nil && !errors.Is(err, ended):
+		err = fmt.Errorf("%w (%w)", ended, err)
 	}
-	return s.typed("open", err)
+	return s.typed("open", err) // also what took so long
 }
 
 // behindPooler reports whether somebody else's process answers than the one that we were

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // conclude finds out what the votes of a majority amount to: the nodes have to agree on a
@@ -86,7 +87,7 @@ func (a *attempt) say(ctx context.Context, votes ballots, grant driver.Grant, er
 	if err != nil {
 		if errors.Is(err, driver.ErrHeld) {
 			a.takeBack(ctx, votes)
-			_ = rest(ctx, backoff.Below(20*time.Millisecond))
+			_ = pause.For(ctx, backoff.Below(20*time.Millisecond))
 		}
 		votes = nil
 	}

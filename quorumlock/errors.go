@@ -31,7 +31,11 @@ func trouble[T any](ctx context.Context, d *Driver, op, name string, votes []vot
 		failed++
 		e, ok := errors.AsType[*driver.Error](v.err)
 		permanent = permanent && ok && e.Permanent
-		failures = append(failures, &cause{i + 1, v.err})
+		said := &cause{node: i + 1, err: v.err}
+		if !ok { // else it says where it comes from
+			said.where = d.nodes[i].Properties().Where
+		}
+		failures = append(failures, said)
 	}
 	return &driver.Error{
 		Backend: d.Properties().Backend, Op: op, Name: name, Permanent: permanent && failed > 0,
@@ -55,13 +59,19 @@ func (c causes) Error() string {
 
 // cause is what one node failed with.
 type cause struct {
-	node int
-	err  error
+	node  int
+	where string // if its error does not say it, and it has a place
+	err   error
 }
 
 func (c *cause) Unwrap() error { return c.err }
 
-func (c *cause) Error() string { return fmt.Sprintf("node %d: %s", c.node, bare(c.err)) }
+func (c *cause) Error() string {
+	if c.where != "" {
+		return fmt.Sprintf("node %d (%s): %s", c.node, c.where, bare(c.err))
+	}
+	return fmt.Sprintf("node %d: %s", c.node, bare(c.err))
+}
 
 // bare is an error inside another: "pawl: " is said once.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }

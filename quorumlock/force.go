@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // On one node a forced claim breaks the holders of the name and is granted in one step.
@@ -42,7 +43,7 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 		case succeeded(entries) < d.majority:
 			return driver.Grant{}, trouble(ctx, d, "acquire", a.claim.Name, entries)
 		}
-		if err := rest(ctx, backoff.Below(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
+		if err := pause.For(ctx, backoff.Below(max(time.Since(began), time.Millisecond)<<min(round, 5))); err != nil {
 			return driver.Grant{}, err
 		}
 		copy(votes, a.canvass(ctx, d.everyone()))
@@ -54,17 +55,6 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 }
 
 var errTaken = errors.New("others took it by force, again and again")
-
-func rest(ctx context.Context, pause time.Duration) error {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // look reads all nodes, until so many have this fence of ours that they are a majority,
 // or cannot be.

@@ -103,16 +103,26 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 		}
 		names := map[string]bool{}
 		for _, of := range all {
-			for name := range of {
+			for name := range of.value {
 				names[name] = true
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(names)) {
-			entries := make([]driver.Entry, len(all))
+			votes := make([]vote[driver.Entry], len(all))
 			for i, of := range all {
-				entries[i] = of[name] // a node that does not list it has nothing to say of it, nor its last fence
+				if of.in && of.err == nil {
+					// A node that does not list it has nothing to say of it, nor its last
+					// fence.
+					votes[i] = vote[driver.Entry]{in: true, value: of.value[name].entry, err: of.value[name].damage}
+				}
 			}
-			e := d.merge(name, entries)
+			if succeeded(votes) < d.majority {
+				if !yield(driver.Entry{Name: name}, trouble(ctx, d, "list", name, votes)) {
+					return
+				}
+				continue
+			}
+			e := d.merge(name, values(votes))
 			if len(e.Holders)+len(e.Waiters) == 0 && e.ClosedFor == 0 {
 				continue // less than a majority holds it, for somebody who does not wait
 			}
@@ -123,7 +133,32 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 	}
 }
 
-func (d *Driver) list(ctx context.Context, prefix string) ([]map[string]driver.Entry, error) {
+// listed is what a node lists of a name. One whose row is damaged there is as one that
+// the node says nothing of.
+type listed struct {
+	entry  driver.Entry
+	damage error
+}
+
+// canAllRead reports whether a majority has listed its names, and can read each of them.
+func (d *Driver) canAllRead(votes []vote[map[string]listed]) bool {
+	lists := values(votes)
+	damaged := map[string]int{}
+	for _, of := range lists {
+		for name, l := range of {
+			if l.damage != nil {
+				damaged[name]++
+			}
+		}
+	}
+	most := 0
+	for _, n := range damaged {
+		most = max(most, n)
+	}
+	return len(lists)-most >= d.majority
+}
+
+func (d *Driver) list(ctx context.Context, prefix string) ([]vote[map[string]listed], error) {
 	if err := d.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -133,22 +168,22 @@ func (d *Driver) list(ctx context.Context, prefix string) ([]map[string]driver.E
 			return nil, fmt.Errorf("quorumlock: node %d cannot list its names: %w", n.number, errors.ErrUnsupported)
 		}
 	}
-	votes := poll(ctx, d, ballot[map[string]driver.Entry]{
+	votes := poll(ctx, d, ballot[map[string]listed]{
 		nodes: d.everyone(),
-		send: func(ctx context.Context, i int) (map[string]driver.Entry, error) {
-			out := map[string]driver.Entry{}
+		send: func(ctx context.Context, i int) (map[string]listed, error) {
+			out := map[string]listed{}
 			for e, err := range d.nodes[i].Driver.(driver.Lister).List(ctx, prefix) { //nolint:forcetypeassert // looked at above
-				if err != nil {
+				if err != nil && e.Name == "" {
 					return nil, err
 				}
-				out[e.Name] = e
+				out[e.Name] = listed{e, err}
 			}
 			return out, nil
 		},
-		decided: func(votes []vote[map[string]driver.Entry]) bool { return succeeded(votes) >= d.majority },
+		decided: d.canAllRead,
 	})
 	if succeeded(votes) < d.majority {
 		return nil, trouble(ctx, d, "list", prefix, votes)
 	}
-	return values(votes), nil
+	return votes, nil
 }

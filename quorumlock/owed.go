@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // What is owed to a node is a release: of a claim that it may have granted, or may yet
@@ -113,7 +114,7 @@ func (o *owed) claim(ctx context.Context, k dueAt) error {
 				return ctx.Err()
 			}
 		case bar > 0:
-			if err := rest(ctx, bar); err != nil {
+			if err := pause.For(ctx, bar); err != nil {
 				return err
 			}
 		default:

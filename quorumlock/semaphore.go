@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // counts reports whether a majority of the nodes is not enough for a claim. Two mutexes,
@@ -75,7 +76,7 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 			sortHolders(others)
 			return a.crowded(&driver.HeldError{Fence: grant.Fence, Holders: others})
 		}
-		if err := rest(ctx, min(max(time.Since(began), time.Millisecond), 20*time.Millisecond)); err != nil {
+		if err := pause.For(ctx, min(max(time.Since(began), time.Millisecond), 20*time.Millisecond)); err != nil {
 			return err
 		}
 	}
