@@ -14,7 +14,9 @@
 //   - [RedisScript] makes a script of a script: the write happens only if the fence is
 //     good.
 //   - [Mongo] is merged into the caller's own update.
+//   - [UpdateObject] is a conditional put to an S3-like store.
 //   - [Handler] and [Transport] carry the fence over HTTP.
+//   - [Compare] is for a store of one's own.
 //
 // Who reads, computes and writes has its fence checked before it reads, too: else an old
 // holder whose write comes before the new one's first is let in, and what the new one
@@ -23,15 +25,19 @@
 // # Which fences may be compared?
 //
 // Those of one name. A resource is guarded by one lock; fences of two names have nothing
-// to do with each other.
+// to do with each other. [pawl.FenceOf] has the fence of a name, and 0 where ctx is under
+// no lease on it, which every check refuses with a [*pawl.InvalidError].
 //
 // # What of readers and permits?
 //
-// Readers hold side by side, so a lower fence of a reader is as good as a higher one, and
-// only a writer in between makes it stale: [Memory.CheckReader]. What permits of a
-// semaphore write cannot be told from their fences at all: one with a much lower fence
-// may still be held. Ask the backend right before the write ([pawl.Lease.Confirm]), or
-// give each place a mutex on a name of its own.
+// They hold side by side, so their fences are no order. A reader's is as good as a higher
+// one until a writer comes in between: [Memory.CheckReader], [CheckPostgresReader],
+// [RedisReaderScript] and [MongoReader] compare it with the writers' only, and from then
+// on keep out a writer that held before it. For what permits write no fence can be
+// compared: one with a much lower fence may still be held. [Holders] asks where the locks
+// are whether this one is.
+//
+// docs/fencing.md has all of it side by side, with what a paused holder is told.
 //
 // The idea is Martin Kleppmann's: How to do distributed locking, 2016.
 package fence

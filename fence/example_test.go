@@ -2,8 +2,14 @@ package fence_test
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	_ "modernc.org/sqlite"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
@@ -43,4 +49,112 @@ func ExampleRedisScript() {
 	//	err = fence.RedisError(err, "account", lease.Fence())
 	fmt.Println(len(script) > 0)
 	// Output: true
+}
+
+// One statement in the transaction of the write, which is rolled back if the fence is
+// stale.
+func ExampleCheckSQLite() {
+	ctx := context.Background()
+	db, _ := sql.Open("sqlite", ":memory:")
+	defer db.Close()
+	db.SetMaxOpenConns(1) // each connection has a memory of its own
+	_, _ = db.ExecContext(ctx, fence.SQLiteTable)
+	_, _ = db.ExecContext(ctx, "CREATE TABLE account (balance integer); INSERT INTO account VALUES (0)")
+
+	deposit := func(f uint64) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if err := fence.CheckSQLite(ctx, tx, "account", f); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance + 10"); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	fmt.Println(deposit(1795316400000000))
+	fmt.Println(deposit(1795316431000000)) // the next holder
+	fmt.Println(deposit(1795316400000000)) // the first one, which was paused
+	fmt.Println(deposit(0))                // somebody who has no lock
+	// Output:
+	// <nil>
+	// <nil>
+	// pawl: stale: the fence 1795316400000000 for "account" is below 1795316431000000: its holder has lost the lock
+	// pawl: fence is 0, as FenceOf has it where ctx is under no lease on that name; allowed: what Lease.Fence returned
+}
+
+// A service that refuses requests of holders that have lost the lock, and a client that
+// sends the fence of the lock under which it runs.
+func ExampleHandler() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	account := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fmt.Println("written") })
+	service := httptest.NewServer(fence.Handler(new(fence.Memory), nil, account))
+	defer service.Close()
+
+	client := &http.Client{Transport: &fence.Transport{}}
+	write := func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, service.URL, nil)
+		if err != nil {
+			return err
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		return fence.ResponseError(answer)
+	}
+	fmt.Println(locks.Mutex("account").Do(ctx, write))
+	fmt.Println(write(ctx)) // under no lock
+	// Output:
+	// written
+	// <nil>
+	// pawl: request was refused: needs the headers Fencing-Token and Fencing-Resource; allowed: Fencing-Token and Fencing-Resource, once each, of the lease on what it writes to
+}
+
+// Of two permits the one with the lower fence is as good as the other, as long as it is
+// held.
+func ExampleHolders() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", nil)
+	defer locks.Close(ctx)
+
+	first, _ := locks.Semaphore("exports", 2).Acquire(ctx, 1)
+	second, _ := locks.Semaphore("exports", 2).Acquire(ctx, 1)
+	guard := fence.Holders{Locks: locks}
+	write := func(lease *pawl.Lease) error {
+		return guard.Guard(ctx, "exports", lease.Fence(), func(context.Context) error { return nil })
+	}
+	fmt.Println(write(second), write(first))
+	_ = first.Release(ctx)
+	fmt.Println(write(second), errors.Is(write(first), pawl.ErrStale))
+	// Output:
+	// <nil> <nil>
+	// <nil> true
+}
+
+// A store is a few lines over the client that a program has: docs/fencing.md has them.
+func ExampleUpdateObject() {
+	write := func(ctx context.Context, store fence.ObjectStore, lease *pawl.Lease) error {
+		return fence.UpdateObject(ctx, store, "accounts/7.json", lease.Fence(), func(old []byte) ([]byte, error) {
+			account := struct {
+				Fence   uint64 // has to be in the body
+				Balance int
+			}{}
+			if old != nil {
+				if err := json.Unmarshal(old, &account); err != nil {
+					return nil, err
+				}
+			}
+			account.Fence, account.Balance = lease.Fence(), account.Balance+10
+			return json.Marshal(account)
+		})
+	}
+	_ = write
 }

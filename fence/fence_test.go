@@ -8,65 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
-	"github.com/pawl-go/pawl/memlock"
 )
-
-// paused returns the fences of a holder that was paused until another had its lock, and
-// of that other.
-func paused(t *testing.T) (old, current uint64) {
-	t.Helper()
-	memory := memlock.NewMemory(nil)
-	var leases []*pawl.Lease
-	for range 2 {
-		locks, err := pawl.New(memory.Driver(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = locks.Close(context.Background()) })
-		lease, err := locks.Mutex("account").ForceLock(t.Context()) // the first one hears of it too late
-		if err != nil {
-			t.Fatal(err)
-		}
-		leases = append(leases, lease)
-	}
-	return leases[0].Fence(), leases[1].Fence()
-}
-
-// refuses has a write of each checked: the first holder's, the second's, and one of the
-// first that comes late.
-func refuses(t *testing.T, write func(resource string, fence uint64) error) {
-	t.Helper()
-	old, current := paused(t)
-	for _, f := range []uint64{old, old, current, current} {
-		if err := write("account", f); err != nil {
-			t.Fatalf("the write of %d: %v", f, err)
-		}
-	}
-	err := write("account", old)
-	stale, ok := errors.AsType[*fence.StaleError](err)
-	if !ok || !errors.Is(err, pawl.ErrStale) {
-		t.Fatalf("the late write: %v; want a StaleError", err)
-	}
-	if stale.Resource != "account" || stale.Fence != old || stale.Highest != current {
-		t.Errorf("%+v; want %d below %d", stale, old, current)
-	}
-	if err := write("other", old); err != nil {
-		t.Errorf("a write to another resource: %v", err)
-	}
-	if err := write("account", current); err != nil {
-		t.Errorf("the holder's next write: %v", err)
-	}
-}
-
-// rejects has what is no fence refused.
-func rejects(t *testing.T, write func(resource string, fence uint64) error) {
-	t.Helper()
-	for resource, f := range map[string]uint64{"account": 0, "": 1, "huge": 1 << 63} {
-		if err := write(resource, f); !errors.Is(err, pawl.ErrInvalid) {
-			t.Errorf("%q with %d: %v; want ErrInvalid", resource, f, err)
-		}
-	}
-}
 
 func TestMemory(t *testing.T) {
 	refuses(t, new(fence.Memory).Check)
@@ -77,25 +19,44 @@ func TestMemory(t *testing.T) {
 	}
 	refuses(t, guarded)
 	rejects(t, guarded)
+	shares(t, guarded, guard.CheckReader)
+	if err := guarded("a\x00b", 1); !errors.Is(err, pawl.ErrInvalid) {
+		t.Errorf("a resource that PostgreSQL could not keep: %v", err)
+	}
 }
 
-func TestReadersStandSideBySide(t *testing.T) {
+// What was read while a writer came is said to be of no one moment.
+func TestAReaderIsToldOfAWriterThatCameMeanwhile(t *testing.T) {
 	var m fence.Memory
-	for _, f := range []uint64{5, 3, 9} { // readers, in any order
-		if err := m.CheckReader("account", f); err != nil {
-			t.Errorf("reader %d: %v", f, err)
+	read := func(f uint64, meanwhile func()) error {
+		return m.GuardReader(t.Context(), "account", f, func(context.Context) error {
+			meanwhile()
+			return nil
+		})
+	}
+	if err := read(5, func() { must(0, m.CheckReader("account", 6))(t) }); err != nil {
+		t.Errorf("beside another reader: %v", err)
+	}
+	stale(t, read(5, func() { must(0, m.Check("account", 7))(t) }), "account", 5, 7)
+	ran := false
+	stale(t, read(5, func() { ran = true }), "account", 5, 7)
+	if ran {
+		t.Error("it reads after the writer has come")
+	}
+}
+
+// For stores of one's own.
+func TestCompare(t *testing.T) {
+	highest := map[string]uint64{}
+	write := func(resource string, f uint64) error {
+		if err := fence.Compare(resource, f, highest[resource]); err != nil {
+			return err
 		}
+		highest[resource] = f
+		return nil
 	}
-	if err := m.Check("account", 7); err != nil {
-		t.Errorf("a writer below a reader: %v", err)
-	}
-	if err := m.CheckReader("account", 6); !errors.Is(err, pawl.ErrStale) {
-		t.Errorf("a reader from before the writer: %v", err)
-	}
-	if err := m.CheckReader("account", 9); err != nil {
-		t.Errorf("one from after it: %v", err)
-	}
-	rejects(t, m.CheckReader)
+	refuses(t, write)
+	rejects(t, write)
 }
 
 // A check and its write are one: whoever has a higher fence writes after all with lower

@@ -2,10 +2,7 @@ package fence
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 
@@ -18,17 +15,25 @@ const (
 	HeaderResource = "Fencing-Resource" // what it guards: the name of the lock, or what the two sides agreed on
 )
 
-// A Guarder runs a write if its fence is good. [Memory] is one; a service that keeps its
-// fences elsewhere writes its own.
+// A Guarder runs a write if its fence is good. [Memory] and [Holders] are such; a service
+// that keeps its fences elsewhere writes its own.
 type Guarder interface {
 	Guard(ctx context.Context, resource string, fence uint64, write func(ctx context.Context) error) error
+}
+
+// A ReaderGuarder is a Guarder that can run what only reads, too, if its fence is good,
+// and finds out afterwards whether it still is.
+type ReaderGuarder interface {
+	Guarder
+	GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error
 }
 
 // Handler refuses requests with stale fences, for a service that writes. resource says
 // what a request writes to, from its path say: a fence for something else is no fence for
 // that. Where it is nil, the header says it, and who sends the request is trusted with
-// that. Requests that are GET, HEAD or OPTIONS pass; all others need both headers. What
-// is refused gets a body of application/problem+json (RFC 9457):
+// that. All requests need both headers, but for GET, HEAD and OPTIONS: those pass, unless
+// g is a [ReaderGuarder] and they have the headers, for what they read. What is refused
+// gets a body of application/problem+json (RFC 9457):
 //
 //   - 409 Conflict: the fence is stale. "fence" and "highest" have both.
 //   - 428 Precondition Required: a header is missing.
@@ -41,12 +46,22 @@ type Guarder interface {
 // in by the headers is no matter of this package: authenticate before.
 func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions {
-			next.ServeHTTP(w, r)
-			return
+		guard := g.Guard
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+		if reads {
+			readers, can := g.(ReaderGuarder)
+			if !can || r.Header.Values(HeaderToken) == nil && r.Header.Values(HeaderResource) == nil {
+				next.ServeHTTP(w, r)
+				return
+			}
+			guard = readers.GuardReader
 		}
 		name, fence, trouble := headers(r.Header)
 		if trouble == nil && resource != nil && resource(r) != name {
+			if reads { // under a lock on something else
+				next.ServeHTTP(w, r)
+				return
+			}
 			trouble = &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s is %.40q, and not what the request writes to", HeaderResource, name)}
 		}
 		if trouble != nil {
@@ -54,7 +69,7 @@ func Handler(g Guarder, resource func(*http.Request) string, next http.Handler) 
 			return
 		}
 		ran := false
-		err := g.Guard(r.Context(), name, fence, func(ctx context.Context) error {
+		err := guard(r.Context(), name, fence, func(ctx context.Context) error {
 			ran = true
 			next.ServeHTTP(w, r.WithContext(ctx))
 			return nil
@@ -87,34 +102,6 @@ func headers(h http.Header) (resource string, fence uint64, trouble *problem) {
 	return resources[0], fence, nil
 }
 
-// A problem is the body of an answer, as in RFC 9457.
-type problem struct {
-	Title    string `json:"title"`
-	Status   int    `json:"status"`
-	Detail   string `json:"detail,omitempty"`
-	Resource string `json:"resource,omitempty"`
-	Fence    uint64 `json:"fence,omitempty"`
-	Highest  uint64 `json:"highest,omitempty"`
-}
-
-func problemOf(err error) *problem {
-	if stale, ok := errors.AsType[*StaleError](err); ok {
-		return &problem{Status: http.StatusConflict, Detail: stale.Error(), Resource: stale.Resource, Fence: stale.Fence, Highest: stale.Highest}
-	}
-	if errors.Is(err, pawl.ErrInvalid) {
-		return &problem{Status: http.StatusBadRequest, Detail: err.Error()}
-	}
-	// The reason is nobody's business outside.
-	return &problem{Status: http.StatusServiceUnavailable, Detail: "the fence cannot be checked"}
-}
-
-func (p *problem) write(w http.ResponseWriter) {
-	p.Title = http.StatusText(p.Status)
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p)
-}
-
 // Transport is an http.RoundTripper that sends the fence of a lease under which a request
 // is made, as Do has it in the context, and the lease's name as the resource. A request
 // without such a lease, and one that has the headers already, is sent as it is.
@@ -126,8 +113,8 @@ type Transport struct {
 	Resource string
 }
 
-// RoundTrip implements http.RoundTripper. A 409 of [Handler] is an answer like any other,
-// see [ResponseError].
+// RoundTrip implements http.RoundTripper. What [Handler] refuses is an answer like any
+// other, see [ResponseError].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := t.Base
 	if base == nil {
@@ -144,18 +131,4 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set(HeaderResource, name)
 	}
 	return base.RoundTrip(r)
-}
-
-// ResponseError returns a [*StaleError] if an answer says that the request's fence was
-// stale, and nil otherwise. It reads the body then, and leaves closing it to the caller.
-func ResponseError(r *http.Response) error {
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what cannot be parsed is none
-	if r.StatusCode != http.StatusConflict || kind != "application/problem+json" {
-		return nil
-	}
-	var p problem
-	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&p); err != nil || p.Highest == 0 {
-		return nil //nolint:nilerr // it is no answer of Handler's
-	}
-	return &StaleError{p.Resource, p.Fence, p.Highest}
 }

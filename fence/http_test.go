@@ -1,6 +1,7 @@
 package fence_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,25 +28,20 @@ func service(t *testing.T, g fence.Guarder) *httptest.Server {
 
 func TestAServiceRefusesStaleRequests(t *testing.T) {
 	s := service(t, new(fence.Memory))
-	write := func(resource string, f uint64) error {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("x"))
-		if err != nil {
-			t.Fatal(err)
+	request := func(method string) func(string, uint64) error {
+		return func(resource string, f uint64) error {
+			r := must(http.NewRequestWithContext(t.Context(), method, s.URL, nil))(t)
+			r.Header.Set(fence.HeaderToken, strconv.FormatUint(f, 10))
+			r.Header.Set(fence.HeaderResource, resource)
+			answer := must(http.DefaultClient.Do(r))(t)
+			defer answer.Body.Close()
+			return fence.ResponseError(answer)
 		}
-		r.Header.Set(fence.HeaderToken, strconv.FormatUint(f, 10))
-		r.Header.Set(fence.HeaderResource, resource)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		if answer.StatusCode == http.StatusBadRequest {
-			return pawl.ErrInvalid
-		}
-		return fence.ResponseError(answer)
 	}
+	write, read := request(http.MethodPost), request(http.MethodGet)
 	refuses(t, write)
 	rejects(t, write)
+	shares(t, write, read)
 }
 
 func TestTheFenceOfTheContextIsSent(t *testing.T) {
@@ -92,21 +88,31 @@ func (broken) Guard(context.Context, string, uint64, func(context.Context) error
 
 func TestWhatIsNoFenceIsAProblem(t *testing.T) {
 	good, bad := service(t, new(fence.Memory)), service(t, broken{})
+	twice, number := []string{"1", "2"}, []string{"1"}
 	for name, c := range map[string]struct {
 		url     string
 		method  string
 		headers http.Header
 		want    int
 	}{
-		"no headers":           {good.URL, "POST", http.Header{}, 428},
-		"no resource":          {good.URL, "PUT", http.Header{fence.HeaderToken: {"1"}}, 428},
-		"no number":            {good.URL, "POST", http.Header{fence.HeaderToken: {"one"}, fence.HeaderResource: {"x"}}, 400},
-		"negative":             {good.URL, "POST", http.Header{fence.HeaderToken: {"-1"}, fence.HeaderResource: {"x"}}, 400},
-		"zero":                 {good.URL, "POST", http.Header{fence.HeaderToken: {"0"}, fence.HeaderResource: {"x"}}, 400},
-		"twice":                {good.URL, "POST", http.Header{fence.HeaderToken: {"1", "2"}, fence.HeaderResource: {"x"}}, 400},
-		"two in one":           {good.URL, "POST", http.Header{fence.HeaderToken: {"1, 2"}, fence.HeaderResource: {"x"}}, 400},
-		"a guard that is down": {bad.URL, "DELETE", http.Header{fence.HeaderToken: {"1"}, fence.HeaderResource: {"x"}}, 503},
-		"reading":              {bad.URL, "GET", http.Header{}, 200},
+		"no headers":                     {good.URL, "POST", http.Header{}, 428},
+		"no resource":                    {good.URL, "PUT", http.Header{fence.HeaderToken: number}, 428},
+		"no fence":                       {good.URL, "PATCH", http.Header{fence.HeaderResource: {"x"}}, 428},
+		"no number":                      {good.URL, "POST", http.Header{fence.HeaderToken: {"one"}, fence.HeaderResource: {"x"}}, 400},
+		"negative":                       {good.URL, "POST", http.Header{fence.HeaderToken: {"-1"}, fence.HeaderResource: {"x"}}, 400},
+		"zero":                           {good.URL, "POST", http.Header{fence.HeaderToken: {"0"}, fence.HeaderResource: {"x"}}, 400},
+		"empty":                          {good.URL, "POST", http.Header{fence.HeaderToken: {""}, fence.HeaderResource: {"x"}}, 400},
+		"a fraction":                     {good.URL, "POST", http.Header{fence.HeaderToken: {"1.0"}, fence.HeaderResource: {"x"}}, 400},
+		"too large":                      {good.URL, "POST", http.Header{fence.HeaderToken: {"18446744073709551616"}, fence.HeaderResource: {"x"}}, 400},
+		"twice":                          {good.URL, "POST", http.Header{fence.HeaderToken: twice, fence.HeaderResource: {"x"}}, 400},
+		"the same twice":                 {good.URL, "POST", http.Header{fence.HeaderToken: {"1", "1"}, fence.HeaderResource: {"x"}}, 400},
+		"two resources":                  {good.URL, "POST", http.Header{fence.HeaderToken: number, fence.HeaderResource: twice}, 400},
+		"two in one":                     {good.URL, "POST", http.Header{fence.HeaderToken: {"1, 2"}, fence.HeaderResource: {"x"}}, 400},
+		"a reader without a number":      {good.URL, "GET", http.Header{fence.HeaderToken: {"one"}, fence.HeaderResource: {"x"}}, 400},
+		"a reader without a resource":    {good.URL, "GET", http.Header{fence.HeaderToken: number}, 428},
+		"a guard that is down":           {bad.URL, "DELETE", http.Header{fence.HeaderToken: number, fence.HeaderResource: {"x"}}, 503},
+		"reading":                        {bad.URL, "GET", http.Header{}, 200},
+		"reading past a guard of writes": {bad.URL, "GET", http.Header{fence.HeaderToken: {"one"}}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := http.NewRequestWithContext(t.Context(), c.method, c.url, nil)
@@ -119,27 +125,46 @@ func TestWhatIsNoFenceIsAProblem(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer answer.Body.Close()
-			body, _ := io.ReadAll(answer.Body)
+			var body bytes.Buffer
+			answer.Body = io.NopCloser(io.TeeReader(answer.Body, &body))
+			said := fence.ResponseError(answer)
 			if answer.StatusCode != c.want {
-				t.Errorf("%d, want %d: %s", answer.StatusCode, c.want, body)
+				t.Errorf("%d, want %d: %s", answer.StatusCode, c.want, body.String())
 			}
-			if strings.Contains(string(body), "sesame") {
-				t.Errorf("it tells: %s", body)
+			for code, typed := range map[int]error{400: pawl.ErrInvalid, 428: pawl.ErrInvalid, 503: pawl.ErrUnavailable} {
+				if errors.Is(said, typed) != (c.want == code || code == 428 && c.want == 400 || code == 400 && c.want == 428) {
+					t.Errorf("the client is told %v", said)
+				}
+			}
+			if strings.Contains(body.String(), "sesame") {
+				t.Errorf("it tells: %s", body.String())
 			}
 			if c.want == 200 {
 				return
 			}
 			var p struct {
-				Title, Detail string
-				Status        int
+				Type, Title, Detail string
+				Status              int
 			}
-			if answer.Header.Get("Content-Type") != "application/problem+json" || json.Unmarshal(body, &p) != nil || p.Status != c.want || p.Title == "" || p.Detail == "" {
-				t.Errorf("%s %s", answer.Header, body)
-			}
-			if fence.ResponseError(answer) != nil {
-				t.Error("it is taken for a stale one")
+			if answer.Header.Get("Content-Type") != "application/problem+json" || json.Unmarshal(body.Bytes(), &p) != nil || p.Status != c.want || p.Type == "" || p.Title == "" || p.Detail == "" {
+				t.Errorf("%s %s", answer.Header, body.String())
 			}
 		})
+	}
+}
+
+// A problem of somebody else's is no answer of Handler's.
+func TestProblemsOfOthersAreLeftAlone(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json; charset=utf-8")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"title": "Conflict", "status": 409, "highest": 9, "fence": 5, "resource": "account"}`)
+	}))
+	defer s.Close()
+	answer := must(http.Get(s.URL))(t)
+	defer answer.Body.Close()
+	if err := fence.ResponseError(answer); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -167,6 +192,13 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 				}
 				if answer.Body.Close(); answer.StatusCode != want {
 					t.Errorf("%q: %s", resource, answer.Status)
+				}
+				r.Method = http.MethodGet // reading needs no lock
+				if answer, err = client.Do(r); err != nil {
+					return err
+				}
+				if answer.Body.Close(); answer.StatusCode != http.StatusOK {
+					t.Errorf("reading under a lock on %q: %s", resource, answer.Status)
 				}
 			}
 			return nil

@@ -15,8 +15,9 @@ type Memory struct {
 
 // A mark is what is known of one resource.
 type mark struct {
-	fence uint64        // the highest accepted
-	turn  chan struct{} // has room for the one who writes, in Guard
+	written uint64        // the highest accepted of those who write
+	seen    uint64        // the highest accepted of anybody
+	turn    chan struct{} // has room for the one who writes, in Guard
 }
 
 // Check accepts a write with this fence, or refuses it with a [*StaleError]. What comes
@@ -26,17 +27,7 @@ func (m *Memory) Check(resource string, fence uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
 	}
-	_, err := m.check(resource, fence, true)
-	return err
-}
-
-// CheckReader is Check for a reader of an RWMutex: it is refused if a writer with a
-// higher fence was accepted, and refuses nobody itself.
-func (m *Memory) CheckReader(resource string, fence uint64) error {
-	if err := validate(resource, fence); err != nil {
-		return err
-	}
-	_, err := m.check(resource, fence, false)
+	_, err := m.check(resource, fence)
 	return err
 }
 
@@ -47,7 +38,7 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 	if err := validate(resource, fence); err != nil {
 		return err
 	}
-	k, err := m.check(resource, fence, true)
+	k, err := m.check(resource, fence)
 	if err != nil {
 		return err
 	}
@@ -57,15 +48,58 @@ func (m *Memory) Guard(ctx context.Context, resource string, fence uint64, write
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if _, err := m.check(resource, fence, true); err != nil {
+	if _, err := m.check(resource, fence); err != nil {
 		return err // a higher one came while this one waited for its turn
 	}
 	return write(ctx)
 }
 
-func (m *Memory) check(resource string, fence uint64, writes bool) (*mark, error) {
+// CheckReader is Check for a reader of an RWMutex: it is refused if a writer with a
+// higher fence was accepted. It refuses no other reader, and each writer with a lower
+// fence from then on: the readers had to wait until that one had lost the lock.
+//
+// Who reads more than once calls it before the first time and after the last: then no
+// writer came in between, and what was read is of one moment.
+func (m *Memory) CheckReader(resource string, fence uint64) error {
+	if err := validate(resource, fence); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	k := m.mark(resource)
+	if err := decide(resource, fence, k.written); err != nil {
+		return err
+	}
+	k.seen = max(k.seen, fence)
+	return nil
+}
+
+// GuardReader runs read between two calls of CheckReader. Other readers run beside it,
+// and so does a writer with a higher fence that comes meanwhile: then the second call
+// finds it, and what was read is not of one moment. ctx is read's.
+func (m *Memory) GuardReader(ctx context.Context, resource string, fence uint64, read func(ctx context.Context) error) error {
+	if err := m.CheckReader(resource, fence); err != nil {
+		return err
+	}
+	if err := read(ctx); err != nil {
+		return err
+	}
+	return m.CheckReader(resource, fence)
+}
+
+func (m *Memory) check(resource string, fence uint64) (*mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := m.mark(resource)
+	if err := decide(resource, fence, k.seen); err != nil {
+		return nil, err
+	}
+	k.written, k.seen = fence, fence
+	return k, nil
+}
+
+// mark is what is known of a resource, from now on. The caller holds mu.
+func (m *Memory) mark(resource string) *mark {
 	k := m.known[resource]
 	if k == nil {
 		if m.known == nil {
@@ -74,11 +108,5 @@ func (m *Memory) check(resource string, fence uint64, writes bool) (*mark, error
 		k = &mark{turn: make(chan struct{}, 1)}
 		m.known[resource] = k
 	}
-	if err := decide(resource, fence, k.fence); err != nil {
-		return nil, err
-	}
-	if writes {
-		k.fence = fence
-	}
-	return k, nil
+	return k
 }

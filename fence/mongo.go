@@ -9,18 +9,46 @@ package fence
 //	filter["_id"] = "account-1"
 //	update["$inc"] = bson.M{"balance": 10}
 //	done, err := accounts.UpdateOne(ctx, filter, update)
-//	if err == nil && done.MatchedCount == 0 { ... } // stale, or there is no such document
+//	if err == nil && done.MatchedCount == 0 {
+//		// stale, or there is no such document: Decode says that
+//		err = accounts.FindOne(ctx, bson.M{"_id": "account-1"}).Decode(&known)
+//		if err == nil {
+//			err = fence.Compare("account-1", lease.Fence(), known.Seen) // a *StaleError
+//		}
+//	}
 //
-// The filter has a condition on the field "pawl_fence", and the update a "$max" of it:
-// who has a "$max" too adds the field to that. With an upsert a stale write fails with a
-// duplicate key, E11000. The error matches pawl.ErrInvalid if the fence is none.
+// The filter has a condition on the field [MongoSeen], and the update a "$max" of it and
+// of [MongoFence]: who has a "$max" too adds the fields to that. With an upsert a stale
+// write fails with a duplicate key, E11000. The error is a [*pawl.InvalidError] if the
+// fence is none; then both maps are nil, and writing to them panics.
 func Mongo(resource string, fence uint64) (filter, update map[string]any, err error) {
 	if err := validate(resource, fence); err != nil {
 		return nil, nil, err
 	}
-	filter = map[string]any{mongoField: map[string]any{"$not": map[string]any{"$gt": int64(fence)}}}
-	update = map[string]any{"$max": map[string]any{mongoField: int64(fence)}}
-	return filter, update, nil
+	return notAbove(MongoSeen, fence), map[string]any{"$max": map[string]any{MongoFence: int64(fence), MongoSeen: int64(fence)}}, nil
 }
 
-const mongoField = "pawl_fence"
+// MongoReader is Mongo for a reader of an RWMutex: the document is found unless a writer
+// with a higher fence has written to it. The update, in a FindOneAndUpdate that reads the
+// document, has it refuse each writer with a lower fence from then on, and no other
+// reader: the readers had to wait until that writer had lost the lock.
+//
+// Who reads more than once does it so the first time and the last: then no writer came in
+// between, and what was read is of one moment.
+func MongoReader(resource string, fence uint64) (filter, update map[string]any, err error) {
+	if err := validate(resource, fence); err != nil {
+		return nil, nil, err
+	}
+	return notAbove(MongoFence, fence), map[string]any{"$max": map[string]any{MongoSeen: int64(fence)}}, nil
+}
+
+// A document without the field is found, too.
+func notAbove(field string, fence uint64) map[string]any {
+	return map[string]any{field: map[string]any{"$not": map[string]any{"$gt": int64(fence)}}}
+}
+
+// The fields of a document that have its fences.
+const (
+	MongoFence = "pawl_fence" // the highest of those who wrote
+	MongoSeen  = "pawl_seen"  // the highest of anybody, readers included
+)

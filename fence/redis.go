@@ -1,48 +1,81 @@
 package fence
 
 import (
+	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/pawl-go/pawl"
 )
 
 // RedisScript makes a Lua script that runs write, a script of the caller's, if the fence
 // is good, and in the same step: nothing comes between the check and the write. The
 // script takes:
 //
-//   - KEYS[1]: the key of the resource's highest fence, and after it the keys of write.
+//   - KEYS[1]: the key of the resource's highest fences, and after it the keys of write.
 //     In a cluster they share a hash tag.
 //   - ARGV[1]: the fence, in decimal, and after it the arguments of write.
 //
 // In write KEYS and ARGV are its own, from 1. What it returns is what the script returns.
-// If the fence is stale the script returns an error reply, which [RedisError] makes a
-// [*StaleError] of, and write does not run.
+// If the fence is stale, or none, the script returns an error reply, which [RedisError]
+// makes a [*StaleError] or a [*pawl.InvalidError] of, and write does not run.
 //
-// The highest fence does not expire. A key that is evicted or deleted forgets it: a
+// The highest fences do not expire. A key that is evicted or deleted forgets them: a
 // server that evicts keys is no place for it.
-func RedisScript(write string) string {
-	return redisCheck + "\nlocal KEYS, ARGV = rest(KEYS), rest(ARGV)\n" + write + "\n"
+func RedisScript(write string) string { return redisScript("true", write) }
+
+// RedisReaderScript is RedisScript for a reader of an RWMutex: read runs unless a writer
+// with a higher fence was accepted. It refuses no other reader, and each writer with a
+// lower fence from then on: the readers had to wait until that one had lost the lock. It
+// writes, so it runs on a master.
+//
+// Who reads in several scripts runs one before the first time and one after the last:
+// then no writer came in between, and what was read is of one moment.
+func RedisReaderScript(read string) string { return redisScript("false", read) }
+
+func redisScript(writes, script string) string {
+	return strings.Replace(redisCheck, "WRITES", writes, 1) + "\nlocal KEYS, ARGV = rest(KEYS), rest(ARGV)\n" + script + "\n"
 }
 
 // A fence is a whole number below 2^53 for the next two centuries, which is as far as the
-// numbers of Lua are exact.
-const redisCheck = `local fence = string.match(ARGV[1], '^%d+$') and tonumber(ARGV[1])
+// numbers of Lua are exact. What is stored is the highest fence of those who wrote, and
+// that of anybody.
+const redisCheck = `local writes = WRITES
+local fence = KEYS[1] and ARGV[1] and string.match(ARGV[1], '^%d+$') and tonumber(ARGV[1])
 if not fence or fence < 1 or fence >= 9007199254740992 then return redis.error_reply('INVALIDFENCE ' .. tostring(ARGV[1])) end
-local highest = tonumber(redis.call('GET', KEYS[1]) or '0')
+local stored = redis.call('GET', KEYS[1]) or '0 0'
+local written, seen = string.match(stored, '^(%d+) (%d+)$')
+if not seen then return redis.error_reply('NOFENCE the key ' .. KEYS[1] .. ' has something else than fences') end
+written, seen = tonumber(written), tonumber(seen)
+local highest = writes and seen or written
 if fence < highest then return redis.error_reply('STALEFENCE ' .. string.format('%.0f', highest)) end
-if fence > highest then redis.call('SET', KEYS[1], ARGV[1]) end
+if writes then written = fence end
+local now = string.format('%.0f %.0f', written, math.max(seen, fence))
+if now ~= stored then redis.call('SET', KEYS[1], now) end
 local function rest(all)
   local some = {}
   for i = 2, #all do some[i - 1] = all[i] end
   return some
 end`
 
-// RedisError makes a [*StaleError] of the error with which a script of [RedisScript]
-// refuses a write. Other errors, and nil, it returns as they are.
+// RedisError makes a typed error of the one with which a script of [RedisScript] or
+// [RedisReaderScript] refuses to run: a [*StaleError]; a [*pawl.InvalidError], if what
+// was sent is no fence; or a [*pawl.BackendError] that is Permanent, if something else is
+// stored under the key of the fences. Other errors, and nil, it returns as they are.
 func RedisError(err error, resource string, fence uint64) error {
 	if err == nil {
 		return nil
 	}
-	_, after, found := strings.Cut(err.Error(), "STALEFENCE ")
+	text := err.Error()
+	if _, sent, found := strings.Cut(text, "INVALIDFENCE"); found {
+		return &pawl.InvalidError{What: "fence", Problem: "is " + strconv.Quote(strings.TrimSpace(sent)), Allowed: "what Lease.Fence returned, as the first argument of the script"}
+	}
+	if _, found, _ := strings.Cut(text, "NOFENCE "); found != "" {
+		failed := failed("redis", "check the fence for", resource, errors.New(found))
+		failed.Permanent, failed.Hint = true, "give the fences a key of their own, as the first key of the script"
+		return failed
+	}
+	_, after, found := strings.Cut(text, "STALEFENCE ")
 	if !found {
 		return err
 	}

@@ -3,16 +3,36 @@ package fence
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"strings"
 )
 
 // The tables that the checks need, in the database that is written to. Make them with the
-// application's own, before the first check.
+// application's own, before the first check. fence is the highest of those who wrote, and
+// seen the highest of anybody.
 const (
-	PostgresTable = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence bigint NOT NULL)`
-	MySQLTable    = `CREATE TABLE IF NOT EXISTS pawl_fences (resource varbinary(255) PRIMARY KEY, fence bigint unsigned NOT NULL) ENGINE = InnoDB`
-	SQLiteTable   = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence integer NOT NULL) WITHOUT ROWID`
+	PostgresTable = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence bigint NOT NULL, seen bigint NOT NULL)`
+	MySQLTable    = `CREATE TABLE IF NOT EXISTS pawl_fences (resource varbinary(255) PRIMARY KEY, fence bigint unsigned NOT NULL, seen bigint unsigned NOT NULL) ENGINE = InnoDB`
+	SQLiteTable   = `CREATE TABLE IF NOT EXISTS pawl_fences (resource text PRIMARY KEY, fence integer NOT NULL, seen integer NOT NULL) WITHOUT ROWID`
+)
+
+// A fence that is refused has been granted all the same, so it may be remembered: it says
+// nothing that the higher one does not say.
+const (
+	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES ($1, $2, $2) ON CONFLICT (resource)
+		DO UPDATE SET fence = greatest(known.fence, excluded.fence), seen = greatest(known.seen, excluded.seen) RETURNING seen`
+	postgresReader = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES ($1, 0, $2) ON CONFLICT (resource)
+		DO UPDATE SET seen = greatest(known.seen, excluded.seen) RETURNING fence`
+
+	sqliteWriter = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (?1, ?2, ?2) ON CONFLICT (resource)
+		DO UPDATE SET fence = max(fence, excluded.fence), seen = max(seen, excluded.seen) RETURNING seen`
+	sqliteReader = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (?1, 0, ?2) ON CONFLICT (resource)
+		DO UPDATE SET seen = max(seen, excluded.seen) RETURNING fence`
+
+	// LAST_INSERT_ID of a value is what the server answers with: MySQL has no RETURNING.
+	mysqlWriter = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (?, ?, LAST_INSERT_ID(?)) ON DUPLICATE KEY
+		UPDATE fence = GREATEST(fence, VALUES(fence)), seen = LAST_INSERT_ID(GREATEST(seen, VALUES(seen)))`
+	mysqlReader = `INSERT INTO pawl_fences (resource, seen, fence) VALUES (?, ?, LAST_INSERT_ID(0)) ON DUPLICATE KEY
+		UPDATE seen = GREATEST(seen, VALUES(seen)), fence = LAST_INSERT_ID(fence)`
 )
 
 // A Row is what QueryRow returns, in database/sql and in pgx.
@@ -32,52 +52,94 @@ func Query[R Row](query func(ctx context.Context, sql string, args ...any) R) fu
 //
 //	err := fence.CheckPostgres(ctx, fence.Query(tx.QueryRow), "accounts", lease.Fence())
 //
-// It needs the table of [PostgresTable], in the search path. In REPEATABLE READ or above
-// a transaction that waited here fails with SQLSTATE 40001, and is to be repeated.
+// It needs the table of [PostgresTable], in the search path. Where that is missing, or is
+// another, or may not be written to, the error is a [*pawl.BackendError] that is
+// Permanent and says what to do. In REPEATABLE READ or above a transaction that waited
+// here fails with SQLSTATE 40001, and is to be repeated.
 func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
-	return check(ctx, resource, fence, query, `INSERT INTO pawl_fences AS known (resource, fence) VALUES ($1, $2)
-		ON CONFLICT (resource) DO UPDATE SET fence = greatest(known.fence, excluded.fence) RETURNING fence`)
+	return check(ctx, "postgres", query, postgresWriter, resource, fence)
+}
+
+// CheckPostgresReader is CheckPostgres for a reader of an RWMutex: it is refused if a
+// writer with a higher fence was accepted. It refuses no other reader, and each writer
+// with a lower fence from then on: the readers had to wait until that one had lost the
+// lock.
+//
+// It may stand alone, outside of a transaction, and should: readers who are in one wait
+// for each other until it ends.
+//
+//	err := fence.CheckPostgresReader(ctx, fence.Query(pool.QueryRow), "accounts", lease.Fence())
+//
+// Who reads in several transactions, or something besides the database, calls it before
+// the first time and after the last: then no writer came in between, and what was read is
+// of one moment.
+func CheckPostgresReader(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
+	return check(ctx, "postgres", query, postgresReader, resource, fence)
 }
 
 // CheckSQLite is CheckPostgres on SQLite, with the table of [SQLiteTable].
 func CheckSQLite(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
-	return check(ctx, resource, fence, Query(tx.QueryRowContext), `INSERT INTO pawl_fences (resource, fence) VALUES (?, ?)
-		ON CONFLICT (resource) DO UPDATE SET fence = max(fence, excluded.fence) RETURNING fence`)
+	return check(ctx, "sqlite", Query(tx.QueryRowContext), sqliteWriter, resource, fence)
 }
 
-func check(ctx context.Context, resource string, fence uint64, query func(ctx context.Context, sql string, args ...any) Row, statement string) error {
+// CheckSQLiteReader is CheckPostgresReader on SQLite. db is a *sql.DB, a *sql.Conn or a
+// *sql.Tx.
+func CheckSQLiteReader(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, resource string, fence uint64) error {
+	return check(ctx, "sqlite", Query(db.QueryRowContext), sqliteReader, resource, fence)
+}
+
+func check(ctx context.Context, store string, query func(ctx context.Context, sql string, args ...any) Row, statement, resource string, fence uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
 	}
 	var highest uint64
 	if err := query(ctx, statement, resource, int64(fence)).Scan(&highest); err != nil {
-		return failed(resource, err)
+		return inTable(store, resource, err)
 	}
 	return decide(resource, fence, highest)
 }
 
 // CheckMySQL is CheckPostgres on MySQL and MariaDB, with the table of [MySQLTable].
 func CheckMySQL(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
+	return checkMySQL(ctx, tx, mysqlWriter, resource, fence, []byte(resource), fence, fence)
+}
+
+// CheckMySQLReader is CheckPostgresReader on MySQL and MariaDB. db is a *sql.DB, a
+// *sql.Conn or a *sql.Tx.
+func CheckMySQLReader(ctx context.Context, db interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, resource string, fence uint64) error {
+	return checkMySQL(ctx, db, mysqlReader, resource, fence, []byte(resource), fence)
+}
+
+func checkMySQL(ctx context.Context, db interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, statement, resource string, fence uint64, args ...any) error {
 	if err := validate(resource, fence); err != nil {
 		return err
 	}
-	// LAST_INSERT_ID of a value is what the server answers with: MySQL has no RETURNING.
-	done, err := tx.ExecContext(ctx, `INSERT INTO pawl_fences (resource, fence) VALUES (?, LAST_INSERT_ID(?))
-		ON DUPLICATE KEY UPDATE fence = LAST_INSERT_ID(GREATEST(fence, VALUES(fence)))`, []byte(resource), fence)
+	done, err := db.ExecContext(ctx, statement, args...)
 	if err != nil {
-		return failed(resource, err)
+		return inTable("mysql", resource, err)
 	}
 	highest, err := done.LastInsertId()
 	if err != nil {
-		return failed(resource, err)
+		return inTable("mysql", resource, err)
 	}
 	return decide(resource, fence, uint64(highest))
 }
 
-func failed(resource string, err error) error {
-	hint := ""
-	if strings.Contains(err.Error(), "pawl_fences") {
-		hint = " (make the table that package fence names, and let this user write to it)"
+// inTable is the error of a statement. All three databases name the table if it is that
+// which is wrong: it is missing, has other columns, or may not be written to.
+func inTable(store, resource string, err error) error {
+	failed := failed(store, "check the fence for", resource, err)
+	if text := err.Error(); strings.Contains(text, "pawl_fences") || strings.Contains(text, "'seen'") {
+		failed.Permanent = true
+		failed.Hint = "make the table pawl_fences as " + tables[store] + " of package fence has it, and let this user write to it"
 	}
-	return fmt.Errorf("pawl: check the fence for %q: %w%s", resource, err, hint)
+	return failed
 }
+
+var tables = map[string]string{"postgres": "PostgresTable", "mysql": "MySQLTable", "sqlite": "SQLiteTable"}

@@ -1,35 +1,66 @@
 package fence
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // StaleError refuses a write with an old fence. It matches [pawl.ErrStale].
 type StaleError struct {
 	Resource string
-	Fence    uint64 // of the write that was refused
-	Highest  uint64 // accepted before
+	Fence    uint64 // of what was refused
+	Highest  uint64 // of what was accepted before; not above Fence if only the end of its lease is known
 }
 
 // Is makes errors.Is(err, pawl.ErrStale) true.
 func (e *StaleError) Is(target error) bool { return target == pawl.ErrStale }
 
 func (e *StaleError) Error() string {
+	if e.Highest <= e.Fence {
+		return fmt.Sprintf("pawl: stale: the lease with the fence %d does not hold %q any more", e.Fence, e.Resource)
+	}
 	return fmt.Sprintf("pawl: stale: the fence %d for %q is below %d: its holder has lost the lock", e.Fence, e.Resource, e.Highest)
 }
 
-// MaxResource is how long the name of a resource may be, in bytes.
-const MaxResource = 255
+// Compare refuses a fence below the highest that a store knows of a resource with a
+// [*StaleError], and what is no fence with a [*pawl.InvalidError]. It is for stores that
+// this package has nothing for: they compare, and remember the higher one, in one step
+// with the write. highest is 0 if none is known.
+func Compare(resource string, fence, highest uint64) error {
+	if err := validate(resource, fence); err != nil {
+		return err
+	}
+	return decide(resource, fence, highest)
+}
 
-// validate refuses what is no fence of any lease: then somebody has forgotten to pass it.
+// MaxResource is how long the name of a resource may be, in bytes. It is as the names of
+// locks are: UTF-8 without control characters.
+const MaxResource = driver.MaxName
+
+// validate refuses what is no fence of any lease, and what some store could not keep as
+// it is: a database that does not take an argument ends the caller's transaction.
 func validate(resource string, fence uint64) error {
+	if err := driver.ValidateName(resource); err != nil {
+		if invalid, ok := errors.AsType[*driver.InvalidError](err); ok {
+			invalid.What = "resource"
+		}
+		return err
+	}
+	return validateFence(fence)
+}
+
+func validateFence(fence uint64) error {
 	switch {
-	case resource == "" || len(resource) > MaxResource:
-		return &pawl.InvalidError{What: "resource", Problem: fmt.Sprintf("has %d bytes", len(resource)), Allowed: fmt.Sprintf("1 to %d", MaxResource)}
-	case fence == 0 || fence > math.MaxInt64: // what databases have
+	case fence == 0:
+		return &pawl.InvalidError{
+			What: "fence", Problem: "is 0, as FenceOf has it where ctx is under no lease on that name",
+			Allowed: "what Lease.Fence returned",
+		}
+	case fence > math.MaxInt64: // what databases have
 		return &pawl.InvalidError{What: "fence", Problem: fmt.Sprintf("is %d", fence), Allowed: "what Lease.Fence returned"}
 	}
 	return nil
@@ -41,4 +72,10 @@ func decide(resource string, fence, highest uint64) error {
 		return &StaleError{resource, fence, highest}
 	}
 	return nil
+}
+
+// failed is the error of a store that could not be asked, or has something else than a
+// fence.
+func failed(store, op, resource string, err error) *pawl.BackendError {
+	return &pawl.BackendError{Backend: store, Op: op, Name: resource, Err: err}
 }

@@ -10,28 +10,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
-	goredis "github.com/redis/go-redis/v9"
 	_ "modernc.org/sqlite"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/pgtest"
-	"github.com/pawl-go/pawl/internal/redistest"
 )
 
-func must[T any](v T, err error) func(t *testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // writes makes a write of a check in a transaction: what is refused is rolled back.
-func writes(t *testing.T, db *sql.DB, check func(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error) func(string, uint64) error {
+func writes(t *testing.T, db *sql.DB, check check) func(string, uint64) error {
 	t.Helper()
 	return func(resource string, f uint64) error {
 		tx := must(db.BeginTx(t.Context(), nil))(t)
@@ -44,21 +32,32 @@ func writes(t *testing.T, db *sql.DB, check func(ctx context.Context, tx *sql.Tx
 	}
 }
 
+type check = func(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error
+
 // inDatabase is what has to hold on each of them.
-func inDatabase(t *testing.T, db *sql.DB, table string, check func(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error) {
+func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func(resource string, fence uint64) error) {
 	t.Helper()
 	must(db.ExecContext(t.Context(), "CREATE TABLE work (n integer)"))(t)
 	must(db.ExecContext(t.Context(), "INSERT INTO work VALUES (0)"))(t)
 	write := writes(t, db, check)
-	err := write("account", 1)
-	if err == nil || errors.Is(err, pawl.ErrStale) || !strings.Contains(err.Error(), "pawl_fences") {
-		t.Errorf("without the table: %v", err)
+	for _, other := range []string{"", "CREATE TABLE pawl_fences (resource varchar(255), fence bigint)"} {
+		if other != "" {
+			must(db.ExecContext(t.Context(), other))(t)
+		}
+		for _, err := range []error{write("account", 1), reader("account", 1)} {
+			failed, ok := errors.AsType[*pawl.BackendError](err)
+			if !ok || !failed.Permanent || failed.Name != "account" || !strings.Contains(failed.Hint, "Table of package fence") || errors.Is(err, pawl.ErrStale) {
+				t.Errorf("without the right table: %v", err)
+			}
+		}
 	}
+	must(db.ExecContext(t.Context(), "DROP TABLE pawl_fences"))(t)
 	for range 2 { // making it twice is no harm
 		must(db.ExecContext(t.Context(), table))(t)
 	}
 	refuses(t, write)
 	rejects(t, write)
+	shares(t, write, reader)
 	if err := write("largest", 1<<63-1); err != nil {
 		t.Errorf("the largest fence: %v", err)
 	}
@@ -66,29 +65,44 @@ func inDatabase(t *testing.T, db *sql.DB, table string, check func(ctx context.C
 		t.Errorf("one below it: %v", err)
 	}
 	n := 0
-	if err := db.QueryRowContext(t.Context(), "SELECT n FROM work").Scan(&n); err != nil || n != 7 {
-		t.Errorf("written %d times, %v; want 7", n, err)
+	if err := db.QueryRowContext(t.Context(), "SELECT n FROM work").Scan(&n); err != nil || n != 11 {
+		t.Errorf("written %d times, %v; want 11", n, err)
 	}
 }
 
 func TestSQLite(t *testing.T) {
-	db := must(sql.Open("sqlite", filepath.Join(t.TempDir(), "app.db")))(t)
+	file := filepath.Join(t.TempDir(), "app.db")
+	db := must(sql.Open("sqlite", file))(t)
 	defer db.Close()
-	inDatabase(t, db, fence.SQLiteTable, fence.CheckSQLite)
+	inDatabase(t, db, fence.SQLiteTable, fence.CheckSQLite, func(resource string, f uint64) error {
+		return fence.CheckSQLiteReader(t.Context(), db, resource, f)
+	})
+	oneStatement(t, db, file, fence.CheckSQLite)
 }
 
 func TestMySQL(t *testing.T) {
 	s := mysqltest.Start(t)
-	inDatabase(t, s.Open(t, s.NewDatabase(t)), fence.MySQLTable, fence.CheckMySQL)
+	name := s.NewDatabase(t)
+	db := s.Open(t, name)
+	inDatabase(t, db, fence.MySQLTable, fence.CheckMySQL, func(resource string, f uint64) error {
+		return fence.CheckMySQLReader(t.Context(), db, resource, f)
+	})
+	oneStatement(t, db, s.DSN(name), fence.CheckMySQL)
+}
+
+func checkPostgres(ctx context.Context, tx *sql.Tx, resource string, f uint64) error {
+	return fence.CheckPostgres(ctx, fence.Query(tx.QueryRowContext), resource, f)
 }
 
 func TestPostgres(t *testing.T) {
 	s := pgtest.Start(t)
-	db := must(sql.Open("pgx", s.Database("app")))(t)
+	dsn := s.Database("app")
+	db := must(sql.Open("pgx", dsn))(t)
 	defer db.Close()
-	inDatabase(t, db, fence.PostgresTable, func(ctx context.Context, tx *sql.Tx, resource string, f uint64) error {
-		return fence.CheckPostgres(ctx, fence.Query(tx.QueryRowContext), resource, f)
+	inDatabase(t, db, fence.PostgresTable, checkPostgres, func(resource string, f uint64) error {
+		return fence.CheckPostgresReader(t.Context(), fence.Query(db.QueryRowContext), resource, f)
 	})
+	oneStatement(t, db, dsn, checkPostgres)
 
 	// The same through pgx itself, which is a transaction of another type.
 	c := must(pgx.Connect(t.Context(), s.URL("app")))(t)
@@ -142,31 +156,5 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 	}
 	if err := <-answer; !errors.Is(err, pawl.ErrStale) {
 		t.Errorf("the lower one: %v", err)
-	}
-}
-
-func TestRedis(t *testing.T) {
-	c := goredis.NewClient(&goredis.Options{Addr: redistest.Start(t).Addr})
-	defer c.Close()
-	script := goredis.NewScript(fence.RedisScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`))
-	write := func(resource string, f uint64) error {
-		_, err := script.Run(t.Context(), c, []string{"fence:" + resource, "balance:" + resource}, f, 10).Result()
-		return fence.RedisError(err, resource, f)
-	}
-	refuses(t, write)
-	if n := must(c.Get(t.Context(), "balance:account").Int())(t); n != 50 {
-		t.Errorf("the balance is %d, want 50", n)
-	}
-	for _, bad := range []any{0, -1, "one", "", "nan", "inf", "0x7", "1e3", "9007199254740993"} {
-		_, err := script.Run(t.Context(), c, []string{"fence:x", "balance:x"}, bad, 10).Result()
-		if err == nil || errors.Is(fence.RedisError(err, "x", 1), pawl.ErrStale) || !strings.Contains(err.Error(), "INVALIDFENCE") {
-			t.Errorf("fence %v: %v", bad, err)
-		}
-	}
-	if n := c.Exists(t.Context(), "balance:x").Val(); n != 0 {
-		t.Error("a write without a fence was done")
-	}
-	if fence.RedisError(nil, "x", 1) != nil || !errors.Is(fence.RedisError(goredis.Nil, "x", 1), goredis.Nil) {
-		t.Error("other answers are changed")
 	}
 }

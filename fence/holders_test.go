@@ -1,0 +1,156 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// Of permits a lower fence is as good as a higher one, for as long as it is held.
+func TestHolders(t *testing.T) {
+	client, sleep := memory(t)
+	guard := fence.Holders{Locks: client()}
+	holds := func(name string, lease *pawl.Lease) {
+		t.Helper()
+		left, err := guard.Check(t.Context(), name, lease.Fence())
+		if err != nil || left <= 0 || left > time.Minute {
+			t.Errorf("fence %d holds %q for %v: %v", lease.Fence(), name, left, err)
+		}
+	}
+	over := func(name string, lease *pawl.Lease, last uint64) {
+		t.Helper()
+		_, err := guard.Check(t.Context(), name, lease.Fence())
+		stale(t, err, name, lease.Fence(), last)
+	}
+	permit := func() *pawl.Lease {
+		return must(client().Semaphore("exports", 2, pawl.WithTTL(time.Minute)).TryAcquire(t.Context(), 1))(t)
+	}
+	one, two := permit(), permit()
+	holds("exports", one)
+	holds("exports", two)
+	if err := one.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	over("exports", one, two.Fence())
+	three := permit()
+	holds("exports", two)
+	holds("exports", three)
+	sleep(time.Minute)
+	over("exports", two, three.Fence())
+
+	reader := must(client().RWMutex("rates", pawl.WithTTL(time.Minute)).RLock(t.Context()))(t)
+	kept := must(client().RWMutex("rates", pawl.WithTTL(time.Minute), pawl.WithMinHold(time.Second)).RLock(t.Context()))(t)
+	holds("rates", reader)
+	holds("rates", kept)
+	if err := kept.Release(t.Context()); err != nil { // it stands there for its minimum hold
+		t.Fatal(err)
+	}
+	over("rates", kept, kept.Fence())
+	over("other", reader, 0) // on another name
+
+	rejects(t, func(resource string, f uint64) error {
+		return guard.Guard(t.Context(), resource, f, func(context.Context) error { return nil })
+	})
+}
+
+// A lease that is passed on inside of a client has a fence for each user.
+func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
+	client, _ := memory(t)
+	locks := client()
+	guard := fence.Holders{Locks: client()}
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			if err := locks.Mutex("account").Do(context.Background(), func(ctx context.Context) error {
+				f, _ := pawl.FenceFromContext(ctx)
+				_, err := guard.Check(ctx, "account", f)
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// What is written until after the lease would have ended is looked at again.
+func TestHoldersBoundsAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := must(pawl.New(memlock.New(nil), nil))(t)
+		defer locks.Close(t.Context())
+		lease := must(locks.Semaphore("exports", 2, pawl.WithTTL(10*time.Second)).Acquire(t.Context(), 1))(t)
+		guard := fence.Holders{Locks: locks}
+		write := func(meanwhile func()) error {
+			return guard.Guard(t.Context(), "exports", lease.Fence(), func(ctx context.Context) error {
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), pawl.ErrStale) {
+					t.Errorf("it ends with %v", context.Cause(ctx))
+				}
+				meanwhile()
+				return nil
+			})
+		}
+		began := time.Now()
+		if err := write(func() {}); err != nil { // it was renewed in time
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("the ctx of a write ended after %v", took)
+		}
+		stale(t, write(func() { _ = lease.Release(t.Context()) }), "exports", lease.Fence(), 0)
+		full := errors.New("full")
+		other := must(locks.Semaphore("exports", 2).Acquire(t.Context(), 1))(t)
+		if err := guard.Guard(t.Context(), "exports", other.Fence(), func(context.Context) error { return full }); !errors.Is(err, full) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAServiceThatAsksForHolders(t *testing.T) {
+	client, _ := memory(t)
+	locks := client()
+	service := httptest.NewServer(fence.Handler(fence.Holders{Locks: locks}, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	defer service.Close()
+	sender := &http.Client{Transport: &fence.Transport{}}
+	send := func(method string, ctx context.Context) error {
+		answer := must(sender.Do(must(http.NewRequestWithContext(context.WithoutCancel(ctx), method, service.URL, nil))(t)))(t)
+		defer answer.Body.Close()
+		if err := fence.ResponseError(answer); err != nil {
+			return err
+		}
+		_, err := io.Copy(io.Discard, answer.Body)
+		return err
+	}
+	one := must(client().Semaphore("exports", 2).Acquire(t.Context(), 1))(t)
+	two := must(client().Semaphore("exports", 2).Acquire(t.Context(), 1))(t)
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		for _, lease := range []*pawl.Lease{two, one, two} {
+			if err := send(method, lease.Context()); err != nil {
+				t.Errorf("%s of a permit: %v", method, err)
+			}
+		}
+	}
+	ctx := one.Context()
+	if err := one.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		stale(t, send(method, ctx), "exports", one.Fence(), two.Fence())
+	}
+	if err := locks.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(http.MethodPost, two.Context()); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("a service that cannot ask: %v", err)
+	}
+}

@@ -1,0 +1,267 @@
+package fence
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+// Object is an object of an S3-like store.
+type Object struct {
+	ETag     string            // as the store gave it
+	Metadata map[string]string // the user's: in HTTP their names begin with "x-amz-meta-", and have no case
+	Body     []byte
+}
+
+// An ObjectStore is a bucket of an S3-like store as [UpdateObject] needs it: a few lines
+// over the client that a program has. docs/fencing.md has them for aws-sdk-go-v2 and for
+// minio-go.
+type ObjectStore interface {
+	// Get reads an object. The error matches ErrNoObject if there is none.
+	Get(ctx context.Context, key string) (Object, error)
+
+	// Put writes the body and the metadata of an object in one step, if the object that
+	// is there has the ETag of o (If-Match), or if there is none, where that is empty
+	// (If-None-Match: *). Else it writes nothing, and the error matches ErrObjectChanged.
+	Put(ctx context.Context, key string, o Object) error
+}
+
+// What an [ObjectStore] answers where nothing is wrong. [ObjectError] makes them.
+var (
+	ErrNoObject      = errors.New("pawl: there is no such object")
+	ErrObjectChanged = errors.New("pawl: the object has changed")
+)
+
+// ObjectError has an error of an S3-like store match [ErrNoObject] or [ErrObjectChanged],
+// if its code says so. The code is what the store calls it, as "NoSuchKey": the ErrorCode
+// of a smithy.APIError, or the Code of a minio.ErrorResponse.
+func ObjectError(err error, code string) error {
+	switch code {
+	case "NoSuchKey", "NotFound":
+		return fmt.Errorf("%w: %w", ErrNoObject, err)
+	case "PreconditionFailed", "ConditionalRequestConflict":
+		return fmt.Errorf("%w: %w", ErrObjectChanged, err)
+	}
+	return err
+}
+
+// The metadata of an object that was written under a fence.
+const (
+	ObjectFence = "pawl-fence" // that fence, in decimal
+	objectWrite = "pawl-write" // which call of UpdateObject it was
+)
+
+const mostChanges = 20 // of an object by others, during one UpdateObject
+
+// UpdateObject writes an object, unless a higher fence has written it: then it returns a
+// [*StaleError]. It reads the object, and its fence in the metadata; has update make the
+// new body of the old one, which is nil if there is no object; and puts that in its place
+// if it is still the one that was read. Else it begins anew, so update may run more than
+// once. An object that was written without a fence is below every fence.
+//
+// The new body must have the fence in it, in decimal, wherever its format has a place for
+// it: that is what makes the condition safe. An ETag is mostly a hash of the body, so a
+// body that comes back has the ETag that it had before, and a paused holder that has read
+// that one would be let in again, whatever the metadata said. A body without the fence is
+// an [*pawl.InvalidError], and is not written.
+//
+// It is for objects that fit into memory. A large one is written first, under a key with
+// the fence in it, and UpdateObject writes which key that is. Each holder makes one
+// UpdateObject of an object at a time. Without the permission to list the bucket, S3 does
+// not say that an object is missing, and the first write fails with AccessDenied.
+//
+// The error is a [*pawl.BackendError] if the store failed; the object may have been
+// written then. All writers have to come through UpdateObject, and the store has to heed
+// conditions: old ones ignore them, see [ProbeObjectStore].
+func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint64, update func(old []byte) (body []byte, err error)) error {
+	if err := errors.Join(validateKey(key), validateFence(fence)); err != nil {
+		return err
+	}
+	write := rand.Text()
+	for n := range mostChanges {
+		old, err := read(ctx, store, key)
+		if err != nil {
+			return err
+		}
+		if old.value(objectWrite) == write {
+			return nil // the store has got it twice, and refused the second one
+		}
+		highest, err := old.fence()
+		if err != nil {
+			return broken(key, err, "somebody else has written it: put an object without that metadata in its place")
+		}
+		if err := decide(key, fence, highest); err != nil {
+			return err
+		}
+		o := Object{ETag: old.ETag, Metadata: old.others()}
+		if o.Body, err = update(old.Body); err != nil {
+			return err
+		}
+		if !mentions(o.Body, fence) {
+			return &pawl.InvalidError{What: "body of the object", Problem: "does not have the fence in it", Allowed: strconv.FormatUint(fence, 10) + " in decimal, anywhere"}
+		}
+		o.Metadata[ObjectFence], o.Metadata[objectWrite] = strconv.FormatUint(fence, 10), write
+		err = store.Put(ctx, key, o)
+		if !changed(err) {
+			return wrapped("write", key, err)
+		}
+		if err := pause(ctx, n); err != nil {
+			return err
+		}
+	}
+	return wrapped("write", key, fmt.Errorf("%w %d times", ErrObjectChanged, mostChanges))
+}
+
+// ProbeObjectStore finds out whether a store heeds the conditions of [UpdateObject], by
+// writing an object that is for nothing else under key. The error is a
+// [*pawl.BackendError], which is Permanent if the store does not heed them: then no fence
+// guards what is in it.
+func ProbeObjectStore(ctx context.Context, store ObjectStore, key string) error {
+	if err := validateKey(key); err != nil {
+		return err
+	}
+	if err := store.Put(ctx, key, Object{Body: []byte(rand.Text())}); err != nil && !changed(err) {
+		return wrapped("write", key, err)
+	}
+	for etag, condition := range map[string]string{
+		"": "If-None-Match: *", `"00000000000000000000000000000000"`: "If-Match",
+	} {
+		switch err := store.Put(ctx, key, Object{ETag: etag, Body: []byte(rand.Text())}); {
+		case err == nil:
+			return broken(key, errors.New("the store ignores "+condition), "no fence guards what is in it: use a store that has conditional writes")
+		case !changed(err):
+			return wrapped("write", key, err)
+		}
+	}
+	old, err := read(ctx, store, key)
+	if err != nil {
+		return err
+	}
+	fence, err := old.fence()
+	if err != nil {
+		return broken(key, err, "probe with a key that is for nothing else")
+	}
+	fence = max(fence, uint64(time.Now().UnixMicro()))
+	if err := UpdateObject(ctx, store, key, fence, func([]byte) ([]byte, error) {
+		return strconv.AppendUint(nil, fence, 10), nil
+	}); err != nil {
+		return err
+	}
+	now, err := read(ctx, store, key)
+	if err != nil {
+		return err
+	}
+	if stored, err := now.fence(); err != nil || stored < fence {
+		return broken(key, errors.New("the store does not keep metadata"), "look at what Put and Get make of Metadata")
+	}
+	return nil
+}
+
+// validateKey refuses what no S3-like store has as a key.
+func validateKey(key string) error {
+	if key == "" || len(key) > 1024 {
+		return &pawl.InvalidError{What: "key of the object", Problem: fmt.Sprintf("has %d bytes", len(key)), Allowed: "1 to 1024"}
+	}
+	return nil
+}
+
+// read reads an object, or the empty one that stands for none.
+func read(ctx context.Context, store ObjectStore, key string) (Object, error) {
+	o, err := store.Get(ctx, key)
+	switch {
+	case errors.Is(err, ErrNoObject):
+		return Object{}, nil
+	case err != nil:
+		return Object{}, wrapped("read", key, err)
+	case o.ETag == "" || strings.HasPrefix(o.ETag, "W/"):
+		return Object{}, broken(key, fmt.Errorf("its ETag is %q, which no condition can name", o.ETag), "look at what Get makes of the ETag, and for a proxy that changes it")
+	}
+	return o, nil
+}
+
+// changed reports whether a Put was refused because of the object that is there. One that
+// was deleted meanwhile has changed.
+func changed(err error) bool {
+	return errors.Is(err, ErrObjectChanged) || errors.Is(err, ErrNoObject)
+}
+
+func wrapped(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return failed("object store", op, key, err)
+}
+
+func broken(key string, err error, hint string) error {
+	failed := failed("object store", "check the fence for", key, err)
+	failed.Permanent, failed.Hint = true, hint
+	return failed
+}
+
+// pause waits a little longer each time, so that those who come together part.
+func pause(ctx context.Context, n int) error {
+	timer := time.NewTimer(backoff.Around(backoff.Doubled(5*time.Millisecond, n, time.Second)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fence is the fence that an object was written under, or 0.
+func (o *Object) fence() (uint64, error) {
+	text := o.value(ObjectFence)
+	if text == "" {
+		return 0, nil
+	}
+	fence, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("its metadata %s is no fence: %.40q", ObjectFence, text)
+	}
+	return fence, nil
+}
+
+func (o *Object) value(name string) string {
+	for k, v := range o.Metadata {
+		if strings.EqualFold(k, name) {
+			return v
+		}
+	}
+	return ""
+}
+
+// others are the metadata that are not ours.
+func (o *Object) others() map[string]string {
+	m := map[string]string{}
+	maps.Copy(m, o.Metadata)
+	maps.DeleteFunc(m, func(k, _ string) bool {
+		return strings.EqualFold(k, ObjectFence) || strings.EqualFold(k, objectWrite)
+	})
+	return m
+}
+
+// mentions reports whether a body has a number in it, and not just as part of another.
+func mentions(body []byte, fence uint64) bool {
+	number := strconv.AppendUint(nil, fence, 10)
+	digit := func(i int) bool { return i >= 0 && i < len(body) && '0' <= body[i] && body[i] <= '9' }
+	for at := 0; ; at++ {
+		i := bytes.Index(body[at:], number)
+		if i < 0 {
+			return false
+		}
+		if at += i; !digit(at-1) && !digit(at+len(number)) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/fence"
+)
+
+// report is a body that has its fence in it.
+func report(f uint64, text string) func([]byte) ([]byte, error) {
+	return func([]byte) ([]byte, error) { return fmt.Appendf(nil, "# fence %d\n%s\n", f, text), nil }
+}
+
+func TestUpdateObject(t *testing.T) {
+	b := startS3(t)
+	ctx := t.Context()
+	write := func(key string, f uint64) error { return fence.UpdateObject(ctx, b, key, f, report(f, "report")) }
+	refuses(t, write)
+	rejectsNumbers(t, write)
+	for _, key := range []string{"", strings.Repeat("x", 1025)} {
+		invalid(t, write, key, 1)
+	}
+	if err := write(strings.Repeat("x/y", 80), 1); err != nil {
+		t.Errorf("a long key: %v", err)
+	}
+
+	// What update says is the answer, and nothing is written.
+	full := errors.New("full")
+	if err := fence.UpdateObject(ctx, b, "new", 5, func(old []byte) ([]byte, error) {
+		if old != nil {
+			t.Errorf("there is %q", old)
+		}
+		return nil, full
+	}); !errors.Is(err, full) {
+		t.Error(err)
+	}
+	if _, err := b.Get(ctx, "new"); !errors.Is(err, fence.ErrNoObject) {
+		t.Errorf("it was written: %v", err)
+	}
+
+	// Other metadata stay, and an object without a fence is below each.
+	if err := b.Put(ctx, "old", fence.Object{Body: []byte("one"), Metadata: map[string]string{"Author": "somebody"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := fence.UpdateObject(ctx, b, "old", 5, func(old []byte) ([]byte, error) {
+		return append(old, " two 5"...), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o := must(b.Get(ctx, "old"))(t)
+	if string(o.Body) != "one two 5" || o.Metadata["Author"] != "somebody" || o.Metadata["Pawl-Fence"] != "5" {
+		t.Errorf("%q %v", o.Body, o.Metadata)
+	}
+	// What is no fence is none: it is not taken for a low one.
+	if err := b.Put(ctx, "old", fence.Object{ETag: o.ETag, Metadata: map[string]string{"pawl-fence": "five"}}); err != nil {
+		t.Fatal(err)
+	}
+	failed, ok := errors.AsType[*pawl.BackendError](write("old", 9))
+	if !ok || !failed.Permanent || !strings.Contains(failed.Error(), `"five"`) {
+		t.Errorf("over metadata of others: %v", failed)
+	}
+	if err := fence.UpdateObject(ctx, &bucket{b.url + "-is-missing"}, "x", 5, report(5, "")); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("without a bucket: %v", err)
+	}
+}
+
+// An ETag is a hash of the body. So a paused holder's condition holds again when a body
+// comes back; with the fence in it, none does.
+func TestABodyThatComesBack(t *testing.T) {
+	b := startS3(t)
+	ctx := t.Context()
+	put := func(etag, body string, f uint64) string {
+		o := fence.Object{ETag: etag, Body: []byte(body), Metadata: map[string]string{fence.ObjectFence: strconv.FormatUint(f, 10)}}
+		if err := b.Put(ctx, "switch", o); err != nil {
+			t.Fatal(err)
+		}
+		return must(b.Get(ctx, "switch"))(t).ETag
+	}
+	off := put("", "off", 1)
+	again := put(put(off, "on", 2), "off", 3)
+	if again != off {
+		t.Skipf("this store has an ETag for each write: %s, %s", off, again)
+	}
+	put(off, "on", 2) // the paused holder of 2, who has read the first one: the store lets it in
+
+	err := fence.UpdateObject(ctx, b, "switch", 4, func([]byte) ([]byte, error) { return []byte("off"), nil })
+	if !errors.Is(err, pawl.ErrInvalid) || !strings.Contains(err.Error(), "fence") {
+		t.Errorf("a body that may come back: %v", err)
+	}
+	for f, body := range map[uint64]string{4: "14 41 4a4", 40: "0400 (40)"} {
+		if err := fence.UpdateObject(ctx, b, strconv.FormatUint(f, 10), f, func([]byte) ([]byte, error) { return []byte(body), nil }); err != nil {
+			t.Errorf("%q has %d: %v", body, f, err)
+		}
+	}
+	for _, body := range []string{"", "on", "14", "41", "141 44"} {
+		if err := fence.UpdateObject(ctx, b, "none", 4, func([]byte) ([]byte, error) { return []byte(body), nil }); !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("%q has no 4: %v", body, err)
+		}
+	}
+}
+
+// A meddler does something between the reading of an object and its writing.
+type meddler struct {
+	fence.ObjectStore
+	before func()
+	after  func(err error) error
+}
+
+func (m *meddler) Put(ctx context.Context, key string, o fence.Object) error {
+	if before := m.before; before != nil {
+		m.before = nil
+		before()
+	}
+	err := m.ObjectStore.Put(ctx, key, o)
+	if after := m.after; after != nil {
+		m.after = nil
+		return after(err)
+	}
+	return err
+}
+
+// A higher fence that is written between the reading and the writing of a paused holder.
+func TestAHolderIsPausedBetweenReadingAndWriting(t *testing.T) {
+	b := startS3(t)
+	for _, key := range []string{"new", "old"} {
+		if key == "old" {
+			must(0, fence.UpdateObject(t.Context(), b, key, 3, report(3, "before")))(t)
+		}
+		m := &meddler{ObjectStore: b, before: func() {
+			must(0, fence.UpdateObject(t.Context(), b, key, 7, report(7, "by the next holder")))(t)
+		}}
+		stale(t, fence.UpdateObject(t.Context(), m, key, 5, report(5, "too late")), key, 5, 7)
+		if o := must(b.Get(t.Context(), key))(t); !strings.Contains(string(o.Body), "by the next holder") {
+			t.Errorf("%s is %q", key, o.Body)
+		}
+	}
+}
+
+// A client that was not answered sends it again, and is refused then because of itself.
+func TestAWriteThatTheStoreGetsTwiceIsOne(t *testing.T) {
+	b := startS3(t)
+	add := func(old []byte) ([]byte, error) { return append(old, "5;"...), nil }
+	m := &meddler{ObjectStore: b, after: func(err error) error {
+		return errors.Join(err, fence.ErrObjectChanged)
+	}}
+	for range 2 {
+		if err := fence.UpdateObject(t.Context(), m, "log", 5, add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o := must(b.Get(t.Context(), "log"))(t); string(o.Body) != "5;5;" {
+		t.Errorf("it is %q, after two", o.Body)
+	}
+}
+
+// All who come together write, one after the other; none is lost.
+func TestUpdatesOfOneObjectAtOnce(t *testing.T) {
+	b := startS3(t)
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			if err := fence.UpdateObject(context.Background(), b, "log", 5, func(old []byte) ([]byte, error) {
+				return fmt.Appendf(old, "5 by %d\n", n), nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if o := must(b.Get(t.Context(), "log"))(t); strings.Count(string(o.Body), "\n") != 8 {
+		t.Errorf("it is %q", o.Body)
+	}
+}
+
+// One that changes for ever is given up, or when ctx ends.
+func TestAnObjectThatChangesForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tried := 0
+		update := func([]byte) ([]byte, error) {
+			tried++
+			return []byte("5"), nil
+		}
+		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), busy{}, "x", 5, update))
+		if !ok || failed.Permanent || !errors.Is(failed, fence.ErrObjectChanged) || tried != 20 {
+			t.Errorf("after %d: %v", tried, failed)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := fence.UpdateObject(ctx, busy{}, "x", 5, update); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// A busy store is one where another is always quicker.
+type busy struct{}
+
+func (busy) Get(context.Context, string) (fence.Object, error) { return fence.Object{ETag: "x"}, nil }
+
+func (busy) Put(context.Context, string, fence.Object) error { return fence.ErrObjectChanged }
+
+// An ETag that no condition can name is no condition.
+func TestAnETagThatIsNone(t *testing.T) {
+	for _, etag := range []string{"", `W/"x"`} {
+		failed, ok := errors.AsType[*pawl.BackendError](fence.UpdateObject(t.Context(), tagged(etag), "x", 5, report(5, "")))
+		if !ok || !failed.Permanent || !strings.Contains(failed.Error(), strconv.Quote(etag)) {
+			t.Errorf("%q: %v", etag, failed)
+		}
+	}
+}
+
+// A tagged store is one whose adapter has forgotten the ETag, or whose proxy changes it.
+type tagged string
+
+func (g tagged) Get(context.Context, string) (fence.Object, error) {
+	return fence.Object{ETag: string(g)}, nil
+}
+
+func (tagged) Put(context.Context, string, fence.Object) error { return nil }
+
+func TestProbeObjectStore(t *testing.T) {
+	b := startS3(t)
+	for range 2 { // the object is there the second time
+		if err := fence.ProbeObjectStore(t.Context(), b, "pawl-probe"); err != nil {
+			t.Error(err)
+		}
+	}
+	for what, store := range map[string]fence.ObjectStore{
+		"If-Match": heedless{b, func(o *fence.Object, there fence.Object) {
+			if o.ETag != "" {
+				o.ETag = there.ETag
+			}
+		}},
+		"If-None-Match": heedless{b, func(o *fence.Object, there fence.Object) {
+			if o.ETag == "" {
+				o.ETag = there.ETag
+			}
+		}},
+		"metadata": heedless{b, func(o *fence.Object, _ fence.Object) { o.Metadata = nil }},
+	} {
+		failed, ok := errors.AsType[*pawl.BackendError](fence.ProbeObjectStore(t.Context(), store, "pawl-probe"))
+		if !ok || !failed.Permanent || !strings.Contains(failed.Error(), what) || failed.Hint == "" {
+			t.Errorf("a store without %s: %v", what, failed)
+		}
+	}
+	if err := fence.ProbeObjectStore(t.Context(), b, ""); !errors.Is(err, pawl.ErrInvalid) {
+		t.Error(err)
+	}
+	if err := fence.ProbeObjectStore(t.Context(), &bucket{b.url + "-is-missing"}, "x"); !errors.Is(err, pawl.ErrUnavailable) {
+		t.Error(err)
+	}
+}
+
+// A heedless store is one that leaves something of a request out, as old ones do.
+type heedless struct {
+	*bucket
+	changes func(o *fence.Object, there fence.Object)
+}
+
+func (h heedless) Put(ctx context.Context, key string, o fence.Object) error {
+	there, err := h.Get(ctx, key)
+	if err != nil && !errors.Is(err, fence.ErrNoObject) {
+		return err
+	}
+	h.changes(&o, there)
+	return h.bucket.Put(ctx, key, o)
+}

@@ -1,0 +1,80 @@
+package fence
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/pawl-go/pawl"
+)
+
+// problemType is by what [ResponseError] knows a problem of [Handler], and where people
+// find what it means.
+const problemType = "https://github.com/pawl-go/pawl/blob/main/docs/fencing.md#http"
+
+// A problem is the body of an answer, as in RFC 9457.
+type problem struct {
+	Type     string `json:"type"`
+	Title    string `json:"title"`
+	Status   int    `json:"status"`
+	Detail   string `json:"detail,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	Fence    uint64 `json:"fence,omitempty"`
+	Highest  uint64 `json:"highest,omitempty"`
+}
+
+func problemOf(err error) *problem {
+	detail := strings.TrimPrefix(err.Error(), "pawl: ")
+	if stale, ok := errors.AsType[*StaleError](err); ok {
+		return &problem{Status: http.StatusConflict, Detail: detail, Resource: stale.Resource, Fence: stale.Fence, Highest: stale.Highest}
+	}
+	if errors.Is(err, pawl.ErrInvalid) {
+		return &problem{Status: http.StatusBadRequest, Detail: detail}
+	}
+	// The reason is nobody's business outside.
+	return &problem{Status: http.StatusServiceUnavailable, Detail: "the fence cannot be checked"}
+}
+
+func (p *problem) write(w http.ResponseWriter) {
+	p.Type, p.Title = problemType, http.StatusText(p.Status)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+// ResponseError returns the error for which [Handler] refused a request, and nil if an
+// answer is none of Handler's:
+//
+//   - 409: a [*StaleError].
+//   - 400 and 428: a [*pawl.InvalidError]. The headers are missing, or no fence, or of
+//     another resource.
+//   - 503: a [*pawl.BackendError]. The service cannot check the fence now.
+//
+// It reads the body of such an answer, and leaves closing it to the caller.
+func ResponseError(r *http.Response) error {
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what cannot be parsed is none
+	if kind != "application/problem+json" {
+		return nil
+	}
+	switch r.StatusCode {
+	case http.StatusConflict, http.StatusBadRequest, http.StatusPreconditionRequired, http.StatusServiceUnavailable:
+	default:
+		return nil
+	}
+	var p problem
+	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&p); err != nil || p.Type != problemType {
+		return nil //nolint:nilerr // it is no answer of Handler's
+	}
+	switch r.StatusCode {
+	case http.StatusConflict:
+		return &StaleError{p.Resource, p.Fence, p.Highest}
+	case http.StatusServiceUnavailable:
+		return failed("the service", "check the fence for the request", "", errors.New(p.Detail))
+	}
+	return &pawl.InvalidError{
+		What: "request", Problem: "was refused: " + p.Detail,
+		Allowed: HeaderToken + " and " + HeaderResource + ", once each, of the lease on what it writes to",
+	}
+}
