@@ -15,8 +15,6 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
-	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -118,21 +116,27 @@ func TestGocronRunsOnTheLeader(t *testing.T) {
 		defer resign()
 		other, end := context.WithCancel(t.Context())
 		defer end()
-		electors := []*cronlock.Elector{cronlock.NewElector(ctx, clients[0].Election("scheduler"))}
+		electors := []*cronlock.Elector{cronlock.NewElector(ctx, clients[0].Election("scheduler"), nil)}
 		synctest.Wait()
-		electors = append(electors, cronlock.NewElector(other, clients[1].Election("scheduler")))
+		electors = append(electors, cronlock.NewElector(other, clients[1].Election("scheduler"), nil))
 		r, stop := schedulers(t, 2, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
 			return gocron.WithDistributedElector(electors[i])
 		})
 		time.Sleep(51 * time.Second)
-		if electors[0].IsLeader(ctx) != nil || electors[1].IsLeader(ctx) == nil {
-			t.Error("the first does not lead alone")
+		if err := electors[0].IsLeader(ctx); err != nil || electors[0].Err() != nil {
+			t.Errorf("the first does not lead: %v", err)
+		}
+		if err := electors[1].IsLeader(ctx); !errors.Is(err, pawl.ErrHeld) || !errors.Is(electors[1].Err(), pawl.ErrHeld) {
+			t.Errorf("the second does not say who leads: %v", err)
 		}
 		resign()
 		<-electors[0].Done()
 		time.Sleep(50 * time.Second)
-		if electors[0].IsLeader(ctx) == nil || electors[1].IsLeader(ctx) != nil {
-			t.Error("the second does not lead alone")
+		if err := electors[0].IsLeader(t.Context()); !errors.Is(err, context.Canceled) || !errors.Is(electors[0].Err(), context.Canceled) {
+			t.Errorf("the first does not say that it has resigned: %v", err)
+		}
+		if err := electors[1].IsLeader(t.Context()); err != nil {
+			t.Errorf("the second does not lead: %v", err)
 		}
 		stop()
 		end()
@@ -193,43 +197,19 @@ func TestAScheduleOfRobfigsCron(t *testing.T) {
 	})
 }
 
-// down is a backend that does not answer until it is up.
-type down struct {
-	*locktable.Driver
-	up time.Time
-}
-
-func (d down) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if time.Now().Before(d.up) {
-		return driver.Grant{}, errors.New("network down")
-	}
-	return d.Driver.Acquire(ctx, c)
-}
-
-func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
-	for name, retry := range map[string]time.Duration{"Skipped": 0, "TriedAgain": time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				locks, err := pawl.New(down{memlock.New(nil), time.Now().Add(20 * time.Second)}, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer locks.Close(t.Context())
-				var skipped error
-				o := &cronlock.Options{RetryFor: retry, Skipped: func(_ string, err error) { skipped = err }}
-				schedule, _ := cron.ParseStandard("* * * * *")
-				ran := 0
-				cronlock.Job(locks, "report", schedule, o, func(context.Context) error { ran++; return nil }).Run()
-				_, locked := cronlock.NewLocker(locks, o).Lock(t.Context(), "report")
-				if retry == 0 && (ran != 0 || !errors.Is(skipped, pawl.ErrUnavailable) || !errors.Is(locked, pawl.ErrUnavailable)) {
-					t.Errorf("%d runs; skipped: %v; locked: %v", ran, skipped, locked)
-				}
-				if retry > 0 && (ran != 1 || skipped != nil || locked != nil) {
-					t.Errorf("%d runs; skipped: %v; locked: %v", ran, skipped, locked)
-				}
-			})
-		})
-	}
+func TestAJobOfRobfigsIsWrapped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		schedule, err := cron.ParseStandard("*/5 * * * *")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &runs{t: t}
+		report := cron.FuncJob(func() { r.run(time.Millisecond) })
+		for _, c := range instances(t, 3) {
+			cron.NewChain(cronlock.Wrapper(c, "report", schedule, nil)).Then(report).Run()
+		}
+		r.want(1, 1)
+	})
 }
 
 func TestWhatAJobReturnsIsTold(t *testing.T) {

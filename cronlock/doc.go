@@ -9,7 +9,7 @@
 // Each job is locked under its name, so give it one with gocron.WithName, the same on all
 // instances. Or all jobs run on the one instance that leads:
 //
-//	s, err := gocron.NewScheduler(gocron.WithDistributedElector(cronlock.NewElector(ctx, locks.Election("scheduler"))))
+//	s, err := gocron.NewScheduler(gocron.WithDistributedElector(cronlock.NewElector(ctx, locks.Election("scheduler"), nil)))
 //
 // # robfig/cron v3
 //
@@ -28,6 +28,9 @@
 //
 // # What if the backend is down?
 //
-// Then nobody runs, and [Options.Skipped] is told. By [Options.RetryFor] an instance
-// tries again within the tick.
+// Then nobody runs. By [Options.RetryFor] an instance tries again within the tick, and
+// one of them runs it late. Each run that nobody does is told to [Options.Skipped], which
+// writes it to the log if it is not set. It is counted by the client's Observer: package
+// otellock has it in pawl.wait.duration, with the outcome "unavailable", and each request
+// that failed in pawl.request.failures. [Elector.Err] says why an instance does not lead.
 package cronlock

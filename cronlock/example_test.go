@@ -33,7 +33,7 @@ func ExampleNewElector() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	elector := cronlock.NewElector(ctx, locks.Election("scheduler"))
+	elector := cronlock.NewElector(ctx, locks.Election("scheduler"), nil)
 	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 	if err != nil {
 		log.Fatal(err)

@@ -2,8 +2,6 @@ package cronlock
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
 
 	"github.com/go-co-op/gocron/v2"
 
@@ -28,12 +26,12 @@ type locker struct {
 func (l *locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	m := l.locks.Mutex(l.o.Prefix+job, append([]pawl.Option{pawl.WithMinHold(l.o.MinHold)}, l.o.Lock...)...)
 	var lease *pawl.Lease
-	err := l.o.again(ctx, func() (err error) {
+	err := l.o.again(ctx, nil, func() (err error) {
 		lease, err = m.TryLock(ctx)
 		return err
 	})
 	if err != nil {
-		l.o.skipped(job, err)
+		l.o.Skipped(job, err)
 		return nil, err
 	}
 	return unlocker{lease}, nil
@@ -44,26 +42,26 @@ type unlocker struct{ lease *pawl.Lease }
 // Unlock implements gocron.Lock.
 func (u unlocker) Unlock(ctx context.Context) error { return u.lease.Release(ctx) }
 
-// Elector has all jobs of a gocron scheduler run on the instance that leads.
+// Elector has all jobs of a gocron scheduler run on the instance that leads. A tick in
+// the instant in which the lead changes may be run by neither instance, and where their
+// clocks differ by both: where that must not be, use a locker or a [Job].
 type Elector struct {
-	lease atomic.Pointer[pawl.Lease] // while it leads
-	ended chan struct{}
-	err   error // why it campaigns no more; written before ended is closed
+	election *pawl.Election
+	o        Options
+	ended    chan struct{}
 }
-
-var errNotLeading = errors.New("pawl: this instance does not lead")
 
 // NewElector returns what gocron.WithDistributedElector takes. It campaigns in the
 // background until ctx ends, which gives the lead to the next instance; wait for Done
 // before the client is closed.
-func NewElector(ctx context.Context, e *pawl.Election) *Elector {
-	el := &Elector{ended: make(chan struct{})}
+//
+// Of the options, RetryFor and Skipped are heeded, and o may be nil. gocron does not tell
+// an elector which job it asks for, so Skipped is told of "".
+func NewElector(ctx context.Context, e *pawl.Election, o *Options) *Elector {
+	el := &Elector{election: e, o: o.withDefaults(), ended: make(chan struct{})}
 	go func() {
 		defer close(el.ended)
-		el.err = e.Run(ctx, func(ctx context.Context) error {
-			lease, _ := pawl.LeaseFromContext(ctx)
-			el.lease.Store(lease)
-			defer el.lease.Store(nil)
+		_ = e.Run(ctx, func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -71,19 +69,20 @@ func NewElector(ctx context.Context, e *pawl.Election) *Elector {
 	return el
 }
 
-// IsLeader implements gocron.Elector: it returns nil on the instance that leads.
-func (e *Elector) IsLeader(context.Context) error {
-	select {
-	case <-e.ended:
-		return e.err
-	default:
+// IsLeader implements gocron.Elector: it returns nil on the instance that leads, and
+// otherwise what Err does. While the backend cannot be asked it waits, for as long as
+// RetryFor says.
+func (e *Elector) IsLeader(ctx context.Context) error {
+	err := e.o.again(ctx, e.ended, e.Err)
+	if err != nil {
+		e.o.Skipped("", err)
 	}
-	lease := e.lease.Load()
-	if lease == nil {
-		return errNotLeading
-	}
-	return lease.Err() // also when the process was paused, and has not heard of it
+	return err
 }
+
+// Err says why this instance does not lead, as [pawl.Election.Err] does: it is nil while
+// it leads. After Done it is why the elector campaigns no more.
+func (e *Elector) Err() error { return e.election.Err() }
 
 // Done is closed when the elector campaigns no more.
 func (e *Elector) Done() <-chan struct{} { return e.ended }

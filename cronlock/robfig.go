@@ -24,6 +24,19 @@ func Job(locks *pawl.Client, name string, schedule cron.Schedule, o *Options, f 
 	return j
 }
 
+// Wrapper is [Job] for a job that is there already, in a chain with the wrappers of
+// robfig/cron. What the job does cannot be told that the lock is lost.
+//
+//	c.Schedule(schedule, cron.NewChain(cronlock.Wrapper(locks, "report", schedule, nil), cron.Recover(log)).Then(report))
+func Wrapper(locks *pawl.Client, name string, schedule cron.Schedule, o *Options) cron.JobWrapper {
+	return func(inner cron.Job) cron.Job {
+		return Job(locks, name, schedule, o, func(context.Context) error {
+			inner.Run()
+			return nil
+		})
+	}
+}
+
 type job struct {
 	name     string
 	schedule cron.Schedule
@@ -38,7 +51,7 @@ func (j *job) Run() {
 	key := pawl.TimeKey(last(j.schedule, time.Now().In(j.o.Location)))
 	ran := false
 	var failed, unanswered error
-	err := j.o.again(ctx, func() (err error) {
+	err := j.o.again(ctx, nil, func() (err error) {
 		if ran, err = j.once.TryDo(ctx, key, j.f); ran {
 			failed, err = err, nil // it is not to run again, whatever that is
 		}
@@ -49,10 +62,10 @@ func (j *job) Run() {
 	})
 	switch {
 	case !ran && err == nil && unanswered != nil: // it may be done by that try, which was taken back
-		j.o.skipped(j.name, unanswered)
+		j.o.Skipped(j.name, unanswered)
 	case !ran:
-		j.o.skipped(j.name, err)
-	case failed != nil && j.o.Failed != nil:
+		j.o.Skipped(j.name, err)
+	case failed != nil:
 		j.o.Failed(j.name, failed)
 	}
 }

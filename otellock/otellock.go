@@ -19,20 +19,41 @@
 //   - pawl.stale.writes: writes that were refused, where the application tells: [Stale].
 //
 // Names of locks are an attribute, "pawl.name", only with [Options.Names]: names that are
-// many, a lock per order say, would make as many time series.
+// many, a lock per order say, would make as many time series. Without them the counters
+// begin at 0, so that the first lease that is lost is seen; with them they begin with the
+// first event of a name.
+//
+// # Prometheus and Grafana
+//
+// OpenTelemetry's exporter for Prometheus makes pawl_wait_duration_seconds_bucket of the
+// first name, pawl_lost_total of another, and so on. The file grafana.json beside this
+// one is a dashboard of them, to be imported into Grafana; it is tested against what is
+// really exported. What to be woken for:
+//
+//	sum(increase(pawl_lost_total[10m])) > 0                                                     # others may have worked beside a holder
+//	sum(increase(pawl_wait_duration_seconds_count{outcome="unavailable"}[10m])) > 0             # nobody runs
+//	histogram_quantile(0.99, sum by (le) (rate(pawl_wait_duration_seconds_bucket[10m]))) > 60   # who waits, waits for long
 //
 // # Spans
 //
-// "pawl wait" is the time from the call to the grant, and a child of the caller's span.
-// "pawl hold" is the time of the lease, which may last longer than the caller: it begins
-// a trace of its own, linked to the caller's span. Both have the name of the lock, and
-// the fence.
+// A caller that is traced, in a span that is sampled, has two more. "pawl wait" is the
+// time from the call to the grant, and a child of the caller's span. "pawl hold" is the
+// time of the lease, which may last longer than the caller: it begins a trace of its own,
+// linked to the caller's span. Both have the name of the lock, and the fence.
+//
+// # What does it cost?
+//
+// Metrics cost some 3 % of a cycle of Redis, for they are noted and measured many at a
+// time: at the latest when somebody reads. A cycle that is traced makes two spans, which
+// cost what spans of OpenTelemetry cost. docs/benchmarks.md has the numbers.
 package otellock
 
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -57,24 +78,31 @@ type Options struct {
 	Next *pawl.Observer
 }
 
+func (o *Options) withDefaults() (out Options) {
+	if o != nil {
+		out = *o
+	}
+	if out.Meters == nil {
+		out.Meters = otel.GetMeterProvider()
+	}
+	if out.Traces == nil {
+		out.Traces = otel.GetTracerProvider()
+	}
+	return out
+}
+
 const scope = "github.com/pawl-go/pawl/otellock"
 
-// New makes an observer. o may be nil. The error is OpenTelemetry's.
+// New makes an observer, for one client or for several. o may be nil. The error is
+// OpenTelemetry's.
 func New(o *Options) (*pawl.Observer, error) {
-	t := &teller{}
-	if o != nil {
-		t.o = *o
-	}
-	if t.o.Meters == nil {
-		t.o.Meters = otel.GetMeterProvider()
-	}
-	if t.o.Traces == nil {
-		t.o.Traces = otel.GetTracerProvider()
-	}
+	t := &teller{o: o.withDefaults()}
 	t.tracer = t.o.Traces.Tracer(scope)
-	if err := t.instruments(t.o.Meters.Meter(scope)); err != nil {
+	var err error
+	if t.instruments, err = newInstruments(t.o.Meters.Meter(scope), t.o.Names); err != nil {
 		return nil, err
 	}
+	runtime.AddCleanup(t, (*instruments).close, t.instruments)
 	return both(&pawl.Observer{
 		Queued: t.queued, Refused: t.refused, Acquired: t.acquired, Released: t.released, Lost: t.lost, Failed: t.failed,
 	}, t.o.Next), nil
@@ -84,56 +112,38 @@ func New(o *Options) (*pawl.Observer, error) {
 type teller struct {
 	o      Options
 	tracer trace.Tracer
-
-	wait, hold       metric.Float64Histogram
-	waiting, held    metric.Int64UpDownCounter
-	losses, failures metric.Int64Counter
+	*instruments
 
 	queue sync.Map // of claims that wait: by Event.Claim
-	spans sync.Map // of leases that are held: trace.Span by Event.Claim
-}
+	spans sync.Map // of leases that are held, and traced: trace.Span by Event.Claim
 
-// waits and holds are from a try that is answered at once to a job of a day.
-var (
-	waits = metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)
-	holds = metric.WithExplicitBucketBoundaries(.001, .01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400)
-)
-
-func (t *teller) instruments(m metric.Meter) error {
-	var errs [6]error
-	t.wait, errs[0] = m.Float64Histogram("pawl.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long claims waited."), waits)
-	t.hold, errs[1] = m.Float64Histogram("pawl.hold.duration", metric.WithUnit("s"), metric.WithDescription("How long leases were held."), holds)
-	t.waiting, errs[2] = m.Int64UpDownCounter("pawl.waiting", metric.WithUnit("{claim}"), metric.WithDescription("Claims that wait."))
-	t.held, errs[3] = m.Int64UpDownCounter("pawl.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that are held."))
-	t.losses, errs[4] = m.Int64Counter("pawl.lost", metric.WithUnit("{lease}"), metric.WithDescription("Leases that were lost."))
-	t.failures, errs[5] = m.Int64Counter("pawl.request.failures", metric.WithUnit("{request}"), metric.WithDescription("Requests to the backend that failed."))
-	return errors.Join(errs[:]...)
-}
-
-// attributes are those of a measurement.
-func (t *teller) attributes(name string, more ...attribute.KeyValue) metric.MeasurementOption {
-	if t.o.Names {
-		more = append(more, attribute.String("pawl.name", name))
-	}
-	return metric.WithAttributeSet(attribute.NewSet(more...))
+	queues, traced atomic.Int64 // how many they have: mostly none
 }
 
 func (t *teller) queued(e pawl.QueuedEvent) {
 	if _, before := t.queue.LoadOrStore(e.Claim, struct{}{}); !before {
-		t.waiting.Add(e.Ctx, 1, t.attributes(e.Name))
+		t.queues.Add(1)
+		t.note(note{name: e.Name}, 1, 0)
 	}
 }
 
 // answered is when a claim has waited so long.
-func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string) {
-	if _, queued := t.queue.LoadAndDelete(e.Claim); queued {
-		t.waiting.Add(e.Ctx, -1, t.attributes(e.Name))
+func (t *teller) answered(e pawl.Event, waited time.Duration, outcome string, held int64) {
+	waiting := int64(0)
+	if t.queues.Load() > 0 {
+		if _, queued := t.queue.LoadAndDelete(e.Claim); queued {
+			t.queues.Add(-1)
+			waiting = -1
+		}
 	}
-	t.wait.Record(e.Ctx, waited.Seconds(), t.attributes(e.Name, attribute.String("outcome", outcome)))
+	t.note(note{t.wait, e.Ctx, e.Name, outcome, waited.Seconds()}, waiting, held)
 }
 
-// waitSpan is over when it is made.
+// waitSpan is over when it is made. It is nil if the caller is not traced.
 func (t *teller) waitSpan(e pawl.Event, waited time.Duration) trace.Span {
+	if !trace.SpanContextFromContext(e.Ctx).IsSampled() {
+		return nil
+	}
 	_, span := t.tracer.Start(e.Ctx, "pawl wait", trace.WithTimestamp(time.Now().Add(-waited)),
 		trace.WithAttributes(attribute.String("pawl.name", e.Name)))
 	return span
@@ -141,8 +151,11 @@ func (t *teller) waitSpan(e pawl.Event, waited time.Duration) trace.Span {
 
 func (t *teller) refused(e pawl.RefusedEvent) {
 	outcome := outcomeOf(e.Err)
-	t.answered(e.Event, e.Waited, outcome)
+	t.answered(e.Event, e.Waited, outcome, 0)
 	span := t.waitSpan(e.Event, e.Waited)
+	if span == nil {
+		return
+	}
 	span.SetAttributes(attribute.String("pawl.outcome", outcome))
 	if outcome != "held" && outcome != "done" { // to be skipped is no error
 		span.SetStatus(codes.Error, e.Err.Error())
@@ -167,22 +180,30 @@ func outcomeOf(err error) string {
 }
 
 func (t *teller) acquired(e pawl.AcquiredEvent) {
-	t.answered(e.Event, e.Waited, "acquired")
-	t.held.Add(e.Ctx, 1, t.attributes(e.Name))
+	t.answered(e.Event, e.Waited, "acquired", 1)
+	wait := t.waitSpan(e.Event, e.Waited)
+	if wait == nil {
+		return
+	}
 	fence := attribute.Int64("pawl.fence", int64(e.Lease.Fence()))
-	span := t.waitSpan(e.Event, e.Waited)
-	span.SetAttributes(fence)
-	span.End()
+	wait.SetAttributes(fence)
+	wait.End()
 	_, hold := t.tracer.Start(e.Ctx, "pawl hold", trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(e.Ctx)),
 		trace.WithAttributes(attribute.String("pawl.name", e.Name), fence))
-	t.spans.Store(e.Claim, hold)
+	if hold.IsRecording() {
+		t.traced.Add(1)
+		t.spans.Store(e.Claim, hold)
+	}
 }
 
 // over is when a lease was held so long.
 func (t *teller) over(e pawl.Event, held time.Duration, outcome string, err error) {
-	t.held.Add(e.Ctx, -1, t.attributes(e.Name))
-	t.hold.Record(e.Ctx, held.Seconds(), t.attributes(e.Name, attribute.String("outcome", outcome)))
+	t.note(note{t.hold, e.Ctx, e.Name, outcome, held.Seconds()}, 0, -1)
+	if t.traced.Load() == 0 {
+		return
+	}
 	if span, ok := t.spans.LoadAndDelete(e.Claim); ok {
+		t.traced.Add(-1)
 		span := span.(trace.Span) //nolint:forcetypeassert // nothing else is stored there
 		span.SetAttributes(attribute.String("pawl.outcome", outcome))
 		if err != nil && outcome != "detached" {
@@ -200,16 +221,11 @@ func (t *teller) released(e pawl.ReleasedEvent) {
 	t.over(e.Event, e.Held, outcome, e.Err)
 }
 
-var reasons = map[pawl.Reason]string{
-	pawl.ReasonExpired: "expired", pawl.ReasonUnreachable: "unreachable", pawl.ReasonBroken: "broken",
-	pawl.ReasonMaxHold: "max_hold", pawl.ReasonClosed: "closed", pawl.ReasonUnhealthy: "unhealthy",
-}
-
 func (t *teller) lost(e pawl.LostEvent) {
 	t.over(e.Event, e.Held, "lost", e.Err)
-	t.losses.Add(e.Ctx, 1, t.attributes(e.Name, attribute.String("reason", reasons[e.Err.Reason])))
+	t.losses.Add(e.Ctx, 1, t.label(e.Name, "reason", reasons[e.Err.Reason]).add...)
 }
 
 func (t *teller) failed(e pawl.FailedEvent) {
-	t.failures.Add(e.Ctx, 1, t.attributes(e.Name, attribute.String("op", e.Op)))
+	t.failures.Add(e.Ctx, 1, t.label(e.Name, "op", e.Op).add...)
 }

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,17 +30,18 @@ type lab struct {
 	t      *testing.T
 	reader *sdkmetric.ManualReader
 	spans  *tracetest.SpanRecorder
+	meters *sdkmetric.MeterProvider
 	traces *sdktrace.TracerProvider
 	a, b   *pawl.Client
+	zero   []string // what is counted before anything has happened
 }
 
 func newLab(t *testing.T, names bool) *lab {
 	t.Helper()
 	l := &lab{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
 	l.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(l.spans))
-	observer, err := otellock.New(&otellock.Options{
-		Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(l.reader)), Traces: l.traces, Names: names,
-	})
+	l.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(l.reader))
+	observer, err := otellock.New(&otellock.Options{Meters: l.meters, Traces: l.traces, Names: names})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +54,7 @@ func newLab(t *testing.T, names bool) *lab {
 		t.Cleanup(func() { _ = c.Close(context.Background()) })
 		*[]**pawl.Client{&l.a, &l.b}[i] = c
 	}
+	l.zero = l.counts()
 	return l
 }
 
@@ -73,6 +79,8 @@ func (l *lab) counts() (all []string) {
 				for _, p := range d.DataPoints {
 					line(m, p.Attributes, p.Value)
 				}
+			default:
+				l.t.Errorf("%s is a %T", m.Name, m.Data)
 			}
 		}
 	}
@@ -80,9 +88,11 @@ func (l *lab) counts() (all []string) {
 	return all
 }
 
+// want wants these counts, and all others as they began.
 func (l *lab) want(want ...string) {
 	l.t.Helper()
-	if got := l.counts(); !slices.Equal(got, want) {
+	got := slices.DeleteFunc(l.counts(), func(line string) bool { return slices.Contains(l.zero, line) })
+	if !slices.Equal(got, want) {
 		l.t.Errorf("counted:\n%q\nwant:\n%q", got, want)
 	}
 }
@@ -136,14 +146,26 @@ func TestWhatHappensIsCounted(t *testing.T) {
 		<-lost.Done()
 		synctest.Wait()
 		l.want(
-			`pawl.held{} 0`,
 			`pawl.hold.duration{outcome=lost} 1 times, 1 s`, `pawl.hold.duration{outcome=released} 1 times, 4 s`,
 			`pawl.lost{reason=broken} 1`,
 			`pawl.wait.duration{outcome=acquired} 2 times, 3 s`,
 			`pawl.wait.duration{outcome=gave_up} 1 times, 2 s`, `pawl.wait.duration{outcome=held} 1 times, 0 s`,
-			`pawl.waiting{} 0`,
 		)
 	})
+}
+
+// An alarm compares with what was before: a counter that appears with the first lease
+// that is lost has nothing before that.
+func TestCountersBeginAtZero(t *testing.T) {
+	l := newLab(t, false)
+	l.zero = nil
+	l.want(
+		`pawl.held{} 0`,
+		`pawl.lost{reason=broken} 0`, `pawl.lost{reason=closed} 0`, `pawl.lost{reason=expired} 0`,
+		`pawl.lost{reason=max_hold} 0`, `pawl.lost{reason=unhealthy} 0`, `pawl.lost{reason=unreachable} 0`,
+		`pawl.request.failures{op=acquire} 0`, `pawl.request.failures{op=release} 0`, `pawl.request.failures{op=renew} 0`,
+		`pawl.stale.writes{} 0`, `pawl.waiting{} 0`,
+	)
 }
 
 func TestNamesAreAttributesOnlyIfAskedFor(t *testing.T) {
@@ -154,7 +176,7 @@ func TestNamesAreAttributesOnlyIfAskedFor(t *testing.T) {
 		}
 		l.want(
 			`pawl.held{pawl.name=x} 0`, `pawl.hold.duration{outcome=released,pawl.name=x} 1 times, 0 s`,
-			`pawl.wait.duration{outcome=acquired,pawl.name=x} 1 times, 0 s`,
+			`pawl.wait.duration{outcome=acquired,pawl.name=x} 1 times, 0 s`, `pawl.waiting{pawl.name=x} 0`,
 		)
 	})
 }
@@ -206,7 +228,7 @@ func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
 		if _, err := lease.Detach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		l.want(`pawl.held{} 0`, `pawl.hold.duration{outcome=detached} 1 times, 0 s`, `pawl.wait.duration{outcome=acquired} 1 times, 0 s`)
+		l.want(`pawl.hold.duration{outcome=detached} 1 times, 0 s`, `pawl.wait.duration{outcome=acquired} 1 times, 0 s`)
 	})
 }
 
@@ -224,4 +246,124 @@ func TestAnotherObserverIsToldToo(t *testing.T) {
 	if err := locks.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil || told != 1 {
 		t.Errorf("told %d times, %v", told, err)
 	}
+}
+
+// Measurements are made many at a time, and none is missing when somebody reads.
+func TestNothingIsMissingWhenItIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, false)
+		for cycles := 1; cycles <= 200; cycles++ {
+			if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			l.want(fmt.Sprintf(`pawl.hold.duration{outcome=released} %d times, 0 s`, cycles), fmt.Sprintf(`pawl.wait.duration{outcome=acquired} %d times, 0 s`, cycles))
+		}
+		var all sync.WaitGroup
+		for n := range 50 {
+			all.Go(func() {
+				for range 20 {
+					_ = l.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil })
+				}
+			})
+		}
+		all.Wait()
+		l.want(`pawl.hold.duration{outcome=released} 1200 times, 0 s`, `pawl.wait.duration{outcome=acquired} 1200 times, 0 s`)
+	})
+}
+
+// Each client may have an observer of its own: what they count is added up.
+func TestObserversOfOneProviderAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, false)
+		another, err := otellock.New(&otellock.Options{Meters: l.meters})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: another})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		for _, c := range []*pawl.Client{l.a, c} {
+			if _, err := c.Mutex("x").Lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.want(`pawl.held{} 2`, `pawl.wait.duration{outcome=acquired} 2 times, 0 s`)
+	})
+}
+
+// An observer that nobody has any more leaves what it counted, and is asked no more.
+func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	l := &lab{t: t, reader: reader, meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	func() {
+		observer, err := otellock.New(&otellock.Options{Meters: l.meters})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: observer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	for {
+		runtime.GC()
+		counts := l.counts()
+		if !slices.Contains(counts, "pawl.held{} 0") {
+			if !slices.ContainsFunc(counts, func(line string) bool { return strings.HasPrefix(line, "pawl.hold.duration{outcome=released} 1 times") }) {
+				t.Errorf("what it counted is lost: %q", counts)
+			}
+			return
+		}
+		time.Sleep(time.Millisecond) // the end of the test's time is the bound
+	}
+}
+
+// A service that locks a name for each order has many, and all but a thousand of those
+// that nobody holds are forgotten.
+func TestNamesThatAreNotHeldAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, true)
+		held, err := l.a.Mutex("held").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 1200 {
+			if err := l.a.Mutex(strconv.Itoa(n)).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gauges := 0
+		for _, line := range l.counts() {
+			if strings.HasPrefix(line, "pawl.held{") {
+				gauges++
+			}
+		}
+		if gauges > 1001 || !slices.Contains(l.counts(), "pawl.held{pawl.name=held} 1") {
+			t.Errorf("%d names are counted", gauges)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Who is not traced makes no traces.
+func TestACallerWithoutATraceHasNoSpans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, false)
+		if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if ended := l.spans.Ended(); len(ended) != 0 {
+			t.Errorf("spans: %v", ended)
+		}
+	})
 }

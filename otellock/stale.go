@@ -5,24 +5,48 @@ import (
 	"errors"
 
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/fence"
 )
 
 // Stale counts err in pawl.stale.writes if it matches pawl.ErrStale, says so in the span
-// of ctx, and returns err: return otellock.Stale(ctx, fence.CheckPostgres(...)). It uses
-// OpenTelemetry's global meter.
-func Stale(ctx context.Context, err error) error {
+// of ctx, and returns err as it is:
+//
+//	return otellock.Stale(ctx, fence.CheckPostgres(...), nil)
+//
+// Of the options it heeds Meters and Names, and o may be nil, as with [New]. With Names
+// the attribute "pawl.resource" is what the fence guards, if package fence has refused
+// the write, and "pawl.name" is the lock under which ctx runs, if it runs under one.
+func Stale(ctx context.Context, err error, o *Options) error {
 	if !errors.Is(err, pawl.ErrStale) {
 		return err
 	}
 	trace.SpanFromContext(ctx).RecordError(err)
-	c, bad := otel.GetMeterProvider().Meter(scope).Int64Counter("pawl.stale.writes",
-		metric.WithUnit("{write}"), metric.WithDescription("Writes that were refused, for their fence was stale."))
-	if bad == nil {
-		c.Add(ctx, 1)
+	settings := o.withDefaults()
+	counter, bad := staleWrites(settings.Meters.Meter(scope))
+	if bad != nil {
+		otel.Handle(bad) // the caller asked about err
+		return err
 	}
+	var about []attribute.KeyValue
+	if settings.Names {
+		about = whatIsStale(ctx, err)
+	}
+	counter.Add(ctx, 1, metric.WithAttributes(about...))
 	return err
+}
+
+// whatIsStale names what a stale write was about, as far as that is known.
+func whatIsStale(ctx context.Context, err error) (about []attribute.KeyValue) {
+	if refused, ok := errors.AsType[*fence.StaleError](err); ok {
+		about = append(about, attribute.String("pawl.resource", refused.Resource))
+	}
+	if lease, ok := pawl.LeaseFromContext(ctx); ok {
+		about = append(about, attribute.String("pawl.name", lease.Name()))
+	}
+	return about
 }

@@ -1,0 +1,172 @@
+package cronlock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/robfig/cron/v3"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// down is a backend that does not answer until it is up.
+type down struct {
+	*locktable.Driver
+
+	up time.Time
+}
+
+func (d down) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if time.Now().Before(d.up) {
+		return driver.Grant{}, errors.New("network down")
+	}
+	return d.Driver.Acquire(ctx, c)
+}
+
+// minutely are the ways to run a job each minute, on the minute, until stop.
+var minutely = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) (stop func()){
+	"GocronLocker": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
+		return onTheMinute(t, gocron.WithDistributedLocker(cronlock.NewLocker(locks, o)), job)
+	},
+	"GocronElector": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		elector := cronlock.NewElector(ctx, locks.Election("scheduler"), o)
+		stop := onTheMinute(t, gocron.WithDistributedElector(elector), job)
+		return func() {
+			stop()
+			cancel()
+			<-elector.Done()
+		}
+	},
+	"Robfig": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
+		schedule, err := cron.ParseStandard("* * * * *")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := cron.New()
+		c.Schedule(schedule, cronlock.Job(locks, "report", schedule, o, func(context.Context) error { job(); return nil }))
+		c.Start()
+		return func() { <-c.Stop().Done() }
+	},
+}
+
+func onTheMinute(t *testing.T, o gocron.SchedulerOption, job func()) (stop func()) {
+	t.Helper()
+	s, err := gocron.NewScheduler(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.NewJob(gocron.CronJob("* * * * *", false), gocron.NewTask(job), gocron.WithName("report")); err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	return func() {
+		if err := s.Shutdown(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The backend is down at the first minute, and up 20 s later. Nobody runs then: it is
+// counted, told, and logged; or the run is late, by option.
+func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
+	for way, start := range minutely {
+		for name, retry := range map[string]time.Duration{"Skipped": 0, "TriedAgain": 40 * time.Second} {
+			t.Run(way+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					begin := time.Now() // midnight
+					var refused, failed atomic.Int64
+					locks, err := pawl.New(down{memlock.New(nil), begin.Add(80 * time.Second)}, &pawl.Options{Observer: &pawl.Observer{
+						Refused: func(e pawl.RefusedEvent) {
+							if errors.Is(e.Err, pawl.ErrUnavailable) {
+								refused.Add(1)
+							}
+						},
+						Failed: func(pawl.FailedEvent) { failed.Add(1) },
+					}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer locks.Close(context.Background())
+					ran := make(chan time.Duration, 10)
+					var skipped []error // by one goroutine at a time
+					o := &cronlock.Options{RetryFor: retry, Skipped: func(_ string, err error) { skipped = append(skipped, err) }}
+					stop := start(t, locks, o, func() { ran <- time.Since(begin).Round(time.Second) })
+					time.Sleep(150 * time.Second)
+					stop()
+					if refused.Load() == 0 || failed.Load() == 0 {
+						t.Errorf("counted: %d claims that were refused, %d requests that failed", refused.Load(), failed.Load())
+					}
+					if retry > 0 {
+						if late := <-ran; len(skipped) != 0 || late < 80*time.Second || late > 100*time.Second {
+							t.Errorf("it ran %v after midnight; skipped: %v", late, skipped)
+						}
+					} else if len(skipped) != 1 || !errors.Is(skipped[0], pawl.ErrUnavailable) {
+						t.Errorf("skipped: %v", skipped)
+					}
+					if next := <-ran; next != 2*time.Minute || len(ran) > 0 {
+						t.Errorf("it ran %v after midnight, and %d times more", next, len(ran))
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who sets nothing reads in the log that nobody has run, and nothing of what is usual.
+func TestARunThatNobodyDoesIsLogged(t *testing.T) {
+	for way, start := range minutely {
+		t.Run(way, func(t *testing.T) {
+			said := logged(t)
+			synctest.Test(t, func(t *testing.T) {
+				d := down{memlock.New(nil), time.Now().Add(80 * time.Second)}
+				locks, err := pawl.New(d, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer locks.Close(context.Background())
+				stop := start(t, locks, nil, func() {})
+				time.Sleep(110 * time.Second)
+				other, err := pawl.New(d.Driver, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer other.Close(context.Background())
+				stopOther := start(t, other, nil, func() {})
+				time.Sleep(50 * time.Second)
+				stop()
+				stopOther()
+			})
+			if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=WARN msg="job is not run"`) || !strings.Contains(text, "network down") {
+				t.Errorf("logged:\n%s", text)
+			}
+		})
+	}
+}
+
+// logged is what is written to the default log during a test.
+func logged(t *testing.T) *bytes.Buffer {
+	before, flags := slog.Default(), log.Flags()
+	t.Cleanup(func() {
+		slog.SetDefault(before)
+		log.SetOutput(os.Stderr)
+		log.SetFlags(flags)
+	})
+	said := &bytes.Buffer{}
+	slog.SetDefault(slog.New(slog.NewTextHandler(said, nil)))
+	return said
+}

@@ -1,0 +1,291 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/otellock"
+)
+
+// flaky is a backend that fails while it is told to.
+type flaky struct {
+	driver.Driver
+
+	fails bool
+}
+
+func (f *flaky) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if f.fails {
+		return driver.Grant{}, errors.New("network down")
+	}
+	return f.Driver.Acquire(ctx, c)
+}
+
+// An instance has a client that is observed, and is scraped each 15 s.
+type instance struct {
+	*scraper
+
+	o     *otellock.Options
+	flaky *flaky
+	locks *pawl.Client // observed
+	other *pawl.Client // of another process
+}
+
+func start(t *testing.T, names bool) *instance {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	reader, err := exporter.New(exporter.WithRegisterer(registry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &instance{scraper: newScraper(t, registry)}
+	i.o = &otellock.Options{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), Names: names}
+	observer, err := otellock.New(i.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := memlock.NewMemory(nil)
+	i.flaky = &flaky{Driver: memory.Driver()}
+	i.locks = client(t, i.flaky, &pawl.Options{Observer: observer})
+	i.other = client(t, memory.Driver(), nil)
+	return i
+}
+
+func client(t *testing.T, d driver.Driver, o *pawl.Options) *pawl.Client {
+	t.Helper()
+	c, err := pawl.New(d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// live is 15 s in which everything happens that can be seen on the dashboard.
+func (i *instance) live(ctx context.Context) {
+	held := must(i.other.Mutex("x").Lock(ctx))
+	_, err := i.locks.Mutex("x").TryLock(ctx)
+	i.want(err, pawl.ErrHeld)
+	time.AfterFunc(2*time.Second, func() { _ = held.Release(ctx) })
+	lease := must(i.locks.Mutex("x").Lock(ctx)) // after 2 s
+	time.Sleep(time.Second)
+	i.want(lease.Release(ctx), nil)
+
+	lost := must(i.locks.Mutex("y").Lock(ctx))
+	i.want(i.other.Break(ctx, "y", lost.Fence(), 0), nil)
+	<-lost.Done()
+	i.want(otellock.Stale(lost.Context(), pawl.ErrStale, i.o), pawl.ErrStale)
+
+	i.flaky.fails = true
+	_, err = i.locks.Mutex("x").TryLock(ctx)
+	i.want(err, pawl.ErrUnavailable)
+	i.flaky.fails = false
+
+	// When it is scraped, one is held and one waits.
+	held = must(i.other.Mutex("y").Lock(ctx))
+	lease = must(i.locks.Mutex("x").Lock(ctx))
+	waits := make(chan *pawl.Lease)
+	go func() { waits <- must(i.locks.Mutex("y").Lock(ctx)) }()
+	time.Sleep(10 * time.Second)
+	i.scrape()
+	time.Sleep(2 * time.Second)
+	i.want(held.Release(ctx), nil)
+	i.want((<-waits).Release(ctx), nil)
+	i.want(lease.Release(ctx), nil)
+}
+
+func must(l *pawl.Lease, err error) *pawl.Lease {
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+func (i *instance) want(got, want error) {
+	i.t.Helper()
+	if !errors.Is(got, want) {
+		i.t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Where all happens that can be shown, each line of each panel is above 0, whether names
+// are exported or not.
+func TestEachPanelShowsWhatHappens(t *testing.T) {
+	for name, names := range map[string]bool{"WithNames": true, "Without": false} {
+		t.Run(name, func(t *testing.T) {
+			var i *instance
+			var end time.Time
+			synctest.Test(t, func(t *testing.T) {
+				i = start(t, names)
+				i.scrape()
+				for range 40 {
+					i.live(t.Context())
+				}
+				end = time.Now()
+			})
+			i.t = t // the bubble's is over
+			b := readBoard(t)
+			for title, queries := range b.queries() {
+				for _, query := range queries {
+					i.checkNames(query, names)
+					if !slices.ContainsFunc(i.ask(query, end), alive) {
+						t.Errorf("%s shows nothing: %s", title, query)
+					}
+				}
+			}
+		})
+	}
+}
+
+// alive reports whether a line is above 0 somewhere.
+func alive(s promql.Series) bool {
+	return slices.ContainsFunc(s.Floats, func(p promql.FPoint) bool { return p.F > 0 && !math.IsInf(p.F, 0) })
+}
+
+// checkNames checks that the metrics and labels of a query are exported. Labels of names
+// are there only with names.
+func (i *instance) checkNames(query string, names bool) {
+	i.t.Helper()
+	expr, err := promQL.ParseExpr(query)
+	if err != nil {
+		i.t.Fatalf("%s: %v", query, err)
+	}
+	asked := map[string]bool{} // labels
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.AggregateExpr:
+			for _, label := range n.Grouping {
+				asked[label] = true
+			}
+		case *parser.VectorSelector:
+			for _, m := range n.LabelMatchers {
+				asked[m.Name] = true
+			}
+		}
+		return nil
+	})
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		if n, ok := node.(*parser.VectorSelector); ok {
+			for label := range asked {
+				if (names || label != "pawl_name") && !i.exports(n.Name, label) {
+					i.t.Errorf("%s{%s} is not exported, and asked for by %s", n.Name, label, query)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (i *instance) exports(metric, label string) bool {
+	for _, s := range i.series {
+		if s.Metric.Get(labels.MetricName) == metric && s.Metric.Has(label) {
+			return true
+		}
+	}
+	return false
+}
+
+// An instance that has locked once, in which nothing else ever happened, shows lines at
+// 0, and not "No data".
+func TestNoPanelIsEmptyWhereAllIsWell(t *testing.T) {
+	var i *instance
+	var end time.Time
+	synctest.Test(t, func(t *testing.T) {
+		i = start(t, false)
+		i.scrape()
+		i.want(must(i.locks.Mutex("x").Lock(t.Context())).Release(t.Context()), nil)
+		for range 20 {
+			time.Sleep(15 * time.Second)
+			i.scrape()
+		}
+		end = time.Now()
+	})
+	i.t = t
+	b := readBoard(t)
+	for title, queries := range b.queries() {
+		for _, query := range queries {
+			if len(i.ask(query, end)) == 0 {
+				t.Errorf("%s is empty: %s", title, query)
+			}
+		}
+	}
+	for _, v := range b.Templating.List {
+		if v.Type != "query" {
+			continue
+		}
+		m := labelValues.FindStringSubmatch(filled(v.Definition))
+		if m == nil {
+			t.Errorf("the variable %s: %s", v.Name, v.Definition)
+		} else if found := i.ask(m[1], end); len(found) == 0 || !found[0].Metric.Has(m[2]) {
+			t.Errorf("the variable %s has nothing to choose from: %s", v.Name, v.Definition)
+		}
+	}
+}
+
+// The first lease that is lost is seen: the counter was there before, at 0.
+func TestTheFirstLossIsSeen(t *testing.T) {
+	var i *instance
+	var end time.Time
+	synctest.Test(t, func(t *testing.T) {
+		i = start(t, false)
+		i.scrape()
+		lost := must(i.locks.Mutex("y").Lock(t.Context()))
+		i.want(i.other.Break(t.Context(), "y", lost.Fence(), 0), nil)
+		<-lost.Done()
+		synctest.Wait()
+		for range 4 {
+			time.Sleep(15 * time.Second)
+			i.scrape()
+		}
+		end = time.Now()
+	})
+	i.t = t
+	if found := i.ask(`sum(increase(pawl_lost_total[2m]))`, end); !slices.ContainsFunc(found, alive) {
+		t.Errorf("nothing was lost: %v", found)
+	}
+}
+
+// All that is exported is shown somewhere.
+func TestEachMetricHasAPanel(t *testing.T) {
+	var i *instance
+	synctest.Test(t, func(t *testing.T) {
+		i = start(t, false)
+		i.live(t.Context())
+	})
+	b := readBoard(t)
+	all := strings.Join(slices.Concat(slices.Collect(maps.Values(b.queries()))...), "\n")
+	for _, s := range i.series {
+		name := s.Metric.Get(labels.MetricName)
+		if !strings.HasPrefix(name, "pawl_") {
+			continue // of the exporter
+		}
+		of := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		if !strings.Contains(all, of) {
+			t.Errorf("no panel shows %s", of)
+		}
+	}
+	ids := map[int]string{}
+	for _, p := range b.Panels {
+		if before, twice := ids[p.ID]; twice {
+			t.Errorf("the panels %q and %q have the same id", before, p.Title)
+		}
+		ids[p.ID] = p.Title
+	}
+}

@@ -1,0 +1,134 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// A scraper is what Prometheus is to one instance: it reads what the instance exports,
+// adds the job and the instance, and keeps all samples.
+type scraper struct {
+	t       *testing.T
+	exports http.Handler
+	series  map[string]*promql.Series // by their labels
+}
+
+func newScraper(t *testing.T, registry *prometheus.Registry) *scraper {
+	return &scraper{t: t, exports: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), series: map[string]*promql.Series{}}
+}
+
+func (s *scraper) scrape() {
+	s.t.Helper()
+	answer := httptest.NewRecorder()
+	s.exports.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	if answer.Code != http.StatusOK {
+		s.t.Fatalf("scraping: %s", answer.Body)
+	}
+	p, err := textparse.New(answer.Body.Bytes(), answer.Header().Get("Content-Type"), labels.NewSymbolTable(), textparse.ParserOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for {
+		switch entry, err := p.Next(); {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			s.t.Fatal(err)
+		case entry == textparse.EntrySeries:
+			var l labels.Labels
+			_, _, value := p.Series()
+			p.Labels(&l)
+			s.keep(labels.NewBuilder(l).Set("job", "app").Set("instance", "10.0.0.7:9090").Labels(), value)
+		}
+	}
+}
+
+func (s *scraper) keep(l labels.Labels, value float64) {
+	series := s.series[l.String()]
+	if series == nil {
+		series = &promql.Series{Metric: l}
+		s.series[l.String()] = series
+	}
+	series.Floats = append(series.Floats, promql.FPoint{T: time.Now().UnixMilli(), F: value})
+}
+
+// ask asks a query for each 15 s of the last five minutes before now.
+func (s *scraper) ask(query string, now time.Time) promql.Matrix {
+	s.t.Helper()
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1 << 20, Timeout: time.Minute, Parser: promQL})
+	defer engine.Close()
+	q, err := engine.NewRangeQuery(context.Background(), s, nil, query, now.Add(-5*time.Minute), now, 15*time.Second)
+	if err != nil {
+		s.t.Fatalf("%s: %v", query, err)
+	}
+	defer q.Close()
+	result := q.Exec(context.Background())
+	if result.Err != nil || len(result.Warnings) > 0 {
+		s.t.Fatalf("%s: %v, %v", query, result.Err, result.Warnings)
+	}
+	matrix, err := result.Matrix()
+	if err != nil {
+		s.t.Fatalf("%s: %v", query, err)
+	}
+	for i := range matrix { // the engine uses them again
+		matrix[i].Floats = slices.Clone(matrix[i].Floats)
+	}
+	return matrix
+}
+
+var promQL = parser.NewParser(parser.Options{})
+
+// Querier makes a scraper a store that can be asked.
+func (s *scraper) Querier(int64, int64) (storage.Querier, error) { return querier{s}, nil }
+
+type querier struct{ s *scraper }
+
+func (querier) Close() error { return nil }
+
+func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+
+func (querier) LabelNames(context.Context, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+
+func (q querier) Select(_ context.Context, _ bool, _ *storage.SelectHints, matchers ...*labels.Matcher) storage.SeriesSet {
+	set := &seriesSet{}
+	for _, series := range q.s.series {
+		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return !m.Matches(series.Metric.Get(m.Name)) }) {
+			set.series = append(set.series, *series)
+		}
+	}
+	slices.SortFunc(set.series, func(a, b promql.Series) int { return labels.Compare(a.Metric, b.Metric) })
+	return set
+}
+
+// A seriesSet yields series, one after the other.
+type seriesSet struct {
+	series []promql.Series
+	next   int
+}
+
+func (s *seriesSet) Next() bool {
+	s.next++
+	return s.next <= len(s.series)
+}
+func (s *seriesSet) At() storage.Series                { return promql.NewStorageSeries(s.series[s.next-1]) }
+func (s *seriesSet) Err() error                        { return nil }
+func (s *seriesSet) Warnings() annotations.Annotations { return nil }

@@ -1,0 +1,34 @@
+package otellock_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// The dashboard is tried against what is really exported, in a module of its own, so that
+// Prometheus is nobody's dependency: see dashboard/doc.go.
+func TestTheDashboardShowsWhatIsExported(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("there is no go command to build it with")
+	}
+	binary := filepath.Join(t.TempDir(), "dashboard.test")
+	if runtime.GOOS == "windows" {
+		binary += ".exe"
+	}
+	build := exec.CommandContext(t.Context(), "go", "test", "-C", "dashboard", "-c", "-o", binary, ".")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	if said, err := build.CombinedOutput(); err != nil {
+		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
+			t.Fatalf("it cannot be built: %v\n%s", err, said)
+		}
+		t.Skipf("it cannot be built: %v\n%s", err, said)
+	}
+	run := exec.CommandContext(t.Context(), binary)
+	run.Dir = "dashboard"
+	if said, err := run.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}

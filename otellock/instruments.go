@@ -1,0 +1,239 @@
+package otellock
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/pawl-go/pawl"
+)
+
+// The values of the attributes.
+var (
+	outcomes = []string{"acquired", "held", "gave_up", "unavailable", "invalid", "closed", "done", "released", "lost", "detached"}
+	reasons  = map[pawl.Reason]string{
+		pawl.ReasonExpired: "expired", pawl.ReasonUnreachable: "unreachable", pawl.ReasonBroken: "broken",
+		pawl.ReasonMaxHold: "max_hold", pawl.ReasonClosed: "closed", pawl.ReasonUnhealthy: "unhealthy",
+	}
+	ops = []string{"acquire", "renew", "release"}
+)
+
+// waits and holds are from a try that is answered at once to a job of a day.
+var (
+	waits = metric.WithExplicitBucketBoundaries(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300)
+	holds = metric.WithExplicitBucketBoundaries(.001, .01, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400)
+)
+
+// instruments are what is measured.
+//
+// To measure is slow beside a cycle of Redis, mostly because OpenTelemetry's code is not
+// in the processor's cache then. So who locks only notes what has happened, and what is
+// noted is measured many at a time, or when somebody reads.
+type instruments struct {
+	wait, hold       metric.Float64Histogram
+	waiting, held    metric.Int64ObservableUpDownCounter
+	losses, failures metric.Int64Counter
+
+	names   bool
+	known   map[label]labels // all that there are, if names are left out
+	reading metric.Registration
+
+	mu     sync.Mutex         // protects all below
+	counts map[string]*counts // by name; those of "" are always there, if names are left out
+	noted  []note
+	spare  []note // empty
+}
+
+// counts are how many claims of a name wait now, and how many leases are held.
+type counts struct{ waiting, held int64 }
+
+// A note is a measurement that is made later.
+type note struct {
+	histogram metric.Float64Histogram
+	ctx       context.Context // if it is traced: the span is shown as an example
+	name      string
+	outcome   string
+	seconds   float64
+}
+
+const (
+	mostNotes = 64   // then they are measured
+	idleNames = 1000 // names of which nobody waits or holds, before they are forgotten
+)
+
+func newInstruments(m metric.Meter, names bool) (*instruments, error) {
+	i := &instruments{names: names, known: map[label]labels{}, counts: map[string]*counts{}}
+	i.noted, i.spare = make([]note, 0, mostNotes), make([]note, 0, mostNotes)
+	var stale metric.Int64Counter
+	var errs [7]error
+	i.wait, errs[0] = m.Float64Histogram("pawl.wait.duration", metric.WithUnit("s"), metric.WithDescription("How long claims waited."), waits)
+	i.hold, errs[1] = m.Float64Histogram("pawl.hold.duration", metric.WithUnit("s"), metric.WithDescription("How long leases were held."), holds)
+	i.waiting, errs[2] = m.Int64ObservableUpDownCounter("pawl.waiting", metric.WithUnit("{claim}"), metric.WithDescription("Claims that wait."))
+	i.held, errs[3] = m.Int64ObservableUpDownCounter("pawl.held", metric.WithUnit("{lease}"), metric.WithDescription("Leases that are held."))
+	i.losses, errs[4] = m.Int64Counter("pawl.lost", metric.WithUnit("{lease}"), metric.WithDescription("Leases that were lost."))
+	i.failures, errs[5] = m.Int64Counter("pawl.request.failures", metric.WithUnit("{request}"), metric.WithDescription("Requests to the backend that failed."))
+	stale, errs[6] = staleWrites(m)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	if !names {
+		i.counts[""] = &counts{}
+		i.begin(stale)
+	}
+	var err error
+	i.reading, err = m.RegisterCallback(i.read, i.waiting, i.held)
+	return i, err
+}
+
+func staleWrites(m metric.Meter) (metric.Int64Counter, error) {
+	return m.Int64Counter("pawl.stale.writes", metric.WithUnit("{write}"),
+		metric.WithDescription("Writes that were refused, for their fence was stale."))
+}
+
+// begin makes the attributes that there are, and has the counters begin at 0. One that
+// appears with its first event has no rate then, and an alarm misses the first lease that
+// is lost.
+func (i *instruments) begin(stale metric.Int64Counter) {
+	ctx := context.Background()
+	know := func(key, value string) labels {
+		l := newLabels(label{key, value}.attributes()...)
+		i.known[label{key, value}] = l
+		return l
+	}
+	stale.Add(ctx, 0, know("", "").add...)
+	for _, reason := range reasons {
+		i.losses.Add(ctx, 0, know("reason", reason).add...)
+	}
+	for _, op := range ops {
+		i.failures.Add(ctx, 0, know("op", op).add...)
+	}
+	for _, outcome := range outcomes {
+		know("outcome", outcome)
+	}
+}
+
+// note notes by how many more, or less, now wait and hold, and how long something took;
+// n.histogram may be nil.
+func (i *instruments) note(n note, waiting, held int64) {
+	if !i.names {
+		n.name = ""
+	}
+	if n.ctx != nil && !trace.SpanContextFromContext(n.ctx).IsSampled() {
+		n.ctx = nil
+	}
+	i.mu.Lock()
+	c := i.counts[n.name]
+	if c == nil {
+		c = &counts{}
+		i.counts[n.name] = c
+	}
+	c.waiting += waiting
+	c.held += held
+	if *c == (counts{}) && len(i.counts) > idleNames {
+		delete(i.counts, n.name)
+	}
+	if n.histogram != nil {
+		i.noted = append(i.noted, n)
+	}
+	var batch []note
+	if len(i.noted) == mostNotes {
+		batch = i.takeLocked()
+	}
+	i.mu.Unlock()
+	i.measure(batch)
+}
+
+// takeLocked takes what is noted, to be measured without the mutex.
+func (i *instruments) takeLocked() []note {
+	batch := i.noted
+	if i.noted, i.spare = i.spare, nil; i.noted == nil { // another batch is being measured
+		i.noted = make([]note, 0, mostNotes)
+	}
+	return batch
+}
+
+func (i *instruments) measure(batch []note) {
+	if len(batch) == 0 {
+		return
+	}
+	for _, n := range batch {
+		ctx := n.ctx
+		if ctx == nil {
+			ctx = context.Background()
+		}
+		n.histogram.Record(ctx, n.seconds, i.label(n.name, "outcome", n.outcome).record...)
+	}
+	clear(batch)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.spare = batch[:0]
+}
+
+// read is called when somebody reads the metrics.
+func (i *instruments) read(_ context.Context, o metric.Observer) error {
+	i.mu.Lock()
+	batch := i.takeLocked()
+	now := make(map[string]counts, len(i.counts))
+	for name, c := range i.counts {
+		now[name] = *c
+	}
+	i.mu.Unlock()
+	i.measure(batch)
+	for name, c := range now {
+		l := i.label(name, "", "")
+		o.ObserveInt64(i.waiting, c.waiting, l.observe...)
+		o.ObserveInt64(i.held, c.held, l.observe...)
+	}
+	return nil
+}
+
+// close is for an observer that nobody has any more.
+func (i *instruments) close() {
+	i.mu.Lock()
+	batch := i.takeLocked()
+	i.mu.Unlock()
+	i.measure(batch)
+	if err := i.reading.Unregister(); err != nil {
+		otel.Handle(err)
+	}
+}
+
+// A label is what a measurement says besides the name.
+type label struct{ key, value string }
+
+func (l label) attributes() []attribute.KeyValue {
+	if l.key == "" {
+		return nil
+	}
+	return []attribute.KeyValue{attribute.String(l.key, l.value)}
+}
+
+// labels are the attributes of a measurement, ready to be passed on.
+type labels struct {
+	add     []metric.AddOption
+	record  []metric.RecordOption
+	observe []metric.ObserveOption
+}
+
+func newLabels(attributes ...attribute.KeyValue) labels {
+	o := metric.WithAttributeSet(attribute.NewSet(attributes...))
+	return labels{[]metric.AddOption{o}, []metric.RecordOption{o}, []metric.ObserveOption{o}}
+}
+
+// label finds the attributes of a measurement: to make them takes longer than to measure.
+func (i *instruments) label(name, key, value string) labels {
+	l := label{key, value}
+	if known, ok := i.known[l]; ok {
+		return known
+	}
+	attributes := l.attributes()
+	if i.names {
+		attributes = append(attributes, attribute.String("pawl.name", name))
+	}
+	return newLabels(attributes...)
+}

@@ -1,0 +1,100 @@
+package otellock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/otellock"
+)
+
+// What a stale write was about is said only if names are asked for.
+func TestStaleWritesAreCounted(t *testing.T) {
+	stale := &fence.StaleError{Resource: "accounts", Fence: 1, Highest: 2}
+	for _, c := range []struct {
+		names      bool
+		err        error
+		under      bool // a lock
+		attributes string
+	}{
+		{false, stale, true, ""},
+		{true, stale, true, "pawl.name=x,pawl.resource=accounts"},
+		{true, fmt.Errorf("guard: %w", pawl.ErrStale), true, "pawl.name=x"},
+		{true, fmt.Errorf("write: %w", stale), false, "pawl.resource=accounts"},
+		{true, pawl.ErrStale, false, ""},
+	} {
+		l := newLab(t, false)
+		ctx, span := l.traces.Tracer("test").Start(t.Context(), "write")
+		lease, err := l.b.Mutex("x").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.under {
+			ctx = lease.Context()
+		}
+		o := &otellock.Options{Meters: l.meters, Names: c.names}
+		if got := otellock.Stale(ctx, c.err, o); got != c.err {
+			t.Errorf("it made %v of %v", got, c.err)
+		}
+		if otellock.Stale(ctx, nil, o) != nil || otellock.Stale(ctx, pawl.ErrHeld, o) == nil {
+			t.Error("it does not pass on what is not stale")
+		}
+		span.End()
+		l.want(fmt.Sprintf("pawl.stale.writes{%s} 1", c.attributes))
+		if events := l.spans.Ended()[0].Events(); len(events) != 1 || events[0].Name != "exception" {
+			t.Errorf("events of the span: %v", events)
+		}
+	}
+}
+
+func TestStaleWritesAreCountedByTheGlobalMeter(t *testing.T) {
+	l := newLab(t, false)
+	before := otel.GetMeterProvider()
+	otel.SetMeterProvider(l.meters)
+	t.Cleanup(func() { otel.SetMeterProvider(before) })
+	if err := otellock.Stale(t.Context(), pawl.ErrStale, nil); !errors.Is(err, pawl.ErrStale) {
+		t.Error(err)
+	}
+	l.want("pawl.stale.writes{} 1")
+}
+
+// down is a backend that does not answer.
+type down struct{ driver.Driver }
+
+func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+	return driver.Grant{}, errors.New("network down")
+}
+
+// A backend that is down is counted, and an error of the span.
+func TestABackendThatIsDownIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, false)
+		observer, err := otellock.New(&otellock.Options{Meters: l.meters, Traces: l.traces})
+		if err != nil {
+			t.Fatal(err)
+		}
+		locks, err := pawl.New(down{memlock.New(nil)}, &pawl.Options{Observer: observer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer locks.Close(context.Background())
+		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
+		defer caller.End()
+		if _, err := locks.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		l.want("pawl.request.failures{op=acquire} 1", "pawl.wait.duration{outcome=unavailable} 1 times, 0 s")
+		if ended := l.spans.Ended(); len(ended) != 1 || ended[0].Name() != "pawl wait" || ended[0].Status().Code != codes.Error {
+			t.Errorf("spans: %v", ended)
+		}
+	})
+}
