@@ -1,0 +1,59 @@
+package uses_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+)
+
+// BenchmarkNextLeader is from kill -9 of the process that leads until the next one leads,
+// where that waits in another process, and the TTL is 2 s. Of that, ms-late is what comes
+// after the end of the lease, as the backend had it when the process was killed: what
+// counts is the worst, for the lease itself may be anything between two thirds of its TTL
+// and all of it.
+func BenchmarkNextLeader(b *testing.B) {
+	const ttl = 2 * time.Second
+	for _, back := range backends {
+		if back.at == nil {
+			continue
+		}
+		b.Run(back.name, func(b *testing.B) {
+			c := back.client(b, nil)
+			var took, late []float64
+			for i := range b.N {
+				name := b.Name()
+				first := back.process(b, "election", name, ttl)
+				first.hears("works")
+				led, ended := make(chan time.Time, 1), make(chan error, 1)
+				go func() {
+					ended <- c.Election(name).Run(background, func(context.Context) error {
+						led <- time.Now()
+						return nil
+					})
+				}()
+				waiters(b, c, name, 1)
+				time.Sleep(time.Duration(i%7) * 100 * time.Millisecond) // some time after a renewal
+				left := entry(b, c, name).Holders[0].ExpiresIn
+				read := time.Now()
+				died := first.kill()
+				at := get(b, led, "the next leader")
+				noError(b, <-ended)
+				took = append(took, ms(at.Sub(died)))
+				late = append(late, ms(at.Sub(read.Add(left))))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(took), "ms-median")
+			b.ReportMetric(slices.Max(took), "ms-worst")
+			b.ReportMetric(median(late), "ms-late-median")
+			b.ReportMetric(slices.Max(late), "ms-late-worst")
+		})
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func median(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,92 @@
+package uses_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// full is what the drivers of all backends here can do.
+type full interface {
+	driver.Driver
+	driver.Signaler
+	driver.Lister
+	driver.LeaseBreaker
+}
+
+// A mortal is a driver that can die, as one of a process that is killed: what it has
+// asked for by then happens, and nothing after that. It counts what it is asked.
+type mortal struct {
+	full
+	granted  func() (dies bool) // called when it is granted a lock, if it is not nil
+	dead     atomic.Bool
+	requests atomic.Int64 // that began
+	answered atomic.Int64 // claims that were answered, with the lock or a place in the queue
+}
+
+var errDead = errors.New("this process is dead")
+
+func (b *backend) mortal(t testing.TB, o *pawl.Options) (*pawl.Client, *mortal) {
+	t.Helper()
+	m := &mortal{full: b.open(t, "locks").(full)}
+	return clientOf(t, m, o), m
+}
+
+func (m *mortal) die() { m.dead.Store(true) }
+
+func (m *mortal) ask() error {
+	m.requests.Add(1)
+	if m.dead.Load() {
+		return errDead
+	}
+	return nil
+}
+
+func (m *mortal) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := m.ask(); err != nil {
+		return driver.Grant{}, err
+	}
+	defer m.answered.Add(1)
+	g, err := m.full.Acquire(ctx, c)
+	if err == nil && m.granted != nil && m.granted() {
+		m.die()
+		return driver.Grant{}, errDead
+	}
+	return g, err
+}
+
+func (m *mortal) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+	if err := m.ask(); err != nil {
+		return nil, err
+	}
+	return m.full.Renew(ctx, l)
+}
+
+func (m *mortal) Release(ctx context.Context, l driver.LeaseRef) error {
+	if err := m.ask(); err != nil {
+		return err
+	}
+	return m.full.Release(ctx, l)
+}
+
+func (m *mortal) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if err := m.ask(); err != nil {
+		return driver.Entry{}, err
+	}
+	return m.full.Inspect(ctx, name)
+}
+
+func (m *mortal) Listen(f func(driver.Signal)) (stop func()) {
+	return m.full.Listen(func(s driver.Signal) {
+		if s.Kind == driver.SignalGranted && m.granted != nil && m.granted() {
+			m.die()
+		}
+		if !m.dead.Load() {
+			f(s)
+		}
+	})
+}

@@ -1,0 +1,120 @@
+package uses_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Children are this binary again, with a verb, a URL and a name in the environment. They
+// speak on standard output.
+const (
+	childVerb = "PAWL_USES_TEST_VERB"
+	childURL  = "PAWL_USES_TEST_URL"
+	childName = "PAWL_USES_TEST_NAME"
+	childTTL  = "PAWL_USES_TEST_TTL"
+)
+
+// A process is a child, until it is killed.
+type process struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	in   io.Writer
+	says chan string // its lines; closed at its end
+}
+
+func (b *backend) process(t testing.TB, verb, name string, ttl time.Duration) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVerb+"="+verb, childURL+"="+b.at(t, "locks"), childName+"="+name, childTTL+"="+ttl.String())
+	cmd.Stderr = os.Stderr
+	in, out := must(cmd.StdinPipe())(t), must(cmd.StdoutPipe())(t)
+	noError(t, cmd.Start())
+	p := &process{t: t, cmd: cmd, in: in, says: make(chan string, 10)}
+	go func() {
+		defer close(p.says)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.says <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() { p.kill() })
+	return p
+}
+
+// hears is what the process says next, after a word that it begins with.
+func (p *process) hears(word string) string {
+	p.t.Helper()
+	line := get(p.t, p.says, "what the process says: "+word)
+	rest, ok := strings.CutPrefix(line, word+" ")
+	if !ok {
+		p.t.Fatalf("the process says %q, want %s", line, word)
+	}
+	return rest
+}
+
+// kill ends the process as kill -9 does, and returns when it was sent.
+func (p *process) kill() time.Time {
+	at := time.Now()
+	_ = p.cmd.Process.Kill()
+	for range p.says { // until its output is closed
+	}
+	_ = p.cmd.Wait()
+	return at
+}
+
+// child is the other side. It returns only if it fails.
+func child(verb string) error {
+	ttl, err := time.ParseDuration(os.Getenv(childTTL))
+	if err != nil {
+		return err
+	}
+	c, err := pawl.Open(background, os.Getenv(childURL), &pawl.Options{TTL: ttl, RequestTimeout: min(ttl/2, time.Minute)})
+	if err != nil {
+		return err
+	}
+	name := os.Getenv(childName)
+	works := func(ctx context.Context) error {
+		fence, _ := pawl.FenceFromContext(ctx)
+		fmt.Println("works", fence)
+		select {}
+	}
+	switch verb {
+	case "election":
+		return c.Election(name).Run(background, works)
+	case "once":
+		_, err = c.Once(name, pawl.WithUntilDone()).Do(background, "1", works)
+		return err
+	case "detach":
+		lease, err := c.Mutex(name).Lock(background)
+		if err != nil {
+			return err
+		}
+		handle, err := lease.Detach(background)
+		if err != nil {
+			return err
+		}
+		fmt.Println("handle", handle)
+		select {} // it does not even close its client
+	case "write":
+		write, _, err := inDatabase(os.Getenv(childURL))
+		if err != nil {
+			return err
+		}
+		return c.Mutex(name).Do(background, func(ctx context.Context) error {
+			fence, _ := pawl.FenceFromContext(ctx)
+			fmt.Println("works", fence)
+			_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+			fmt.Println("wrote", outcome(write(background, name, fence))) // it does not look whether its lease lasts
+			select {}
+		})
+	}
+	return fmt.Errorf("there is no verb %q", verb)
+}

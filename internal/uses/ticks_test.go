@@ -1,0 +1,67 @@
+package uses_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// ticksVariable is how many ticks there are, if it is set: `make ticks` has a thousand.
+const ticksVariable = "PAWL_USES_TICKS"
+
+// Instances whose clocks are up to 2 s ahead or behind go through the ticks of a
+// schedule, ten of them, or twenty in `make ticks`. Of some ticks the instance that does
+// it is killed. At most once: each tick runs once. Until done: each is done, by another
+// one where the first was killed.
+//
+// A machine that is too slow may lose an answer or a lease. Then nobody knows whether
+// that tick has run, as Do says: its error was told to somebody. Without a word no tick
+// is missing, and none is done twice.
+func TestEachTickIsDoneOnce(t *testing.T) {
+	instances, ticks, all := 10, 60, false
+	if given := os.Getenv(ticksVariable); given != "" {
+		n, err := strconv.Atoi(given)
+		noError(t, err)
+		instances, ticks, all = 20, n, true
+	}
+	differ := func(b *backend) bool { return b.name != "GoRedis" } // its scripts are those of Redis
+	on(t, differ, func(t *testing.T, b *backend) {
+		for _, mode := range []struct {
+			name      string
+			untilDone bool
+		}{{"AtMostOnce", false}, {"UntilDone", true}} {
+			t.Run(mode.name, func(t *testing.T) {
+				t.Parallel()
+				began := time.Now()
+				d := newDrill(t, b, instances, ticks, mode.untilDone)
+				d.run()
+				d.judge(all)
+				t.Logf("%v", time.Since(began))
+			})
+		}
+	})
+}
+
+// judge fails the test for each tick that ran too often, or did not end. If the machine
+// has no excuse, nobody may have been told that it is not known, either.
+func (d *drill) judge(strict bool) {
+	var began, done, killed, told int
+	for n, k := range d.ticks {
+		began, done, told = began+k.began, done+k.done, told+len(k.told)
+		if d.deaths[n] != none {
+			killed++
+		}
+		excused := len(k.told) > 0 && !strict
+		switch {
+		case d.untilDone && k.done == 0, !d.untilDone && k.began == 0 && !excused:
+			d.t.Errorf("tick %d has not run; told: %v", n, k.told)
+		case !d.untilDone && k.began > 1:
+			d.t.Errorf("tick %d ran %d times", n, k.began)
+		case d.untilDone && k.done > 1 && d.deaths[n] != afterWork && !excused:
+			d.t.Errorf("tick %d was done %d times", n, k.done)
+		}
+	}
+	d.t.Logf("%d ticks of %d instances, %d of which were killed at work: %d runs began, %d ended, %d errors were told",
+		len(d.ticks), d.instances, killed, began, done, told)
+}
