@@ -104,8 +104,11 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 		return nil
 	}
 	lease, err := c.Attach(ctx, h.old)
+	lost, over := errors.AsType[*pawl.LostError](err)
 	switch {
-	case errors.Is(err, pawl.ErrLost):
+	case over && lost.Err != nil: // of another server, where it may be held
+		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", plain(h.path), lost.Err)}
+	case over:
 		return nil
 	case errors.Is(err, pawl.ErrInvalid):
 		return fmt.Errorf("--handle %s: cannot be replaced: %w", plain(h.path), foreign(err))

@@ -106,6 +106,8 @@ func (j *job) refused(over bool, err error) error {
 		why := "the database did not answer"
 		if trouble, ok := errors.AsType[*driver.Error](err); ok {
 			why = bare(trouble)
+		} else if said := bare(err); said != context.DeadlineExceeded.Error() {
+			why = said
 		}
 		return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: %s", j.name, j.patience, why)}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -13,14 +14,14 @@ import (
 )
 
 // A server that accepts connections, and says nothing.
-func hungServer(t *testing.T) (url string) {
+func hungServer(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	return "redis://" + l.Addr().String()
+	return l.Addr().String()
 }
 
 // wantGaveUp wants that it ended because its time was up, and not for any bound of the
@@ -36,13 +37,38 @@ func (p *process) wantGaveUp(after string) {
 
 func TestWaitBoundsTheOpeningOfAHungServer(t *testing.T) {
 	b := newLab(t)
-	b.url = hungServer(t)
+	b.url = "redis://" + hungServer(t)
 	for after, args := range map[string][]string{"500ms": {"-w", "0.5"}, "3s": {"-n"}} {
 		p := b.start(append(append([]string{"run"}, args...), "-E", "0", "x", "--", "touch", "ran")...)
 		p.wantGaveUp(after)
 	}
 	if _, err := os.Stat(b.file("ran")); err == nil {
 		t.Error("a command ran without the lock")
+	}
+}
+
+// Who reads that in the mail of cron, at night, is to know which server it was, and what
+// to look at.
+func TestNoWaitSaysWhoDidNotAnswer(t *testing.T) {
+	for scheme, path := range map[string]string{
+		"redis": "", "redlock": "", "postgres": "/x?sslmode=disable", "mysql": "/x", "mongodb": "/x", "etcd": "", "nats": "",
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			b := newLab(t)
+			addr := hungServer(t)
+			b.url = scheme + "://joe:hunter2@" + addr + path
+			if scheme == "redlock" {
+				b.url += "," + hungServer(t) + "," + hungServer(t)
+			}
+			p := b.start("run", "-n", "x", "--", "touch", "ran")
+			p.wantCode(exitUnavailable)
+			got := p.stderr.String()
+			hinted := regexp.MustCompile(`\((check the|.*can it be reached|.*nodes failed)`).MatchString(got)
+			if !strings.Contains(got, addr) || !hinted || strings.Contains(got, "hunter2") {
+				t.Errorf("it says %q", got)
+			}
+			t.Log(got)
+		})
 	}
 }
 

@@ -26,7 +26,7 @@ func completeName(where *location) cobra.CompletionFunc {
 		var names []string
 		look(where, cmd, func(ctx context.Context, c *pawl.Client) {
 			for e, err := range c.List(ctx, begun) {
-				if err != nil || len(names) == 1000 {
+				if err != nil && e.Name == "" || len(names) == 1000 { // a name whose row is damaged is one, too
 					return
 				}
 				names = append(names, e.Name)

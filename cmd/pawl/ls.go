@@ -27,7 +27,10 @@ the names that begin with it. If there are none, it prints nothing.
 With --json it prints one line for each name, an object like that of
 pawl show --json.
 
-The exit code is 0, or 69 if the database is unavailable.`,
+A name whose row in the database is damaged is named on standard error; the
+others are listed.
+
+The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 		Example: `  pawl ls
   pawl ls report:
   pawl ls --watch
@@ -51,25 +54,28 @@ The exit code is 0, or 69 if the database is unavailable.`,
 			ctx, stop := interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				look := func() ([]pawl.Entry, error) { return list(ctx, c, prefix) }
+				look := func() (listing, error) { return list(ctx, c, prefix) }
 				switch {
 				case watch:
 					return watchList(ctx, v, look)
 				case asJSON:
 					return listJSON(ctx, v, c, prefix)
 				}
-				entries, err := look()
+				all, err := look()
 				if err != nil {
 					return err
 				}
-				return printList(v.out, entries, time.Now())
+				if err := printList(v.out, all.entries, time.Now()); err != nil {
+					return err
+				}
+				return all.say(v)
 			}, func() error {
 				if !watch {
 					return nil
 				}
 				later := &later{where: where, cmd: cmd}
 				defer later.close()
-				return watchList(ctx, v, func() ([]pawl.Entry, error) { return later.list(ctx, prefix) })
+				return watchList(ctx, v, func() (listing, error) { return later.list(ctx, prefix) })
 			})
 		},
 	}
@@ -78,39 +84,65 @@ The exit code is 0, or 69 if the database is unavailable.`,
 	return cmd
 }
 
+// A listing is what there is to list, and what is wrong with the names that cannot be.
+type listing struct {
+	entries []pawl.Entry
+	damaged []error
+}
+
 // list reads them all before the first is printed: the columns want that.
-func list(ctx context.Context, c *pawl.Client, prefix string) ([]pawl.Entry, error) {
-	var entries []pawl.Entry
+func list(ctx context.Context, c *pawl.Client, prefix string) (all listing, err error) {
 	for e, err := range c.List(ctx, prefix) {
-		if err != nil {
-			return nil, err
+		switch {
+		case err == nil:
+			all.entries = append(all.entries, e)
+		case e.Name != "":
+			all.damaged = append(all.damaged, err)
+		default:
+			return listing{}, err
 		}
-		entries = append(entries, e)
 	}
-	return entries, nil
+	return all, nil
+}
+
+// say says which names could not be listed, behind all others: who looks at the end sees
+// it. They are the exit code, too.
+func (l *listing) say(v *voice) error {
+	if len(l.damaged) == 0 {
+		return nil
+	}
+	for _, err := range l.damaged {
+		v.sayError(err)
+	}
+	return &exit{code: exitUnavailable}
 }
 
 func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) error {
+	var all listing
 	for e, err := range c.List(ctx, prefix) {
-		if err != nil {
+		switch {
+		case err != nil && e.Name == "":
 			return err
-		}
-		if err := printJSON(v.out, e); err != nil {
-			return err
+		case err != nil:
+			all.damaged = append(all.damaged, err)
+		default:
+			if err := printJSON(v.out, e); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return all.say(v)
 }
 
 // watchList ends with a signal, which is no failure. A backend that fails meanwhile may
 // come back.
-func watchList(ctx context.Context, v *voice, look func() ([]pawl.Entry, error)) error {
+func watchList(ctx context.Context, v *voice, look func() (listing, error)) error {
 	const clearScreen = "\x1b[H\x1b[2J"
 	onTerminal := v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd()))
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		entries, err := look()
+		all, err := look()
 		now := time.Now()
 		switch {
 		case ctx.Err() != nil:
@@ -126,9 +158,10 @@ func watchList(ctx context.Context, v *voice, look func() ([]pawl.Entry, error))
 		}
 		if err != nil {
 			v.sayError(err)
-		} else if err := printList(v.out, entries, now); err != nil {
+		} else if err := printList(v.out, all.entries, now); err != nil {
 			return err
 		}
+		_ = all.say(v) // who repairs them sees it here
 		select {
 		case <-ctx.Done():
 			return nil
@@ -144,14 +177,14 @@ type later struct {
 	c     *pawl.Client
 }
 
-func (l *later) list(ctx context.Context, prefix string) ([]pawl.Entry, error) {
+func (l *later) list(ctx context.Context, prefix string) (listing, error) {
 	if l.c == nil {
 		c, err := l.where.open(ctx, l.cmd)
 		if _, unused := errors.AsType[*unusedError](err); unused {
-			return nil, nil
+			return listing{}, nil
 		}
 		if err != nil {
-			return nil, err
+			return listing{}, err
 		}
 		l.c = c
 	}

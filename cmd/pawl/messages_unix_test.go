@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,7 +66,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv(urlVariable, "")
-	handle := handleBegin + "eyJiIjoic3FsaXRlIiwibiI6IngiLCJ0IjoiQUFBQUFBQUFBQUFBQUFBQUFBQUFBQT09IiwiZiI6MTcsImwiOjEwMDAwMDAwMDAwLCJ3IjoyMTQ3NDgzNjQ3LCJvZiI6MjE0NzQ4MzY0N30"
+	handle := handleBegin + "eyJiIjoic3FsaXRlIiwibiI6IngiLCJ0IjoiQVFBQUFBQUFBQUFBQUFBQUFBQUFBQT09IiwiZiI6MTcsImwiOjEwMDAwMDAwMDAwLCJ3IjoyMTQ3NDgzNjQ3LCJvZiI6MjE0NzQ4MzY0N30"
 	for _, file := range []struct {
 		name, text string
 		mode       fs.FileMode
@@ -96,13 +97,17 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Error(err)
 	}
+	damaged := damagedFile(t, []string{"x"}, []string{"x"})
+	fmt.Fprint(&out, "\n$ pawl ls # and a row is damaged\n")
+	fmt.Fprintf(&out, "[exit code %d]\n", execute(v, []string{"ls", "--url", damaged}))
+	damagedDir := filepath.Dir(strings.TrimPrefix(damaged, "sqlite:"))
 	sayClaims(t, &out, v)
 	sayHandles(t, &out, v)
 	sayTerms(t, &out, v)
 	sayLosses(&out, v)
 	sayBreaks(t, &out, v)
 	sayTables(t, &out, v)
-	wantGolden(t, "messages.txt", still(t, out.String(), dir))
+	wantGolden(t, "messages.txt", still(t, strings.ReplaceAll(out.String(), damagedDir, dir), dir))
 }
 
 // shown are arguments as a shell wants them.
@@ -207,6 +212,9 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# acquire --handle, and the file is not to be replaced\n")
 	v.sayError((&handleFile{path: "lock", old: handle}).replaceable(t.Context(), c))
 	v.sayError((&handleFile{path: "lock", old: handleBegin}).replaceable(t.Context(), c))
+	elsewhere := handleBegin + base64.RawURLEncoding.EncodeToString([]byte(
+		`{"b":"memory","p":"memory of another host","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`))
+	v.sayError((&handleFile{path: "lock", old: elsewhere}).replaceable(t.Context(), c))
 
 	fmt.Fprint(out, "\n# acquire, and nobody can be given the handle\n")
 	lease, err = c.Mutex("y").Lock(t.Context())

@@ -132,5 +132,8 @@ func notHeldAnyMore(lost *pawl.LostError) error {
 	if lost.Reason != pawl.ReasonExpired {
 		why = lost.Reason.String()
 	}
+	if lost.Err != nil {
+		why += "; " + bare(lost.Err)
+	}
 	return &exit{code: exitNotHeld, err: fmt.Errorf("%q is not held any more by this handle (fence %d): %s", lost.Name, lost.Fence, why)}
 }

@@ -56,6 +56,14 @@ func TestTerminalAndHandles(t *testing.T) {
 	if got := s.await(`(?s)\n.*code 64`); !strings.Contains(got, "pawl: standard input is a terminal; pipe the handle into it, or use --handle FILE; see") {
 		t.Errorf("the terminal shows %q", got)
 	}
+	s.line("pawl renew --json; echo code $?")
+	if got := s.await(`(?s)\n.*code 64`); !strings.Contains(got, "pawl: standard input is a terminal;") || strings.Contains(got, "{") {
+		t.Errorf("the terminal shows %q", got)
+	}
+	s.line("pawl acquire --json j; echo code $?")
+	if got := s.await(`(?s)\n.*code 0`); !strings.Contains(got, "pawl: warning: the handle is a secret") || !strings.Contains(got, `{"name":"j","fence":`) {
+		t.Errorf("the terminal shows %q", got)
+	}
 	if e := b.entry("x"); len(e.Holders) != 1 {
 		t.Errorf("x: %+v", e)
 	}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/timeshift"
+)
+
+// A crontab is one that the machine's own cron runs, in a world in which there is no
+// other: its folders, its mail and its processes are seen by nobody else. Its clock is
+// set, so that nobody waits for a minute to be over.
+type crontab struct {
+	*lab
+
+	cron *exec.Cmd
+}
+
+// startCron starts cron on a crontab, three seconds before a minute. Where that cannot be
+// the test is skipped, or fails if PAWL_TEST_REQUIRE is set and root is.
+func (b *lab) startCron(minute time.Duration, lines string) *crontab {
+	b.t.Helper()
+	path, err := exec.LookPath("cron")
+	if err != nil {
+		path, err = exec.LookPath("/usr/sbin/cron")
+	}
+	if err == nil {
+		err = exec.Command("unshare", "--mount", "--pid", "--fork", "true").Run()
+	}
+	if err != nil {
+		if os.Getenv("PAWL_TEST_REQUIRE") != "" && os.Getuid() == 0 {
+			b.t.Fatalf("a cron of its own cannot be started, and PAWL_TEST_REQUIRE is set: %v", err)
+		}
+		b.t.Skipf("a cron of its own cannot be started (%v): install cron, and run as root, where mounting is allowed", err)
+	}
+	for folder, perm := range map[string]os.FileMode{"crontabs": 0o700, "nothing": 0o755, "sbin": 0o755, "clock": 0o755} {
+		if err := os.MkdirAll(b.file(folder), perm); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	// No crontab of the system, and a crontab of ours; cron, and a sendmail that keeps
+	// what it is given; no rules of the system about who may log in.
+	b.write("setup", fmt.Sprintf(`set -e; cd %q
+		mount -t tmpfs tmpfs /run
+		mount --bind crontabs /var/spool/cron/crontabs
+		mount --bind nothing /etc/cron.d
+		test ! -e /etc/crontab || mount --bind /dev/null /etc/crontab
+		test ! -e /etc/pam.d/cron || mount --bind pam /etc/pam.d/cron
+		cp %q sbin/cron; mount --bind sbin /usr/sbin
+		shift; exec env "$@" /usr/sbin/cron -f`, b.dir, path))
+	b.write("pam", "auth required pam_permit.so\naccount required pam_permit.so\nsession required pam_permit.so\n")
+	b.write("sbin/sendmail", fmt.Sprintf("#!/bin/sh\ncat >> %q\n", b.file("mail")))
+	if err := os.Chmod(b.file("sbin/sendmail"), 0o755); err != nil { //nolint:gosec // cron runs it
+		b.t.Fatal(err)
+	}
+	pawl, err := exec.LookPath("pawl")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.write("crontabs/root", "PATH="+filepath.Dir(pawl)+":/usr/bin:/bin\nPAWL_URL="+b.url+"\n"+lines+"\n")
+
+	clock, env := timeshift.New(b.t, b.file("clock"))
+	now := time.Now()
+	clock.Set(now.Truncate(time.Minute).Add(57*time.Second + minute).Sub(now))
+	c := &crontab{b, exec.Command("unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", b.file("setup"), "--"}, env...)...)}
+	var said strings.Builder
+	c.cron.Stdout, c.cron.Stderr = &said, &said
+	c.cron.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.cron.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		c.stop()
+		if b.t.Failed() {
+			b.t.Logf("cron said: %s; mail: %s", said.String(), b.read("mail"))
+		}
+	})
+	return c
+}
+
+// stop ends cron, and all that it has started.
+func (c *crontab) stop() {
+	if c.cron.ProcessState == nil {
+		_ = c.cron.Process.Kill()
+		_ = c.cron.Wait()
+	}
+}
+
+// The same two lines stand in the crontabs of two hosts, so one of them is skipped in
+// each minute. Of that cron mails nothing; of a backend that cannot be reached it does.
+func TestInACrontabOneOfManyRunsAndSkipsAreSilent(t *testing.T) {
+	b := newLab(t)
+	job := fmt.Sprintf(`* * * * * cd %s; pawl run -n -q -E 0 nightly -- sh -c 'echo $PAWL_FENCE >> runs; while ! test -e go; do sleep 0.01; done'; echo $? >> ended`, b.dir)
+	down := fmt.Sprintf(`* * * * * cd %s; PAWL_URL='sqlite:%s?create=false' pawl run -n -q -E 0 nightly -- touch never; echo $? >> down`, b.dir, b.file("not-there.db"))
+	for minute := range 2 {
+		c := b.startCron(time.Duration(minute)*time.Minute, job+"\n"+job+"\n"+down)
+		eventually(t, "one has run, the other was skipped", func() bool { return b.read("ended") == "0" && b.read("runs") != "" })
+		b.write("go", "")
+		eventually(t, "both have ended", func() bool { return b.read("ended") == "0\n0" })
+		eventually(t, "there is mail", func() bool { return strings.Contains(b.read("mail"), "not-there.db") })
+		if runs := strings.Fields(b.read("runs")); len(runs) != minute+1 {
+			t.Errorf("runs by the minute %d: %v", minute+1, runs)
+		}
+		if got := b.read("down"); got != "69" {
+			t.Errorf("the one whose backend is not there ended with %s", got)
+		}
+		if mail := b.read("mail"); strings.Count(mail, "Subject:") != 1 {
+			t.Errorf("cron mailed:\n%s", mail)
+		}
+		c.stop()
+		for _, file := range []string{"go", "ended", "down", "mail"} {
+			if err := os.Remove(b.file(file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := os.Stat(b.file("never")); err == nil {
+		t.Error("a command ran without the lock")
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl"
+)
+
+// damagedFile is the URL of a file in which names are held, and the rows of some of them
+// are damaged.
+func damagedFile(t *testing.T, held, damaged []string) (url string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "locks.db")
+	c, err := pawl.Open(t.Context(), fileURL(path), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeSoon(c) })
+	for _, name := range held {
+		if _, err := c.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, name := range damaged {
+		if _, err := db.ExecContext(t.Context(), "UPDATE entries SET entry = x'3f' WHERE name = CAST(? AS BLOB)", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fileURL(path)
+}
+
+// A row that is damaged is named, and costs nobody the sight of the others.
+func TestLsGoesOnBehindADamagedRow(t *testing.T) {
+	t.Parallel()
+	url := damagedFile(t, []string{"a", "b", "c", "d"}, []string{"b", "d"})
+	for _, flag := range []string{"", "--json"} {
+		var out, said bytes.Buffer
+		args := append([]string{"ls", "--url", url}, strings.Fields(flag)...)
+		if code := execute(&voice{out: &out, err: &said}, args); code != exitUnavailable {
+			t.Errorf("ls %s: exit code %d, want %d", flag, code, exitUnavailable)
+		}
+		for _, name := range []string{"a", "c"} {
+			if begin := map[string]string{"": "\n" + name + " ", "--json": `{"name":"` + name + `"`}[flag]; !strings.Contains("\n"+out.String(), begin) {
+				t.Errorf("ls %s does not list %s:\n%s", flag, name, &out)
+			}
+		}
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], `list "b": `) || !strings.Contains(lines[1], `list "d": `) {
+			t.Errorf("ls %s says\n%s", flag, &said)
+		}
+	}
+}
+
+func TestANameWithADamagedRowIsCompleted(t *testing.T) {
+	t.Parallel()
+	url := damagedFile(t, []string{"a", "b", "c"}, []string{"b"})
+	// As a process it is patient, see TestMain.
+	out, err := exec.CommandContext(t.Context(), "pawl", "__complete", "--url", url, "show", "").Output()
+	if err != nil || !strings.HasPrefix(string(out), "a\nb\nc\n") {
+		t.Errorf("completed with\n%s%v", out, err)
+	}
+}
