@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 # What `make test` needs on the machine, as COMMAND:DEBIAN-PACKAGE. It is installed where it is missing.
 # Memory and SQLite need no server. A backend whose tests start one adds it here, and its harness finds the command
 # in PATH.
-NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql mariadbd:mariadb-server
+NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql mariadbd:mariadb-server $(if $(filter Linux,$(shell uname -s)),cron:cron)
 
 .DEFAULT_GOAL := help
 
@@ -34,10 +34,20 @@ needs: ## install what the tests need and the machine lacks
 		echo "make: missing for the tests:$$missing. Install it with your package manager, then try again." >&2; \
 		exit 1; \
 	fi; \
-	set -x; $$as apt-get update -qq && $$as apt-get install -y -qq $$missing libc6-dev
+	set -x; $$as apt-get update -qq && $$as apt-get install -y -qq --no-install-recommends $$missing libc6-dev
+
+# A busy machine is no place for tests of what happens when something is slow: so all that they need is built before
+# the first of them runs. The servers are modules of their own.
+.PHONY: built
+built: needs ## build what the tests need, before they run: the servers, Prometheus, and all dependencies
+	@for server in etcd nats ferretdb s3 s3clients; do \
+		GOFLAGS= GOWORK=off CGO_ENABLED=0 go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
+	done
+	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
+	@CGO_ENABLED=1 go build -race $$(go list -deps -test $(PKG) | grep -v ' \[\|\.test$$')
 
 .PHONY: test
-test: needs ## run all tests, with the race detector; what cannot be tested fails, nothing is skipped
+test: built ## run all tests, with the race detector; what cannot be tested fails, nothing is skipped
 	CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 go test -race -shuffle=on -count=$(COUNT) $(PKG)
 
 .PHONY: cover
@@ -74,6 +84,13 @@ sim: ## run SEEDS schedules of the simulation, with the seeds of those that fail
 		seq 1 $(PARALLEL) | xargs -P $(PARALLEL) -I{} env PAWL_SIM_SEED={} PAWL_SIM_STEP=$(PARALLEL) \
 			PAWL_SIM_SEEDS=$$(( ($(SEEDS) + $(PARALLEL) - 1) / $(PARALLEL) )) $$run; \
 	fi
+
+# How many ticks; a thousand take some minutes, for in one of twenty the instance that does it is killed.
+TICKS ?= 1000
+
+.PHONY: ticks
+ticks: needs ## run TICKS ticks of a schedule on twenty instances whose clocks differ, on each backend
+	PAWL_TEST_REQUIRE=1 PAWL_USES_TICKS=$(TICKS) go test -run EachTickIsDoneOnce -parallel 1 -count=1 -timeout 0 -v ./internal/uses
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
