@@ -42,7 +42,9 @@ type Locks struct {
 }
 
 // All makes one lock of several, of any kind and any client: who has it has all of them.
-// They are acquired in the order of their names, whatever order they are given in, so
+// If they are free, and of one client, that is one step of the backend where it has such
+// steps: memory, SQLite, PostgreSQL, and Redis but for the slots of a cluster. Otherwise
+// they are acquired in the order of their names, whatever order they are given in, so
 // that two who want the same ones cannot wait for each other for ever. A name that is
 // given twice in the same way counts once; in two ways, it is refused with ErrInvalid
 // when it is locked.
@@ -111,10 +113,13 @@ func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
 	if ctx == nil {
 		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
 	}
-	for _, p := range l.parts { // before anything is sent
-		if _, err := p.claim(ctx, p.weight, p.limit); err != nil {
+	claims := make([]*claim, len(l.parts))
+	for i, p := range l.parts { // before anything is sent
+		cl, err := p.claim(ctx, p.weight, p.limit)
+		if err != nil {
 			return nil, err
 		}
+		claims[i] = cl
 	}
 	all := &Leases{}
 	held := false
@@ -123,12 +128,14 @@ func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
 			all.giveUp(ctx)
 		}
 	}()
-	for _, p := range l.parts {
-		lease, err := p.acquire(ctx, p.weight, p.limit, m)
-		if err != nil {
+	done, err := l.atOnce(ctx, claims, all, m)
+	if err != nil {
+		return nil, err
+	}
+	if !done {
+		if err := l.oneByOne(ctx, all, m); err != nil {
 			return nil, err
 		}
-		all.leases = append(all.leases, lease)
 	}
 	all.watch(ctx)
 	if err := all.Err(); err != nil { // the first was lost while we waited for the last
@@ -136,6 +143,17 @@ func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
 	}
 	held = true
 	return all, nil
+}
+
+func (l *Locks) oneByOne(ctx context.Context, all *Leases, m mode) error {
+	for _, p := range l.parts {
+		lease, err := p.acquire(ctx, p.weight, p.limit, m)
+		if err != nil {
+			return err
+		}
+		all.leases = append(all.leases, lease)
+	}
+	return nil
 }
 
 // Leases are the leases of several locks that were acquired together. They are renewed

@@ -21,7 +21,8 @@ import (
 // needs one for each backend. Many goroutines may use it.
 type Client struct {
 	driver   driver.Driver
-	backend  string // its name, and where it is, for messages
+	backend  string            // its name, and where it is, for messages
+	facts    driver.Properties // of the driver, as they were at the beginning
 	settings settings
 	observer *Observer
 	now      func() clock.Reading
@@ -51,7 +52,8 @@ type Client struct {
 
 // New returns a client over a driver, for example one of redislock.New or memlock.New.
 // Close closes the driver too, which frees what it opened itself and nothing that it was
-// given. o may be nil. The error matches ErrInvalid.
+// given. o may be nil. The error matches ErrInvalid; it is also for times in o that are
+// shorter than the backend can keep, see [Properties].
 func New(d driver.Driver, o *Options) (*Client, error) {
 	if d == nil {
 		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}
@@ -60,12 +62,16 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.fits(d.Properties()); err != nil {
+		return nil, err
+	}
 	return start(d, s, clock.New().Now), nil
 }
 
 func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
+	p := d.Properties()
 	c := &Client{
-		driver: d, backend: cmp.Or(d.Properties().Where, d.Properties().Backend), settings: s, observer: s.Observer, now: now, born: time.Now(),
+		driver: d, backend: cmp.Or(p.Where, p.Backend), facts: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
 		queues: newQueues(s.LocalHandoff), inboxes: inbox.New[*hold](),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(),
 		closing: make(chan struct{}), done: make(chan struct{}),

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 // A handle is what Detach gives and Attach takes: all that a process has to know of a
 // lease to go on with it.
 type handle struct {
-	Backend string        `json:"b"` // by its short name
+	Backend string        `json:"b"`           // by its short name
+	Place   string        `json:"p,omitempty"` // and where it is, for people: another way there has another one
 	Name    string        `json:"n"`
 	Token   []byte        `json:"t"` // a driver.Token shows itself to nobody
 	Fence   uint64        `json:"f"`
@@ -24,6 +26,12 @@ type handle struct {
 	Delay   time.Duration `json:"d,omitempty"`
 	Weight  int           `json:"w"`
 	Limit   int           `json:"of"`
+}
+
+// placeOf is what a handle says of where its lease is. A cluster has many addresses: some
+// of them will do.
+func placeOf(backend string) string {
+	return strings.ToValidUTF8(backend[:min(len(backend), 200)], "")
 }
 
 // handleMark is how a handle begins, so that people and scanners of secrets know it.
@@ -37,7 +45,7 @@ func (h handle) text() string {
 func parseHandle(text string) (h handle, err error) {
 	bad := &InvalidError{What: "handle", Problem: "is none", Allowed: "the whole text that Detach returned"}
 	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, handleMark))
-	if err != nil || !strings.HasPrefix(text, handleMark) || json.Unmarshal(b, &h) != nil || len(h.Token) != len(driver.Token{}) || h.Fence == 0 {
+	if err != nil || !strings.HasPrefix(text, handleMark) || json.Unmarshal(b, &h) != nil || len(h.Token) != len(driver.Token{}) || driver.Token(h.Token).IsZero() || h.Fence == 0 {
 		return h, bad // whatever it is, it may be somebody's secret
 	}
 	return h, nil
@@ -69,6 +77,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer w.done()
+	c.renewer.settle(ctx, t) // so that no renewal reaches the backend afterwards
 	if err := l.Confirm(ctx); err != nil {
 		return "", err
 	}
@@ -81,7 +90,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 	}
 	cl := t.claim
 	return handle{
-		Backend: c.driver.Properties().Backend, Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
+		Backend: c.driver.Properties().Backend, Place: placeOf(c.backend), Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
 		TTL: cl.TTL, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
 	}.text(), nil
 }
@@ -95,11 +104,15 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 // let another in before that.
 //
 // Of the options WithMargin, WithMaxHold and WithHealth apply, from now on; the rest is
-// the lease's own. The error matches ErrLost if the lease is over, ErrInvalid if the
-// handle is none or is of another backend, and ErrUnavailable.
+// the lease's own, and options for it are refused. The error matches ErrLost if the lease
+// is over, and then says so if the handle was made elsewhere, on another server say;
+// ErrInvalid if the handle is none or is of another kind of backend; and ErrUnavailable.
 func (c *Client) Attach(ctx context.Context, handle string, options ...Option) (*Lease, error) {
 	h, err := parseHandle(handle)
 	if err != nil {
+		return nil, err
+	}
+	if err := setAtTheGrant(options); err != nil {
 		return nil, err
 	}
 	if backend := c.driver.Properties().Backend; h.Backend != backend {
@@ -109,7 +122,7 @@ func (c *Client) Attach(ctx context.Context, handle string, options ...Option) (
 		return nil, err
 	}
 	lock := c.lock(h.Name, options)
-	lock.o.ttl, lock.o.minHold, lock.o.lockDelay, lock.o.value, lock.o.above = h.TTL, h.MinHold, h.Delay, nil, nil
+	lock.o.ttl, lock.o.minHold, lock.o.lockDelay = h.TTL, h.MinHold, h.Delay
 	cl, err := lock.claim(ctx, h.Weight, h.Limit)
 	if err != nil {
 		return nil, err
@@ -119,7 +132,44 @@ func (c *Client) Attach(ctx context.Context, handle string, options ...Option) (
 		return nil, ErrClosed
 	}
 	defer c.claims.leave()
-	return c.attach(ctx, cl, h.Fence)
+	lease, err := c.attach(ctx, cl, h.Fence)
+	if lost, ok := errors.AsType[*LostError](err); ok && lost.Reason == ReasonExpired {
+		lost.Err = c.elsewhere(h)
+	}
+	return lease, err
+}
+
+// elsewhere says of a handle whose lease is not held here that it may be held where it
+// was made.
+func (c *Client) elsewhere(h handle) error {
+	here := placeOf(c.backend)
+	if h.Place == "" || h.Place == here {
+		return nil
+	}
+	return fmt.Errorf("the handle is of a lease on %.200q, and this is %q", h.Place, here)
+}
+
+// setAtTheGrant refuses options for what a lease has since it was granted.
+func setAtTheGrant(options []Option) error {
+	const where = "a lease that is attached"
+	var o lockOptions
+	for _, set := range options {
+		if set != nil {
+			set(&o)
+		}
+	}
+	for _, of := range []struct {
+		given  bool
+		option string
+	}{
+		{o.ttl != 0, "WithTTL"}, {o.minHold != 0, "WithMinHold"}, {o.lockDelay != 0, "WithLockDelay"},
+		{o.value != nil, "WithValue"}, {o.above != nil, "WithAbove"}, {o.labels != nil, "WithLabel"},
+	} {
+		if of.given {
+			return pointless(of.option, where, "WithMargin, WithMaxHold and WithHealth")
+		}
+	}
+	return o.forOnce(where)
 }
 
 // attach renews the lease, and makes a hold of it.

@@ -1,11 +1,14 @@
 package pawl_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
@@ -71,6 +74,53 @@ func TestWhatIsNoHandleIsRefused(t *testing.T) {
 		}
 		if net.count("renew") != asked {
 			t.Error("the backend was asked")
+		}
+	})
+}
+
+// placed is a backend with a place, as those over a network have.
+type placed struct {
+	*faulty
+	kind, where string
+}
+
+func (p placed) Properties() driver.Properties {
+	q := p.faulty.Properties()
+	q.Backend, q.Where = p.kind, p.where
+	return q
+}
+
+// A handle of another kind of backend is refused. Of one kind, two places may be one
+// server, reached by two ways: so the places are said of a lease that is not held.
+func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		at := func(kind, where string, memory *memlock.Memory) *pawl.Client {
+			c, err := pawl.New(placed{&faulty{Driver: memory.Driver()}, kind, where}, nil)
+			noError(t, err)
+			t.Cleanup(func() { _ = c.Close(background) })
+			return c
+		}
+		other := memlock.NewMemory(nil)
+		here := at("redis", "redis a:6379", w.memory)
+		handle, err := must(t)(here.Mutex("x").Lock(background)).Detach(background)
+		noError(t, err)
+		_, err = at("postgres", "postgres a:5432", other).Attach(background, handle)
+		isError(t, err, pawl.ErrInvalid)
+		if !strings.Contains(err.Error(), "redis") || !strings.Contains(err.Error(), "postgres") {
+			t.Errorf("it says %v", err)
+		}
+
+		_, err = at("redis", "redis b:6379", other).Attach(background, handle)
+		isError(t, err, pawl.ErrLost)
+		if said := err.Error(); !strings.HasSuffix(said, `expired: the handle is of a lease on "redis a:6379", and this is "redis b:6379"`) {
+			t.Errorf("it says %s", said)
+		}
+		lease := must(t)(at("redis", "redis localhost:6379", w.memory).Attach(background, handle)) // by another way
+		noError(t, lease.Release(background))
+		_, err = here.Attach(background, handle)
+		isError(t, err, pawl.ErrLost)
+		if lost, _ := errors.AsType[*pawl.LostError](err); lost.Err != nil {
+			t.Errorf("it says %v", err)
 		}
 	})
 }

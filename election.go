@@ -23,12 +23,14 @@ type Election struct {
 	leading *Lease     // the term of this instance, or nil
 	resign  context.CancelCauseFunc
 	value   []byte // what is written with the next term
+	why     error  // what ended the last term, campaign, or Run; see Err
 }
 
 // Election returns the election of a name. It is a mutex of that name: see [Client.Mutex]
 // for names. Options of use here: WithTTL, for a leader that dies is followed after its
 // TTL; WithValue, for what the leader says of itself, such as its address; WithHealth, so
-// that a leader that is stuck loses the lead.
+// that a leader that is stuck loses the lead; WithMaxHold, so that the lead goes round.
+// Run refuses WithAbove: what a leader says of itself is no condition for the next one.
 func (c *Client) Election(name string, options ...Option) *Election {
 	e := &Election{lock: c.lock(name, options)}
 	e.value = orEmpty(e.o.value)
@@ -62,17 +64,24 @@ var errResigned = errors.New("pawl: resigned")
 // grow to 10 s, for as long as it is down; but an error that asking again will not mend
 // is returned. When Run returns, or f panics, the lead goes to the next instance in the
 // queue.
-func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) error {
+func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if ctx == nil {
 		return &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+	}
+	if e.o.above != nil {
+		return pointless("WithAbove", "an Election", "for a mutex")
+	}
+	if err := e.o.forOnce("an Election"); err != nil {
+		return err
 	}
 	if !e.begin() {
 		return &InvalidError{What: fmt.Sprintf("election of %q", e.name), Problem: "is run already", Allowed: "one Run at a time"}
 	}
-	defer e.end()
+	defer func() { e.end(err) }()
 	for fails := 0; ; {
 		began := time.Now()
 		err := e.term(ctx, f)
+		e.note(err)
 		switch {
 		case errors.Is(err, errAgain):
 			if fails++; time.Since(began) > e.o.ttl {
@@ -102,6 +111,13 @@ var (
 	errAgain  = errors.New("pawl: the lead was lost")
 	errNoTerm = errors.New("pawl: no lead")
 )
+
+// againError is why a term ended after which another follows.
+type againError struct{ err error }
+
+func (e *againError) Error() string        { return e.err.Error() }
+func (e *againError) Is(target error) bool { return target == errAgain }
+func (e *againError) Unwrap() error        { return e.err }
 
 // noTermError is why the lead was not got.
 type noTermError struct{ err error }
@@ -142,8 +158,10 @@ func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) 
 	})
 	ended := own == nil || errors.Is(own, ErrLost) || errors.Is(own, errResigned) || errors.Is(own, context.Canceled)
 	switch {
-	case ctx.Err() == nil && ended && (resigned || errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed)):
-		return errAgain
+	case ctx.Err() == nil && ended && resigned:
+		return &againError{errResigned}
+	case ctx.Err() == nil && ended && errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed):
+		return &againError{err}
 	case !returned: // it was lost, or the client closed, before f began
 		return &noTermError{err}
 	case own != nil && err != nil:
@@ -178,14 +196,58 @@ func (e *Election) begin() bool {
 	if e.running {
 		return false
 	}
-	e.running = true
+	e.running, e.why = true, nil
 	return true
 }
 
-func (e *Election) end() {
+func (e *Election) end(err error) {
+	if err == nil {
+		err = errRunEnded
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.running = false
+	e.running, e.why = false, err
+}
+
+// note keeps what ended a term or a campaign, for Err.
+func (e *Election) note(err error) {
+	if inner := errors.Unwrap(err); errors.Is(err, errAgain) || errors.Is(err, errNoTerm) {
+		err = inner
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.why = err
+}
+
+var (
+	errNotRun   = errors.New("pawl: this instance does not campaign yet: Run was not called")
+	errRunEnded = errors.New("pawl: this instance does not campaign any more: Run is over")
+	errUnheard  = errors.New("pawl: this instance asks for the lead, and has not heard who has it")
+)
+
+// Err says why this instance does not lead, as far as it is known without asking the
+// backend; it is nil while it does. While it waits for the lead that is what it heard
+// last: an error that matches ErrHeld if others lead, or one that matches ErrUnavailable
+// if the backend fails, and then nobody may lead. While it does neither, it is what ended
+// its last term, and when Run has returned, what that returned.
+func (e *Election) Err() error {
+	e.mu.Lock()
+	leading, running, why := e.leading, e.running, e.why
+	e.mu.Unlock()
+	if leading != nil {
+		return leading.Err() // also when the process was paused, and has not heard of it
+	}
+	heard := e.c.queues.Tried(&driver.Claim{Name: e.name, Weight: driver.Exclusive})
+	held, isHeld := errors.AsType[*driver.HeldError](heard)
+	switch {
+	case running && heard != nil && !(isHeld && held.Local):
+		return heard
+	case why != nil:
+		return why
+	case running:
+		return errUnheard
+	}
+	return errNotRun
 }
 
 // Resign ends the lead of this instance: the context of its function ends, and when the

@@ -211,3 +211,45 @@ func TestWatchTellsWhoLeads(t *testing.T) {
 		}
 	})
 }
+
+func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, net := w.client(nil)
+		first, second := a.Election("jobs"), b.Election("jobs")
+		if err := first.Err(); err == nil || errors.Is(err, pawl.ErrHeld) {
+			t.Errorf("before Run: %v", err)
+		}
+		lead := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		ended := make(chan error)
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		go func() { ended <- first.Run(ctx, lead) }()
+		synctest.Wait()
+		noError(t, first.Err())
+
+		up := net.down()
+		go second.Run(background, lead)
+		synctest.Wait()
+		isError(t, second.Err(), pawl.ErrUnavailable)
+		time.Sleep(time.Minute) // through pauses and campaigns
+		isError(t, second.Err(), pawl.ErrUnavailable)
+		up()
+		time.Sleep(11 * time.Second)
+		isError(t, second.Err(), pawl.ErrHeld)
+		if held, ok := errors.AsType[*pawl.HeldError](second.Err()); !ok || len(held.Holders) != 1 {
+			t.Errorf("it does not say who leads: %v", second.Err())
+		}
+
+		noError(t, a.Break(background, "jobs", w.entry("jobs").Holders[0].Fence, time.Minute))
+		synctest.Wait()
+		if why, ok := errors.AsType[*pawl.LostError](first.Err()); !ok || why.Reason != pawl.ReasonBroken {
+			t.Errorf("after the break: %v", first.Err())
+		}
+		cancel()
+		<-ended
+		isError(t, first.Err(), context.Canceled)
+		time.Sleep(2 * time.Minute)
+		noError(t, second.Err())
+	})
+}

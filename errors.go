@@ -121,7 +121,8 @@ type LostError struct {
 	Until time.Time
 
 	// Err is the backend's last error, with ReasonUnreachable; what WithHealth's function
-	// returned, with ReasonUnhealthy; or nil.
+	// returned, with ReasonUnhealthy; where a handle was made that Attach took elsewhere,
+	// with ReasonExpired; or nil.
 	Err error
 }
 

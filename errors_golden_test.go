@@ -69,7 +69,9 @@ func sayInvalid(w *world, say func(string, error)) {
 		_, err := pawl.New(w.memory.Driver(), &o.o)
 		say(o.what, err)
 	}
-	_, err := pawl.New(nil, nil)
+	_, err := pawl.New(patient{w.memory.Driver()}, &pawl.Options{TTL: 20 * time.Millisecond})
+	say("TTL of 20 ms, where a second is the least", err)
+	_, err = pawl.New(nil, nil)
 	say("no driver", err)
 	for _, url := range []string{"", "nowhere", "etcd://host", "redis://host", "sqlite:/tmp/x?nope=1", "mem:?x=1"} {
 		_, err := pawl.Open(background, url, nil)
@@ -95,6 +97,13 @@ func sayInvalid(w *world, say func(string, error)) {
 	say("a semaphore of none", err)
 	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // it is to be refused
 	say("no ctx", err)
+	_, err = c.Mutex("x", pawl.WithUntilDone()).TryLock(background)
+	say("an option of Once for a mutex", err)
+	say("a condition for an Election", c.Election("x", pawl.WithAbove([]byte("1"))).Run(background, nil))
+	_, err = c.Once("x", pawl.WithValue([]byte("1"))).Do(background, "1", nil)
+	say("a value for a Once", err)
+	_, err = c.Attach(background, "pawl1_nonsense")
+	say("what is no handle", err)
 	say("a lease that is nil", (*pawl.Lease)(nil).Release(background))
 }
 

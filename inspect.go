@@ -33,8 +33,8 @@ type Owner = driver.Owner
 
 // Properties are facts about a backend: its name (Backend), the name and the place as
 // errors have them (Where), whose Clock decides what has expired, what FenceSurvives, the
-// MinTTL that it can keep, whether it can Push, and whether it ReportsDeletions of held
-// names at once.
+// MinTTL that it can keep (a shorter one is refused), whether it can Push, and whether it
+// ReportsDeletions of held names at once.
 type Properties = driver.Properties
 
 // Finding is what [Client.Diagnose] found: its Severity ("error": guarantees do not hold,
@@ -57,8 +57,12 @@ func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 
 // List yields the names that start with prefix and are held, waited for or closed, in
 // byte order; the empty prefix means all. It is no snapshot: each entry is true at its
-// own instant. An error is the last thing yielded; it matches errors.ErrUnsupported if
-// the backend cannot list.
+// own instant.
+//
+// An error comes with an Entry that has only a Name if it concerns that name alone, whose
+// row is damaged: a caller that goes on gets the others. Any other error comes with an
+// empty Entry, and is the last thing yielded. It matches errors.ErrUnsupported if the
+// backend cannot list.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := c.usable(ctx); err != nil {

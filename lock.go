@@ -73,11 +73,20 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if err := o.forOnce("a lock"); err != nil {
+		return nil, err
+	}
+	if err := longEnough("TTL", c.TTL, l.c.facts); err != nil {
+		return nil, err
+	}
 	if err := driver.ValidateDelay("minimum hold", c.minHold); err != nil {
 		return nil, err
 	}
 	if c.maxHold != 0 {
 		if err := driver.ValidateTTL("maximum hold", c.maxHold); err != nil {
+			return nil, err
+		}
+		if err := longEnough("maximum hold", c.maxHold, l.c.facts); err != nil {
 			return nil, err
 		}
 		if c.minHold > c.maxHold {

@@ -25,7 +25,7 @@ type Once struct{ lock }
 
 // Once returns the tasks of a name. It is a mutex of that name, with a value
 // ([WithValue]): see [Client.Mutex] for names. Options for it are [WithUntilDone] and
-// [WithUnorderedKeys].
+// [WithUnorderedKeys]. Do refuses WithValue and WithAbove: the name keeps the keys.
 func (c *Client) Once(name string, options ...Option) *Once { return &Once{c.lock(name, options)} }
 
 // WithUntilDone has a [Once] run a task until it is done. Without it, a key is done when
@@ -68,22 +68,17 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	if len(key) == 0 || len(key) > driver.MaxValue {
 		return false, &InvalidError{What: "key", Problem: fmt.Sprintf("has %d bytes", len(key)), Allowed: fmt.Sprintf("1 to %d bytes", driver.MaxValue)}
 	}
-	l, value := o.lock, []byte(key)
-	if l.o.unordered {
-		sum := sha256.Sum256(value)
-		l.name, value = l.name+"#"+hex.EncodeToString(sum[:16]), []byte{1}
+	if err := o.keepsKeys(); err != nil {
+		return false, err
 	}
-	l.o.above, l.o.value = value, value
-	if l.o.untilDone {
-		l.o.value = nil
-	}
+	l, value := o.mutex(key)
 	lease, err := l.acquire(ctx, driver.Exclusive, driver.Unlimited, m)
 	if errors.Is(err, ErrValue) {
 		return false, nil
 	}
 	var note error
 	ran, err = do(ctx, lease, err, func(ctx context.Context) error {
-		if err := f(ctx); err != nil || !l.o.untilDone {
+		if err := f(ctx); err != nil || !o.o.untilDone {
 			return err
 		}
 		note = lease.SetValue(context.WithoutCancel(ctx), value)
@@ -93,4 +88,30 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 		err = errors.Join(err, fmt.Errorf("pawl: %q has run, and that could not be noted: %w", o.name, note))
 	}
 	return ran, err
+}
+
+// keepsKeys refuses a value of the caller's own: the name keeps the last key.
+func (o *Once) keepsKeys() error {
+	switch {
+	case o.o.value != nil:
+		return pointless("WithValue", "a Once", "for a mutex")
+	case o.o.above != nil:
+		return pointless("WithAbove", "a Once", "for a mutex")
+	}
+	return nil
+}
+
+// mutex is what is claimed for a key, and the value that says that the key is done.
+func (o *Once) mutex(key string) (l lock, value []byte) {
+	l, value = o.lock, []byte(key)
+	l.o.untilDone, l.o.unordered = false, false
+	if o.o.unordered {
+		sum := sha256.Sum256(value)
+		l.name, value = l.name+"#"+hex.EncodeToString(sum[:16]), []byte{1}
+	}
+	l.o.above = value
+	if !o.o.untilDone {
+		l.o.value = value
+	}
+	return l, value
 }

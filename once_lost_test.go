@@ -75,18 +75,6 @@ func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
 	})
 }
 
-func TestOnceKeepsItsKeysForItself(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		o := a.Once("report", pawl.WithUntilDone(), pawl.WithValue([]byte("zzz")))
-		for _, key := range []string{"1", "2"} {
-			if ran, err := o.Do(background, key, func(context.Context) error { return nil }); !ran || err != nil {
-				t.Errorf("%s: %v, %v", key, ran, err)
-			}
-		}
-	})
-}
-
 // What is on its way for a lease when it is detached comes before the lease goes on.
 func TestNothingOfADetachedLeaseComesLate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

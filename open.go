@@ -30,5 +30,9 @@ func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.fits(d.Properties()); err != nil {
+		_ = d.Close() // nothing is held
+		return nil, err
+	}
 	return start(d, s, clock.New().Now), nil
 }

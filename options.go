@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"strings"
@@ -16,13 +17,14 @@ type Options struct {
 	ID string
 
 	// TTL is how long a lease lasts without a renewal, and so how long a name stays held
-	// by a process that was killed. 10 ms to 30 days; default 30 s. WithTTL sets that of
-	// one lock.
+	// by a process that was killed. 10 ms to 30 days, and no less than the backend can
+	// keep (Properties.MinTTL: 50 ms on MySQL, 1 s on etcd); default 30 s. WithTTL sets
+	// that of one lock.
 	TTL time.Duration
 
 	// QueueTTL is how long the queue keeps the place of a waiter that was killed, and so
-	// how long those behind may wait for it. 10 ms to 30 days; default 5 s, or TTL if
-	// that is less.
+	// how long those behind may wait for it. 10 ms to 30 days, and no less than the
+	// backend can keep; default 5 s, or TTL if that is less.
 	QueueTTL time.Duration
 
 	// RequestTimeout bounds one request to the backend. 0 to 1 minute; the default, 0,
@@ -108,8 +110,27 @@ func (o *Options) settle() (settings, error) {
 	return s, s.owner.Validate()
 }
 
+// fits refuses times that are too short for a backend.
+func (s *settings) fits(p driver.Properties) error {
+	if err := longEnough("TTL", s.TTL, p); err != nil {
+		return err
+	}
+	return longEnough("QueueTTL", s.QueueTTL, p)
+}
+
+// longEnough refuses what a lease or a place shall last, if that is less than the backend
+// can keep: it would be over before anybody could renew it.
+func longEnough(what string, d time.Duration, p driver.Properties) error {
+	if d >= p.MinTTL {
+		return nil
+	}
+	return &InvalidError{What: what, Problem: "is " + d.String(), Allowed: fmt.Sprintf("%v or more on %s", p.MinTTL, p.Backend)}
+}
+
 // An Option changes one lock, where it is named: locks.Mutex("report",
-// pawl.WithTTL(5*time.Second)). A nil Option changes nothing.
+// pawl.WithTTL(5*time.Second)). A nil Option changes nothing. One that would do nothing
+// where it is given, such as WithUntilDone for a mutex, is refused with ErrInvalid when
+// that is locked.
 type Option func(*lockOptions)
 
 type lockOptions struct {
@@ -126,8 +147,8 @@ type lockOptions struct {
 	labels    map[string]string
 }
 
-// WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days. Default:
-// Options.TTL.
+// WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days, and no less
+// than the backend can keep (Properties.MinTTL). Default: Options.TTL.
 func WithTTL(d time.Duration) Option { return func(o *lockOptions) { o.ttl = d } }
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
@@ -159,4 +180,20 @@ func WithLabel(key, value string) Option {
 		}
 		o.labels[key] = value
 	}
+}
+
+// pointless refuses an option where it would do nothing: whoever gave it counts on it.
+func pointless(option, where, allowed string) error {
+	return &InvalidError{What: option, Problem: "would do nothing for " + where, Allowed: allowed}
+}
+
+// forOnce refuses the options that only Once knows.
+func (o *lockOptions) forOnce(where string) error {
+	switch {
+	case o.untilDone:
+		return pointless("WithUntilDone", where, "for Client.Once")
+	case o.unordered:
+		return pointless("WithUnorderedKeys", where, "for Client.Once")
+	}
+	return nil
 }

@@ -1,9 +1,12 @@
 package pawl_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +17,41 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
+
+// patient is a backend that cannot keep a lease of less than a second.
+type patient struct{ driver.Driver }
+
+func (p patient) Properties() driver.Properties {
+	out := p.Driver.Properties()
+	out.Backend, out.MinTTL = "patient", time.Second
+	return out
+}
+
+func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
+	const short = 999 * time.Millisecond
+	for what, o := range map[string]*pawl.Options{"TTL": {TTL: short}, "QueueTTL": {QueueTTL: short}} {
+		_, err := pawl.New(patient{memlock.New(nil)}, o)
+		if want := "pawl: " + what + " is 999ms; allowed: 1s or more on patient"; err == nil || err.Error() != want || !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	c, err := pawl.New(patient{memlock.New(nil)}, &pawl.Options{TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	for what, o := range map[string]pawl.Option{"TTL": pawl.WithTTL(short), "maximum hold": pawl.WithMaxHold(short)} {
+		_, err := c.Mutex("x", o).TryLock(t.Context())
+		if want := "pawl: " + what + " is 999ms; allowed: 1s or more on patient"; err == nil || err.Error() != want || !errors.Is(err, pawl.ErrInvalid) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	for name, o := range map[string]pawl.Option{"default": nil, "least": pawl.WithTTL(time.Second), "short": pawl.WithMaxHold(time.Second)} {
+		if _, err := c.Mutex(name, o).TryLock(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -52,6 +90,54 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		}
 		if n := c.Gates() + c.Inboxes(); n > 0 {
 			t.Errorf("%d things were left behind", n)
+		}
+	})
+}
+
+// Whoever gives an option counts on it: where it would do nothing it is refused.
+func TestOptionsThatWouldDoNothingAreRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		handle, err := must(t)(c.Mutex("held").Lock(background)).Detach(background)
+		noError(t, err)
+		claimed, renewed := f.count("acquire"), f.count("renew")
+		never := func(context.Context) error { t.Error("it ran"); return nil }
+		uses := map[string]func(o pawl.Option) error{
+			"Mutex":     func(o pawl.Option) error { _, err := c.Mutex("x", o).Lock(background); return err },
+			"Reader":    func(o pawl.Option) error { _, err := c.RWMutex("x", o).TryRLock(background); return err },
+			"Writer":    func(o pawl.Option) error { return c.RWMutex("x", o).Do(background, never) },
+			"Permits":   func(o pawl.Option) error { _, err := c.Semaphore("x", 3, o).Acquire(background, 2); return err },
+			"ForceLock": func(o pawl.Option) error { _, err := c.Mutex("x", o).ForceLock(background); return err },
+			"All":       func(o pawl.Option) error { return pawl.All(c.Mutex("a"), c.Mutex("x", o)).Do(background, never) },
+			"Election":  func(o pawl.Option) error { return c.Election("x", o).Run(background, never) },
+			"Once":      func(o pawl.Option) error { _, err := c.Once("x", o).Do(background, "1", never); return err },
+			"Attach":    func(o pawl.Option) error { _, err := c.Attach(background, handle, o); return err },
+		}
+		value := []byte("v")
+		options := map[string]pawl.Option{
+			"WithUntilDone": pawl.WithUntilDone(), "WithUnorderedKeys": pawl.WithUnorderedKeys(),
+			"WithValue": pawl.WithValue(value), "WithAbove": pawl.WithAbove(value), "WithTTL": pawl.WithTTL(time.Second),
+			"WithMinHold": pawl.WithMinHold(time.Second), "WithLockDelay": pawl.WithLockDelay(time.Second), "WithLabel": pawl.WithLabel("k", "v"),
+		}
+		ofOnce := []string{"WithUntilDone", "WithUnorderedKeys"}
+		refused := map[string][]string{
+			"Once": {"WithValue", "WithAbove"}, "Election": append([]string{"WithAbove"}, ofOnce...), "Attach": slices.Collect(maps.Keys(options)),
+		}
+		for use, try := range uses {
+			names, own := refused[use]
+			if !own {
+				names = ofOnce
+			}
+			for _, name := range names {
+				err := try(options[name])
+				invalid, ok := errors.AsType[*pawl.InvalidError](err)
+				if !ok || invalid.What != name || invalid.Allowed == "" {
+					t.Errorf("%s of %s: %v", name, use, err)
+				}
+			}
+		}
+		if f.count("acquire") != claimed || f.count("renew") != renewed {
+			t.Error("the backend was asked")
 		}
 	})
 }

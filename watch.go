@@ -16,8 +16,11 @@ import (
 // may be skipped; the last never is.
 //
 // It looks when the backend says that something has changed, where the backend can push
-// (see Properties.PushesChanges), and when something ends by itself; and from time to
-// time anyway, each 5 s. Elsewhere it asks every 50 ms to 1 s.
+// (see Properties.PushesChanges), and when something ends by itself; and each 5 s anyway,
+// so that no change is missed for good. Elsewhere it asks every 50 ms to 1 s. So a watch
+// of a name to which nothing happens costs a request each 5 s, or one a second, and what
+// the backend needs to go on telling (docs/backends.md says what); one of a name that
+// changes all the time costs 100 a second at the most.
 //
 // It ends when ctx does, without an error, or when the loop is left. A backend that fails
 // is asked again for as long as Options.RetryFor; then its error is the last thing
@@ -59,6 +62,7 @@ type watch struct {
 	changed chan struct{} // has room for one
 
 	last    Entry
+	looked  time.Time
 	quiet   int // looks in a row that found nothing new
 	fails   int // in a row
 	failing time.Time
@@ -86,10 +90,10 @@ func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 		if ctx == nil || ctx.Err() != nil || w.c.isClosing() || permanent(err) || time.Since(w.failing) >= w.c.settings.RetryFor {
 			return e, false, err
 		}
-		w.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)))
+		w.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
 	}
 	changed = !same(&e, &w.last)
-	w.last, w.fails = e, 0
+	w.last, w.looked, w.fails = e, time.Now(), 0
 	if w.quiet++; changed {
 		w.quiet = 0
 	}
@@ -104,6 +108,9 @@ func (c *Client) isClosing() bool {
 		return false
 	}
 }
+
+// A watch looks no more often than that, however quickly a name changes.
+const watchPace = 10 * time.Millisecond
 
 // wait waits until looking again may be worth while. It answers false when the client
 // closes.
@@ -121,16 +128,20 @@ func (w *watch) wait(ctx context.Context) bool {
 	if w.last.ClosedFor > 0 {
 		d = min(d, w.last.ClosedFor)
 	}
-	w.pause(ctx, max(d, 10*time.Millisecond))
+	w.pause(ctx, max(d, watchPace), w.changed)
+	if soon := watchPace - time.Since(w.looked); soon > 0 {
+		w.pause(ctx, soon, nil)
+	}
 	return !w.c.isClosing()
 }
 
-func (w *watch) pause(ctx context.Context, d time.Duration) {
+// pause is over after d, or sooner: when something has changed, or all is over.
+func (w *watch) pause(ctx context.Context, d time.Duration, changed <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-w.changed:
+	case <-changed:
 	case <-w.c.closing:
 	case <-ctx.Done():
 	}

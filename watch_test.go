@@ -57,6 +57,94 @@ func TestWatchYieldsEachChange(t *testing.T) {
 	})
 }
 
+// A change that is not told is seen all the same.
+func TestWatchMissesNothingForGood(t *testing.T) {
+	for how, c := range map[string]struct {
+		break_ func(f *faulty)
+		within time.Duration
+	}{
+		"told":            {func(*faulty) {}, 0},
+		"lost on the way": {func(f *faulty) { f.noSignals = true }, 5 * time.Second},
+		"unsupported":     {func(f *faulty) { f.noSignals, f.noPush = true, true }, time.Second},
+	} {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, _ := w.client(nil)
+				b, f := w.client(nil)
+				c.break_(f)
+				seen := make(chan time.Time, 100)
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				go func() {
+					for range b.Watch(ctx, "x") {
+						seen <- time.Now()
+					}
+				}()
+				<-seen
+				for range 20 {
+					time.Sleep(7 * time.Second)
+					began := time.Now()
+					lease := must(t)(a.Mutex("x").Lock(background))
+					if took := (<-seen).Sub(began); took > c.within {
+						t.Errorf("seen after %v, want %v at the most", took, c.within)
+					}
+					noError(t, lease.Release(background))
+					<-seen
+				}
+			})
+		})
+	}
+}
+
+// What a watch asks the backend for, of a name to which nothing happens, and of one that
+// changes all the time.
+func TestWatchAsksNoMoreThanItSays(t *testing.T) {
+	for how, c := range map[string]struct {
+		break_     func(f *faulty)
+		idle, busy int // requests in 100 s, and in one
+	}{
+		"told":        {func(*faulty) {}, 20, 100},
+		"unsupported": {func(f *faulty) { f.noSignals, f.noPush = true, true }, 200, 40},
+	} {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, _ := w.client(nil)
+				b, f := w.client(nil)
+				c.break_(f)
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				var last pawl.Entry
+				go func() {
+					for last = range b.Watch(ctx, "x") {
+					}
+				}()
+				time.Sleep(10 * time.Second)
+				before := f.count("inspect")
+				time.Sleep(100 * time.Second)
+				if got := f.count("inspect") - before; got > c.idle+1 {
+					t.Errorf("%d requests in 100 s in which nothing happened, want %d at the most", got, c.idle)
+				}
+				before = f.count("inspect")
+				for range 1000 {
+					lease := must(t)(a.Mutex("x").Lock(background))
+					time.Sleep(time.Millisecond / 2)
+					noError(t, lease.Release(background))
+					time.Sleep(time.Millisecond / 2)
+				}
+				if got := f.count("inspect") - before; got > c.busy+1 {
+					t.Errorf("%d requests in a second in which all happened, want %d at the most", got, c.busy)
+				}
+				lease := must(t)(a.Mutex("x").Lock(background))
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if last.Fence != lease.Fence() || len(last.Holders) != 1 {
+					t.Errorf("at last it saw %+v, want what there is", last)
+				}
+			})
+		})
+	}
+}
+
 func TestWatchEndsWithTheClientAndSaysWhatFails(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(&pawl.Options{RetryFor: 3 * time.Second})

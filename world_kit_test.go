@@ -32,6 +32,7 @@ type faulty struct {
 	claimed   func(driver.Token)  // called with the token of each claim
 	noSignals bool
 	noPush    bool
+	oneByOne  bool // names are on different servers
 }
 
 var errNet = errors.New("network down")
@@ -112,6 +113,14 @@ func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, e
 	return g, err
 }
 
+func (f *faulty) AcquireAll(ctx context.Context, claims []driver.Claim) (g []driver.Grant, err error) {
+	if f.oneByOne {
+		return nil, errors.ErrUnsupported
+	}
+	err = f.step(ctx, "acquire all", func() error { g, err = f.Driver.AcquireAll(ctx, claims); return err })
+	return g, err
+}
+
 func (f *faulty) Renew(ctx context.Context, l []driver.LeaseRef) (a []error, err error) {
 	f.mu.Lock()
 	f.renewed = append(f.renewed, l)
@@ -136,6 +145,22 @@ func (f *faulty) Listen(h func(driver.Signal)) func() {
 	})
 }
 
+func (f *faulty) Watch(name string, tell func()) (stop func()) {
+	return f.Driver.Watch(name, func() {
+		f.mu.Lock()
+		quiet := f.noSignals
+		f.mu.Unlock()
+		if !quiet {
+			tell()
+		}
+	})
+}
+
+func (f *faulty) Inspect(ctx context.Context, name string) (e driver.Entry, err error) {
+	err = f.step(ctx, "inspect", func() error { e, err = f.Driver.Inspect(ctx, name); return err })
+	return e, err
+}
+
 // holdBack keeps signals from the client and collects them until stop is called. A test
 // can have the client hear them later.
 func (f *faulty) holdBack() (late *[]driver.Signal, stop func()) {
@@ -146,7 +171,7 @@ func (f *faulty) holdBack() (late *[]driver.Signal, stop func()) {
 
 func (f *faulty) Properties() driver.Properties {
 	p := f.Driver.Properties()
-	p.Push = p.Push && !f.noPush
+	p.Push, p.PushesChanges = p.Push && !f.noPush, p.PushesChanges && !f.noPush
 	return p
 }
 

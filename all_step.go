@@ -1,0 +1,172 @@
+package pawl
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
+	"github.com/pawl-go/pawl/internal/trust"
+)
+
+// A step is one attempt at several claims, all granted or none, in one step of the
+// backend. It never waits: whoever does acquires one by one, if the step was in vain.
+type step struct {
+	c      *Client
+	claims []*claim
+	asking bool // the driver, or the Observer, is at it
+	begun  int  // how many of the claims have a lease
+}
+
+// atOnce makes the step, and puts the leases into all. It reports false if it cannot be
+// made, and the claims are for acquire: the backend cannot do it; or somebody waits here
+// for one of the names, or has it, and we may wait as well.
+func (l *Locks) atOnce(ctx context.Context, claims []*claim, all *Leases, m mode) (done bool, err error) {
+	c := l.parts[0].c
+	backend, can := c.driver.(driver.AllAcquirer)
+	other := func(p part) bool { return p.c != c }
+	if !can || len(claims) < 2 || len(claims) > driver.MaxAll || slices.ContainsFunc(l.parts, other) {
+		return false, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return true, err
+	}
+	if !c.claims.enter() {
+		return true, ErrClosed
+	}
+	defer c.claims.leave()
+
+	began := time.Now()
+	s := &step{c: c, claims: claims}
+	defer s.leave()
+	err = s.run(ctx, backend, all)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return false, nil
+	case err != nil:
+		if m == waiting && errors.Is(err, ErrHeld) && ended(ctx) != nil {
+			err = gaveUp(ctx, s.inTheWay(err).Name, err)
+		}
+		if m == waiting && ended(ctx) == nil && !s.settled(err) {
+			return false, nil
+		}
+		c.observer.refused(s.inTheWay(err), m, time.Since(began), err)
+		return true, err
+	}
+	if c.observer != nil {
+		for _, lease := range all.leases {
+			lease.announce(c.born.Add(lease.begun).Sub(began))
+		}
+	}
+	return true, nil
+}
+
+// settled reports whether there is nothing to go on with after an attempt that ended so.
+// If it was not answered, a value may have been written that would refuse the next one:
+// as if somebody else had written it.
+func (s *step) settled(err error) bool {
+	conditional := func(cl *claim) bool { return cl.Above != nil }
+	return errors.Is(err, ErrValue) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
+		!errors.Is(err, ErrHeld) && slices.ContainsFunc(s.claims, conditional)
+}
+
+// leave takes the claims that have no lease out of the books of this process, as
+// attempts.leave does.
+func (s *step) leave() {
+	for _, cl := range s.claims[s.begun:] {
+		s.c.inboxes.Remove(cl.Token)
+		if s.asking {
+			s.c.undo(cl)
+		}
+	}
+}
+
+func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *Leases) error {
+	for _, cl := range s.claims {
+		if err := s.c.queues.Tried(&cl.Claim); err != nil {
+			return err
+		}
+	}
+	sent := s.c.now()
+	grants, err := s.ask(ctx, backend, sent)
+	switch {
+	case answered(err):
+		s.c.renewer.Alive(sent.Mono)
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
+	case ended(ctx) != nil:
+		s.asking = true // and is undone
+		return gaveUp(ctx, s.claims[0].Name, nil)
+	default:
+		s.asking = true
+		err = unavailable(s.c.backend, "acquire", s.claims[0].Name, err)
+		s.c.observer.failed(s.claims[0].event(ctx), "acquire", len(s.claims), err)
+	}
+	if err != nil {
+		return err
+	}
+	s.asking = true // until each has its lease
+	if err := ended(ctx); err != nil {
+		return err // nobody waits for them any more
+	}
+	return s.begin(sent, s.c.now(), grants, all)
+}
+
+// ask makes the attempt, bounded in time as each of the claims would be by itself.
+func (s *step) ask(ctx context.Context, backend driver.AllAcquirer, sent clock.Reading) ([]driver.Grant, error) {
+	first, least := s.claims[0], s.claims[0].TTL
+	for _, cl := range s.claims {
+		least = min(least, cl.TTL)
+	}
+	bounded := s.c.attempt(ctx, &first.request, least, sent.Mono)
+	defer bounded.Cancel()
+	end := bounded.Ends()
+	claims := make([]driver.Claim, len(s.claims))
+	for i, cl := range s.claims {
+		s.c.inboxes.Add(cl.Token, &cl.inbox)
+		cl.stray = end.Sub(s.c.born)
+		claims[i] = cl.Claim
+	}
+	s.asking = true
+	grants, err := backend.AcquireAll(bounded, claims)
+	s.asking = false
+	if answered(err) {
+		for _, cl := range s.claims {
+			cl.stray = 0
+		}
+	}
+	return grants, err
+}
+
+// begin makes the leases, if all of them have time left.
+func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *Leases) error {
+	terms := make([]trust.Term, len(s.claims))
+	for i, cl := range s.claims {
+		if terms[i] = trust.NewTerm(sent, grants[i].TTL, cl.marginOf(cl.TTL)); !terms[i].Fresh(now) {
+			return unavailable(s.c.backend, "acquire", cl.Name, errTooLate)
+		}
+	}
+	for i, cl := range s.claims {
+		t := newHold(s.c, cl, sent, terms[i], grants[i].Fence, grants[i].Fences)
+		if !s.c.renewer.add(t, now) {
+			return ErrClosed // it has not seen this hold, nor will it those behind it
+		}
+		s.begun++
+		all.leases = append(all.leases, s.c.begin(nil, t, now))
+	}
+	s.asking = false
+	return nil
+}
+
+// inTheWay is the claim that an error is about: the first if it is about all.
+func (s *step) inTheWay(err error) *claim {
+	name := ""
+	if held, ok := errors.AsType[*HeldError](err); ok {
+		name = held.Name
+	} else if refused, ok := errors.AsType[*ValueError](err); ok {
+		name = refused.Name
+	}
+	i := slices.IndexFunc(s.claims, func(cl *claim) bool { return cl.Name == name })
+	return s.claims[max(i, 0)]
+}

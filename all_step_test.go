@@ -1,0 +1,255 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		locks := pawl.All(a.Mutex("x"), a.RWMutex("y").Reader(), a.Semaphore("z", 3).Permits(2))
+		for range 3 {
+			leases, err := locks.Lock(background)
+			noError(t, err)
+			for _, name := range []string{"x", "y", "z"} {
+				if e, err := a.Inspect(background, name); err != nil || len(e.Holders) != 1 || e.Holders[0].Fence != leases.Fence(name) {
+					t.Errorf("%q is %+v, %v; want it held with the fence %d", name, e, err, leases.Fence(name))
+				}
+			}
+			noError(t, leases.Release(background))
+		}
+		if n, m := net.count("acquire all"), net.count("acquire"); n != 3 || m != 0 {
+			t.Errorf("%d steps and %d single claims for three times three locks", n, m)
+		}
+	})
+}
+
+func TestAllAreRenewedAndToldOneByOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		leases, err := pawl.All(a.Mutex("x"), a.Mutex("y")).TryLock(background)
+		noError(t, err)
+		time.Sleep(10 * time.Minute)
+		noError(t, leases.Err())
+		noError(t, a.Break(background, "y", leases.Fence("y"), 0))
+		<-leases.Done()
+		isError(t, leases.Release(background), pawl.ErrLost)
+		synctest.Wait()
+		w.free("x")
+		w.free("y")
+	})
+}
+
+func TestAStepThatIsInVainIsGoneOnWithOneByOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		holder := must(t)(b.Mutex("y").Lock(background))
+		done := make(chan error)
+		go func() {
+			done <- pawl.All(a.Mutex("x"), a.Mutex("y")).Do(background, func(context.Context) error { return nil })
+		}()
+		time.Sleep(time.Second)
+		if e, err := a.Inspect(background, "y"); err != nil || len(e.Waiters) != 1 {
+			t.Errorf("%+v, %v; want one waiter", e, err)
+		}
+		noError(t, holder.Release(background))
+		noError(t, <-done)
+
+		net.oneByOne = true
+		noError(t, pawl.All(a.Mutex("x"), a.Mutex("y")).Do(background, func(context.Context) error { return nil }))
+	})
+}
+
+// What may have been granted, and is not known, is given back before anybody waits long
+// for it; and who may wait goes on.
+func TestAStepWhoseAnswerIsLostLeavesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
+		lose := func(op string) error {
+			if op == "acquire all" {
+				return errNet
+			}
+			return nil
+		}
+		net.set(nil, lose)
+		_, err := locks.TryLock(background)
+		isError(t, err, pawl.ErrUnavailable)
+		synctest.Wait()
+		noError(t, must(t)(b.Mutex("x").TryLock(background)).Release(background))
+		noError(t, must(t)(b.Mutex("y").TryLock(background)).Release(background))
+
+		leases, err := locks.Lock(background)
+		noError(t, err)
+		noError(t, leases.Release(background))
+		w.free("x")
+		w.free("y")
+	})
+}
+
+func TestAStepEndsWithItsCtx(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
+		for _, lock := range []func(context.Context) (*pawl.Leases, error){locks.Lock, locks.TryLock} {
+			net.slow(10 * time.Second)
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			took, err := after(func() error { _, err := lock(ctx); return err })
+			cancel()
+			isError(t, err, context.DeadlineExceeded)
+			if took != time.Second {
+				t.Errorf("it took %v", took)
+			}
+			net.slow(0)
+			time.Sleep(time.Minute)
+			w.free("x")
+			w.free("y")
+		}
+		ctx, cancel := context.WithCancel(background)
+		cancel()
+		_, err := locks.Lock(ctx)
+		isError(t, err, context.Canceled)
+		noError(t, a.Close(background))
+		_, err = locks.Lock(background)
+		isError(t, err, pawl.ErrClosed)
+	})
+}
+
+func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		heard := map[string]int{}
+		note := func(what, name string) { heard[what+" "+name]++ }
+		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{
+			Acquired: func(e pawl.AcquiredEvent) { note("acquired", e.Name) },
+			Refused:  func(e pawl.RefusedEvent) { note("refused", e.Name) },
+			Released: func(e pawl.ReleasedEvent) { note("released", e.Name) },
+			Failed:   func(e pawl.FailedEvent) { note("failed "+e.Op, e.Name) },
+		}})
+		b, _ := w.client(nil)
+		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
+		leases, err := locks.Lock(background)
+		noError(t, err)
+		noError(t, leases.Release(background))
+		holder := must(t)(b.Mutex("y").Lock(background))
+		_, err = locks.TryLock(background)
+		isError(t, err, pawl.ErrHeld)
+		noError(t, holder.Release(background))
+		net.set(func(op string) error {
+			if op == "acquire all" {
+				return errNet
+			}
+			return nil
+		}, nil)
+		_, err = locks.TryLock(background)
+		isError(t, err, pawl.ErrUnavailable)
+		synctest.Wait()
+		for what, n := range map[string]int{
+			"acquired x": 1, "acquired y": 1, "released x": 1, "released y": 1,
+			"refused y": 1, "refused x": 1, "failed acquire x": 1,
+		} {
+			if heard[what] != n {
+				t.Errorf("%s: %d times, want %d: %v", what, heard[what], n, heard)
+			}
+		}
+	})
+}
+
+// A panic of the Observer, or of the driver, leaves nothing held.
+func TestAPanicInAStepLeavesNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		bad := true
+		a, net := w.client(&pawl.Options{Observer: &pawl.Observer{Acquired: func(e pawl.AcquiredEvent) {
+			if bad && e.Name == "y" {
+				panic("observer")
+			}
+		}}})
+		locks := pawl.All(a.Mutex("x"), a.Mutex("y"), a.Mutex("z"))
+		panics := func() (what any) {
+			defer func() { what = recover() }()
+			_, err := locks.TryLock(background)
+			t.Errorf("it returned %v", err)
+			return nil
+		}
+		if got := panics(); got != "observer" {
+			t.Errorf("it panicked with %v", got)
+		}
+		bad = false
+		net.set(nil, func(op string) error {
+			if op == "acquire all" {
+				panic("driver")
+			}
+			return nil
+		})
+		if got := panics(); got != "driver" {
+			t.Errorf("it panicked with %v", got)
+		}
+		net.set(nil, nil)
+		synctest.Wait()
+		for _, name := range []string{"x", "y", "z"} {
+			w.free(name)
+		}
+		leases, err := locks.TryLock(background)
+		noError(t, err)
+		noError(t, leases.Release(background))
+	})
+}
+
+func TestAStepIsRefusedForAValueOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		tick := pawl.WithValue([]byte("5"))
+		above := pawl.WithAbove([]byte("5"))
+		locks := pawl.All(a.Mutex("x"), a.Mutex("y", tick, above))
+		noError(t, locks.Do(background, func(context.Context) error { return nil }))
+		_, err := locks.Lock(background)
+		refused, ok := errors.AsType[*pawl.ValueError](err)
+		if !ok || refused.Name != "y" {
+			t.Errorf("Lock: %v; want a *pawl.ValueError of y", err)
+		}
+		if n, m := net.count("acquire all"), net.count("acquire"); n != 2 || m != 0 {
+			t.Errorf("%d steps and %d single claims", n, m)
+		}
+		w.free("x")
+	})
+}
+
+// A step that was not answered may have written a value, which would refuse the next
+// attempt: nobody else has written it.
+func TestAStepWhoseAnswerIsLostIsNotRefusedForItsOwnValue(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		net.set(nil, func(op string) error {
+			if op == "acquire all" {
+				return errNet
+			}
+			return nil
+		})
+		tick := []byte("5")
+		_, err := pawl.All(a.Mutex("x", pawl.WithValue(tick), pawl.WithAbove(tick)), a.Mutex("y")).Lock(background)
+		isError(t, err, pawl.ErrUnavailable)
+		if errors.Is(err, pawl.ErrValue) {
+			t.Errorf("Lock: %v", err)
+		}
+	})
+}
+
+func TestAStepThatIsHeldWhenItsCtxEndsSaysBoth(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		holder := must(t)(b.Mutex("y").Lock(background))
+		ctx, cancel := context.WithCancel(background)
+		net.set(nil, func(string) error { cancel(); return nil })
+		_, err := pawl.All(a.Mutex("x"), a.Mutex("y")).Lock(ctx)
+		isError(t, err, context.Canceled)
+		noError(t, holder.Release(background))
+	})
+}
