@@ -146,8 +146,8 @@ func (p *patient) persistence() {
 }
 
 // password looks at whether ours keeps anybody out: a default user that needs none is let
-// in with any. A user with a name was made by somebody who thought of passwords, seldom may
-// ask, and would leave a refusal in the server's ACL LOG at each examination.
+// in with any. A user with a name was made by somebody who thought of passwords, seldom
+// may ask, and would leave a refusal in the server's ACL LOG at each examination.
 func (p *patient) password() {
 	sender, ok := p.d.sender.Sender.(Authenticated)
 	if !ok {
