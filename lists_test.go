@@ -180,8 +180,10 @@ func TestTheCommandsOfTheDocumentsRunSomething(t *testing.T) {
 	if commands < 20 {
 		t.Errorf("only %d commands were found: is the pattern right?", commands)
 	}
-	for _, m := range regexp.MustCompile("`BENCH=('[^'`]*'|[^` ]+)`").FindAllStringSubmatch(read(t, "docs/benchmarks.md"), -1) {
-		wantBenchmark(t, "docs/benchmarks.md", "./...", strings.Trim(m[1], "'"))
+	for file, text := range matching(t, "docs/benchmarks*.md") {
+		for _, m := range regexp.MustCompile("`BENCH=('[^'`]*'|[^` ]+)`").FindAllStringSubmatch(text, -1) {
+			wantBenchmark(t, file, "./...", strings.Trim(m[1], "'"))
+		}
 	}
 }
 

@@ -9,20 +9,22 @@ import (
 	"testing"
 )
 
-// docs/backends.md says of each thing which test shows it. Here the tests are looked up,
-// so that none is named that is not there, and no row is without one.
+// The documents of the backends say of each thing which test shows it. Here the tests are
+// looked up, so that none is named that is not there, and no row is without one.
 
-const backendsDocument = "docs/backends.md"
+const backendsDocuments = "docs/backends*.md"
 
-func TestTheTestsThatTheDocumentOfTheBackendsNamesAreThere(t *testing.T) {
+func TestTheTestsThatTheDocumentsOfTheBackendsNameAreThere(t *testing.T) {
 	named := 0
-	for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(read(t, backendsDocument), -1) {
-		there, isTest := testIsThere(t, m[1])
-		if !isTest {
-			continue
-		}
-		if named++; !there {
-			t.Errorf("%s names %s, which is no test", backendsDocument, m[1])
+	for file, text := range matching(t, backendsDocuments) {
+		for _, m := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(text, -1) {
+			there, isTest := testIsThere(t, m[1])
+			if !isTest {
+				continue
+			}
+			if named++; !there {
+				t.Errorf("%s names %s, which is no test", file, m[1])
+			}
 		}
 	}
 	if named < 100 {
@@ -32,21 +34,24 @@ func TestTheTestsThatTheDocumentOfTheBackendsNamesAreThere(t *testing.T) {
 
 // A row of a table that ends in "shown by" names a test, or whose word it is: somebody's
 // documentation, what was measured, or what lies in the nature of the thing.
-func TestEachRowOfTheDocumentOfTheBackendsSaysWhatShowsIt(t *testing.T) {
-	rows, shown := 0, false
-	for i, line := range strings.Split(read(t, backendsDocument), "\n") {
-		if !strings.HasPrefix(line, "|") {
-			shown = false
-			continue
-		}
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
-		last := cells[len(cells)-1]
-		switch {
-		case last == "shown by":
-			shown = true
-		case shown && !strings.HasPrefix(line, "|--"):
-			if rows++; len(cells) != 3 || !saysWhatShowsIt(t, last) {
-				t.Errorf("%s:%d: it says of %s what happens, and not what shows it", backendsDocument, i+1, cells[0])
+func TestEachRowOfTheDocumentsOfTheBackendsSaysWhatShowsIt(t *testing.T) {
+	rows := 0
+	for file, text := range matching(t, backendsDocuments) {
+		shown := false
+		for i, line := range strings.Split(text, "\n") {
+			if !strings.HasPrefix(line, "|") {
+				shown = false
+				continue
+			}
+			cells := strings.Split(strings.Trim(line, "| "), " | ")
+			last := cells[len(cells)-1]
+			switch {
+			case last == "shown by":
+				shown = true
+			case shown && !strings.HasPrefix(line, "|--"):
+				if rows++; len(cells) != 3 || !saysWhatShowsIt(t, last) {
+					t.Errorf("%s:%d: it says of %s what happens, and not what shows it", file, i+1, cells[0])
+				}
 			}
 		}
 	}

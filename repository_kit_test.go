@@ -98,3 +98,17 @@ func folders(t *testing.T) []string {
 	slices.Sort(found)
 	return found
 }
+
+// matching reads the files whose names match a pattern.
+func matching(t *testing.T, pattern string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no file matches %s: %v", pattern, err)
+	}
+	found := map[string]string{}
+	for _, file := range files {
+		found[file] = read(t, file)
+	}
+	return found
+}

@@ -22,7 +22,7 @@ type act struct {
 	above bool   // it may be refused for the value
 }
 
-// step runs one method of the entry and checks the rules of docs/design.md, section 4, on
+// step runs one method of the entry and checks the rules of docs/design.md, section 5, on
 // what it did.
 func (l *lab) step(a act, f func()) {
 	l.t.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A model says the rules of docs/design.md, section 4, a second time, as plainly as can
+// A model says the rules of docs/design.md, section 5, a second time, as plainly as can
 // be and with no eye to speed: a diary of everything that was ever claimed, from which
 // nothing is deleted, read from its first page for every answer. It shares no code with
 // the entry.

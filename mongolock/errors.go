@@ -51,7 +51,7 @@ func advice(err error) (hint string, permanent bool) {
 	if e, ok := errors.AsType[mongo.ServerError](err); ok {
 		switch {
 		case e.HasErrorCode(unauthorized):
-			return "the user may not do this: it needs readWrite on the database, see docs/backends.md", true
+			return "the user may not do this: it needs readWrite on the database, see docs/backends-detail.md", true
 		case e.HasErrorCode(authenticationFailed):
 			return "the user or the password is wrong, or belongs to another database: ?authSource=admin", true
 		}

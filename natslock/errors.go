@@ -103,7 +103,7 @@ func during(op string, err error) error {
 func hint(err error) (advice string, permanent bool) {
 	switch code := codeOf(err); {
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return "give the user the rights that docs/operations.md lists for NATS, or make the bucket beforehand if only that right is missing", true
+		return "give the user the rights that docs/operations-servers.md lists for NATS, or make the bucket beforehand if only that right is missing", true
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
 		return "check user and password, or the credentials", true
 	case errors.Is(err, jetstream.ErrStreamNotFound):

@@ -11,8 +11,8 @@ import (
 	"github.com/pawl-go/pawl/redislock"
 )
 
-// What a user needs, as docs/backends.md says. What comes after the first line can be
-// left out, and then that ability is missing: push, tracking, listing, the doctor.
+// What a user needs, as docs/backends-redis.md says. What comes after the first line can
+// be left out, and then that ability is missing: push, tracking, listing, the doctor.
 const (
 	rights = "~pawl:* -@all +hello +ping +eval +evalsha +cluster|slots +time +get +set +getex +unlink +pexpire +pttl " +
 		"+hget +hset +hdel +hlen +zadd +zrem +zcard +zrange +zrangebyscore +zrank +zscore"

@@ -53,8 +53,8 @@
 //
 // Redis 6.2 or later, scripts, and for speed Pub/Sub. Locks are as safe as its data:
 // maxmemory-policy noeviction, appendonly yes, and with replicas min-replicas-to-write 1.
-// docs/backends.md has the rights of an ACL user; the driver's Diagnose (`pawl doctor`)
-// looks at all of it.
+// docs/backends-redis.md has the rights of an ACL user; the driver's Diagnose (`pawl
+// doctor`) looks at all of it.
 //
 // # What happens in a fail-over?
 //
@@ -116,8 +116,8 @@ type Options struct {
 	// with Redis' WAIT: a fail-over to one of them then does not forget it. If fewer do
 	// within WaitTimeout the grant is given back, and the error is a [*driver.Error] that
 	// says how many did. It costs two round trips and that of the replica. Renewals do
-	// not wait. docs/backends.md has what it does not promise. Default: 0, no WAIT; 100
-	// at most. The connection is used by nobody else meanwhile.
+	// not wait. docs/backends-redis.md has what it does not promise. Default: 0, no WAIT;
+	// 100 at most. The connection is used by nobody else meanwhile.
 	WaitReplicas int
 
 	// WaitTimeout is how long replicas have for that; three quarters of what is left of

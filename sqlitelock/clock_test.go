@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// What happens when the host's clock is set, as docs/backends.md says.
+// What happens when the host's clock is set, as docs/backends-bad-days.md says.
 
 func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
 	c := clock()

@@ -30,8 +30,8 @@ type Options struct {
 	// with Redis' WAIT: a fail-over to one of them then does not forget it. If fewer do
 	// within WaitTimeout the grant is given back, and the error is a [*driver.Error] that
 	// says how many did. It costs two round trips and that of the replica. Renewals do
-	// not wait. docs/backends.md has what it does not promise. Default: 0, no WAIT; 100
-	// at most.
+	// not wait. docs/backends-redis.md has what it does not promise. Default: 0, no WAIT;
+	// 100 at most.
 	WaitReplicas int
 
 	// WaitTimeout is how long replicas have for that; three quarters of what is left of
