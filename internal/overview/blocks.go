@@ -1,0 +1,131 @@
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Process is how a process is told from others: by its host and pid, or by its client's
+// id where it has none. It is what owners say of themselves, and no proof.
+func Process(o pawl.Owner) string {
+	if o.Host != "" && o.PID != 0 {
+		return fmt.Sprintf("%s:%d", o.Host, o.PID)
+	}
+	return cmp.Or(o.Client, o.Host)
+}
+
+// A Block is a process that waits for a name which another holds.
+type Block struct {
+	Waiter string   // the process that waits
+	Holds  []string // what it holds meanwhile
+	Name   string   // what it waits for
+	Holder string   // the process that holds that
+}
+
+// Blocks say who blocks whom: each process that waits for one name while it holds
+// another. A process that holds the name which it waits for, as a reader or with a
+// permit, is left out: it waits for its own.
+type Blocks struct {
+	All []Block
+
+	// Deadlocks are circles: each block's Holder is the Waiter of the next, and that of
+	// the last is the first one's. Nobody in it goes on until one of them gives up, if
+	// each process is one that does one thing at a time.
+	Deadlocks [][]Block
+}
+
+// Blocks of a view are found once, when somebody asks.
+func (v *View) Blocks() *Blocks {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.blocks == nil {
+		v.blocks = findBlocks(v.Rows)
+	}
+	return v.blocks
+}
+
+// Of are the blocks that have to do with a name: it is waited for, or held by who waits.
+func (b *Blocks) Of(name string) (all []Block) {
+	for _, x := range b.All {
+		if x.Name == name || slices.Contains(x.Holds, name) {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// DeadlocksOf are the circles that a name is in.
+func (b *Blocks) DeadlocksOf(name string) (all [][]Block) {
+	for _, circle := range b.Deadlocks {
+		if slices.ContainsFunc(circle, func(x Block) bool { return x.Name == name }) {
+			all = append(all, circle)
+		}
+	}
+	return all
+}
+
+func findBlocks(rows []*Row) *Blocks {
+	holds := map[string][]string{} // names in byte order, by process
+	for _, r := range rows {
+		for i := range r.Holders {
+			p := Process(r.Holders[i].Owner)
+			if n := len(holds[p]); n == 0 || holds[p][n-1] != r.Name {
+				holds[p] = append(holds[p], r.Name)
+			}
+		}
+	}
+	b, next := &Blocks{}, map[string][]Block{}
+	for _, r := range rows {
+		seen := map[string]bool{}
+		for i := range r.Waiters {
+			p := Process(r.Waiters[i].Owner)
+			if len(holds[p]) == 0 || seen[p] || slices.Contains(holds[p], r.Name) {
+				continue
+			}
+			seen[p] = true
+			blocked := map[string]bool{}
+			for j := range r.Holders {
+				q := Process(r.Holders[j].Owner)
+				if !blocked[q] {
+					blocked[q] = true
+					x := Block{Waiter: p, Holds: holds[p], Name: r.Name, Holder: q}
+					b.All = append(b.All, x)
+					next[p] = append(next[p], x)
+				}
+			}
+		}
+	}
+	b.Deadlocks = circles(b.All, next)
+	return b
+}
+
+// circles finds one circle through each process that is in any, each circle once: it
+// walks along the blocks, and where it comes upon its own path there is one.
+func circles(all []Block, next map[string][]Block) (found [][]Block) {
+	done, depth := map[string]bool{}, map[string]int{} // depth is the place in path, from 1
+	var path []Block
+	var walk func(p string)
+	walk = func(p string) {
+		depth[p] = len(path) + 1
+		for _, x := range next[p] {
+			switch d := depth[x.Holder]; {
+			case d > 0:
+				found = append(found, append(slices.Clone(path[d-1:]), x))
+			case !done[x.Holder]:
+				path = append(path, x)
+				walk(x.Holder)
+				path = path[:len(path)-1]
+			}
+		}
+		depth[p], done[p] = 0, true
+	}
+	for _, x := range all {
+		if !done[x.Waiter] {
+			walk(x.Waiter)
+		}
+	}
+	return found
+}

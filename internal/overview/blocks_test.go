@@ -1,0 +1,99 @@
+package overview_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// Each letter is a name, held by the process before the dash and waited for by those
+// behind it.
+func blocksOf(t *testing.T, script []string) (found *overview.Blocks) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		for i, line := range script {
+			name := fmt.Sprintf("n%d", i+1)
+			for at, r := range line {
+				pid := int(r - '0')
+				switch {
+				case at == 0:
+					w.take(t, claim(name, pid))
+				default:
+					w.queue(t, claim(name, pid))
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		found = w.Latest(t.Context(), 0).Blocks()
+	})
+	return found
+}
+
+func TestWhoBlocksWhom(t *testing.T) {
+	for _, c := range []struct {
+		script            []string
+		blocks, deadlocks int
+	}{
+		{[]string{"1", "2"}, 0, 0},
+		{[]string{"12"}, 0, 0},             // 2 holds nothing
+		{[]string{"12", "2"}, 1, 0},        // 2 waits for 1
+		{[]string{"12", "23", "3"}, 2, 0},  // a chain
+		{[]string{"12", "21"}, 2, 1},       // a circle
+		{[]string{"12", "23", "31"}, 3, 1}, // of three
+		{[]string{"12", "21", "34", "43"}, 4, 2},
+		{[]string{"11", "1"}, 0, 0}, // another goroutine of the same process
+		{[]string{"122", "2"}, 1, 0},
+	} {
+		b := blocksOf(t, c.script)
+		if len(b.All) != c.blocks || len(b.Deadlocks) != c.deadlocks {
+			t.Errorf("%q: %+v, want %d blocks, %d deadlocks", c.script, b, c.blocks, c.deadlocks)
+		}
+		for _, circle := range b.Deadlocks {
+			for i, x := range circle {
+				if x.Holder != circle[(i+1)%len(circle)].Waiter {
+					t.Errorf("%q: %+v is no circle", c.script, circle)
+				}
+			}
+			if len(b.DeadlocksOf(circle[0].Name)) == 0 || len(b.Of(circle[0].Name)) == 0 {
+				t.Errorf("%q: %q is not in %+v", c.script, circle[0].Name, b)
+			}
+		}
+	}
+}
+
+// Two processes that use the two permits of one name, and wait for a third: they will be
+// served.
+func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		for i := range 4 {
+			c := claim("gpu", i%2)
+			c.Weight, c.Limit = 1, 2
+			if i < 2 {
+				w.take(t, c)
+			} else {
+				w.queue(t, c)
+			}
+		}
+		if b := w.Latest(t.Context(), 0).Blocks(); len(b.All) != 0 {
+			t.Errorf("%+v", b)
+		}
+	})
+}
+
+func TestAProcessIsItsHostAndPid(t *testing.T) {
+	for want, o := range map[string]driver.Owner{
+		"host:7": {Client: "a", Host: "host", PID: 7},
+		"a":      {Client: "a", Host: "host"},
+		"host":   {Host: "host"},
+	} {
+		if got := overview.Process(o); got != want {
+			t.Errorf("%+v is %q, want %q", o, got, want)
+		}
+	}
+}

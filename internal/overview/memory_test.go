@@ -1,0 +1,95 @@
+package overview_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &overview.Options{Background: time.Second})
+		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
+		w.take(t, first)
+		time.Sleep(2 * time.Second)
+		w.queue(t, second)
+		time.Sleep(3 * time.Second)
+		w.release(t, first)
+		time.Sleep(70 * time.Second) // nobody renews, so it expires
+		g := w.take(t, third)
+		time.Sleep(2 * time.Second)
+		if err := w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{Host: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		w.Memory().Break("job", g.Fence, "operator")
+		time.Sleep(2 * time.Second)
+
+		all := w.Memory().Of("job")
+		if len(all) != 3 {
+			t.Fatalf("it has %+v", all)
+		}
+		for i, want := range []overview.Past{
+			{End: overview.Broken, By: "operator", Owner: third.Owner},
+			{End: overview.Expired, Waited: 3 * time.Second, Owner: second.Owner},
+			{End: overview.Released, Held: 5 * time.Second, Owner: first.Owner},
+		} {
+			got := all[i]
+			held := want.Held == 0 || got.Held >= want.Held && got.Held <= want.Held+time.Second
+			if got.End != want.End || got.By != want.By || got.Owner.PID != want.Owner.PID || got.Waited != want.Waited || !held || got.Ended.IsZero() {
+				t.Errorf("the lease %d before the last is %+v, want %+v", i, got, want)
+			}
+		}
+	})
+}
+
+func TestALeaseThatIsHeldHasNotEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.take(t, claim("job", 1))
+		w.Latest(t.Context(), 0)
+		if all := w.Memory().Of("job"); len(all) != 1 || all[0].End != overview.Held || !all[0].Ended.IsZero() {
+			t.Errorf("it has %+v", all)
+		}
+	})
+}
+
+func TestABreakThatOthersDidIsSeenByTheClosedName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &overview.Options{Background: time.Second})
+		g := w.take(t, claim("job", 1))
+		time.Sleep(2 * time.Second)
+		if err := w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if all := w.Memory().Of("job"); len(all) != 1 || all[0].End != overview.Broken {
+			t.Errorf("it has %+v", all)
+		}
+	})
+}
+
+func TestTheMemoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &overview.Options{Background: time.Second})
+		for i := range overview.MostNames + 500 {
+			w.take(t, claim(fmt.Sprintf("n%d", i), 1))
+		}
+		for range overview.MostLeases + 10 {
+			c := claim("busy", 2)
+			w.take(t, c)
+			time.Sleep(1500 * time.Millisecond)
+			w.release(t, c)
+			time.Sleep(1500 * time.Millisecond)
+		}
+		if n := w.Memory().Names(); n != overview.MostNames {
+			t.Errorf("it knows %d names, want %d", n, overview.MostNames)
+		}
+		if all := w.Memory().Of("busy"); len(all) != overview.MostLeases || all[0].Fence <= all[1].Fence {
+			t.Errorf("it has %d leases, want the last %d, the latest first", len(all), overview.MostLeases)
+		}
+	})
+}

@@ -1,0 +1,217 @@
+package overview
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options say how an Overview looks. The zero value and nil work.
+type Options struct {
+	// Background is how often to look while nobody does, so that Memory has what happened
+	// then. The default, 0, means not at all.
+	Background time.Duration
+
+	// Prefix narrows all looks to the names that begin with it. Default: all names.
+	Prefix string
+}
+
+// How often the backend is asked, at most. On an idle backend a look is one command.
+const (
+	shortest    = 600 * time.Millisecond // between two looks
+	longest     = 15 * time.Second       // likewise, however much there is to read
+	perName     = 2 * time.Millisecond   // of a pause for each name, so that 500 names are read a second
+	share       = 100                    // a look may take a hundredth of the time
+	lookFor     = 5 * time.Second        // what hangs for longer has failed
+	readFor     = 2 * time.Second        // likewise, of one name
+	readEvery   = 50 * time.Millisecond  // names that were told of are read in batches, one in this time
+	readAtOnce  = 16                     // names in such a batch
+	mostShown   = 256                    // names that are watched at once
+	mostNames   = 100_000                // in a View; what comes behind is left out
+	staleAfter  = 5 * time.Second        // then a name that is shown is read again between two looks
+	failedPause = time.Second            // after a look that failed
+)
+
+// Overview is what is known of all names of a client's backend. Many goroutines may use
+// it.
+type Overview struct {
+	c       *pawl.Client
+	o       Options
+	watcher driver.Watcher // or nil
+	memory  *Memory
+	wake    chan struct{} // has room for one
+
+	mu      sync.Mutex // protects all below
+	view    *View
+	newer   chan struct{} // closed when view is replaced
+	viewers map[*Viewer]struct{}
+	told    map[string]struct{} // names that have changed, and were not read since
+}
+
+// New returns an overview of what the client's backend has. It asks for nothing until Run
+// is called.
+func New(c *pawl.Client, o *Options) *Overview {
+	s := &Overview{
+		c: c, memory: newMemory(time.Now()), wake: make(chan struct{}, 1),
+		newer: make(chan struct{}), viewers: map[*Viewer]struct{}{}, told: map[string]struct{}{},
+	}
+	if o != nil {
+		s.o = *o
+	}
+	s.watcher, _ = c.Driver().(driver.Watcher)
+	s.view = &View{Properties: c.Properties(), pages: &pages{}}
+	return s
+}
+
+// View is what was seen last. It is never nil: before the first look it is empty, and its
+// Looked is zero.
+func (s *Overview) View() *View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view
+}
+
+// Memory has what happened to names since New.
+func (s *Overview) Memory() *Memory { return s.memory }
+
+// Client is the one that New was given.
+func (s *Overview) Client() *pawl.Client { return s.c }
+
+// Latest is a view whose look is at most age old, or the last one there is when ctx ends.
+func (s *Overview) Latest(ctx context.Context, age time.Duration) *View {
+	since := time.Now().Add(-age)
+	v := s.View()
+	if v.Looked.After(since) {
+		return v
+	}
+	viewer := s.Join()
+	defer viewer.Leave()
+	for !v.Looked.After(since) {
+		next, err := viewer.Next(ctx, v)
+		if err != nil {
+			return v
+		}
+		if v = next; v.Err != nil {
+			return v // it would take as long as the backend is away
+		}
+	}
+	return v
+}
+
+// Viewers is how many look now.
+func (s *Overview) Viewers() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.viewers)
+}
+
+// A Viewer is somebody who looks. While there is any, so does the Overview.
+type Viewer struct {
+	s     *Overview
+	shown []string // protected by s.mu
+}
+
+// Join adds a viewer, until Leave is called.
+func (s *Overview) Join() *Viewer {
+	v := &Viewer{s: s}
+	s.mu.Lock()
+	s.viewers[v] = struct{}{}
+	s.mu.Unlock()
+	s.rouse()
+	return v
+}
+
+// Show says which names the viewer shows, so that their changes are pushed. Of all
+// viewers together these are 256 names at most.
+func (v *Viewer) Show(names []string) {
+	v.s.mu.Lock()
+	v.shown = names
+	v.s.mu.Unlock()
+	v.s.rouse()
+}
+
+// Next waits for a view that is newer than one that was seen. The error is ctx's.
+func (v *Viewer) Next(ctx context.Context, seen *View) (*View, error) {
+	for {
+		v.s.mu.Lock()
+		view, newer := v.s.view, v.s.newer
+		v.s.mu.Unlock()
+		if view != seen {
+			return view, nil
+		}
+		select {
+		case <-newer:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Leave ends the viewer. A second Leave does nothing.
+func (v *Viewer) Leave() {
+	v.s.mu.Lock()
+	delete(v.s.viewers, v)
+	v.s.mu.Unlock()
+	v.s.rouse()
+}
+
+// rouse has Run see what is new. It does not block.
+func (s *Overview) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell is called by the driver, and does not block.
+func (s *Overview) tell(name string) {
+	s.mu.Lock()
+	s.told[name] = struct{}{}
+	s.mu.Unlock()
+	s.rouse()
+}
+
+// Refresh has a name read at once, because the caller has changed it.
+func (s *Overview) Refresh(name string) { s.tell(name) }
+
+// publish shows a new view to all.
+func (s *Overview) publish(v *View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.view = v
+	close(s.newer)
+	s.newer = make(chan struct{})
+}
+
+// demand is what is wanted now: whether anybody looks, and the names that they show.
+func (s *Overview) demand() (wanted bool, shown map[string]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shown = map[string]struct{}{}
+	for v := range s.viewers {
+		for _, name := range v.shown {
+			if len(shown) < mostShown {
+				shown[name] = struct{}{}
+			}
+		}
+	}
+	return len(s.viewers) > 0, shown
+}
+
+// takeTold takes the next names to read.
+func (s *Overview) takeTold() (names []string, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range maps.Keys(s.told) {
+		if len(names) == readAtOnce {
+			return names, true
+		}
+		names = append(names, name)
+		delete(s.told, name)
+	}
+	return names, false
+}

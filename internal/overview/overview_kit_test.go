@@ -1,0 +1,136 @@
+package overview_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A counted driver counts what it is asked, and can be told to fail.
+type counted struct {
+	*locktable.Driver
+	lists, reads atomic.Int64
+	hangs        atomic.Bool  // lists are not answered
+	deaf         atomic.Bool  // changes are not told
+	damaged      atomic.Value // a name that cannot be read
+}
+
+func (d *counted) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	d.lists.Add(1)
+	return func(yield func(driver.Entry, error) bool) {
+		if d.hangs.Load() {
+			<-ctx.Done()
+			yield(driver.Entry{}, ctx.Err())
+			return
+		}
+		if name, ok := d.damaged.Load().(string); ok && !yield(driver.Entry{Name: name}, errors.New("damaged")) {
+			return
+		}
+		d.Driver.List(ctx, prefix)(yield)
+	}
+}
+
+func (d *counted) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	d.reads.Add(1)
+	return d.Driver.Inspect(ctx, name)
+}
+
+func (d *counted) Properties() driver.Properties {
+	p := d.Driver.Properties()
+	p.PushesChanges = p.PushesChanges && !d.deaf.Load()
+	return p
+}
+
+func (d *counted) Watch(name string, f func()) (stop func()) {
+	return d.Driver.Watch(name, func() {
+		if !d.deaf.Load() {
+			f()
+		}
+	})
+}
+
+// A world is a memory with an overview of it that runs, and a driver beside it.
+type world struct {
+	*overview.Overview
+	seen   *counted
+	beside *locktable.Driver // of others
+}
+
+func newWorld(t *testing.T, o *overview.Options) *world {
+	t.Helper()
+	return open(t, memlock.NewMemory(nil), o)
+}
+
+// newWorldOn is one whose backend has another clock.
+func newWorldOn(t *testing.T, now func() time.Time) *world {
+	t.Helper()
+	return open(t, memlock.NewMemory(&memlock.Options{Now: now}), nil)
+}
+
+func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
+	t.Helper()
+	w := &world{seen: &counted{Driver: memory.Driver()}, beside: memory.Driver()}
+	c, err := pawl.New(w.seen, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Overview = overview.New(c, o)
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ran
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// claim is a mutex of a process, by its pid.
+func claim(name string, pid int) driver.Claim {
+	return driver.Claim{
+		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+		TTL: 30 * time.Second, QueueTTL: time.Minute, Queue: true,
+		Owner: driver.Owner{Client: string(rune('a' + pid)), Host: "host", PID: pid},
+	}
+}
+
+func (w *world) take(t *testing.T, c driver.Claim) driver.Grant {
+	t.Helper()
+	g, err := w.beside.Acquire(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%q: %v", c.Name, err)
+	}
+	return g
+}
+
+func (w *world) queue(t *testing.T, c driver.Claim) {
+	t.Helper()
+	if _, err := w.beside.Acquire(t.Context(), c); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%q: %v, want it held", c.Name, err)
+	}
+}
+
+func (w *world) release(t *testing.T, c driver.Claim) {
+	t.Helper()
+	if err := w.beside.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// asked is how many commands there were.
+func (w *world) asked() int64 { return w.seen.lists.Load() + w.seen.reads.Load() }

@@ -1,0 +1,269 @@
+package overview_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// view shows names for a time, as a page does, and counts what it was shown.
+func view(ctx context.Context, w *world, names ...string) (views int) {
+	viewer := w.Join()
+	defer viewer.Leave()
+	viewer.Show(names)
+	for v := w.View(); ; views++ {
+		next, err := viewer.Next(ctx, v)
+		if err != nil {
+			return views
+		}
+		v = next
+	}
+}
+
+func TestAHundredViewersCostWhatOneCosts(t *testing.T) {
+	var asked [2]int64
+	for i, viewers := range []int{1, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute+100*time.Millisecond)
+			defer cancel()
+			var all sync.WaitGroup
+			for range viewers {
+				all.Go(func() {
+					if n := view(ctx, w, "x"); n < 50 {
+						t.Errorf("was shown %d views in a minute", n)
+					}
+				})
+			}
+			all.Wait()
+			asked[i] = w.asked()
+		})
+	}
+	if asked[0] != asked[1] || asked[0] > 120 || asked[0] < 50 {
+		t.Errorf("asked %d times for one viewer, %d for a hundred; want the same, and 2 a second at most", asked[0], asked[1])
+	}
+}
+
+func TestWhatNobodyLooksAtIsNotAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		time.Sleep(time.Hour)
+		if n := w.asked(); n != 0 {
+			t.Errorf("asked %d times before anybody looked", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		view(ctx, w)
+		n := w.asked()
+		time.Sleep(time.Hour)
+		if n == 0 || w.asked() != n {
+			t.Errorf("asked %d times in a minute, then %d more", n, w.asked()-n)
+		}
+	})
+}
+
+func TestInTheBackgroundItLooksAtItsOwnPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &overview.Options{Background: 5 * time.Second})
+		time.Sleep(time.Minute - time.Second)
+		if n := w.asked(); n != 12 {
+			t.Errorf("asked %d times in a minute, want 12", n)
+		}
+	})
+}
+
+func TestWhatIsShownIsPushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		viewer := w.Join()
+		defer viewer.Leave()
+		viewer.Show([]string{"job"})
+		time.Sleep(10*time.Second + 100*time.Millisecond) // between two looks
+		v := w.View()
+		began := time.Now()
+		w.take(t, claim("job", 1))
+		v, err := viewer.Next(t.Context(), v)
+		if err != nil || v.Row("job") == nil || !v.Push || time.Since(began) > 50*time.Millisecond {
+			t.Errorf("%v after %v, with %v; want it at once, by push", v.Rows, time.Since(began), err)
+		}
+	})
+}
+
+func TestWithoutPushChangesAreSeenByTheNextLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.seen.deaf.Store(true)
+		viewer := w.Join()
+		defer viewer.Leave()
+		viewer.Show([]string{"job"})
+		time.Sleep(10 * time.Second)
+		w.take(t, claim("job", 1))
+		time.Sleep(700 * time.Millisecond)
+		if v := w.View(); v.Row("job") == nil || v.Push {
+			t.Errorf("rows %v, push %v", v.Rows, v.Push)
+		}
+	})
+}
+
+// A name that changes all the time is not read each time.
+func TestABusyNameIsReadAtABoundedPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		go view(ctx, w, "busy")
+		for ctx.Err() == nil {
+			c := claim("busy", 1)
+			w.take(t, c)
+			time.Sleep(time.Millisecond)
+			w.release(t, c)
+		}
+		if n := w.asked(); n > 250 || n < 100 {
+			t.Errorf("asked %d times in 10 s, want about 200", n)
+		}
+	})
+}
+
+func TestALookThatHangsIsFollowedByANormalPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.take(t, claim("job", 1))
+		viewer := w.Join()
+		defer viewer.Leave()
+		time.Sleep(time.Second)
+		w.seen.hangs.Store(true)
+		time.Sleep(7 * time.Second)
+		v := w.View()
+		if v.Err == nil || v.ErrSince.IsZero() || v.Row("job") == nil {
+			t.Fatalf("%v since %v, rows %v; want the error, and what was seen before", v.Err, v.ErrSince, v.Rows)
+		}
+		since := v.ErrSince
+		time.Sleep(7 * time.Second)
+		if v = w.View(); v.ErrSince != since {
+			t.Errorf("it fails since %v, before it did since %v", v.ErrSince, since)
+		}
+		w.seen.hangs.Store(false)
+		time.Sleep(7 * time.Second) // what hangs ends, and a pause
+		if v = w.View(); v.Err != nil || time.Since(v.Looked) > time.Second {
+			t.Errorf("%v; last looked %v ago", v.Err, time.Since(v.Looked))
+		}
+	})
+}
+
+func TestLatestIsFreshOrWhatThereIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.take(t, claim("job", 1))
+		if v := w.Latest(t.Context(), time.Second); v.Row("job") == nil {
+			t.Error("the first look has not seen it")
+		}
+		time.Sleep(time.Hour)
+		w.seen.hangs.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if v := w.Latest(ctx, time.Second); v.Row("job") == nil || time.Since(v.Looked) < time.Hour {
+			t.Errorf("rows %v, looked %v ago; want those of an hour ago", v.Rows, time.Since(v.Looked))
+		}
+	})
+}
+
+func TestADamagedNameStandsBesideTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.take(t, claim("job", 1))
+		w.seen.damaged.Store("broken row")
+		v := w.Latest(t.Context(), time.Second)
+		if len(v.Damaged) != 1 || v.Damaged[0].Name != "broken row" || v.Row("job") == nil || v.Err != nil {
+			t.Errorf("damaged %v, rows %v, %v", v.Damaged, v.Rows, v.Err)
+		}
+	})
+}
+
+func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		dead, alive := claim("dead", 1), claim("alive", 2)
+		w.take(t, dead)
+		w.take(t, alive)
+		go view(t.Context(), w)
+		for range 2 {
+			time.Sleep(10 * time.Second)
+			ref := driver.LeaseRef{Name: alive.Name, Token: alive.Token, TTL: alive.TTL}
+			if _, err := w.beside.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		v := w.View()
+		if r := v.Row("dead"); !r.AnyOverdue() || r.TTLs[0] != 30*time.Second {
+			t.Errorf("%+v is not overdue", r)
+		}
+		if v.Row("alive").AnyOverdue() {
+			t.Errorf("%+v is overdue", v.Row("alive"))
+		}
+		if p := v.Page(overview.Query{}); !slices.Equal(p.Names(), []string{"dead", "alive"}) || p.Counts.Overdue != 1 {
+			t.Errorf("shown are %q, with %+v", p.Names(), p.Counts)
+		}
+	})
+}
+
+func TestPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		for i := range 10 {
+			w.take(t, claim(fmt.Sprintf("a:%d", i), i))
+			time.Sleep(time.Millisecond)
+		}
+		for i := range 3 {
+			w.queue(t, claim("a:7", 20+i))
+			time.Sleep(time.Millisecond)
+		}
+		w.queue(t, claim("a:3", 30))
+		w.take(t, claim("b", 1))
+		v := w.Latest(t.Context(), 0)
+		for _, c := range []struct {
+			q     overview.Query
+			want  []string
+			total int
+		}{
+			{overview.Query{Limit: 3}, []string{"a:7", "a:3", "a:0"}, 11},
+			{overview.Query{Limit: 2, Sort: overview.ByName, Offset: 4}, []string{"a:4", "a:5"}, 11},
+			{overview.Query{Limit: 2, Sort: overview.ByName, Offset: 400}, []string{"b"}, 11},
+			{overview.Query{Limit: 2, Sort: overview.ByName, Offset: -1}, []string{"a:0", "a:1"}, 11},
+			{overview.Query{Limit: 2, Sort: overview.ByName, Reversed: true}, []string{"b", "a:9"}, 11},
+			{overview.Query{Limit: 2, Sort: overview.ByHeld}, []string{"a:0", "a:1"}, 11},
+			{overview.Query{Limit: 2, Sort: overview.ByLeft, Reversed: true}, []string{"b", "a:9"}, 11},
+			{overview.Query{Limit: 2, Sort: overview.ByWaiters}, []string{"a:7", "a:3"}, 11},
+			{overview.Query{Prefix: "b"}, []string{"b"}, 1},
+			{overview.Query{Prefix: "c"}, []string{}, 0},
+		} {
+			if p := v.Page(c.q); !slices.Equal(p.Names(), c.want) || p.Total != c.total {
+				t.Errorf("%+v: %q of %d, want %q of %d", c.q, p.Names(), p.Total, c.want, c.total)
+			}
+		}
+	})
+}
+
+// The backend's clock is an hour ahead, or behind: what is held is held as long as it is.
+func TestTheBackendsClockMayBeAnother(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorldOn(t, func() time.Time { return time.Now().Add(ahead) })
+			go view(t.Context(), w)
+			time.Sleep(time.Second)
+			w.take(t, claim("job", 1))
+			time.Sleep(20 * time.Second)
+			v := w.View()
+			if held := v.Held(v.Row("job"), time.Now()); held < 19*time.Second || held > 21*time.Second {
+				t.Errorf("held for %v by a clock %v ahead, want 20s", held, ahead)
+			}
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package overview
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Sort is an order of rows. Rows that are equal in it are in byte order of their names.
+type Sort string
+
+// The orders.
+const (
+	ByAttention Sort = "attention" // overdue first, then who has waited longest
+	ByName      Sort = "name"
+	ByHeld      Sort = "held"    // held longest first
+	ByLeft      Sort = "left"    // least time left first; what nobody holds is last
+	ByWaiters   Sort = "waiters" // most waiters first
+)
+
+// Sorts are all orders.
+var Sorts = []Sort{ByAttention, ByName, ByHeld, ByLeft, ByWaiters}
+
+// A Query says which rows to show.
+type Query struct {
+	Prefix   string // only names that begin with it
+	Sort     Sort   // default: ByAttention
+	Reversed bool
+	Offset   int // how many rows to leave out; one beyond the end is moved to the last page
+	Limit    int // how many to show, at most; 0 means all
+}
+
+// A Page is some rows of a view.
+type Page struct {
+	View   *View
+	Query  Query // its Offset is where Rows begin
+	Rows   []*Row
+	Total  int // rows with the prefix
+	Counts Counts
+}
+
+// Counts are of all rows of a view.
+type Counts struct{ Names, Held, Waiters, Overdue, Closed int }
+
+// Names are those of the rows.
+func (p *Page) Names() []string {
+	names := make([]string, len(p.Rows))
+	for i, r := range p.Rows {
+		names[i] = r.Name
+	}
+	return names
+}
+
+// Page is what a query asks for.
+func (v *View) Page(q Query) Page {
+	if q.Sort == "" {
+		q.Sort = ByAttention
+	}
+	rows := v.sorted(q.Sort)
+	if q.Prefix != "" {
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return !strings.HasPrefix(r.Name, q.Prefix) })
+	}
+	if q.Reversed {
+		rows = slices.Clone(rows)
+		slices.Reverse(rows)
+	}
+	p := Page{View: v, Query: q, Total: len(rows), Counts: v.counted()}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = max(len(rows), 1)
+	}
+	last := max(0, (len(rows)-1)/limit*limit)
+	p.Query.Offset = min(max(0, q.Offset), last)
+	p.Rows = rows[p.Query.Offset:min(len(rows), p.Query.Offset+limit)]
+	return p
+}
+
+// pages are what is computed from a view once, when somebody asks for it.
+type pages struct {
+	mu     sync.Mutex // protects all below
+	orders map[Sort][]*Row
+	counts *Counts
+	blocks *Blocks
+}
+
+// sorted are all rows in an order. Nobody changes them.
+func (v *View) sorted(by Sort) []*Row {
+	if by == ByName {
+		return v.Rows
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if rows := v.orders[by]; rows != nil {
+		return rows
+	}
+	keys := make([]key, len(v.Rows))
+	for i, r := range v.Rows {
+		keys[i] = v.key(r, by)
+	}
+	slices.SortStableFunc(keys, func(a, b key) int {
+		return cmp.Or(cmp.Compare(b.first, a.first), cmp.Compare(b.second, a.second))
+	})
+	rows := make([]*Row, len(keys))
+	for i, k := range keys {
+		rows[i] = k.row
+	}
+	if v.orders == nil {
+		v.orders = map[Sort][]*Row{}
+	}
+	v.orders[by] = rows
+	return rows
+}
+
+// A key is by what a row is sorted: the greatest comes first.
+type key struct {
+	row           *Row
+	first, second time.Duration
+}
+
+func (v *View) key(r *Row, by Sort) key {
+	k := key{row: r}
+	switch by {
+	case ByHeld:
+		k.first = v.Held(r, r.At)
+	case ByLeft:
+		k.first = -1 << 62
+		if len(r.Holders) > 0 {
+			least := slices.MinFunc(r.Holders, func(a, b pawl.Holder) int { return cmp.Compare(a.ExpiresIn, b.ExpiresIn) })
+			k.first = -(r.At.Sub(v.Looked) + least.ExpiresIn)
+		}
+	case ByWaiters:
+		k.first = time.Duration(len(r.Waiters))
+	case ByAttention, ByName:
+		if r.AnyOverdue() {
+			k.first = 1
+		}
+		k.second = v.Waits(r, r.At)
+	}
+	return k
+}
+
+func (v *View) counted() Counts {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.counts == nil {
+		c := &Counts{Names: len(v.Rows)}
+		for _, r := range v.Rows {
+			c.Held += len(r.Holders)
+			c.Waiters += len(r.Waiters)
+			if r.AnyOverdue() {
+				c.Overdue++
+			}
+			if r.ClosedFor > 0 {
+				c.Closed++
+			}
+		}
+		v.counts = c
+	}
+	return *v.counts
+}

@@ -1,0 +1,188 @@
+package overview
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Run looks at the backend until ctx ends. It is called once.
+func (s *Overview) Run(ctx context.Context) {
+	r := runner{Overview: s, watched: map[string]func(){}}
+	defer r.follow(nil)
+	for ctx.Err() == nil {
+		wanted, shown := s.demand()
+		r.follow(shown)
+		now := time.Now()
+		switch due, timed := r.due(wanted); {
+		case timed && !now.Before(due):
+			r.look(ctx)
+		case wanted && r.hasTold() && !now.Before(r.readDue):
+			r.read(ctx)
+		case wanted && r.pause > staleAfter && !now.Before(r.fresh.Add(staleAfter)):
+			r.fresh = now
+			for name := range shown {
+				r.tell(name)
+			}
+		default:
+			if wanted && r.hasTold() {
+				due = earlier(due, r.readDue)
+			} else if wanted && r.pause > staleAfter {
+				due = earlier(due, r.fresh.Add(staleAfter))
+			}
+			r.wait(ctx, due, timed)
+		}
+	}
+}
+
+// A runner is what only Run's goroutine knows.
+type runner struct {
+	*Overview
+	watched map[string]func() // how to stop each
+	looked  time.Time         // when the last look ended
+	pause   time.Duration     // after it
+	readDue time.Time         // when the next batch of names may be read
+	fresh   time.Time         // when what is shown was read last, all of it
+	clock   skew
+	failing time.Time // since when looks fail; zero if they do not
+}
+
+// due is when the next look is, if there is one.
+func (r *runner) due(wanted bool) (at time.Time, timed bool) {
+	switch {
+	case wanted:
+		return r.looked.Add(r.pause), true
+	case r.o.Background > 0:
+		return r.looked.Add(max(r.o.Background, r.pause)), true
+	}
+	return time.Time{}, false
+}
+
+func (r *runner) hasTold() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.told) > 0
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// wait is over at a time, or when something is new.
+func (r *runner) wait(ctx context.Context, due time.Time, timed bool) {
+	var fires <-chan time.Time
+	if timed {
+		timer := time.NewTimer(time.Until(due))
+		defer timer.Stop()
+		fires = timer.C
+	}
+	select {
+	case <-fires:
+	case <-r.wake:
+	case <-ctx.Done():
+	}
+}
+
+// follow watches the names that are shown, and no others.
+func (r *runner) follow(shown map[string]struct{}) {
+	for name, stop := range r.watched {
+		if _, still := shown[name]; !still {
+			stop()
+			delete(r.watched, name)
+		}
+	}
+	if r.watcher == nil {
+		return
+	}
+	for name := range shown {
+		if r.watched[name] == nil {
+			r.watched[name] = r.watcher.Watch(name, func() { r.tell(name) })
+		}
+	}
+}
+
+// look reads all names.
+func (r *runner) look(ctx context.Context) {
+	last := r.View()
+	v := &View{Properties: r.c.Properties(), pages: &pages{}}
+	v.Push = r.watcher != nil && v.Properties.PushesChanges
+	began := time.Now()
+	r.mu.Lock()
+	clear(r.told) // what is told of from here on may be too late for this look
+	r.mu.Unlock()
+	bounded, cancel := context.WithTimeout(ctx, lookFor)
+	err := v.list(bounded, r.c, r.o.Prefix)
+	cancel()
+	if ctx.Err() != nil {
+		return
+	}
+	r.looked = time.Now()
+	r.fresh, v.Took = r.looked, r.looked.Sub(began)
+	r.pause = pace(v.Took, len(v.Rows))
+	v.Pace = r.pause
+	if err != nil {
+		r.failed(last, v, err)
+		return
+	}
+	v.Looked, r.failing = r.looked, time.Time{}
+	r.clock.see(last, v)
+	v.Offset = r.clock.offset()
+	v.inherit(last)
+	r.memory.compare(last, v)
+	r.publish(v)
+}
+
+// failed shows what was seen before, and that it is old.
+func (r *runner) failed(last, v *View, err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = &pawl.BackendError{
+			Backend: v.Properties.Where, Op: "list", Err: errors.New("no answer within " + lookFor.String()),
+			Hint: "check the server and the network",
+		}
+	}
+	if r.failing.IsZero() {
+		r.failing = r.looked
+	}
+	old := last.copy()
+	old.Properties, old.Push, old.Took = v.Properties, v.Push, v.Took
+	old.Err, old.ErrSince = err, r.failing
+	r.pause = failedPause
+	old.Pace = r.pause
+	r.publish(old)
+}
+
+// pace is the pause after a look that took a time, at so many names.
+func pace(took time.Duration, names int) time.Duration {
+	return min(max(shortest, share*took, time.Duration(names)*perName), longest)
+}
+
+// read reads names that were told of.
+func (r *runner) read(ctx context.Context) {
+	names, more := r.takeTold()
+	last := r.View()
+	v := last.copy()
+	for _, name := range names {
+		bounded, cancel := context.WithTimeout(ctx, readFor)
+		e, err := r.c.Inspect(bounded, name)
+		cancel()
+		if err != nil {
+			break // the next look says so
+		}
+		v.put(e, time.Now())
+	}
+	r.readDue = time.Now().Add(readEvery)
+	if ctx.Err() != nil || last.Looked.IsZero() {
+		return
+	}
+	v.inherit(last)
+	r.memory.compare(last, v)
+	r.publish(v)
+	if more {
+		r.rouse()
+	}
+}
