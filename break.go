@@ -41,5 +41,5 @@ type noLeaseError struct {
 func (e *noLeaseError) Is(target error) bool { return target == ErrNotHeld }
 
 func (e *noLeaseError) Error() string {
-	return fmt.Sprintf("pawl: no lease of %q has the fence %d", e.name, e.fence)
+	return fmt.Sprintf("pawl: no lease of %q has the fence %d; Inspect shows those that hold it", e.name, e.fence)
 }

@@ -48,7 +48,7 @@ func TestBreakSaysWhichFenceNobodyHas(t *testing.T) {
 	defer c.Close(background)
 	err = c.Break(background, "x", 17, 0)
 	isError(t, err, pawl.ErrNotHeld)
-	if got := err.Error(); got != `pawl: no lease of "x" has the fence 17` {
+	if got := err.Error(); got != `pawl: no lease of "x" has the fence 17; Inspect shows those that hold it` {
 		t.Errorf("it says %s", got)
 	}
 }

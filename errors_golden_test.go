@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/fence"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/errors.txt: what the errors say")
@@ -36,6 +38,7 @@ func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
 		sayLost(t, w, say)
 		sayUnavailable(t, w, say)
 		sayEnds(t, w, say)
+		sayStale(t, say)
 	})
 	const file = "testdata/errors.txt"
 	if *update {
@@ -128,6 +131,9 @@ func sayHeld(t *testing.T, w *world, say func(string, error)) {
 	noError(t, other.Break(background, "held", held.Fence(), time.Minute))
 	_, err = other.Mutex("held").TryLock(background)
 	say("closed by a break", err)
+	noError(t, must(t)(c.Mutex("kept", pawl.WithValue([]byte("9"))).Lock(background)).Release(background))
+	_, err = c.Mutex("kept", pawl.WithAbove([]byte("8"))).TryLock(background)
+	say("a value that is not smaller", err)
 	<-held.Done()
 	say("a lease that was broken", held.Err())
 }
@@ -152,6 +158,27 @@ func sayLost(t *testing.T, w *world, say func(string, error)) {
 	l = must(t)(c.Mutex("released").Lock(background))
 	noError(t, l.Release(background))
 	say("a lease that was released", l.Err())
+	stuck := func(context.Context) error { return errors.New("no progress for a minute") }
+	l = must(t)(c.Mutex("stuck", pawl.WithHealth(stuck)).Lock(background))
+	<-l.Done()
+	say("a lease whose work is not healthy", l.Err())
+	l = must(t)(c.Mutex("handed on").Lock(background))
+	handle, err := l.Detach(background)
+	noError(t, err)
+	say("a lease that was detached", l.Err())
+	noError(t, must(t)(other.Attach(background, handle)).Release(background))
+	_, err = other.Attach(background, handle)
+	say("a handle of a lease that is over", err)
+}
+
+func sayStale(t *testing.T, say func(string, error)) {
+	t.Helper()
+	var m fence.Memory
+	noError(t, m.Check("report", 18))
+	say("a fence below one that was accepted", m.Check("report", 17))
+	say("no fence", m.Check("report", 0))
+	say("an object that is not there", fence.ErrNoObject)
+	say("an object that another has written", fence.ErrObjectChanged)
 }
 
 func sayUnavailable(t *testing.T, w *world, say func(string, error)) {

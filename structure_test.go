@@ -260,18 +260,3 @@ func TestREADMEShowsTheExample(t *testing.T) {
 	}
 	t.Error("example_test.go has no func Example")
 }
-
-func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
-	for file, text := range sources(t, ".md") {
-		for _, m := range link.FindAllSubmatch(text, -1) {
-			to := string(m[1])
-			if strings.Contains(to, "://") {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), to)); err != nil {
-				t.Errorf("%s links to %s: %v", file, to, err)
-			}
-		}
-	}
-}

@@ -12,7 +12,7 @@ var (
 	ErrHeld        = errors.New("pawl: held by another")
 	ErrNotHeld     = errors.New("pawl: not held by this token")
 	ErrInvalid     = errors.New("pawl: invalid")
-	ErrClosed      = errors.New("pawl: client closed")
+	ErrClosed      = errors.New("pawl: client closed; open another")
 	ErrValue       = errors.New("pawl: the stored value is not smaller")
 	ErrUnavailable = errors.New("pawl: backend unavailable")
 	ErrStale       = errors.New("pawl: stale: the lease does not hold the name any more")

@@ -52,7 +52,7 @@ func TestMessages(t *testing.T) {
 		`pawl: held by another`:                    driver.ErrHeld,
 		`pawl: not held by this token`:             driver.ErrNotHeld,
 		`pawl: invalid`:                            driver.ErrInvalid,
-		`pawl: client closed`:                      driver.ErrClosed,
+		`pawl: client closed; open another`:        driver.ErrClosed,
 		`pawl: backend unavailable`:                driver.ErrUnavailable,
 	} {
 		if err == nil || err.Error() != want {

@@ -103,7 +103,7 @@ func (j *job) refused(over bool, err error) error {
 	case isHeld:
 		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.patience, bare(held))}}
 	case over && errors.Is(err, context.DeadlineExceeded):
-		why := "the database did not answer"
+		why := "the database did not answer; try pawl doctor"
 		if trouble, ok := errors.AsType[*driver.Error](err); ok {
 			why = bare(trouble)
 		} else if said := bare(err); said != context.DeadlineExceeded.Error() {

@@ -58,7 +58,7 @@ cannot be examined, and 0 otherwise.`,
 func verdict(findings []pawl.Finding) error {
 	for _, f := range findings {
 		if f.Severity == "error" {
-			return &exit{code: exitUnsound, err: errors.New("the database cannot keep all of its guarantees")}
+			return &exit{code: exitUnsound, err: errors.New("the database cannot keep all of its guarantees; the advice above says what to change")}
 		}
 	}
 	return nil

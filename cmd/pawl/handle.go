@@ -120,7 +120,7 @@ func newHandleFile(path string) (*handleFile, error) {
 		text, _ := os.ReadFile(path)
 		h.old = strings.TrimSpace(string(text))
 		if !info.Mode().IsRegular() || !strings.HasPrefix(h.old, handleBegin) || len(h.old) > maxHandle {
-			return nil, errors.New("the file exists, and has no handle in it")
+			return nil, errors.New("the file exists, and has no handle in it; give another")
 		}
 	}
 	if h.begun, err = os.CreateTemp(filepath.Dir(path), ".pawl-handle-*"); err != nil { // mode 0600

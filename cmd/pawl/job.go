@@ -129,7 +129,7 @@ func (j *job) lost(c *child, lease *pawl.Lease) error {
 
 func (v *voice) sayLost(err error) { v.say("%s: stopping the command", bare(err)) }
 
-var errStillRunning = errors.New("SIGKILL was sent to the process group of the command, but some of it is still running")
+var errStillRunning = errors.New("SIGKILL was sent to the process group of the command, but some of it is still running; look for it before you run it again")
 
 // killTime is when a group that was asked to stop at begun is killed: after its grace,
 // but in any case before another can be granted the name, by a tenth of the time until

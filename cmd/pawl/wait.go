@@ -116,7 +116,7 @@ func (w *freeing) gaveUp() error {
 		patience = tryPatience
 	}
 	if w.last == nil {
-		return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer", w.name, patience)}
+		return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, patience)}
 	}
 	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", patience, w.inTheWay())}}
 }

@@ -1,0 +1,169 @@
+package pawl_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// docs/errors.md and the pages below it say of each error what it means, why it came and
+// what to do next. Here the errors are held against the pages: the texts that the golden
+// files have, the hints of the backends, and the exported names.
+
+// An errorEntry is a section of those pages that begins with texts.
+type errorEntry struct {
+	page, title string
+	texts       []string // as they are shown, with "…" for what changes
+	body        string
+}
+
+func errorPages(t *testing.T) (names []string) {
+	t.Helper()
+	below, err := filepath.Glob("docs/errors/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{"docs/errors.md"}, below...)
+}
+
+// entriesOf are the sections of a page that have texts.
+func entriesOf(page, text string) (entries []*errorEntry) {
+	e := &errorEntry{page: page}
+	for line := range strings.SplitSeq(text, "\n") {
+		shown, code := strings.CutPrefix(line, "    ")
+		switch {
+		case strings.HasPrefix(line, "#"):
+			e = &errorEntry{page: page, title: strings.TrimLeft(line, "# ")}
+		case code && (strings.HasPrefix(shown, "pawl: ") || strings.HasPrefix(shown, "context ")):
+			if e.texts = append(e.texts, shown); len(e.texts) == 1 {
+				entries = append(entries, e)
+			}
+		default:
+			e.body += line + "\n"
+		}
+	}
+	return entries
+}
+
+// patternOf makes a pattern of a text as a page shows it.
+func patternOf(text string) *regexp.Regexp {
+	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(text), "…", ".*") + "$")
+}
+
+// saidTexts are the lines of the golden files that are errors, with the file of each.
+func saidTexts(t *testing.T) map[string]string {
+	t.Helper()
+	said := map[string]string{}
+	for _, file := range []string{"testdata/errors.txt", "cmd/pawl/testdata/golden/messages.txt"} {
+		for line := range strings.SplitSeq(read(t, file), "\n") {
+			text := strings.TrimSpace(line)
+			if strings.HasPrefix(text, "pawl: ") || line != text && strings.HasPrefix(text, "context ") {
+				said[text] = file
+			}
+		}
+	}
+	if len(said) < 130 {
+		t.Fatalf("only %d texts were found: are the patterns right?", len(said))
+	}
+	return said
+}
+
+func TestErrorsAreAllListedInTheDocuments(t *testing.T) {
+	var entries []*errorEntry
+	for _, page := range errorPages(t) {
+		entries = append(entries, entriesOf(page, read(t, page))...)
+	}
+	said := saidTexts(t)
+	listed := map[string]bool{}
+	for _, e := range entries {
+		for _, label := range []string{"**Means**: ", "**Why**: ", "**Next**: ", "**Where**: "} {
+			if !strings.Contains(e.body, "\n- "+label) {
+				t.Errorf("%s: %q does not say %s", e.page, e.title, label)
+			}
+		}
+		for _, text := range e.texts {
+			pattern, fits := patternOf(text), false
+			if strings.Trim(strings.TrimPrefix(text, "pawl: "), "… :;") == "" {
+				t.Errorf("%s: %q fits all errors", e.page, text)
+			}
+			for s := range said {
+				if pattern.MatchString(s) {
+					fits, listed[s] = true, true
+				}
+			}
+			if !fits {
+				t.Errorf("%s: nobody says any more: %s", e.page, text)
+			}
+		}
+	}
+	for _, s := range slices.Sorted(maps.Keys(said)) {
+		if !listed[s] {
+			t.Errorf("no entry of docs/errors.md, or of docs/errors/, has this text of %s:\n%s", said[s], s)
+		}
+	}
+}
+
+// exportedErrors are the errors of a package to branch on, and their types.
+var exportedErrors = regexp.MustCompile(`^Err[A-Z]\w*$|^[A-Z]\w*Error$|^Error$|^Reason[A-Z]\w*$`)
+
+func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
+	pages := ""
+	for _, page := range errorPages(t) {
+		pages += read(t, page)
+	}
+	there := map[string]bool{"ErrX": true}
+	for path, p := range goList(t, "") {
+		if p.DepOnly || p.Name == "main" || within(path, modulePath+"/internal") {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range declared(f) {
+				if exportedErrors.MatchString(name) {
+					there[name] = true
+					if name == "Error" {
+						name = "driver.Error"
+					}
+					if !strings.Contains(pages, "`"+name+"`") {
+						t.Errorf("docs/errors.md does not name %s.%s", p.Name, name)
+					}
+				}
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(pages, -1) {
+		if exportedErrors.MatchString(m[1]) && !there[m[1]] {
+			t.Errorf("docs/errors.md names %s, which is not there", m[1])
+		}
+	}
+}
+
+// declared are the types, values and constants of a file.
+func declared(f *ast.File) (names []string) {
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range g.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, s.Name.Name)
+			case *ast.ValueSpec:
+				for _, n := range s.Names {
+					names = append(names, n.Name)
+				}
+			}
+		}
+	}
+	return names
+}

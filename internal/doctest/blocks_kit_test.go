@@ -1,0 +1,135 @@
+package doctest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the repository's folder, seen from here.
+const root = "../.."
+
+// A block is a fenced one of a page, with what stands behind its ```.
+type block struct {
+	info string
+	text string
+	line int
+}
+
+// blocks are those of a page, in order.
+func blocks(t *testing.T, page string) (found []*block) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b *block
+	for i, line := range strings.Split(string(text), "\n") {
+		info, fence := strings.CutPrefix(line, "```")
+		switch {
+		case b == nil && fence:
+			b = &block{info: info, line: i + 1}
+		case fence:
+			found, b = append(found, b), nil
+		case b != nil:
+			b.text += line + "\n"
+		}
+	}
+	if b != nil {
+		t.Fatalf("%s:%d: the block does not end", page, b.line)
+	}
+	return found
+}
+
+// pages are the documents that people read, by their path in the repository.
+func pages(t *testing.T) (names []string) {
+	t.Helper()
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name, err := filepath.Rel(root, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, filepath.ToSlash(name))
+		}
+	}
+	if len(names) < 20 {
+		t.Fatalf("only %d pages: %q", len(names), names)
+	}
+	return names
+}
+
+// A command of a console block, and what the page says that it prints.
+type command struct {
+	line  string // of the shell, perhaps several
+	shown []string
+	at    int // the line of the page
+}
+
+// commands reads a block: "$ " begins a command, "> " goes on with it, and all else is
+// printed.
+func (b *block) commands() (found []*command) {
+	for i, line := range strings.Split(strings.TrimSuffix(b.text, "\n"), "\n") {
+		if begin, ok := strings.CutPrefix(line, "$ "); ok {
+			found = append(found, &command{line: begin, at: b.line + 1 + i})
+			continue
+		}
+		if len(found) == 0 {
+			found = append(found, &command{line: "echo 'the block does not begin with a command'", at: b.line + 1 + i})
+		}
+		c := found[len(found)-1]
+		if more, ok := strings.CutPrefix(line, "> "); ok && len(c.shown) == 0 {
+			c.line += "\n" + more
+			continue
+		}
+		c.shown = append(c.shown, line)
+	}
+	return found
+}
+
+// What changes from run to run, and what stands for it when two lines are compared.
+var changing = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`\b1\d{15}\b`), "FENCE"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b|\b\d\d:\d\d:\d\d\b`), "TIME"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)?(h|m|s|ms|µs))+\b`), "SPAN"},
+	{regexp.MustCompile(`[ \t]+`), " "},
+}
+
+// still is a line without what changes from run to run. Blanks count as one: they align
+// columns, which are as wide as what is in them.
+func still(line string) string {
+	for _, c := range changing {
+		line = c.pattern.ReplaceAllString(line, c.by)
+	}
+	return strings.TrimSpace(line)
+}
+
+// same reports whether lines were printed as they are shown. "..." stands for anything in
+// a line, and alone in one for any lines.
+func same(shown, printed []string) bool {
+	if len(shown) == 0 {
+		return len(printed) == 0
+	}
+	if strings.TrimSpace(shown[0]) == "..." {
+		for n := range len(printed) + 1 {
+			if same(shown[1:], printed[n:]) {
+				return true
+			}
+		}
+		return false
+	}
+	if len(printed) == 0 {
+		return false
+	}
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(still(shown[0])), `\.\.\.`, ".*")
+	return regexp.MustCompile("^"+pattern+"$").MatchString(still(printed[0])) && same(shown[1:], printed[1:])
+}

@@ -1,0 +1,130 @@
+//go:build unix
+
+package doctest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// consoleBlock is the info of a block whose commands are run.
+const consoleBlock = "console run"
+
+// pawlCommand builds the command once for all pages, and returns the folder in which it
+// is.
+var pawlCommand = sync.OnceValues(func() (folder string, err error) {
+	if commandFolder, err = os.MkdirTemp("", "pawl-doctest-"); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-o", filepath.Join(commandFolder, "pawl"), "github.com/pawl-go/pawl/cmd/pawl")
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, said)
+	}
+	return commandFolder, nil
+})
+
+var commandFolder string // which TestMain removes
+
+// TestTheCommandsOfThePagesPrintWhatTheyShow runs the marked blocks of each page in one
+// shell, in a folder of its own, and compares what each command prints.
+func TestTheCommandsOfThePagesPrintWhatTheyShow(t *testing.T) {
+	played := 0
+	t.Run("pages", func(t *testing.T) {
+		for _, page := range pages(t) {
+			var run []*command
+			for _, b := range blocks(t, page) {
+				if b.info == consoleBlock {
+					run = append(run, b.commands()...)
+				}
+			}
+			if played += len(run); len(run) > 0 {
+				t.Run(strings.TrimSuffix(page, ".md"), func(t *testing.T) {
+					t.Parallel()
+					play(t, page, run)
+				})
+			}
+		}
+	})
+	if played < 40 {
+		t.Errorf("only %d commands were found: is the mark right?", played)
+	}
+}
+
+// play runs the commands of a page, and compares.
+func play(t *testing.T, page string, run []*command) {
+	t.Helper()
+	var on stage
+	if begin := stages[page]; begin != nil {
+		on = begin(t)
+	}
+	for i, printed := range runShell(t, on, run) {
+		if c := run[i]; !same(c.shown, printed) {
+			t.Errorf("%s:%d: $ %s\nshows\n%s\nbut printed\n%s", page, c.at, c.line, strings.Join(c.shown, "\n"), strings.Join(printed, "\n"))
+		}
+	}
+}
+
+// mark follows what each command has printed, with its exit code.
+const mark = "\x01"
+
+var markLine = regexp.MustCompile(mark + `(\d+)\n`)
+
+// runShell runs commands in one shell, and returns the lines of each. An exit code is a
+// line more.
+func runShell(t *testing.T, on stage, run []*command) (printed [][]string) {
+	t.Helper()
+	bin, err := pawlCommand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	script := "exec 2>&1\n"
+	for _, c := range run {
+		script += "{ " + on.here(c.line) + "\n}\nprintf '\\001%d\\n' $?\n"
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	sh := exec.CommandContext(ctx, "sh", "-c", script)
+	sh.Dir = home
+	sh.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8"}
+	var out bytes.Buffer
+	sh.Stdout = &out
+	if err := sh.Run(); err != nil {
+		t.Fatalf("the shell: %v\n%s", err, &out)
+	}
+	text := out.String()
+	for range run {
+		end := markLine.FindStringSubmatchIndex(text)
+		if end == nil {
+			t.Fatalf("the shell ended early:\n%s", &out)
+		}
+		printed = append(printed, linesOf(on, text[:end[0]], text[end[2]:end[3]]))
+		text = text[end[1]:]
+	}
+	return printed
+}
+
+// linesOf are the lines that a command printed, as a page has them.
+func linesOf(on stage, text, code string) (lines []string) {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	text = regexp.MustCompile(`\b`+regexp.QuoteMeta(host)+`:\d+`).ReplaceAllString(on.asOnPage(text), "web-1:4242")
+	if text = strings.TrimSuffix(text, "\n"); text != "" {
+		lines = strings.Split(text, "\n")
+	}
+	if code != "0" {
+		lines = append(lines, "[exit code "+code+"]")
+	}
+	return lines
+}

@@ -1,0 +1,128 @@
+//go:build unix
+
+package doctest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	_ "github.com/pawl-go/pawl/etcdlock"
+	_ "github.com/pawl-go/pawl/memlock"
+	_ "github.com/pawl-go/pawl/mongolock"
+	_ "github.com/pawl-go/pawl/mysqllock"
+	_ "github.com/pawl-go/pawl/natslock"
+	_ "github.com/pawl-go/pawl/postgreslock"
+	_ "github.com/pawl-go/pawl/redislock"
+	_ "github.com/pawl-go/pawl/sqlitelock"
+)
+
+// deploy is what each page of docs/start shows of the library, word for word: only the
+// import of the backend differs, and the URL.
+func deploy(ctx context.Context) error {
+	locks, err := pawl.Open(ctx, os.Getenv("PAWL_URL"), nil)
+	if err != nil {
+		return err
+	}
+	defer locks.Close(ctx)
+	return locks.Mutex("deploy").Do(ctx, func(ctx context.Context) error {
+		fence, _ := pawl.FenceFromContext(ctx) // send it with what you write
+		fmt.Println("only one of me, with fence", fence)
+		return ctx.Err() // ctx ends when the lock is lost
+	})
+}
+
+// startPages are those of docs/start, by the backend.
+func startPages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, page := range pages(t) {
+		if folder, file := filepath.Split(page); folder == "docs/start/" {
+			found[strings.TrimSuffix(file, ".md")] = page
+		}
+	}
+	if len(found) != 8 {
+		t.Fatalf("%d pages: %v", len(found), found)
+	}
+	return found
+}
+
+// TestEachStartShowsTheProgramThatRuns compares the Go code of each page with deploy, and
+// runs that at the page's URL, in a process of its own.
+func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
+	body := bodyOf(t, "start_unix_test.go", "func deploy(ctx context.Context) error {")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range startPages(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := regexp.MustCompile(`(?m)^\$ export PAWL_URL=(\S+)$`)
+			var code, prints, url string
+			for _, b := range blocks(t, page) {
+				switch m := at.FindStringSubmatch(b.text); {
+				case b.info == "go":
+					code = b.text
+				case b.info == "text":
+					prints = b.text
+				case m != nil:
+					url = strings.Trim(m[1], `'"`)
+				}
+			}
+			imported := regexp.MustCompile(`(?s)^import \(\n.*?\n\t_ "github.com/pawl-go/pawl/(\w+)" // for URLs that begin with \w+:\n\)\n\n`).FindStringSubmatch(code)
+			if imported == nil || imported[1] != importOf(name) {
+				t.Fatalf("%s does not import the backend: %q", page, imported)
+			}
+			if got := strings.TrimPrefix(code, imported[0]); got != body {
+				t.Errorf("%s shows\n%s\nbut what is run is\n%s", page, got, body)
+			}
+
+			var on stage
+			if begin := stages[page]; begin != nil {
+				on = begin(t)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, exe)
+			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+on.here(url))
+			printed, err := cmd.CombinedOutput()
+			if err != nil || url == "" || !same(strings.Split(prints, "\n"), strings.Split(string(printed), "\n")) {
+				t.Errorf("%s with PAWL_URL=%s says that it prints\n%s\nbut it printed\n%s%v", page, url, prints, printed, err)
+			}
+		})
+	}
+}
+
+// importOf is the package of a backend.
+func importOf(name string) string {
+	switch name {
+	case "memory":
+		return "memlock"
+	case "mongodb":
+		return "mongolock"
+	}
+	return name + "lock"
+}
+
+// bodyOf is what stands in a function of a file, without a tab at the begin of its lines.
+func bodyOf(t *testing.T, file, begin string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "\n"+begin+"\n")
+	body, _, ended := strings.Cut(after, "\n}\n")
+	if !found || !ended {
+		t.Fatalf("%s has no %s", file, begin)
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(body, "\t"), "\n\t", "\n") + "\n"
+}
