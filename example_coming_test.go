@@ -10,56 +10,172 @@ import (
 	"github.com/pawl-go/pawl/memlock"
 )
 
-// Pawl's side of each pair of docs/coming-from.md: it compiles, and does what is said
-// there.
+// Pawl's side of each pair of docs/coming-from.md, as it stands there, and that it does
+// what is said there.
 func TestWhatComingFromSays(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	ctx := t.Context()
 	locks, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
 	defer locks.Close(context.Background())
-	f := func(context.Context) error { return nil }
-
-	// redsync, etcd
-	m := locks.Mutex("report", pawl.WithTTL(30*time.Second))
-	lease, err := m.Lock(ctx)
-	noError(t, err)
-	select {
-	case <-lease.Done():
-		t.Error("lost")
-	default:
-	}
-	// bsm/redislock
-	_, err = locks.Mutex("report", pawl.WithLabel("job", "42")).TryLock(ctx)
-	if !errors.Is(err, pawl.ErrHeld) || time.Until(lease.Deadline()) <= 0 || lease.Fence() == 0 {
-		t.Error("not as it says")
-	}
-	noError(t, lease.Release(ctx))
-	both, err := pawl.All(locks.Mutex("a"), locks.Mutex("b")).Lock(ctx)
-	noError(t, err)
-	noError(t, both.Release(ctx))
-	// rueidislock
-	noError(t, locks.Mutex("report").Do(ctx, f))
-	if ran, err := locks.Mutex("report").TryDo(ctx, f); !ran || err != nil {
-		t.Error("not as it says")
-	}
-	forced := must(t)(locks.Mutex("report").ForceLock(ctx))
-	// Redisson
-	noError(t, locks.Break(ctx, "report", forced.Fence(), 0))
-	// client-go
-	e := locks.Election("controller", pawl.WithTTL(15*time.Second), pawl.WithValue([]byte("me")))
-	noError(t, e.Run(ctx, f))
-	for leader, err := range e.Watch(ctx) {
-		if err != nil || leader.Term != 0 {
-			t.Errorf("%+v, %v", leader, err)
+	worked := 0
+	work := func(ctx context.Context) error {
+		if fence, ok := pawl.FenceFromContext(ctx); ok && fence > 0 {
+			worked++
 		}
-		break
+		return ctx.Err()
 	}
-	// ShedLock
-	if ran, err := locks.Once("report").Do(ctx, pawl.TimeKey(time.Now()), f); !ran || err != nil {
-		t.Errorf("%v, %v", ran, err)
+	write := func(ctx context.Context, fence uint64) error {
+		if known, _ := pawl.FenceFromContext(ctx); known != fence {
+			return errors.New("not the fence of the context")
+		}
+		return work(ctx)
 	}
-	if ran, err := locks.Mutex("report", pawl.WithMinHold(time.Millisecond)).TryDo(ctx, f); !ran || err != nil {
-		t.Errorf("%v, %v", ran, err)
+	did := func(t *testing.T, err error) {
+		t.Helper()
+		noError(t, err)
+		if worked != 1 {
+			t.Errorf("it worked %d times", worked)
+		}
+		worked = 0
+		if entry, err := locks.Inspect(ctx, "report"); err != nil || len(entry.Holders) > 0 {
+			t.Errorf("it is held: %v, %v", entry.Holders, err)
+		}
 	}
+
+	t.Run("redsync", func(t *testing.T) {
+		did(t, func() error {
+			m := locks.Mutex("report",
+				pawl.WithTTL(30*time.Second))
+			lease, err := m.Lock(ctx)
+			if err != nil {
+				return err
+			}
+			err = work(lease.Context())
+			return errors.Join(err, lease.Release(ctx))
+		}())
+	})
+	t.Run("bsm/redislock", func(t *testing.T) {
+		show := func(left time.Duration) {
+			if left <= 0 || left > 30*time.Second {
+				t.Errorf("%v are left", left)
+			}
+		}
+		obtain := func() error {
+			m := locks.Mutex("report",
+				pawl.WithLabel("job", "42"))
+			lease, err := m.TryLock(ctx)
+			if errors.Is(err, pawl.ErrHeld) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			show(time.Until(lease.Deadline()))
+			return lease.Release(ctx)
+		}
+		noError(t, obtain())
+		held := must(t)(locks.Mutex("report").Lock(ctx))
+		noError(t, obtain())
+		noError(t, held.Release(ctx))
+		both, err := pawl.All(locks.Mutex("a"), locks.Mutex("b")).TryLock(ctx)
+		noError(t, err)
+		noError(t, both.Release(ctx))
+	})
+	t.Run("rueidislock", func(t *testing.T) {
+		did(t, func() error {
+			return locks.Mutex("report").Do(ctx, work)
+		}())
+		ran, err := locks.Mutex("report").TryDo(ctx, work)
+		did(t, err)
+		forced := must(t)(locks.Mutex("report").ForceLock(ctx))
+		noError(t, forced.Release(ctx))
+		if !ran {
+			t.Error("it did not run")
+		}
+	})
+	t.Run("client-go", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		id, shown := "me", make(chan string, 10)
+		show := func(leader string) { shown <- leader }
+		work := func(ctx context.Context) error {
+			for leader := range shown {
+				if leader == id {
+					return work(ctx)
+				}
+			}
+			return nil
+		}
+		did(t, func() error {
+			e := locks.Election("controller",
+				pawl.WithTTL(15*time.Second),
+				pawl.WithValue([]byte(id)))
+			go func() {
+				for leader, err := range e.Watch(ctx) {
+					if err == nil {
+						show(string(leader.Value))
+					}
+				}
+			}()
+			return e.Run(ctx, work)
+		}())
+	})
+	t.Run("etcd", func(t *testing.T) {
+		did(t, func() error {
+			lease, err := locks.Mutex("report").Lock(ctx)
+			if err != nil {
+				return err
+			}
+			defer lease.Release(ctx)
+			return write(lease.Context(), lease.Fence())
+		}())
+	})
+	t.Run("Consul", func(t *testing.T) {
+		did(t, func() error {
+			m := locks.Mutex("report",
+				pawl.WithTTL(30*time.Second),
+				pawl.WithLockDelay(5*time.Second))
+			lease, err := m.Lock(ctx)
+			if err != nil {
+				return err
+			}
+			err = work(lease.Context())
+			return errors.Join(err, lease.Release(ctx))
+		}())
+	})
+	t.Run("ShedLock", func(t *testing.T) {
+		tick := time.Now()
+		ran, err := locks.Once("report").Do(ctx,
+			pawl.TimeKey(tick), work)
+		did(t, err)
+		if again, err := locks.Once("report").Do(ctx, pawl.TimeKey(tick), work); !ran || again || err != nil {
+			t.Errorf("%v, %v, %v", ran, again, err)
+		}
+		m := locks.Mutex("report",
+			pawl.WithMinHold(time.Minute))
+		ran, err = m.TryDo(ctx, work)
+		noError(t, err)
+		if worked != 1 || !ran {
+			t.Errorf("%v, worked %d times", ran, worked)
+		}
+		if ran, err := m.TryDo(ctx, work); ran || !errors.Is(err, pawl.ErrHeld) {
+			t.Errorf("%v, %v within the minimum hold", ran, err)
+		}
+		entry, err := locks.Inspect(ctx, "report")
+		noError(t, err)
+		noError(t, locks.Break(ctx, "report", entry.Fence, 0))
+		worked = 0
+	})
+	t.Run("both during the change", func(t *testing.T) {
+		theirs := make(chan struct{}, 1) // the old lock
+		old := func(ctx context.Context) error {
+			theirs <- struct{}{}
+			defer func() { <-theirs }()
+			return work(ctx)
+		}
+		err := locks.Mutex("report").Do(ctx, func(ctx context.Context) error {
+			return old(ctx)
+		})
+		did(t, err)
+	})
 }

@@ -1,0 +1,62 @@
+package pawl_test
+
+import (
+	"go/format"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// fenced finds the code in a document: its language, and the code.
+var fenced = regexp.MustCompile("(?sm)^```(\\w*)\n(.*?)^```$")
+
+// pairColumn is where the right side of a pair of docs/coming-from.md begins.
+const pairColumn = 47
+
+// Whoever wraps a document leaves its code as it is.
+func TestTheGoOfDocumentsIsGo(t *testing.T) {
+	imports := regexp.MustCompile(`(?s)^import \(.*?\n\)\n`) // of what is the body of a function else
+	for file, text := range sources(t, ".md") {
+		for _, block := range fenced.FindAllSubmatch(text, -1) {
+			if code := imports.ReplaceAllString(string(block[2]), ""); string(block[1]) == "go" && !isPaired(code) {
+				if _, err := format.Source([]byte(code)); err != nil {
+					t.Errorf("%s: %v in\n%s", file, err, code)
+				}
+			}
+		}
+	}
+}
+
+// docs/coming-from.md shows Pawl's side of each pair as it stands in
+// example_coming_test.go, but for comments and white space.
+func TestComingFromShowsWhatIsCompiled(t *testing.T) {
+	comment, space := regexp.MustCompile(`//.*`), regexp.MustCompile(`\s+`)
+	plain := func(code string) string {
+		return space.ReplaceAllString(comment.ReplaceAllString(code, ""), "")
+	}
+	compiled, shown := plain(read(t, "example_coming_test.go")), 0
+	for _, block := range fenced.FindAllStringSubmatch(read(t, "docs/coming-from.md"), -1) {
+		code := block[2]
+		if isPaired(code) {
+			lines := strings.Split(code, "\n")
+			for i, line := range lines {
+				lines[i] = line[min(pairColumn, len(line)):]
+			}
+			code = strings.Join(lines, "\n")
+		}
+		if strings.HasPrefix(code, "pawl ") {
+			continue // of the command, whose scripts are in cmd/pawl/testdata
+		}
+		shown++
+		if !strings.Contains(compiled, plain(code)) {
+			t.Errorf("docs/coming-from.md shows what is not compiled:\n%s", code)
+		}
+	}
+	if shown < 8 {
+		t.Errorf("%d blocks were found: is the pattern right?", shown)
+	}
+}
+
+func isPaired(code string) bool {
+	return len(code) > pairColumn && !strings.Contains(code[:pairColumn], "\n") && code[pairColumn-1] == ' '
+}
