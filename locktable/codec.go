@@ -66,6 +66,15 @@ func (e *Entry) Append(b []byte) []byte {
 		b = binary.AppendUvarint(b, e.Value.Fence)
 		b = binary.AppendVarint(b, int64(e.Value.At))
 	}
+	if len(e.Marks) == 0 {
+		return b // mostly, and then there is not even a byte for them
+	}
+	b = binary.AppendUvarint(b, uint64(len(e.Marks)))
+	for _, m := range e.Marks {
+		b = append(b, m.Token[:]...)
+		b = appendString(b, m.Inbox)
+		b = binary.AppendVarint(b, int64(m.Until))
+	}
 	return b
 }
 
@@ -167,6 +176,14 @@ func Decode(b []byte) (*Entry, error) {
 	}
 	if e.Value.Bytes = r.value(); e.Value.Bytes != nil {
 		e.Value.Fence, e.Value.At = r.uint("value's fence", 1, maxFence), r.instant("value's time")
+	}
+	if len(r.rest) > 0 {
+		for range r.uint("marks", 1, maxMarks) {
+			if r.problem != "" {
+				break
+			}
+			e.Marks = append(e.Marks, Mark{Token: r.token(), Inbox: r.string(), Until: r.instant("end of a mark")})
+		}
 	}
 	if r.end(); r.problem == "" {
 		r.problem = e.problem()

@@ -23,7 +23,8 @@ func (e *Entry) unused(now Instant) bool {
 	return e.Rest.Len == 0 && e.Closed <= now && e.Fence < uint64(max(now, e.Day, 0)) &&
 		!slices.ContainsFunc(e.Holders, func(h Holder) bool { return h.Expires.Add(h.LockDelay) > now }) &&
 		!slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires > now }) &&
-		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now })
+		!slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until > now }) &&
+		!slices.ContainsFunc(e.Marks, func(m Mark) bool { return m.Until > now })
 }
 
 // Ends is when nothing of the entry counts any more but its last fence and its value,
@@ -38,6 +39,9 @@ func (e *Entry) Ends() Instant {
 	}
 	for _, b := range e.Broken {
 		ends = max(ends, b.Until)
+	}
+	for _, m := range e.Marks {
+		ends = max(ends, m.Until)
 	}
 	return max(ends, Instant(e.Fence))
 }

@@ -32,7 +32,7 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 // sends the signals that are left in it.
 //
 // Read them in this order: settle, which every method does first; Acquire, with queue.go;
-// Renew; Release; Break; Raise.
+// Renew; Release; Break; Raise; Mark, in marks.go, which is for those who watch.
 //
 // What holds before and after each method (and what the property tests check):
 //
@@ -52,6 +52,7 @@ type Entry struct {
 	Rest    Rest     // the waiters behind them, if they are stored apart from the entry, see Apart
 	Broken  []Broken // leases that were taken from their holders, until they would have ended anyway
 	Value   Value    // what the name keeps
+	Marks   []Mark   // who watches
 
 	// Blur is how much later than the time that a method is given it may take effect, by
 	// a table that cannot say exactly: see [Store]. What begins then lasts so much
@@ -127,6 +128,7 @@ type Signal struct {
 // needed.
 func (e *Entry) settle(now Instant) {
 	e.Changed, e.News, e.Short, e.Signals = false, false, false, nil // a new list, for the old one may be on its way
+	e.unmark(now)
 	e.expire(now)
 	e.promote(now)
 }
@@ -233,6 +235,7 @@ func (e *Entry) below(v []byte) bool {
 // waiters that are in its way, or a [*driver.ValueError].
 func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, error) {
 	e.settle(now)
+	defer e.tell()
 
 	// Asked again: by a caller that lost the reply, or by a waiter that settle, or
 	// somebody before, promoted.
@@ -332,6 +335,7 @@ func (e *Entry) RetryAfter(now Instant, c *driver.Claim, head Instant) (d time.D
 // one, and never shortens one.
 func (e *Entry) Renew(now Instant, l *driver.LeaseRef) error {
 	e.settle(now)
+	defer e.tell()
 	if h := e.holder(l.Token); h != nil {
 		e.extend(h, e.until(now, l.TTL))
 		e.write(now, h, l.Value)
@@ -365,6 +369,7 @@ func (e *Entry) gone(now Instant, token driver.Token) error {
 func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	token, minHold := l.Token, l.MinHold
 	e.settle(now)
+	defer e.tell()
 	if h := e.holder(token); h != nil {
 		e.write(now, h, l.Value) // before the name is passed on: somebody may wait to be above it
 		// now may be earlier than the grant, if the clock ran back.
@@ -386,6 +391,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 // delay.
 func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.Owner) error {
 	e.settle(now)
+	defer e.tell()
 	i := slices.IndexFunc(e.Holders, func(h Holder) bool { return h.Fence <= fence && fence-h.Fence < uint64(h.Fences) })
 	if i < 0 {
 		return driver.ErrNotHeld
@@ -424,6 +430,7 @@ func (e *Entry) take(i int, by driver.Owner) {
 // were granted since, nothing is changed.
 func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, error) {
 	e.settle(now)
+	defer e.tell()
 	h := e.holder(c.Token)
 	switch {
 	case h == nil:

@@ -8,3 +8,6 @@ var LongQueue, ShortQueue = ordinary.long, ordinary.short
 func ApartWithin(long, short int, rows Rows, s Step, stored []byte, now Instant, f func(e *Entry)) (*Entry, Moves, error) {
 	return bounds{long, short}.apart(rows, s, stored, now, f)
 }
+
+// What those who watch are told by.
+const SignalChanged, MaxMarks = signalChanged, maxMarks

@@ -31,7 +31,7 @@ func (g *Glimpse) News(stored []byte) bool {
 // itself: who was broken, how long it all lasts, and what waiters ask for.
 func (e *Entry) visible() []byte {
 	v := *e
-	v.Broken, v.Value.At, v.Rest.Lapses = nil, 0, 0
+	v.Broken, v.Marks, v.Value.At, v.Rest.Lapses = nil, nil, 0, 0
 	v.Holders, v.Queue = slices.Clone(e.Holders), slices.Clone(e.Queue)
 	for i := range v.Holders {
 		h := &v.Holders[i]

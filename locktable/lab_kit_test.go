@@ -216,7 +216,9 @@ func (l *lab) said(want string) {
 	l.t.Helper()
 	var got []string
 	for _, s := range l.e.Signals {
-		got = append(got, map[driver.SignalKind]string{driver.SignalGranted: "granted ", driver.SignalLost: "lost ", driver.SignalLook: "look "}[s.Kind]+s.Inbox)
+		got = append(got, map[driver.SignalKind]string{
+			driver.SignalGranted: "granted ", driver.SignalLost: "lost ", driver.SignalLook: "look ", locktable.SignalChanged: "changed ",
+		}[s.Kind]+s.Inbox)
 	}
 	if got := strings.Join(got, ", "); got != want {
 		l.t.Fatalf("signals are %q, want %q", got, want)

@@ -42,6 +42,7 @@ func clone(e *locktable.Entry) *locktable.Entry {
 	return &locktable.Entry{
 		Fence: e.Fence, Closed: e.Closed,
 		Holders: slices.Clone(e.Holders), Queue: slices.Clone(e.Queue), Broken: slices.Clone(e.Broken), Value: e.Value,
+		Marks: slices.Clone(e.Marks),
 	}
 }
 
@@ -229,8 +230,8 @@ func (l *lab) words(e *locktable.Entry, t driver.Token) (n int) {
 	return n
 }
 
-// checkSignals checks that promoted waiters and broken holders are told, and nobody else,
-// and that word is left for broken holders.
+// checkSignals checks that promoted waiters and broken holders are told, those who watch
+// if there is news, and nobody else; and that word is left for broken holders.
 func (l *lab) checkSignals(a act, before *locktable.Entry) {
 	l.t.Helper()
 	var want []locktable.Signal
@@ -253,6 +254,11 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 			want = append(want, locktable.Signal{Inbox: h.Inbox, Signal: driver.Signal{
 				Kind: driver.SignalGranted, Token: h.Token, Fence: h.Fence, Fences: h.Fences,
 			}})
+		}
+	}
+	for _, m := range before.Marks {
+		if l.e.News && m.Until > l.now {
+			want = append(want, locktable.Signal{Inbox: m.Inbox, Signal: driver.Signal{Kind: locktable.SignalChanged, Token: m.Token}})
 		}
 	}
 	for _, s := range want {

@@ -94,7 +94,10 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 		}
 	}
 	e.Queue, e.Rest, e.Changed = nil, line.after(m), e.Changed || lapsed
-	e.News = e.News || line.Len < waiting
+	if line.Len < waiting && !e.News {
+		e.News = true
+		e.tell()
+	}
 	if lapsed || len(m.Left) > 0 {
 		err = b.comeBack(rows, s.Name, e)
 	}

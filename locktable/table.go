@@ -48,7 +48,7 @@ type Table interface {
 	Close() error
 }
 
-// Watchable is a table that can tell of changes.
+// Watchable is a table that can tell of changes in a way of its own.
 type Watchable interface {
 	// Watch is that of [driver.Watcher], for a name that is not being watched. Nothing is
 	// watched any more when the table is closed.
@@ -90,6 +90,7 @@ type Driver struct {
 
 	listeners driver.Listeners
 	watchers  driver.Watchers
+	watching  *watching // nil unless the table is Hearing
 }
 
 // New makes a driver over a table. inbox is where this client's signals go: the table
@@ -97,7 +98,11 @@ type Driver struct {
 // for its own to [Driver.Deliver].
 func New(t Table, inbox string) *Driver {
 	d := &Driver{table: t, inbox: inbox}
-	if t, ok := t.(Watchable); ok {
+	switch t := t.(type) {
+	case Hearing:
+		d.watching = newWatching(d.table, t, inbox)
+		d.watchers.Follow(d.watching.follow)
+	case Watchable:
 		d.watchers.Follow(t.Watch)
 	}
 	return d
@@ -305,18 +310,31 @@ func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry
 // Listen implements driver.Signaler.
 func (d *Driver) Listen(f func(driver.Signal)) (stop func()) { return d.listeners.Listen(f) }
 
-// Watch implements driver.Watcher. A table that is not [Watchable] tells nothing, and its
-// Properties say so.
+// Watch implements driver.Watcher. A table that is neither [Hearing] nor [Watchable]
+// tells nothing, and its Properties say so.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.Watch(name, f) }
 
 // Deliver hands a signal that came in for this driver's inbox to its listeners.
-func (d *Driver) Deliver(s driver.Signal) { d.listeners.Notify(s) }
+func (d *Driver) Deliver(s driver.Signal) {
+	switch {
+	case s.Kind == signalChanged && d.watching != nil:
+		d.watching.heard(s)
+		return
+	case s.Kind == driver.SignalLook && s.Token.IsZero():
+		d.watchers.NotifyAll()
+	}
+	d.listeners.Notify(s)
+}
 
 // Inbox is the address that New was given.
 func (d *Driver) Inbox() string { return d.inbox }
 
 // Properties implements driver.Driver.
-func (d *Driver) Properties() driver.Properties { return d.table.Properties() }
+func (d *Driver) Properties() driver.Properties {
+	p := d.table.Properties()
+	p.PushesChanges = p.PushesChanges && (d.watching == nil || !d.watching.deaf.Load())
+	return p
+}
 
 // Close implements driver.Driver.
 func (d *Driver) Close() error {
@@ -324,6 +342,9 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.watchers.Close()
+	if d.watching != nil {
+		d.watching.close()
+	}
 	return d.table.Close()
 }
 

@@ -1,0 +1,60 @@
+package locktable
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A Mark says that a client watches the name, and until when. A step that people can see
+// leaves a signal for each of them, which goes the way of all signals. So a name without
+// marks costs nobody anything; and as they stand in the entry, no step can miss one.
+type Mark struct {
+	Token driver.Token // which of its watches it is
+	Inbox string       // of the client
+	Until Instant
+}
+
+// maxMarks is how many may watch a name and be told. A client for whom there is no room
+// asks.
+const maxMarks = 64
+
+// signalChanged is for the client whose mark has that token. It reaches no listener.
+const signalChanged = driver.SignalLost + 1
+
+// Mark has a client told of changes for so long, in which it is to come again. known says
+// that it was told until now; ok, that there was room.
+func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
+	e.settle(now)
+	defer e.tell()
+	m.Until = e.until(now, d)
+	i := slices.IndexFunc(e.Marks, func(x Mark) bool { return x.Token == m.Token })
+	switch {
+	case i >= 0:
+		e.Marks[i] = m
+	case len(e.Marks) >= maxMarks:
+		return false, false
+	default:
+		e.Marks = append(e.Marks, m)
+	}
+	e.Changed = true
+	return i >= 0, true
+}
+
+// tell leaves a signal for everybody who watches, if there is news. Every method ends
+// with it.
+func (e *Entry) tell() {
+	if !e.News {
+		return
+	}
+	for _, m := range e.Marks {
+		e.signal(m.Inbox, driver.Signal{Kind: signalChanged, Token: m.Token})
+	}
+}
+
+// unmark drops the marks that are over. That is no change: they go when something else is
+// stored.
+func (e *Entry) unmark(now Instant) {
+	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
+}

@@ -1,0 +1,198 @@
+package locktable_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// ears is a shelf whose signals come in while f is there, and whether that is so can be
+// told.
+type ears struct {
+	*shelf
+	hears func(bool)
+	ended int
+}
+
+func (e *ears) Properties() driver.Properties {
+	return driver.Properties{Backend: "ears", PushesChanges: true}
+}
+
+func (e *ears) Hear(f func(hears bool)) (stop func()) {
+	e.hears = f
+	f(true)
+	return func() { e.hears, e.ended = nil, e.ended+1 }
+}
+
+func (e *ears) Close() error { return nil }
+
+// aside is a client of a shelf that watches nothing, and another one that may.
+func aside() (e *ears, watcher, other *locktable.Driver) {
+	e = &ears{shelf: newShelf()}
+	e.drivers["x"] = locktable.New(e, "x")
+	return e, e.drivers["x"], e.shelf.client("y")
+}
+
+func watch(d *locktable.Driver, name string) (told func() int, stop func()) {
+	n := 0
+	stop = d.Watch(name, func() { n++ })
+	return func() int {
+		synctest.Wait()
+		was := n
+		n = 0
+		return was
+	}, stop
+}
+
+func TestChangesAreToldThroughMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, x, y := aside()
+		defer x.Close()
+		told, stop := watch(x, "job")
+		if told() == 0 {
+			t.Error("it began to be told, and was not told of that")
+		}
+		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || told() != 1 {
+			t.Errorf("a grant, %v, was not told once", err)
+		}
+		if _, err := y.Renew(t.Context(), []driver.LeaseRef{lease("a")}); err != nil || told() != 0 {
+			t.Errorf("a renewal, %v, was told", err)
+		}
+		if _, err := y.Acquire(t.Context(), *with(mutex("a"), func(c *driver.Claim) { c.Name = "other" })); err != nil || told() != 0 {
+			t.Errorf("another name, %v, was told", err)
+		}
+		stop()
+		synctest.Wait()
+		if err := y.Release(t.Context(), lease("a")); err != nil || told() != 0 {
+			t.Errorf("a release, %v, was told to nobody", err)
+		}
+	})
+}
+
+// As long as somebody watches, the marks stand, and no longer.
+func TestMarksAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, x, y := aside()
+		defer x.Close()
+		told, stop := watch(x, "job")
+		more, end := watch(x, "more")
+		began := time.Now()
+		clock := func() { // the table's clock goes with ours
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.now = start.Add(time.Since(began))
+		}
+		for range 30 {
+			time.Sleep(10 * time.Second)
+			clock()
+		}
+		told()
+		if n := more(); n > 2 {
+			t.Errorf("told %d times of nothing", n)
+		}
+		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || told() != 1 {
+			t.Errorf("%v, and it was not told once after five minutes", err)
+		}
+		stop()
+		end()
+		synctest.Wait()
+		updates := e.updates
+		if e.ended != 1 {
+			t.Errorf("it went on to hear for nobody: %d", e.ended)
+		}
+		time.Sleep(10 * time.Minute)
+		if e.updates != updates {
+			t.Errorf("%d updates for nobody", e.updates-updates)
+		}
+	})
+}
+
+// Who is not heard, or cannot mark, is told, and hears from then on that it has to ask.
+func TestAWatchThatIsDeafSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, x, _ := aside()
+		defer x.Close()
+		told, _ := watch(x, "job")
+		pushes := func(what string, want bool) {
+			t.Helper()
+			if n := told(); n == 0 || x.Properties().PushesChanges != want {
+				t.Errorf("%s: told %d times, PushesChanges is %v; want it told, and %v", what, n, !want, want)
+			}
+		}
+		pushes("it began", true)
+		e.hears(false)
+		pushes("it hears no more", false)
+		e.hears(true)
+		pushes("it hears again", true)
+		e.mu.Lock()
+		e.err = errors.New("disk full")
+		e.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		pushes("it cannot mark", false)
+		e.mu.Lock()
+		e.err = nil
+		e.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		pushes("it can mark again", true)
+	})
+}
+
+// Somebody deletes the name, and the mark with it.
+func TestAMarkThatIsGoneIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, x, y := aside()
+		defer x.Close()
+		told, _ := watch(x, "job")
+		told()
+		e.mu.Lock()
+		delete(e.rows, "job")
+		e.mu.Unlock()
+		time.Sleep(30 * time.Second)
+		if told() == 0 {
+			t.Error("nobody was told to look")
+		}
+		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || told() != 1 {
+			t.Errorf("%v, and it was not told once", err)
+		}
+	})
+}
+
+// A damaged name costs the others nothing.
+func TestANameThatCannotBeMarkedIsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, x, y := aside()
+		defer x.Close()
+		e.rows["bad"] = []byte("?")
+		watch(x, "bad")
+		told, _ := watch(x, "job")
+		told()
+		if _, err := y.Acquire(t.Context(), *mutex("a")); err != nil || told() != 1 {
+			t.Errorf("%v, and it was not told once", err)
+		}
+		if x.Properties().PushesChanges {
+			t.Error("PushesChanges is true, and a name is not told of")
+		}
+	})
+}
+
+// What may concern everybody concerns those who watch, too.
+func TestALookForEverybodyIsToldToWhoWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, x, _ := aside()
+		defer x.Close()
+		told, _ := watch(x, "job")
+		told()
+		x.Deliver(driver.Signal{Kind: driver.SignalLook, Token: driver.NewToken()})
+		if told() != 0 {
+			t.Error("told of what is for one claim")
+		}
+		x.Deliver(driver.Signal{Kind: driver.SignalLook})
+		if told() != 1 {
+			t.Error("not told")
+		}
+	})
+}
