@@ -48,6 +48,10 @@ type Harness struct {
 	// its call; the suite looks at that instead.
 	Hold func(t testing.TB) (d driver.Driver, hold func() (letGo func()))
 
+	// TellsLater says that there is a Clock, and still those who watch a name are told of
+	// a change soon after the step that makes it, not before that returns.
+	TellsLater bool
+
 	// AllAtOnce says that the driver is a [driver.AllAcquirer] that grants claims of any
 	// names in one step, and the suite looks at that. Without it, names may be on
 	// different servers.

@@ -182,15 +182,21 @@ func (w *watching) tells(what string) {
 }
 
 // calm is how long nothing may be told for it to be over. Where the clock is injected a
-// change is told before the step that makes it returns.
+// change is told before the step that makes it returns, unless the harness says that it
+// is not.
 const calm = 100 * time.Millisecond
+
+func (w *watching) calms() {
+	w.k.Helper()
+	if w.k.s.Clock == nil || w.k.s.TellsLater {
+		w.k.sleep(calm)
+	}
+}
 
 // settles takes what is told until it is over.
 func (w *watching) settles() {
 	for {
-		if w.k.s.Clock == nil {
-			w.k.sleep(calm)
-		}
+		w.calms()
 		n := len(w.told)
 		if n == 0 {
 			return
@@ -204,9 +210,7 @@ func (w *watching) settles() {
 // silent wants nothing to have been told.
 func (w *watching) silent() {
 	w.k.Helper()
-	if w.k.s.Clock == nil {
-		w.k.sleep(calm)
-	}
+	w.calms()
 	if n := len(w.told); n > 0 {
 		w.k.Errorf("it was told %d times of what it does not watch", n)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // A listener has one connection of its own, on which the server pushes the signals for
-// this client, while one of its claims waits or holds.
+// this client, while one of its claims waits or holds, or while it watches a name.
 //
 // A signal may be lost: sent before we listened, or while the connection was down. So
 // each time that listening begins, the entries of those claims are read, and what has
@@ -25,8 +25,10 @@ type listener struct {
 
 	mu     sync.Mutex // protects all below
 	claims map[driver.Token]watched
-	idle   time.Time // since when there are none
+	ear    *func(hears bool) // of who watches, nil if nobody does
+	idle   time.Time         // since when there are neither
 	runs   bool
+	hears  bool // what is sent now arrives
 	push   verdict
 
 	life    context.Context
@@ -83,9 +85,45 @@ func (l *listener) watch(c *driver.Claim, held bool, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.claims[c.Token] = watched{c.Name, held, time.Now().Add(d)}
+	l.beginLocked()
+}
+
+func (l *listener) beginLocked() {
 	if !l.runs && l.life.Err() == nil {
 		l.runs = true
 		l.running.Go(l.run)
+	}
+}
+
+// hear listens for who watches, until stop is called.
+func (l *listener) hear(f func(hears bool)) (stop func()) {
+	if l.server.options.NoPush {
+		f(false)
+		return func() {}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ear = &f
+	if l.hears {
+		f(true)
+	}
+	l.beginLocked()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.ear == &f { // and nobody has come since
+			l.ear, l.idle = nil, time.Now()
+		}
+	}
+}
+
+// turn notes whether what is sent now arrives.
+func (l *listener) turn(hears bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hears = hears
+	if l.ear != nil {
+		(*l.ear)(hears)
 	}
 }
 
@@ -129,7 +167,7 @@ func (l *listener) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if len(l.claims) > 0 {
+	if len(l.claims) > 0 || l.ear != nil {
 		for t, c := range l.claims {
 			if c.until.Before(now) {
 				delete(l.claims, t)
@@ -137,8 +175,8 @@ func (l *listener) over() bool {
 		}
 		l.idle = now
 	}
-	if len(l.claims) == 0 && now.Sub(l.idle) >= linger {
-		l.runs = false
+	if len(l.claims) == 0 && l.ear == nil && now.Sub(l.idle) >= linger {
+		l.runs, l.hears = false, false
 	}
 	return !l.runs
 }
@@ -150,6 +188,7 @@ func (l *listener) run() {
 		if over := l.listen(); over {
 			return
 		}
+		l.turn(false)
 		if time.Since(began) > 10*time.Second {
 			n = 0
 		}
@@ -167,10 +206,13 @@ func (l *listener) run() {
 
 // listen is one connection's life. It reports whether nobody wants it any more.
 func (l *listener) listen() (over bool) {
-	config := l.server.reach() // it was reached, for something waits or holds there
-	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
 	ctx, cancel := context.WithTimeout(l.life, answers)
 	defer cancel()
+	config, err := l.server.reach(ctx)
+	if err != nil {
+		return false
+	}
+	config.OnNotification, config.DefaultQueryExecMode = nil, pgx.QueryExecModeExec
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false
@@ -189,8 +231,9 @@ func (l *listener) listen() (over bool) {
 	if !l.look() {
 		return false
 	}
+	l.turn(true)
 	for !l.over() {
-		if !l.hear(c) {
+		if !l.next(c) {
 			return l.over()
 		}
 	}
@@ -236,6 +279,7 @@ func (l *listener) judge(arrived bool) bool {
 // rests is for when listening is in vain. It is tried again after a minute, for the
 // pooler may be gone.
 func (l *listener) rests() (over bool) {
+	l.turn(false)
 	l.deliver(driver.Signal{Kind: driver.SignalLook}) // whoever relied on being told asks now
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
@@ -252,9 +296,9 @@ func (l *listener) rests() (over bool) {
 	return false
 }
 
-// hear waits for a signal, or asks after a long silence whether the server is still
+// next waits for a signal, or asks after a long silence whether the server is still
 // there. It reports whether the connection goes on.
-func (l *listener) hear(c *pgx.Conn) bool {
+func (l *listener) next(c *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(l.life, backoff.Early(silence))
 	defer cancel()
 	n, err := c.WaitForNotification(ctx)

@@ -62,15 +62,20 @@
 // # How does a waiter hear that it is granted?
 //
 // By LISTEN, on one connection beside the pool, which is there only while a claim of this
-// client waits or holds. If that connection is lost, it is made anew, and what has
-// happened meanwhile is read from the table.
+// client waits or holds, or while it watches a name. If that connection is lost, it is
+// made anew, and what has happened meanwhile is read from the table.
+//
+// A client that watches a name says so in its entry, for a minute at a time. Whoever
+// changes the entry notifies it in the same statement; a name that nobody watches costs
+// no notification.
 //
 // # What about PgBouncer?
 //
 // In transaction mode a connection that listens hears nothing. The driver finds that out
-// by a notification to itself; then Properties.Push is false, and waiting claims ask
-// again, every 5 to 250 ms. A pool that is opened by URL behind a pooler keeps no
-// prepared statements. Give a pool of your own pgx.QueryExecModeCacheDescribe or
+// by a notification to itself; then Properties.Push and PushesChanges are false, and
+// waiting claims ask again, every 5 to 250 ms. A pool that is opened by URL behind a
+// pooler keeps no prepared statements. Give a pool of your own
+// pgx.QueryExecModeCacheDescribe or
 // pgx.QueryExecModeExec there.
 //
 // # Can the work itself check the lock?
@@ -146,7 +151,8 @@ func (o *Options) withDefaults() (Options, error) {
 }
 
 // Driver is one client of a database. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
+// driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
 	*locktable.Driver
 	server   *server
@@ -215,6 +221,9 @@ func (t *table) Close() error {
 	return err
 }
 
+// Hear implements locktable.Hearing.
+func (t *table) Hear(f func(hears bool)) (stop func()) { return t.driver.listener.hear(f) }
+
 // Scan implements locktable.Table. That of sqltable ends at a row that is damaged; the
 // names behind it are read one by one.
 func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
@@ -251,13 +260,15 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 }
 
 func (d *Driver) properties() driver.Properties {
+	pushes := !d.server.options.NoPush && d.listener.pushes()
 	return driver.Properties{
 		Backend:       "postgres",
 		Where:         d.server.place(),
 		Clock:         "server",
 		FenceSurvives: "crashes of the server, and loss of its data, as long as its clock is not set back past the last grant",
 		MinTTL:        driver.MinTTL,
-		Push:          !d.server.options.NoPush && d.listener.pushes(),
+		Push:          pushes,
+		PushesChanges: pushes,
 	}
 }
 

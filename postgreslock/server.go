@@ -65,14 +65,18 @@ func (s *server) isPooled() bool {
 	return s.pooled
 }
 
-// reach is how to connect to the server, nil before it was ever reached.
-func (s *server) reach() *pgx.ConnConfig {
+// reach is how to connect to the server. If it was never reached, it is now.
+func (s *server) reach(ctx context.Context) (*pgx.ConnConfig, error) {
+	if !s.wasReady() {
+		_, free, err := s.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		free()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.config == nil {
-		return nil
-	}
-	return s.config.Copy()
+	return s.config.Copy(), nil
 }
 
 func (s *server) isReady() bool {

@@ -1,0 +1,207 @@
+package postgreslock_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/postgreslock"
+)
+
+// watches watches a name, and waits until that has begun.
+func watches(t *testing.T, d driver.Watcher, name string) (tells func(what string)) {
+	t.Helper()
+	told := make(chan struct{}, 1000)
+	t.Cleanup(d.Watch(name, func() { told <- struct{}{} }))
+	tells = func(what string) {
+		t.Helper()
+		select {
+		case <-told:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s was not told", what)
+		}
+		for quiet := false; !quiet; { // and what comes with it
+			select {
+			case <-told:
+			case <-time.After(200 * time.Millisecond):
+				quiet = true
+			}
+		}
+	}
+	tells("the beginning")
+	return tells
+}
+
+const listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+
+func count(t testing.TB, c *pgx.Conn, sql string) (n int) {
+	t.Helper()
+	if err := c.QueryRow(ctx, sql).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The connection that listens may be lost, and the server be killed.
+func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, "fsync=on")
+	a, b := start(t, server.URL("postgres")), start(t, server.URL("postgres"))
+	tells, c := watches(t, b, "job"), mutex("job")
+	gets(t, a, c)
+	tells("a grant")
+	exec(t, conn(t, server.URL("postgres")), strings.Replace(listening, "count(*)", "pg_terminate_backend(pid)", 1))
+	releases(t, a, c)
+	tells("a release, while nobody listened")
+	eventually(t, "changes are pushed again", func() bool { return b.Properties().PushesChanges })
+	c = mutex("job")
+	gets(t, a, c)
+	tells("a grant to who listens again")
+	server.Kill()
+	tells("the loss of the server") // so that whoever watches asks
+	if b.Properties().PushesChanges {
+		t.Error("PushesChanges is true, and there is no server")
+	}
+	server.Run()
+	eventually(t, "changes are pushed again", func() bool { return b.Properties().PushesChanges })
+	eventually(t, "it is released", func() bool { return a.Release(ctx, lease(c)) == nil })
+	tells("a release, after the server was away")
+}
+
+// A driver that only watches listens, as long as it does.
+func TestTheConnectionThatListensIsThereWhileSomethingIsWatched(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d, c := start(t, url), conn(t, url)
+	stop := d.Watch("job", func() {})
+	eventually(t, "it listens", func() bool { return count(t, c, listening) == 1 })
+	stop()
+	eventually(t, "it listens no more", func() bool { return count(t, c, listening) == 0 })
+}
+
+// Nobody pays for watching but who changes what is watched, and that no statement.
+func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := &texts{}
+	config.ConnConfig.Tracer = texts
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	d, err := postgreslock.New(pool, &postgreslock.Options{NoPush: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	cycle := func(name string) (statements, notifies int) {
+		before := texts.count("")
+		was := texts.count("pg_notify")
+		c := mutex(name)
+		gets(t, d, c)
+		releases(t, d, c)
+		return texts.count("") - before, texts.count("pg_notify") - was
+	}
+	// A busy machine, or the tidying of old names, may take a statement more, but not
+	// each time.
+	best := func(name string) (statements, notifies int) {
+		statements = 1000
+		for range 5 {
+			s, n := cycle(name)
+			if s < statements {
+				statements, notifies = s, n
+			}
+		}
+		return statements, notifies
+	}
+	if s, n := best("other"); s != 2 || n != 0 {
+		t.Errorf("a cycle takes %d statements, %d of which notify; want 2 and none", s, n)
+	}
+	watches(t, start(t, url), "job")
+	if s, n := best("job"); s != 2 || n != 2 {
+		t.Errorf("a cycle of a name that is watched takes %d statements, %d of which notify; want 2", s, n)
+	}
+	if s, n := best("other"); s != 2 || n != 0 {
+		t.Errorf("beside it a cycle takes %d statements, %d of which notify; want 2 and none", s, n)
+	}
+}
+
+// texts are the statements of a pool.
+type texts struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *texts) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, d.SQL)
+	return ctx
+}
+
+func (*texts) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *texts) count(with string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sql := range s.all {
+		if strings.Contains(sql, with) {
+			n++
+		}
+	}
+	return n
+}
+
+// Behind PgBouncer in transaction mode, and without push, a watch asks.
+func TestWhereNothingIsPushedAWatchAsks(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	pooler := pgtest.StartPooler(t, server, "transaction")
+	for what, url := range map[string]string{"pooled": pooler.URL("postgres"), "quiet": server.URL("postgres") + "?push=false"} {
+		locks, other := client(t, url), start(t, server.URL("postgres"))
+		if locks.Properties().PushesChanges {
+			t.Errorf("%s: PushesChanges is true", what)
+		}
+		c := mutex(what)
+		run, stop := context.WithTimeout(ctx, 20*time.Second)
+		defer stop()
+		seen := 0
+		for e, err := range locks.Watch(run, what) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch seen++; seen {
+			case 1:
+				gets(t, other, c)
+				continue
+			case 2:
+				if len(e.Holders) != 1 {
+					t.Errorf("%s: it saw %+v; want a holder", what, e)
+				}
+			}
+			break
+		}
+		if seen != 2 {
+			t.Errorf("%s: it saw %d entries; want 2", what, seen)
+		}
+		if what == "pooled" {
+			var marks int
+			err := conn(t, server.URL("postgres")).QueryRow(ctx, "SELECT count(*) FROM pawl.locks WHERE name = $1 AND fence = 0", what).Scan(&marks)
+			if err != nil || marks != 0 {
+				t.Errorf("%d rows, %v, were made for a watch that hears nothing", marks, err)
+			}
+		}
+	}
+}
