@@ -23,6 +23,7 @@ func TestConformance(t *testing.T) {
 		Clock: c,
 		Wipe:  func(testing.TB) { files++ }, // a new file: all that was stored is gone
 
-		AllAtOnce: true,
+		AllAtOnce:  true,
+		TellsLater: true,
 	})
 }

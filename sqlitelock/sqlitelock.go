@@ -66,7 +66,7 @@
 // holder to look into the file. Where no doorbell is heard (on other systems, and between
 // containers with networks of their own), a driver looks every few milliseconds while one
 // of its claims waits in a queue, see [Options.Poll]; and every 100 ms while it holds
-// leases, which somebody could break.
+// leases, which somebody could break, or watches a name.
 //
 // # What if the disk is full?
 //
@@ -119,7 +119,8 @@ type Options struct {
 }
 
 // Driver is one client of a file. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker and driver.Diagnoser.
+// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
+// driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
 	*locktable.Driver
 	table *table

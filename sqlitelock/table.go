@@ -137,7 +137,15 @@ func (t *table) Properties() driver.Properties {
 		FenceSurvives: "crashes of processes and of the host, and loss of the file, as long as the clock is not set back past the last grant",
 		MinTTL:        driver.MinTTL,
 		Push:          true,
+		PushesChanges: true,
 	}
+}
+
+// Hear implements locktable.Hearing. Signals are there to be looked for at any time.
+func (t *table) Hear(f func(hears bool)) (stop func()) {
+	t.watch.follow(true)
+	f(true)
+	return func() { t.watch.follow(false) }
 }
 
 // Close implements locktable.Table. Steps under way end first; steps that queue are

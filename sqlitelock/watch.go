@@ -11,7 +11,7 @@ import (
 
 // A watch knows what this driver has to hear of from other processes, and so how often to
 // look: often while a claim waits in a queue, seldom while there are only leases (which
-// may be broken), else not at all.
+// may be broken), or names that are watched, else not at all.
 //
 // It learns from what transactions leave in the entries. It may believe in a place or a
 // lease that somebody else has ended, until it would have expired: then a few looks are
@@ -20,13 +20,14 @@ type watch struct {
 	hurry chan struct{} // has room for one: the pace has changed, ask again
 	rings chan struct{} // has room for one: somebody rang
 
-	mu     sync.Mutex                         // protects the rest
-	places map[driver.Token]locktable.Instant // our places in queues, and when they lapse
-	holds  locktable.Instant                  // when the last of our leases expires
-	joined time.Time                          // when a place was last taken
-	pruned time.Time                          // when lapsed places were last dropped
-	paused time.Duration                      // the pace that was last given out; 0 is to sleep until hurried
-	hears  bool                               // signals come with a ring; false until that is known
+	mu      sync.Mutex                         // protects the rest
+	places  map[driver.Token]locktable.Instant // our places in queues, and when they lapse
+	holds   locktable.Instant                  // when the last of our leases expires
+	joined  time.Time                          // when a place was last taken
+	pruned  time.Time                          // when lapsed places were last dropped
+	paused  time.Duration                      // the pace that was last given out; 0 is to sleep until hurried
+	hears   bool                               // signals come with a ring; false until that is known
+	follows int                                // there are names that are watched
 }
 
 // A place in a queue that was taken or kept, or, with no time of its lapse, left.
@@ -36,7 +37,7 @@ type place struct {
 }
 
 const (
-	slowPace  = 100 * time.Millisecond // while we only hold, and while the doorbell works
+	slowPace  = 100 * time.Millisecond // while we only hold, or follow, and while the doorbell works
 	eagerPace = time.Millisecond       // for a place that was just taken: many holders take milliseconds
 	eagerFor  = 20 * time.Millisecond
 	restless  = time.Second // after that at half the pace: long waits must cost next to nothing
@@ -122,17 +123,34 @@ func (w *watch) relies(onBell bool) {
 	w.hears = onBell
 }
 
+// follow notes that names are watched, or no longer are.
+func (w *watch) follow(begins bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !begins {
+		w.follows--
+		return
+	}
+	if w.follows++; w.paused == 0 {
+		wake(w.hurry)
+	}
+}
+
 // heard notes signals that came in, and whether it was a ring that made us look for them.
 // A driver that finds signals without a ring is out of earshot of their sender, or was
 // quicker than the bell, and the ring is still to come.
 func (w *watch) heard(signals []driver.Signal, rung bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	own := 0 // the others are for who watches, and may come from anybody
 	for _, s := range signals {
+		if s.Kind <= driver.SignalLost {
+			own++
+		}
 		w.holds = max(w.holds, w.places[s.Token]) // a grant that somebody passed on lasts as long as the place
 		delete(w.places, s.Token)
 	}
-	if rung || len(signals) > 0 {
+	if own > 0 || rung && len(signals) == 0 {
 		w.hears = rung
 	}
 }
@@ -153,7 +171,7 @@ func (w *watch) pace(now locktable.Instant, fast time.Duration) time.Duration {
 		w.paused = fast
 	case len(w.places) > 0 && !w.hears:
 		w.paused = 2 * fast
-	case len(w.places) > 0 || w.holds > now:
+	case len(w.places) > 0 || w.holds > now || w.follows > 0:
 		w.paused = slowPace
 	default:
 		w.paused = 0

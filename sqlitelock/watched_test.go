@@ -1,0 +1,72 @@
+package sqlitelock
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAWatchInAnotherDriverIsTold(t *testing.T) {
+	for name, prepare := range map[string]func(*Driver) *Driver{
+		"by the doorbell": func(d *Driver) *Driver { return d },
+		"by looking":      deafen,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			a, b := prepare(open(t, path, nil)), prepare(open(t, path, nil))
+			told := make(chan struct{}, 100)
+			t.Cleanup(b.Watch("job", func() { told <- struct{}{} }))
+			tells := func(what string) {
+				t.Helper()
+				select {
+				case <-told:
+				case <-time.After(20 * time.Second):
+					t.Fatalf("%s was not told", what)
+				}
+			}
+			tells("the beginning")
+			for len(told) > 0 || ask(t, b, "SELECT count(*) FROM entries") == 0 { // until it is marked, and quiet
+				time.Sleep(10 * time.Millisecond)
+				for len(told) > 0 {
+					<-told
+				}
+			}
+			for range 5 {
+				c := mutex("job")
+				mustAcquire(t, a, c)
+				tells("a grant")
+				mustRelease(t, a, c)
+				tells("a release")
+			}
+			if !b.Properties().PushesChanges {
+				t.Error("PushesChanges is false")
+			}
+		})
+	}
+}
+
+// Nothing is written for who does not watch, and nobody looks for it.
+func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
+	path := file(t)
+	a, b := open(t, path, nil), open(t, path, nil)
+	stop := b.Watch("job", func() {})
+	for ask(t, b, "SELECT count(*) FROM entries") == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if p := b.table.watch.pace(b.table.now(), 4*time.Millisecond); p != slowPace {
+		t.Errorf("who watches looks every %v", p)
+	}
+	cycle(t, a, "other")
+	if n := ask(t, a, "SELECT count(*) FROM signals"); n != 0 {
+		t.Errorf("%d signals of what nobody watches", n)
+	}
+	cycle(t, a, "job")
+	if n := ask(t, a, "SELECT count(*) FROM signals"); n != 2 {
+		t.Errorf("%d signals of a cycle; want 2", n)
+	}
+	stop()
+	for began := time.Now(); b.table.watch.pace(b.table.now(), 4*time.Millisecond) != 0; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("it looks for nobody")
+		}
+	}
+}
