@@ -50,6 +50,8 @@ type Driver struct {
 	owed   *owed
 	heard  driver.Listeners
 	unhear []func() // stop listening to the nodes
+
+	watchers driver.Watchers
 }
 
 // A node is one of the independent backends.
@@ -111,6 +113,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 			d.unhear = append(d.unhear, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))
 		}
 	}
+	d.watchers.Follow(d.follow)
 	return d, nil
 }
 
@@ -122,7 +125,7 @@ const shortest = 200 * time.Millisecond
 func (d *Driver) Properties() driver.Properties {
 	var kinds []string
 	count := map[string]int{}
-	out := driver.Properties{Push: true}
+	out := driver.Properties{Push: true, PushesChanges: true}
 	for _, n := range d.nodes {
 		p := n.Properties()
 		if count[p.Backend]++; count[p.Backend] == 1 {
@@ -134,7 +137,7 @@ func (d *Driver) Properties() driver.Properties {
 			out.Clock = "server" // of several sorts, and none of them ours alone
 		}
 		out.MinTTL = max(out.MinTTL, p.MinTTL)
-		out.Push = out.Push && p.Push
+		out.Push, out.PushesChanges = out.Push && p.Push, out.PushesChanges && p.PushesChanges
 	}
 	for i, k := range kinds {
 		if n := count[k]; n > 1 {
@@ -158,6 +161,7 @@ func (d *Driver) Close() error {
 	if again {
 		return nil
 	}
+	d.watchers.Close()
 	for _, stop := range d.unhear {
 		stop()
 	}

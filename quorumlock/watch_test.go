@@ -1,0 +1,75 @@
+package quorumlock_test
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/quorumlock"
+)
+
+// Nodes that are down tell nothing, and the others do.
+func TestAWatchHearsTheNodesThatAreThere(t *testing.T) {
+	c := newCluster(3)
+	a, lines := c.client(t)
+	b, _ := c.client(t)
+	told := make(chan struct{}, 100)
+	t.Cleanup(b.Watch("job", func() { told <- struct{}{} }))
+	if !b.Properties().PushesChanges {
+		t.Error("PushesChanges is false")
+	}
+	for i := range lines {
+		lines[i].down.Store(true)
+		for len(told) > 0 {
+			<-told
+		}
+		x := mutex("job")
+		gets(t, a, x)
+		if len(told) < 2 {
+			t.Errorf("without node %d a grant was told %d times; a majority knows of it", i+1, len(told))
+		}
+		releases(t, a, x)
+		lines[i].down.Store(false)
+	}
+}
+
+// quiet is a node of a backend that tells nothing.
+type quiet struct{ *line }
+
+func (q quiet) Properties() driver.Properties {
+	p := q.line.Properties()
+	p.PushesChanges = false
+	return p
+}
+
+// A node that tells nothing may be the one whose vote makes a change one: whoever watches
+// has to ask.
+func TestANodeThatTellsNothingIsSaid(t *testing.T) {
+	c := newCluster(3)
+	d, err := quorumlock.New([]driver.Driver{c[0].connect(0), quiet{c[1].connect(0)}, c[2].connect(0)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	if d.Properties().PushesChanges {
+		t.Error("PushesChanges is true")
+	}
+}
+
+func TestAWatchEndsWithItsQuorum(t *testing.T) {
+	server := memlock.NewMemory(nil)
+	d, err := quorumlock.New([]driver.Driver{server.Driver()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	stop := d.Watch("job", func() { told++ })
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gets(t, server.Driver(), mutex("job"))
+	stop()
+	if told != 0 {
+		t.Errorf("told %d times after Close", told)
+	}
+}
