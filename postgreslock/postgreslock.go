@@ -75,8 +75,7 @@
 // by a notification to itself; then Properties.Push and PushesChanges are false, and
 // waiting claims ask again, every 5 to 250 ms. A pool that is opened by URL behind a
 // pooler keeps no prepared statements. Give a pool of your own
-// pgx.QueryExecModeCacheDescribe or
-// pgx.QueryExecModeExec there.
+// pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
 //
 // # Can the work itself check the lock?
 //
