@@ -166,6 +166,10 @@ lint: ## run gofmt, go vet, golangci-lint and the go.mod check
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
 	go mod tidy -diff
 
+.PHONY: pictures
+pictures: ## draw docs/pictures: how it works, and the charts, from the numbers that the documents have
+	go run ./internal/pictures
+
 .PHONY: tidy
 tidy: ## make go.mod and go.sum right, the tools' too
 	go mod tidy

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const docs = "../../docs"
+
+// Whoever changes a number of a document, or a drawing, draws anew.
+func TestThePicturesAreAsTheyAreDrawn(t *testing.T) {
+	drawn := map[string]bool{}
+	for _, p := range pictures {
+		drawn[p.name+".svg"] = true
+		c, err := p.draw(docs)
+		if err != nil {
+			t.Fatalf("%s: %v", p.name, err)
+		}
+		if there, err := os.ReadFile(filepath.Join(docs, "pictures", p.name+".svg")); err != nil || string(there) != c.String() {
+			t.Errorf("docs/pictures/%s.svg is not what is drawn now: run `make pictures`, and look at it (%v)", p.name, err)
+		}
+	}
+	there, err := filepath.Glob(filepath.Join(docs, "pictures", "*.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range there {
+		if !drawn[filepath.Base(file)] {
+			t.Errorf("nothing draws %s", file)
+		}
+	}
+}
+
+// Each picture of the documents is well-formed, says what it shows to those who cannot
+// see it, has colours for the dark, and is shown by a page with words in its place.
+func TestEachPictureCanBeReadByAll(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"*.svg", "pictures/*.svg"} {
+		found, err := filepath.Glob(filepath.Join(docs, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	if len(files) < len(pictures) {
+		t.Fatalf("there are only %q", files)
+	}
+	pages := pages(t)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for dec := xml.NewDecoder(strings.NewReader(string(text))); ; {
+			if _, err := dec.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Errorf("%s: %v", file, err)
+				break
+			}
+		}
+		for _, has := range []string{`<title id="t">`, `<desc id="d">`, "@media(prefers-color-scheme:dark)", `role="img"`} {
+			if !strings.Contains(string(text), has) {
+				t.Errorf("%s has no %s", file, has)
+			}
+		}
+		shown := regexp.MustCompile(`!\[[^\]]{10,}\]\([\w/]*` + regexp.QuoteMeta(filepath.Base(file)) + `\)`)
+		if !shown.MatchString(pages) {
+			t.Errorf("no page shows %s with words in its place", file)
+		}
+	}
+}
+
+func pages(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range []string{"../../*.md", docs + "/*.md", docs + "/*/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
+
+// What a chart is drawn from, of a document that is made for it.
+func TestFiguresAreThoseOfTheTable(t *testing.T) {
+	dir := t.TempDir()
+	text := "# Engine 1, one server\n\n```\nown-1: one goroutine, one name\n" +
+		"             contender  cycles/s  ratio\n                  pawl     14380   0.60\n   rueidislock (1 key)    failed  context deadline exceeded\n\n" +
+		"held-10: 10 leases\n  contender  B/lease  lost\n       pawl      930     0\n```\n\n## Bugs\n\n| a bug | seed |\n|---|---|\n| a swap | 315 |\n\n## More\n\n| b | 1 |\n"
+	if err := os.WriteFile(filepath.Join(dir, "x.md"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := printed(dir, "x.md")
+	if err != nil || len(tables) != 2 {
+		t.Fatalf("%+v, %v; want two tables", tables, err)
+	}
+	own, held := tables[0], tables[1]
+	if own.heading != "Engine 1, one server" || own.what != "one goroutine, one name" || held.name != "held-10" {
+		t.Errorf("the heads of %+v", tables)
+	}
+	if x, ok := own.figure(own.rows[0], "cycles/s"); !ok || x != 14380 {
+		t.Errorf("cycles/s: %v, %v", x, ok)
+	}
+	if x, ok := own.figure(own.rows[1], "cycles/s"); ok {
+		t.Errorf("who failed has %v", x)
+	}
+	if x, ok := held.figure(held.rows[0], "B/lease"); !ok || x != 930 {
+		t.Errorf("B/lease: %v, %v", x, ok)
+	}
+	rows, err := marked(dir, "x.md", "Bugs")
+	if err != nil || len(rows) != 2 || rows[1][1] != "315" {
+		t.Errorf("%q, %v", rows, err)
+	}
+	if got := grouped(1234567); got != "1 234 567" {
+		t.Errorf("%q", got)
+	}
+}
