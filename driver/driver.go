@@ -170,7 +170,8 @@ type FenceRaiser interface {
 type AllAcquirer interface {
 	// AcquireAll makes one attempt at all of the claims: it grants each, or none. They
 	// are as [ValidateAll] wants them. If one cannot be granted, the error is that of
-	// Acquire for it, and names it: of the first in the order of claims.
+	// Acquire for it, and names it: of the first in the order of claims. What has expired
+	// there is passed on in any case, as by every step, and the error says to whom.
 	//
 	// The rules of Acquire hold for each: its end, which all have in common; the same
 	// token again; an unknown outcome, after which each token is released. A token that

@@ -101,6 +101,36 @@ func testAll(s *suite) {
 		k.a.getsAll(claims)
 	})
 
+	s.test("WhatHasExpiredIsPassedOnAlthoughTheyAreRefused", func(k *kit) {
+		var heard *listener
+		if s.signals {
+			heard = k.b.listen()
+		}
+		var cases [2][]driver.Claim
+		var waiters [2]driver.Claim
+		for at := range cases {
+			cases[at] = k.several(k.mutex, k.mutex)
+			waiters[at] = k.mutex(on(cases[at][at].Name), queue(long))
+			k.b.gets(k.mutex(on(waiters[at].Name), ttl(k.u)))
+			k.b.waits(waiters[at], 1)
+		}
+		k.past(k.u)
+		for at, waiter := range waiters {
+			held, e := k.a.refusedAll(cases[at]), k.b.entry(waiter.Name)
+			if held.Name != waiter.Name || held.Fence != e.Fence || k.one(held.Holders).Fence != k.one(e.Holders).Fence {
+				k.Errorf("%q is in the way, the fence %d, held by %+v; then there is %+v", held.Name, held.Fence, held.Holders, e)
+			}
+			if s.signals {
+				if sig := heard.next(driver.SignalGranted, waiter); sig.Fence != held.Fence {
+					k.Errorf("the waiter hears of the fence %d, the refused of %d", sig.Fence, held.Fence)
+				}
+			}
+			if g := k.b.gets(waiter); g.Fence != held.Fence {
+				k.Errorf("the waiter gets the fence %d, the refused heard of %d", g.Fence, held.Fence)
+			}
+		}
+	})
+
 	s.test("ValuesAreWrittenWithAllOrWithNone", func(k *kit) {
 		claims := k.several(k.mutex, k.mutex)
 		value("one")(&claims[0])

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // A hasty driver has its AcquireAll replaced.
@@ -106,6 +107,24 @@ var allFaults = []fault{{
 			grants, err := d.AcquireAll(ctx, forever)
 			for i := range grants {
 				grants[i].TTL = claims[i].TTL
+			}
+			return grants, err
+		}}
+	},
+}, {
+	name:  "a refused one undoes what it has passed on",
+	wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
+	driver: func(d *faulty) driver.Driver {
+		return &hasty{d, func(ctx context.Context, d *faulty, claims []driver.Claim) ([]driver.Grant, error) {
+			before := make([]*locktable.Entry, len(claims))
+			for i, c := range claims {
+				before[i] = d.look(c.Name)
+			}
+			grants, err := d.AcquireAll(ctx, claims)
+			for i, c := range claims {
+				if err != nil {
+					d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { *e = *before[i] })
+				}
 			}
 			return grants, err
 		}}

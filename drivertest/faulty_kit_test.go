@@ -155,9 +155,6 @@ func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 	err := t.Memory.UpdateAll(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) (ok bool) {
 		sent := t.inside(e, now, func(now locktable.Instant) { ok = f(i, e, now) })
 		signals = append(signals, sent...)
-		if !ok {
-			signals = nil
-		}
 		return ok
 	})
 	t.server.deliver(signals)

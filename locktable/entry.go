@@ -31,8 +31,9 @@ func (i Instant) Time() time.Time { return time.UnixMicro(int64(i)).UTC() }
 // lock of its own. A table runs one method in one atomic step, stores the entry, and then
 // sends the signals that are left in it.
 //
-// Read them in this order: settle, which every method does first; Acquire, with queue.go;
-// Renew; Release; Break; Raise; Mark, in marks.go, which is for those who watch.
+// Read them in this order: settle, which every method does first; Acquire, with queue.go
+// and refuse.go; Renew; Release; Break; Raise; Mark, in marks.go, which is for those who
+// watch.
 //
 // What holds before and after each method (and what the property tests check):
 //
@@ -244,13 +245,8 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 		return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}, nil
 	}
 
-	if !e.below(c.Above) {
-		refused := &driver.ValueError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
-		if e.leave(c.Token) {
-			e.Changed, e.News = true, true
-			e.promote(now) // it may have been the head, and the next one fits
-		}
-		return driver.Grant{}, refused
+	if err := e.notAbove(now, c); err != nil {
+		return driver.Grant{}, err
 	}
 
 	if c.Force {
@@ -294,41 +290,6 @@ func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
 		Expires: e.until(now, c.TTL), LockDelay: c.LockDelay,
 	}, c.MinFence, c.Value)
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
-}
-
-// held makes the error of a claim that is refused: what is in its way, and when that
-// changes by itself.
-func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
-	var head Instant
-	switch {
-	case len(e.Queue) > 0:
-		head = e.Queue[0].Expires
-	case e.waiting() > 0 && e.fits(now, c.Weight, c.Limit):
-		e.Short = true // it depends on the head, which is not seen
-	}
-	return &driver.HeldError{
-		Name: c.Name, Position: position, Fence: e.Fence, Holders: e.public(now),
-		ClosedFor: max(0, now.Until(e.Closed)), RetryAfter: e.RetryAfter(now, c, head),
-	}
-}
-
-// RetryAfter is how long asking for c again is of no use, unless somebody acts. While
-// the name is closed nothing changes before it opens. Otherwise the first holder expires
-// (its lock-delay included); or, if only the queue is in the way of a claim that would
-// fit, the place of its head lapses. head is when that is, 0 if nobody waits.
-func (e *Entry) RetryAfter(now Instant, c *driver.Claim, head Instant) (d time.Duration) {
-	if e.Closed > now {
-		return now.Until(e.Closed)
-	}
-	for i, h := range e.Holders {
-		if ends := now.Until(h.Expires.Add(h.LockDelay)); i == 0 || ends < d {
-			d = ends
-		}
-	}
-	if head > 0 && e.fits(now, c.Weight, c.Limit) {
-		d = min(d, now.Until(head))
-	}
-	return d
 }
 
 // Renew makes the lease last its TTL from now, and writes its value. It never creates

@@ -79,6 +79,32 @@ func TestAskingAgainAfterALostReplyIsTheSame(t *testing.T) {
 	})
 }
 
+// Refuses says what Acquire would say, and has done what Acquire does before it grants.
+func TestRefusesSaysWhatAcquireWould(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, choose := newLab(t), drawing(t)
+		for range steps(t) {
+			o := l.next(choose, false)
+			if o.what == "acquire" {
+				c := o.claim
+				c.Queue, c.QueueTTL, c.Force = false, 0, false
+				whole, halves := clone(l.e), clone(l.e)
+				want := answerOf(whole.Acquire(l.now, &c, ""))
+				err := halves.Refuses(l.now, &c)
+				got, signals := answerOf(driver.Grant{}, err), halves.Signals
+				if err == nil {
+					got = answerOf(halves.Acquire(l.now, &c, ""))
+					signals = append(signals, halves.Signals...)
+				}
+				if got != want || !slices.Equal(signals, whole.Signals) || !bytes.Equal(halves.Append(nil), whole.Append(nil)) {
+					t.Fatalf("%v\nat once: %s, %s\nin two:  %s, %s", o, want, show(whole), got, show(halves))
+				}
+			}
+			l.do(o)
+		}
+	})
+}
+
 // Whatever went before, when everybody is dead but one who keeps asking, it is granted as
 // soon as the last lease and its lock-delay, and each place in the queue and what it may
 // be granted, have ended.

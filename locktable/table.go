@@ -57,9 +57,10 @@ type Watchable interface {
 
 // Grouped is a table that can take steps of several names as one.
 type Grouped interface {
-	// UpdateAll is Update in one atomic step of all names, which are all different. If f
-	// answers false for one of them, no entry changes, and that is no error. A table that
-	// cannot answers with [errors.ErrUnsupported], and has done nothing.
+	// UpdateAll is Update in one atomic step of all names. Once f answers false, it is
+	// not run on the steps that are left; what it has done until then counts, and that is
+	// no error. A table that cannot answers with [errors.ErrUnsupported], and has done
+	// nothing.
 	UpdateAll(ctx context.Context, steps []Step, f func(i int, e *Entry, now Instant) bool) error
 }
 
@@ -143,16 +144,24 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 		return nil, fmt.Errorf("%w: one step on several names", errors.ErrUnsupported)
 	}
 	claims = slices.Clone(claims)
-	steps := make([]Step, len(claims))
+	n := len(claims)
+	steps := make([]Step, n)
 	for i := range claims {
 		c := &claims[i]
 		c.Owner, c.Value, c.Above = shown(c.Owner), bytes.Clone(c.Value), bytes.Clone(c.Above)
 		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, OnTime: true}
 	}
-	grants := make([]driver.Grant, len(claims))
+	grants := make([]driver.Grant, n)
 	var refused error
+	// First it looks at all of them, and passes on what has expired: that stays, whatever
+	// becomes of the claims. Then it grants.
+	steps = slices.Concat(steps, steps)
 	err := table.UpdateAll(ctx, steps, func(i int, e *Entry, now Instant) bool {
-		grants[i], refused = e.Acquire(now, &claims[i], d.inbox)
+		if i < n {
+			refused = e.Refuses(now, &claims[i])
+		} else {
+			grants[i-n], refused = e.Acquire(now, &claims[i-n], d.inbox)
+		}
 		return refused == nil
 	})
 	switch {

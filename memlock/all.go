@@ -32,32 +32,19 @@ func (m *Memory) stepAll(ctx context.Context, steps []locktable.Step, f func(i i
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	now, undo := locktable.At(m.now()), func() {}
-	entries := make([]*entry, 0, len(steps))
-	done := false
-	defer func() { // also if f panics
-		if !done {
-			undo()
-		}
-		for i, e := range entries {
-			sent, told := m.shard(steps[i].Name).leaveLocked(steps[i].Name, e, now)
-			signals = append(signals, sent...)
-			if told {
-				news = append(news, steps[i].Name)
-			}
-		}
-	}()
+	now := locktable.At(m.now())
 	for i := range steps {
-		e := m.shard(steps[i].Name).entryLocked(steps[i].Name)
-		before, earlier := e.Entry, undo
-		before.Holders, before.Queue, before.Broken = slices.Clone(e.Holders), slices.Clone(e.Queue), slices.Clone(e.Broken)
-		before.Signals, before.News = nil, false
-		undo = func() { e.Entry = before; earlier() }
-		entries = append(entries, e)
-		if !f(i, &e.Entry, now) {
-			return nil, nil, nil
+		name := steps[i].Name
+		s := m.shard(name)
+		e := s.entryLocked(name)
+		goesOn := f(i, &e.Entry, now)
+		sent, told := s.leaveLocked(name, e, now)
+		if signals = append(signals, sent...); told {
+			news = append(news, name)
+		}
+		if !goesOn {
+			break
 		}
 	}
-	done = true
-	return nil, nil, nil
+	return signals, news, nil
 }

@@ -32,21 +32,14 @@ func (t *table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	return nil
 }
 
-// errRefused undoes a transaction, and is no failure.
-var errRefused = errors.New("a step was refused")
-
 // UpdateAll implements locktable.Grouped.
 func (t *table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	err := t.transact(ctx, steps, f)
-	if errors.Is(err, errRefused) {
-		return nil
-	}
-	return t.failed("write", err)
+	return t.failed("write", t.transact(ctx, steps, f))
 }
 
-// transact runs f on some entries in one transaction, which f may undo. Then, with the
-// writer given back, it hands out the signals that are for this driver, for a listener
-// that hears one comes back at once.
+// transact runs f on some entries in one transaction, which f may end early. Then, with
+// the writer given back, it hands out the signals that are for this driver, for a
+// listener that hears one comes back at once.
 func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	did, err := t.store(ctx, steps, f)
 	if err != nil {
@@ -131,9 +124,6 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 		if err != nil {
 			return err
 		}
-		if !goesOn {
-			return errRefused
-		}
 		did.note(e, m, t.inbox)
 		for _, s := range e.Signals {
 			if s.Inbox == t.inbox {
@@ -144,6 +134,9 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 				return err
 			}
 			did.sentTo = append(did.sentTo, s.Inbox)
+		}
+		if !goesOn {
+			return nil
 		}
 	}
 	return nil

@@ -85,13 +85,17 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 		names[i] = s.Name
 	}
 	slices.Sort(names) // two who want the same ones do not wait for each other
-	for _, name := range names {
+	for _, name := range slices.Compact(names) {
 		if err := t.turn.Enter(ctx, name); err != nil {
 			return err
 		}
 		defer t.turn.Leave(name)
 	}
-	return t.failed(ctx, t.untilDone(ctx, steps, f))
+	if err := t.untilDone(ctx, steps, f); err != nil {
+		return t.failed(ctx, err)
+	}
+	t.TidyNowAndThen()
+	return nil
 }
 
 // patience bounds the repeating when the caller's ctx has no deadline.
@@ -124,8 +128,8 @@ func (t *Table) untilDone(ctx context.Context, steps []locktable.Step, f func(i 
 	}
 }
 
-// transact takes some steps in one transaction, which f may undo. It returns the signals
-// for this client.
+// transact takes some steps in one transaction, which f may end early. It returns the
+// signals for this client.
 func (t *Table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (own []driver.Signal, err error) {
 	tx, err := t.db.Begin(ctx)
 	if err != nil {
@@ -147,8 +151,11 @@ func (t *Table) transact(ctx context.Context, steps []locktable.Step, f func(i i
 	}
 	for i, s := range steps {
 		goesOn := true
-		if err := w.run(s, func(e *locktable.Entry) { goesOn = f(i, e, w.now) }); err != nil || !goesOn {
+		if err := w.run(s, func(e *locktable.Entry) { goesOn = f(i, e, w.now) }); err != nil {
 			return nil, err
+		}
+		if !goesOn {
+			break
 		}
 	}
 	last := w.last(end)

@@ -1,0 +1,74 @@
+package locktable
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Refuses is the first half of Acquire, for a claim that neither queues nor forces: it
+// passes on what has expired, and answers what Acquire would refuse the claim with. nil
+// is a grant, which is not made.
+func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
+	e.settle(now)
+	if e.holder(c.Token) != nil {
+		return nil
+	}
+	if err := e.notAbove(now, c); err != nil {
+		return err
+	}
+	w, position := e.place(c.Token)
+	if w == nil && e.waiting() == 0 && e.fits(now, c.Weight, c.Limit) {
+		return nil
+	}
+	return e.held(now, c, position)
+}
+
+// notAbove refuses a claim for the value of the name, and with that its place.
+func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
+	if e.below(c.Above) {
+		return nil
+	}
+	refused := &driver.ValueError{Name: c.Name, Value: bytes.Clone(e.Value.Bytes), Fence: e.Value.Fence}
+	if e.leave(c.Token) {
+		e.Changed, e.News = true, true
+		e.promote(now) // it may have been the head, and the next one fits
+	}
+	return refused
+}
+
+// held makes the error of a claim that is refused: what is in its way, and when that
+// changes by itself.
+func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
+	var head Instant
+	switch {
+	case len(e.Queue) > 0:
+		head = e.Queue[0].Expires
+	case e.waiting() > 0 && e.fits(now, c.Weight, c.Limit):
+		e.Short = true // it depends on the head, which is not seen
+	}
+	return &driver.HeldError{
+		Name: c.Name, Position: position, Fence: e.Fence, Holders: e.public(now),
+		ClosedFor: max(0, now.Until(e.Closed)), RetryAfter: e.RetryAfter(now, c, head),
+	}
+}
+
+// RetryAfter is how long asking for c again is of no use, unless somebody acts. While
+// the name is closed nothing changes before it opens. Otherwise the first holder expires
+// (its lock-delay included); or, if only the queue is in the way of a claim that would
+// fit, the place of its head lapses. head is when that is, 0 if nobody waits.
+func (e *Entry) RetryAfter(now Instant, c *driver.Claim, head Instant) (d time.Duration) {
+	if e.Closed > now {
+		return now.Until(e.Closed)
+	}
+	for i, h := range e.Holders {
+		if ends := now.Until(h.Expires.Add(h.LockDelay)); i == 0 || ends < d {
+			d = ends
+		}
+	}
+	if head > 0 && e.fits(now, c.Weight, c.Limit) {
+		d = min(d, now.Until(head))
+	}
+	return d
+}
