@@ -76,7 +76,7 @@ func (s *step) settled(err error) bool {
 // attempts.leave does.
 func (s *step) leave() {
 	for _, cl := range s.claims[s.begun:] {
-		s.c.inboxes.Remove(cl.Token)
+		s.c.inboxes.Remove(cl.Token, &cl.inbox)
 		if s.asking {
 			s.c.undo(cl)
 		}

@@ -97,8 +97,10 @@ func (c *Client) signal(s driver.Signal) {
 		c.renewer.Check(c.now().Mono)
 		return
 	}
-	if t, ok := c.inboxes.Put(s); ok && s.Kind != driver.SignalGranted {
-		c.renewer.Check(c.now().Mono, &t.renewal)
+	for _, t := range c.inboxes.Put(s) {
+		if s.Kind != driver.SignalGranted {
+			c.renewer.Check(c.now().Mono, &t.renewal)
+		}
 	}
 }
 

@@ -179,7 +179,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	kept := false
 	defer func() {
 		if !kept {
-			c.inboxes.Remove(cl.Token)
+			c.inboxes.Remove(cl.Token, &cl.inbox)
 		}
 	}()
 	attempt := c.attempt(ctx, &cl.request, cl.TTL, sent.Mono)

@@ -125,6 +125,47 @@ func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 	})
 }
 
+// One client may attach a handle twice. Each hears of the loss at once, whatever becomes
+// of the other.
+func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
+	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *faulty, handle string){
+		"the other is well": func(t *testing.T, c *pawl.Client, _ *faulty, handle string) {
+			must(t)(c.Attach(background, handle))
+		},
+		"the other could not be attached": func(t *testing.T, c *pawl.Client, net *faulty, handle string) {
+			up := net.down()
+			_, err := c.Attach(background, handle)
+			isError(t, err, pawl.ErrUnavailable)
+			up()
+		},
+		"the other is detached": func(t *testing.T, c *pawl.Client, _ *faulty, handle string) {
+			_, err := must(t)(c.Attach(background, handle)).Detach(background)
+			noError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, net := w.client(nil)
+				b, _ := w.client(nil)
+				handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+				noError(t, err)
+				first := must(t)(a.Attach(background, handle))
+				second(t, a, net, handle)
+				broken := time.Now()
+				noError(t, b.Break(background, "x", first.Fence(), time.Minute))
+				<-first.Done()
+				if took := time.Since(broken); took > 0 {
+					t.Errorf("told after %v", took)
+				}
+				noError(t, a.Close(background))
+				if n := a.Inboxes() + a.Leases(); n > 0 {
+					t.Errorf("%d inboxes and leases are left", n)
+				}
+			})
+		})
+	}
+}
+
 func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)

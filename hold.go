@@ -201,7 +201,7 @@ func (t *hold) lose(why LostError) {
 func (t *hold) leave(now time.Time) {
 	c := t.c
 	c.renewer.Remove(&t.renewal)
-	c.inboxes.Remove(t.claim.Token)
+	c.inboxes.Remove(t.claim.Token, &t.claim.inbox)
 	t.mu.Lock()
 	spare := t.spare(t.next - 1)
 	t.mu.Unlock()

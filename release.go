@@ -135,7 +135,7 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 // tell it to: it was given back by ourselves.
 func (c *Client) nudge(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.driver.Properties().Push {
-		_, _ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
+		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
 	}
 }
 

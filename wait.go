@@ -40,7 +40,7 @@ func (a *attempts) leave() {
 	if a.granted {
 		return
 	}
-	a.c.inboxes.Remove(a.claim.Token)
+	a.c.inboxes.Remove(a.claim.Token, &a.claim.inbox)
 	if a.w != nil {
 		a.w.Leave(a.c.now().Mono)
 	}

@@ -23,8 +23,8 @@ type Inboxes[H any] struct {
 }
 
 type shard[H any] struct {
-	mu     sync.Mutex // protects the map, and each inbox in it
-	claims map[driver.Token]*Inbox[H]
+	mu     sync.Mutex                 // protects the map, and each inbox in it
+	claims map[driver.Token]*Inbox[H] // the last one that was added, see Inbox.other
 }
 
 // An Inbox has what came for one claim: the last signal, until it is granted; then its
@@ -37,6 +37,7 @@ type Inbox[H any] struct {
 	arrived chan struct{} // holds one if signal is there; made by who waits, which most claims never do
 	hold    H
 	holds   bool
+	other   *Inbox[H] // of the same token: a lease that is attached twice
 }
 
 // New makes them.
@@ -51,20 +52,37 @@ func New[H any]() *Inboxes[H] {
 // of is the shard of a token, which is random.
 func (a *Inboxes[H]) of(t driver.Token) *shard[H] { return &a.shard[t[0]%shards].shard }
 
-// Add begins to take signals for a claim.
+// Add begins to take signals for a claim. Again it does nothing.
 func (a *Inboxes[H]) Add(t driver.Token, b *Inbox[H]) {
 	s := a.of(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.claims[t] = b
+	first := s.claims[t]
+	for x := first; x != nil; x = x.other {
+		if x == b {
+			return
+		}
+	}
+	b.other, s.claims[t] = first, b
 }
 
-// Remove takes no more signals for it.
-func (a *Inboxes[H]) Remove(t driver.Token) {
+// Remove takes no more signals for it. Others with the same token stay.
+func (a *Inboxes[H]) Remove(t driver.Token, b *Inbox[H]) {
 	s := a.of(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.claims, t)
+	first := s.claims[t]
+	if first == b && b.other == nil { // as nearly always
+		delete(s.claims, t)
+		return
+	}
+	for at := &first; *at != nil; at = &(*at).other {
+		if *at == b {
+			*at, b.other = b.other, nil
+			s.claims[t] = first
+			return
+		}
+	}
 }
 
 // Len is how many there are.
@@ -73,7 +91,11 @@ func (a *Inboxes[H]) Len() int {
 	for i := range a.shard {
 		s := &a.shard[i].shard
 		s.mu.Lock()
-		n += len(s.claims)
+		for _, b := range s.claims {
+			for ; b != nil; b = b.other {
+				n++
+			}
+		}
 		s.mu.Unlock()
 	}
 	return n
@@ -116,17 +138,17 @@ func (a *Inboxes[H]) Take(t driver.Token, b *Inbox[H]) driver.Signal {
 }
 
 // Put leaves a signal for the claim that it concerns, and returns its hold, if it has
-// one.
-func (a *Inboxes[H]) Put(signal driver.Signal) (h H, ok bool) {
+// one; and those of others with the same token.
+func (a *Inboxes[H]) Put(signal driver.Signal) (holds []H) {
 	s := a.of(signal.Token)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.claims[signal.Token]
-	if b == nil {
-		return h, false
+	for b := s.claims[signal.Token]; b != nil; b = b.other {
+		if b.put(signal); b.holds {
+			holds = append(holds, b.hold)
+		}
 	}
-	b.put(signal)
-	return b.hold, b.holds
+	return holds
 }
 
 // PutAll leaves a signal for every claim.
@@ -135,7 +157,9 @@ func (a *Inboxes[H]) PutAll(signal driver.Signal) {
 		s := &a.shard[i].shard
 		s.mu.Lock()
 		for _, b := range s.claims {
-			b.put(signal)
+			for ; b != nil; b = b.other {
+				b.put(signal)
+			}
 		}
 		s.mu.Unlock()
 	}

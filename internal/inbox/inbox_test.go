@@ -1,6 +1,7 @@
 package inbox_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestSignalThatSavesMostIsKept(t *testing.T) {
 				arrival = all.Arrival(token, b)
 			}
 			for _, kind := range c.came {
-				if _, ok := all.Put(driver.Signal{Kind: kind, Token: token}); ok {
+				if holds := all.Put(driver.Signal{Kind: kind, Token: token}); len(holds) > 0 {
 					t.Error("it has a hold")
 				}
 			}
@@ -74,7 +75,7 @@ func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
 		all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
 		all.Add(token, b)
 		for _, kind := range c.came {
-			_, _ = all.Put(driver.Signal{Kind: kind, Token: token})
+			_ = all.Put(driver.Signal{Kind: kind, Token: token})
 		}
 		if c.taken {
 			<-all.Arrival(token, b)
@@ -83,8 +84,8 @@ func TestHoldIsToBeCheckedIfAnythingButGrantedCameBefore(t *testing.T) {
 		if got := all.Holds(token, b, 7); got != c.want {
 			t.Errorf("%v: look is %v", c.came, got)
 		}
-		if h, ok := all.Put(driver.Signal{Kind: lost, Token: token}); h != 7 || !ok {
-			t.Errorf("%v: the signal is said to be for %v, %v", c.came, h, ok)
+		if holds := all.Put(driver.Signal{Kind: lost, Token: token}); !slices.Equal(holds, []int{7}) {
+			t.Errorf("%v: the signal is said to be for %v", c.came, holds)
 		}
 	}
 }
@@ -96,15 +97,15 @@ func TestSignalsGoToWhomTheyConcern(t *testing.T) {
 		tokens[i] = driver.NewToken()
 		all.Add(tokens[i], &boxes[i])
 	}
-	_, _ = all.Put(driver.Signal{Kind: look, Token: tokens[3]})
-	_, _ = all.Put(driver.Signal{Kind: look, Token: driver.NewToken()}) // of nobody here
+	_ = all.Put(driver.Signal{Kind: look, Token: tokens[3]})
+	_ = all.Put(driver.Signal{Kind: look, Token: driver.NewToken()}) // of nobody here
 	for i := range boxes {
 		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i == 3) {
 			t.Errorf("number %d has a signal: %v", i, got)
 		}
 	}
 	_ = all.Take(tokens[3], &boxes[3])
-	all.Remove(tokens[4])
+	all.Remove(tokens[4], &boxes[4])
 	all.PutAll(driver.Signal{Kind: look})
 	for i := range boxes {
 		if got := arrived(all.Arrival(tokens[i], &boxes[i])); got != (i != 4) {
@@ -116,6 +117,33 @@ func TestSignalsGoToWhomTheyConcern(t *testing.T) {
 	}
 }
 
+// A lease that is attached twice has one token and two claims.
+func TestClaimsOfOneTokenHearByThemselves(t *testing.T) {
+	for _, removed := range [][]int{{0}, {1}, {2}, {0, 2}, {2, 1}, {1, 0, 1}, {0, 1, 2}} {
+		all, token := inbox.New[int](), driver.NewToken()
+		boxes, want := make([]inbox.Inbox[int], 3), []int{0, 1, 2}
+		for i := range boxes {
+			all.Add(token, &boxes[i])
+			all.Add(token, &boxes[i])
+			if all.Holds(token, &boxes[i], i) {
+				t.Error("there was a signal")
+			}
+		}
+		for _, i := range removed {
+			all.Remove(token, &boxes[i])
+			want = slices.DeleteFunc(want, func(other int) bool { return other == i })
+		}
+		holds := all.Put(driver.Signal{Kind: lost, Token: token})
+		if slices.Sort(holds); !slices.Equal(holds, want) || all.Len() != len(want) {
+			t.Errorf("without %v it is for %v, and there are %d; want %v", removed, holds, all.Len(), want)
+		}
+		all.Add(token, &boxes[removed[0]])
+		if n := all.Len(); n != len(want)+1 {
+			t.Errorf("one that comes again makes %d of %d", n, len(want))
+		}
+	}
+}
+
 func TestSignalsMayComeWhileTheyAreTaken(t *testing.T) {
 	all, b, token := inbox.New[int](), &inbox.Inbox[int]{}, driver.NewToken()
 	all.Add(token, b)
@@ -123,7 +151,7 @@ func TestSignalsMayComeWhileTheyAreTaken(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 1000 {
-				_, _ = all.Put(driver.Signal{Kind: look, Token: token})
+				_ = all.Put(driver.Signal{Kind: look, Token: token})
 			}
 		})
 	}
