@@ -1,0 +1,86 @@
+package screen
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// A cell is one place of the screen. The second half of a wide character has no text.
+type cell struct {
+	text  string
+	style Style
+}
+
+// A grid is a whole screen.
+type grid struct {
+	width, height int
+	cells         []cell // row by row
+}
+
+func newGrid(width, height int) *grid {
+	g := &grid{width: width, height: height, cells: make([]cell, width*height)}
+	for i := range g.cells {
+		g.cells[i].text = " "
+	}
+	return g
+}
+
+// layOut puts lines on a screen. What does not fit is left out.
+func layOut(lines []Line, width, height int) *grid {
+	g := newGrid(width, height)
+	for y, line := range lines[:min(len(lines), height)] {
+		x := 0
+		for _, span := range line {
+			for c := range clusters(span.Text) {
+				if x+c.width > width {
+					x = width // the half of a wide character is none
+					break
+				}
+				g.cells[y*width+x] = cell{c.text, span.Style}
+				if c.width == 2 {
+					g.cells[y*width+x+1] = cell{"", span.Style}
+				}
+				x += c.width
+			}
+		}
+	}
+	return g
+}
+
+// difference writes what makes one screen out of another of the same size. Where the
+// cursor is after a character that is not ASCII, terminals do not agree: so it is set
+// again, and a wrong width costs that character's neighbour, not the line.
+func difference(b *bytes.Buffer, from, to *grid) {
+	style, at := Style(0), -1 // which cell is written next, if nothing is said; -1: unknown
+	begun := false
+	for i, c := range to.cells {
+		if c == from.cells[i] || c.text == "" {
+			continue
+		}
+		if !begun {
+			b.WriteString("\x1b[0m")
+			begun = true
+		}
+		if at != i {
+			fmt.Fprintf(b, "\x1b[%d;%dH", i/to.width+1, i%to.width+1)
+		}
+		if c.style != style {
+			b.WriteString(c.style.sequence())
+			style = c.style
+		}
+		b.WriteString(c.text)
+		if at = i + 1; len(c.text) > 1 || at%to.width == 0 {
+			at = -1
+		}
+	}
+	if style != 0 {
+		b.WriteString("\x1b[0m")
+	}
+}
+
+// without takes styles out.
+func (g *grid) without(styles Style) {
+	for i := range g.cells {
+		g.cells[i].style &^= styles
+	}
+}

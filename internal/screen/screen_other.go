@@ -1,0 +1,46 @@
+//go:build !unix
+
+package screen
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// A Screen is a terminal that is ours. On this system there is none.
+type Screen struct{}
+
+// Open fails with errors.ErrUnsupported.
+func Open(*os.File, *os.File) (*Screen, error) { return nil, errors.ErrUnsupported }
+
+// Drawable is false.
+func Drawable(*os.File, *os.File) bool { return false }
+
+// Size is that of no terminal.
+func (*Screen) Size() (width, height int) { return 80, 24 }
+
+// Events yields nothing.
+func (*Screen) Events() <-chan Event { return nil }
+
+// Draw does nothing.
+func (*Screen) Draw([]Line) {}
+
+// Go runs f in a goroutine.
+func (*Screen) Go(f func()) { go f() }
+
+// CloseOnPanic does nothing.
+func (*Screen) CloseOnPanic() {}
+
+// Close does nothing.
+func (*Screen) Close() error { return nil }
+
+// Suspend does nothing.
+func (*Screen) Suspend() {}
+
+// Ended is a ctx that ends with a signal that is to end the process.
+func Ended(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}

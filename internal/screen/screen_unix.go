@@ -1,0 +1,249 @@
+//go:build unix
+
+package screen
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// patience is how long the terminal has to take what gives it back.
+const patience = 500 * time.Millisecond
+
+// A Screen is a terminal that is ours. Its methods may be called from any goroutine.
+type Screen struct {
+	in, out *os.File
+	pen     *pen
+	events  chan Event
+	done    chan struct{} // closed by Close
+	signals chan os.Signal
+	stops   bool // Ctrl-Z is not ignored
+
+	mu     sync.Mutex // protects all below, and the modes of the terminal
+	modes  *term.State
+	closed bool
+}
+
+// Open takes a terminal over: in is where its keys come from, and out is what it shows.
+// The error matches errors.ErrUnsupported if they are no terminal that can be drawn on.
+func Open(in, out *os.File) (*Screen, error) {
+	if !Drawable(in, out) {
+		return nil, errors.ErrUnsupported
+	}
+	unused := Style(0)
+	if os.Getenv("NO_COLOR") != "" {
+		unused = colors
+	}
+	s := &Screen{
+		in: in, out: out, events: make(chan Event), done: make(chan struct{}), signals: make(chan os.Signal, 16),
+	}
+	// Before the modes are changed, so that no signal comes in between.
+	signal.Notify(s.signals, unix.SIGWINCH, unix.SIGCONT)
+	if s.stops = !signal.Ignored(unix.SIGTSTP); s.stops {
+		signal.Notify(s.signals, unix.SIGTSTP)
+	}
+	if err := s.raw(); err != nil {
+		signal.Stop(s.signals)
+		return nil, err
+	}
+	s.pen = newPen(out, unused)
+	s.Draw(nil)
+	s.pen.show()
+	sent := make(chan []byte)
+	go s.listen(sent)
+	go func() {
+		if err := read(in, sent, s.done); err != nil {
+			s.send(Event{Gone: err})
+		}
+	}()
+	return s, nil
+}
+
+// Drawable reports whether in and out are a terminal that can be drawn on.
+func Drawable(in, out *os.File) bool {
+	return term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// raw sets the modes in which each key comes as it is pressed. In the background that
+// stops us, until we are in the foreground.
+func (s *Screen) raw() error {
+	for {
+		modes, err := term.MakeRaw(int(s.in.Fd()))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return err
+		case s.modes == nil:
+			s.modes = modes
+		}
+		return nil
+	}
+}
+
+// Size is how many columns and lines there are: 80 and 24 if nobody knows.
+func (s *Screen) Size() (width, height int) {
+	width, height, err := term.GetSize(int(s.out.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		return 80, 24
+	}
+	return min(width, 1000), min(height, 1000) // more is a mistake, or meant to hurt
+}
+
+// Events yields what happens. It is never closed.
+func (s *Screen) Events() <-chan Event { return s.events }
+
+// Draw shows lines. It does not wait until they are seen; of frames that follow each
+// other more quickly than the terminal takes them some are left out, never the last.
+func (s *Screen) Draw(lines []Line) {
+	width, height := s.Size()
+	s.pen.draw(lines, width, height)
+	if err := s.pen.failure(); err != nil {
+		go s.send(Event{Gone: err})
+	}
+}
+
+// Go runs f in a goroutine. If it panics, the terminal is given back before the panic is
+// printed.
+func (s *Screen) Go(f func()) {
+	go func() {
+		defer s.CloseOnPanic()
+		f()
+	}()
+}
+
+// CloseOnPanic is to be deferred: if the function panics, the terminal is given back
+// before the panic is printed.
+func (s *Screen) CloseOnPanic() {
+	if r := recover(); r != nil {
+		_ = s.Close()
+		panic(r)
+	}
+}
+
+// errStuck is the answer of Close where the terminal takes nothing.
+var errStuck = errors.New("the terminal does not take what is written to it")
+
+// Close gives the terminal back. Nothing is written after it. If the terminal takes
+// nothing it is not waited for: then the error says so, and whoever writes to it may have
+// to wait for ever. A second Close does nothing.
+func (s *Screen) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	close(s.done)
+	signal.Stop(s.signals)
+	ended := s.pen.end(patience)
+	if !ended { // what was written before is worth less than the way back
+		flush(s.out)
+		ended = s.pen.end(patience)
+	}
+	err := term.Restore(int(s.in.Fd()), s.modes)
+	if !ended {
+		return errStuck
+	}
+	return err
+}
+
+// send passes an event on, unless nobody wants any more.
+func (s *Screen) send(e Event) {
+	select {
+	case s.events <- e:
+	case <-s.done:
+	}
+}
+
+// listen makes events of keys and signals, until Close.
+func (s *Screen) listen(sent <-chan []byte) {
+	defer s.CloseOnPanic()
+	var t typist
+	for {
+		var pause <-chan time.Time
+		if t.waits() {
+			pause = time.After(escapePause)
+		}
+		var events []Event
+		select {
+		case more := <-sent:
+			events = t.keys(more, false)
+		case <-pause:
+			events = t.keys(nil, true)
+		case g := <-s.signals:
+			s.signaled(g)
+			events = []Event{{Redraw: true}}
+		case <-s.done:
+			return
+		}
+		for _, e := range events {
+			s.send(e)
+		}
+	}
+}
+
+func (s *Screen) signaled(g os.Signal) {
+	switch g {
+	case unix.SIGTSTP:
+		s.stop(false)
+	case unix.SIGCONT:
+		s.resume()
+	}
+}
+
+// Suspend gives the terminal back, and stops the group of this process as Ctrl-Z does
+// elsewhere: here it is a key like others. It returns when the process is continued, and
+// the terminal is ours again.
+func (s *Screen) Suspend() { s.stop(true) }
+
+func (s *Screen) stop(all bool) {
+	if sid, err := unix.Getsid(0); err != nil || sid == unix.Getpgrp() || !s.stops {
+		return // nobody would continue the first process of a session
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	s.pen.leave(patience)
+	_ = term.Restore(int(s.in.Fd()), s.modes)
+	s.mu.Unlock()
+	if all {
+		// A script that runs us is in the group, and its shell waits for it. The signal
+		// comes to us, too, where it is caught; what stops us is the other one.
+		signal.Ignore(unix.SIGTSTP)
+		_ = unix.Kill(0, unix.SIGTSTP)
+	}
+	stopProcess()
+	if all {
+		signal.Notify(s.signals, unix.SIGTSTP)
+	}
+	s.resume()
+	s.Go(func() { s.send(Event{Redraw: true}) })
+}
+
+// resume takes the terminal again. Others may have had it meanwhile: its modes are set,
+// and all of it is drawn.
+func (s *Screen) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	_ = s.raw() // else keys come line by line
+	s.pen.show()
+}
+
+// Ended is a ctx that ends with a signal that is to end the process, or that the terminal
+// sends when it hangs up.
+func Ended(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+}
