@@ -26,7 +26,7 @@ const (
 	markKeep  = 20 * time.Second // after this, or a bit sooner, marks are renewed
 	markIn    = 5 * time.Second  // how long that may take
 	markAgain = 100 * time.Millisecond
-	markSlow  = 5 * time.Second // the longest pause after failures
+	markSlow  = time.Minute // the longest pause after failures: some may only read
 )
 
 // watching is what a driver has of the names that are watched, over a table that hears.

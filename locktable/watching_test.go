@@ -136,7 +136,7 @@ func TestAWatchThatIsDeafSaysSo(t *testing.T) {
 		e.mu.Lock()
 		e.err = nil
 		e.mu.Unlock()
-		time.Sleep(30 * time.Second)
+		time.Sleep(3 * time.Minute)
 		pushes("it can mark again", true)
 	})
 }
