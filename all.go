@@ -95,6 +95,9 @@ func (l *Locks) TryLock(ctx context.Context) (*Leases, error) { return l.acquire
 
 // Do runs f under all of the locks. See [Mutex.Do]; [FenceOf] finds the fence of each.
 func (l *Locks) Do(ctx context.Context, f func(ctx context.Context) error) error {
+	if f == nil {
+		return errNoFunction
+	}
 	leases, err := l.Lock(ctx)
 	_, err = leases.do(ctx, err, f)
 	return err
@@ -102,6 +105,9 @@ func (l *Locks) Do(ctx context.Context, f func(ctx context.Context) error) error
 
 // TryDo is Do without waiting, and says whether f ran. See [Mutex.TryDo].
 func (l *Locks) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
+	if f == nil {
+		return false, errNoFunction
+	}
 	leases, err := l.TryLock(ctx)
 	return leases.do(ctx, err, f)
 }

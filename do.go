@@ -5,6 +5,10 @@ import (
 	"errors"
 )
 
+// errNoFunction is said before anything is claimed: calling it would be a panic under the
+// lock, and spend a tick of a [Once] for nothing.
+var errNoFunction = &InvalidError{What: "f", Problem: "is nil", Allowed: "a function"}
+
 // do runs f under a lease that was just acquired, and releases it whatever f does:
 // returns, panics, or ends its goroutine. It says whether f ran.
 func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) (ran bool, _ error) {

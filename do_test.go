@@ -35,6 +35,39 @@ func TestDoReleasesOnReturnPanicAndGoexit(t *testing.T) {
 	})
 }
 
+func TestDoOfNoFunctionClaimsNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		tried := func(_ bool, err error) error { return err }
+		for what, err := range map[string]error{
+			"Mutex.Do":        c.Mutex("x").Do(background, nil),
+			"Mutex.TryDo":     tried(c.Mutex("x").TryDo(background, nil)),
+			"RWMutex.Do":      c.RWMutex("x").Do(background, nil),
+			"RWMutex.TryDo":   tried(c.RWMutex("x").TryDo(background, nil)),
+			"RWMutex.RDo":     c.RWMutex("x").RDo(background, nil),
+			"RWMutex.TryRDo":  tried(c.RWMutex("x").TryRDo(background, nil)),
+			"Semaphore.Do":    c.Semaphore("x", 2).Do(background, nil),
+			"Semaphore.TryDo": tried(c.Semaphore("x", 2).TryDo(background, nil)),
+			"Locks.Do":        pawl.All(c.Mutex("x")).Do(background, nil),
+			"Locks.TryDo":     tried(pawl.All(c.Mutex("x")).TryDo(background, nil)),
+			"Once.Do":         tried(c.Once("x").Do(background, "1", nil)),
+			"Once.TryDo":      tried(c.Once("x").TryDo(background, "1", nil)),
+			"Election.Run":    c.Election("x").Run(background, nil),
+		} {
+			if !errors.Is(err, pawl.ErrInvalid) {
+				t.Errorf("%s: %v, want one that Is ErrInvalid", what, err)
+			}
+		}
+		if fence := w.entry("x").Fence; fence != 0 {
+			t.Errorf("it was claimed, with fence %d", fence)
+		}
+		ran, err := c.Once("x").Do(background, "1", func(context.Context) error { return nil })
+		if !ran || err != nil {
+			t.Errorf("%v, %v: the tick was spent", ran, err)
+		}
+	})
+}
+
 func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, _ := w.client(nil)

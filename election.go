@@ -74,6 +74,9 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	if err := e.o.forOnce("an Election"); err != nil {
 		return err
 	}
+	if f == nil {
+		return errNoFunction
+	}
 	if !e.begin() {
 		return &InvalidError{What: fmt.Sprintf("election of %q", e.name), Problem: "is run already", Allowed: "one Run at a time"}
 	}

@@ -100,6 +100,7 @@ func sayInvalid(w *world, say func(string, error)) {
 	say("a semaphore of none", err)
 	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // it is to be refused
 	say("no ctx", err)
+	say("no function", c.Mutex("x").Do(background, nil))
 	_, err = c.Mutex("x", pawl.WithUntilDone()).TryLock(background)
 	say("an option of Once for a mutex", err)
 	say("a condition for an Election", c.Election("x", pawl.WithAbove([]byte("1"))).Run(background, nil))

@@ -71,6 +71,9 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	if err := o.keepsKeys(); err != nil {
 		return false, err
 	}
+	if f == nil {
+		return false, errNoFunction
+	}
 	l, value := o.mutex(key)
 	lease, err := l.acquire(ctx, driver.Exclusive, driver.Unlimited, m)
 	if errors.Is(err, ErrValue) {

@@ -49,6 +49,9 @@ func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) 
 
 // RDo runs f as a reader. See [Mutex.Do].
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
+	if f == nil {
+		return errNoFunction
+	}
 	lease, err := m.RLock(ctx)
 	_, err = do(ctx, lease, err, f)
 	return err
@@ -56,6 +59,9 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) er
 
 // TryRDo runs f as a reader, without waiting, and says whether it ran. See [Mutex.TryDo].
 func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
+	if f == nil {
+		return false, errNoFunction
+	}
 	lease, err := m.TryRLock(ctx)
 	return do(ctx, lease, err, f)
 }

@@ -1,13 +1,14 @@
 // Package cronlock has the jobs of a schedule run on one instance only, with the
 // schedulers that Go programs use: gocron and robfig/cron. An ordinary crontab has the
-// command: pawl run -q NAME -- COMMAND.
+// command: pawl run -n -q -E 0 NAME -- COMMAND.
 //
 // # gocron v2
 //
 //	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(cronlock.NewLocker(locks, nil)))
 //
-// Each job is locked under its name, so give it one with gocron.WithName, the same on all
-// instances. Or all jobs run on the one instance that leads:
+// Each job is locked under "cron:" and its name ([Options.Prefix]), so give it one with
+// gocron.WithName, the same on all instances. Or all jobs run on the one instance that
+// leads:
 //
 //	s, err := gocron.NewScheduler(gocron.WithDistributedElector(cronlock.NewElector(ctx, locks.Election("scheduler"), nil)))
 //

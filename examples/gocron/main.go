@@ -35,7 +35,7 @@ func main() {
 		_, err = s.NewJob(
 			gocron.CronJob("* * * * * *", true), // the clock's seconds; a DurationJob counts from its own start
 			gocron.NewTask(func() { fmt.Println(time.Now().Format(time.TimeOnly), "on instance", instance) }),
-			gocron.WithName("report"), // the name of the lock, the same everywhere
+			gocron.WithName("report"), // the same everywhere: the lock is "cron:report"
 		)
 		check(err)
 		s.Start()
