@@ -1,7 +1,12 @@
 package pawl_test
 
 import (
+	"go/ast"
+	"go/doc"
 	"go/format"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -59,4 +64,50 @@ func TestComingFromShowsWhatIsCompiled(t *testing.T) {
 
 func isPaired(code string) bool {
 	return len(code) > pairColumn && !strings.Contains(code[:pairColumn], "\n") && code[pairColumn-1] == ' '
+}
+
+// docs/uses.md and its second page show examples as they run, and below each what it
+// prints.
+func TestUsesShowsExamplesThatRun(t *testing.T) {
+	examples := map[string]string{} // what each prints, by its code
+	for _, folder := range []string{".", "cronlock", "fence", "otellock"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			set := token.NewFileSet()
+			f, err := parser.ParseFile(set, file, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range doc.Examples(f) {
+				body, ok := e.Code.(*ast.BlockStmt)
+				if !ok {
+					continue
+				}
+				source := read(t, file)[set.Position(body.Lbrace).Offset+1 : set.Position(body.Rbrace).Offset]
+				source, _, _ = strings.Cut(source, "\n\t// Output:")
+				examples[strings.TrimSpace(strings.ReplaceAll(source, "\n\t", "\n"))] = strings.TrimSpace(e.Output)
+			}
+		}
+	}
+	pages := read(t, "docs/uses.md") + read(t, "docs/uses-leases.md")
+	blocks, shown := fenced.FindAllStringSubmatch(pages, -1), 0
+	for i, block := range blocks {
+		if block[1] != "go" {
+			continue
+		}
+		shown++
+		prints, ok := examples[strings.TrimSpace(block[2])]
+		switch {
+		case !ok:
+			t.Errorf("the pages show what is no example that runs:\n%s", block[2])
+		case prints != "" && (i+1 == len(blocks) || strings.TrimSpace(blocks[i+1][2]) != prints):
+			t.Errorf("the pages do not show what this prints:\n%s\nIt prints:\n%s", block[2], prints)
+		}
+	}
+	if shown < 11 {
+		t.Errorf("%d examples were found: is the pattern right?", shown)
+	}
 }
