@@ -29,9 +29,21 @@ const (
 // the answers, and another for the driver. What is still not confirmed expires by itself:
 // then the error is a [*CloseError] with the number. A second Close waits for the first,
 // as long as its own ctx lasts, and returns the same.
+//
+// Within that bound, Close also waits until nothing can come any more of a request that
+// was given up, by a caller whose ctx ended, say: such a claim is released at once, and
+// once more when its request has ended. So Close of a client that is well may take as
+// long as a request may, Options.RequestTimeout, and 250 ms. A ctx that ends sooner
+// leaves that release out, and the claim is counted among those not confirmed.
 func (c *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
+	}
+	bound := ctx
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		bound, cancel = context.WithTimeout(ctx, closePatience)
+		defer cancel()
 	}
 	c.mu.Lock()
 	first := !c.closed
@@ -58,9 +70,9 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.stopRun() // also those renewals that are under way, for nobody needs them
 	<-c.ran
-	c.err = c.drain(ctx, claimed, released)
+	c.err = c.drain(ctx, bound.Done(), claimed, released)
 	c.stopListen()
-	if err := c.closeDriver(ctx); c.err == nil {
+	if err := c.closeDriver(bound.Done()); c.err == nil {
 		c.err = err
 	}
 	close(c.done)
@@ -69,7 +81,7 @@ func (c *Client) Close(ctx context.Context) error {
 
 // closeDriver closes the driver. One that waits for a backend that does not answer is
 // left to that when Close may take no longer.
-func (c *Client) closeDriver(ctx context.Context) error {
+func (c *Client) closeDriver(enough <-chan struct{}) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.driver.Close() }()
 	patience := time.NewTimer(lastPatience)
@@ -79,23 +91,17 @@ func (c *Client) closeDriver(ctx context.Context) error {
 		return err
 	case <-patience.C:
 	}
-	if ctx.Err() == nil {
-		patience.Reset(closePatience)
-		if _, bounded := ctx.Deadline(); bounded {
-			patience.Stop()
-		}
-		select {
-		case err := <-closed:
-			return err
-		case <-ctx.Done():
-		case <-patience.C:
-		}
+	select {
+	case err := <-closed:
+		return err
+	case <-enough:
 	}
 	return unavailable(c.backend, "close", "", errNoAnswer)
 }
 
-// drain waits until calls have left and everything is given back.
-func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) error {
+// drain waits until calls have left and everything is given back; no longer than enough,
+// which is closed when ctx ends, or before.
+func (c *Client) drain(ctx context.Context, enough, claimed, released <-chan struct{}) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -107,17 +113,10 @@ func (c *Client) drain(ctx context.Context, claimed, released <-chan struct{}) e
 		c.background.Wait()
 		<-c.returner.finish()
 	}()
-	patience := time.NewTimer(closePatience)
-	defer patience.Stop()
-	if _, bounded := ctx.Deadline(); bounded {
-		patience.Stop()
-	}
 	drained := true
 	select {
 	case <-over:
-	case <-ctx.Done():
-		drained = c.lastRound(over)
-	case <-patience.C:
+	case <-enough:
 		drained = c.lastRound(over)
 	}
 	unreleased, failure := c.returner.abandon()

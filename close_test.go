@@ -273,6 +273,73 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 	}
 }
 
+// Neither a release that hangs nor a driver that takes long has a bound of its own.
+func TestCloseHasOneBoundForAll(t *testing.T) {
+	for name, patience := range map[string]time.Duration{"no deadline": 15 * time.Second, "a deadline": 3 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				s := &server{faulty: &faulty{Driver: w.memory.Driver()}, healthy: func(driver.LeaseRef) bool { return false }}
+				c, err := pawl.New(&reluctant{s, time.Minute}, nil)
+				noError(t, err)
+				must(t)(c.Mutex("x").Lock(background))
+				ctx, cancel := context.WithTimeout(background, patience)
+				defer cancel()
+				if patience == 15*time.Second {
+					ctx = background
+				}
+				began := time.Now()
+				err = c.Close(ctx)
+				if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 1 {
+					t.Errorf("%v; want the number 1 in it", err)
+				}
+				if took := time.Since(began); took > patience+2*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				time.Sleep(time.Minute) // nothing is left running after that
+			})
+		})
+	}
+}
+
+// A claim that was given up may still be granted until its request ends. Close waits for
+// that, to release it then.
+func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		patience, least, longest time.Duration
+		want                     error
+	}{
+		"to its end":             {time.Minute, 7 * time.Second, 7*time.Second + driver.MaxLead, nil},
+		"no longer than its ctx": {2 * time.Second, 0, 3 * time.Second, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				client, net := w.client(&pawl.Options{RequestTimeout: 7 * time.Second})
+				up := net.down()
+				ctx, cancel := context.WithCancel(background)
+				gave := make(chan error)
+				go func() { _, err := client.Mutex("x").Lock(ctx); gave <- err }()
+				synctest.Wait()
+				cancel()
+				isError(t, <-gave, context.Canceled)
+				up()
+				ctx, cancel = context.WithTimeout(background, c.patience)
+				defer cancel()
+				began := time.Now()
+				err := client.Close(ctx)
+				took := time.Since(began)
+				if c.want == nil {
+					noError(t, err)
+				} else {
+					isError(t, err, c.want)
+				}
+				if took < c.least || took > c.longest {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // Releases that hang delay the others by no more than one request timeout.
 func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
