@@ -97,7 +97,7 @@ func New(client redis.UniversalClient, o *Options) (*Driver, error) {
 			Allowed: "a *redis.Client or a *redis.ClusterClient",
 		}
 	case *redis.Client:
-		s.where = c.Options().Addr
+		s.where = redisoptions.Place(c.Options().Addr, c.Options().DB)
 	case *redis.ClusterClient:
 		s.cluster, s.where = c, "cluster"
 	}

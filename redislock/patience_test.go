@@ -80,8 +80,9 @@ func TestASubscriptionThatIsNotAnsweredIsDoneWithout(t *testing.T) {
 func TestPropertiesSayWhichServerItIs(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	d := start(t, "redis://"+server.Addr)
-	if where := d.Properties().Where; where != "redis "+server.Addr {
-		t.Errorf("Where is %q", where)
+	for path, want := range map[string]string{"": "", "/0": "", "/1": "/1", "?db=2": "/2"} {
+		if where := start(t, "redis://"+server.Addr+path).Properties().Where; where != "redis "+server.Addr+want {
+			t.Errorf("Where of %q is %q", path, where)
+		}
 	}
 }

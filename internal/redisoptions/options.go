@@ -4,6 +4,7 @@
 package redisoptions
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/pawl-go/pawl/internal/redisscript"
@@ -44,4 +45,12 @@ func (o Options) Scripts() redisscript.Options {
 	return redisscript.Options{
 		Prefix: o.Prefix, Retention: o.Retention, Push: !o.NoPush, Replicas: o.WaitReplicas, ReplicaTimeout: o.WaitTimeout,
 	}
+}
+
+// Place is where a database is, for people: two of one server are two backends.
+func Place(server string, database int) string {
+	if database == 0 {
+		return server
+	}
+	return server + "/" + strconv.Itoa(database)
 }
