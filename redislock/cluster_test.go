@@ -1,6 +1,8 @@
 package redislock_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -69,4 +71,56 @@ func TestASlotThatIsBeingMovedLocksAndReleases(t *testing.T) {
 			releases(t, d, c)
 		}
 	})
+}
+
+// One script has the names of one slot, and while that is being moved not even those, for
+// Redis refuses what names several keys of which some are missing. Then nothing was run,
+// and the claims are for Acquire, one by one.
+func TestSeveralNamesInAClusterAreOneStepInOneSlot(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	d := start(t, "redis://"+nodes[0].Addr)
+	together, from, slot := ofOneSlot(nodes)
+	apart := []driver.Claim{mutex("a"), mutex("b")}
+	if grants, err := d.AcquireAll(ctx, together); err != nil || len(grants) != 2 {
+		t.Fatalf("AcquireAll = %v, %v; want both of one slot", grants, err)
+	}
+	for _, c := range together {
+		releases(t, d, c)
+	}
+	unsupported := func(claims []driver.Claim) {
+		t.Helper()
+		if grants, err := d.AcquireAll(ctx, claims); !errors.Is(err, errors.ErrUnsupported) || grants != nil {
+			t.Errorf("AcquireAll = %v, %v; want it to be unsupported", grants, err)
+		}
+		for _, c := range claims {
+			if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrNotHeld) {
+				t.Errorf("%q is held after that: %v", c.Name, err)
+			}
+			gets(t, d, c)
+			releases(t, d, c)
+		}
+	}
+	unsupported(apart)
+	to := nodes[0]
+	if from == to {
+		to = nodes[1]
+	}
+	redistest.Move(nodes, slot, from, to, func() { unsupported(together) })
+	if grants, err := d.AcquireAll(ctx, together); err != nil || len(grants) != 2 {
+		t.Errorf("AcquireAll = %v, %v; want both where the slot is now", grants, err)
+	}
+}
+
+// ofOneSlot finds two names in one slot: among a few hundred there are some.
+func ofOneSlot(nodes []*redistest.Server) (two []driver.Claim, owner *redistest.Server, slot uint16) {
+	known := map[uint16]string{}
+	for i := 0; ; i++ {
+		name := fmt.Sprint("job-", i)
+		owner, slot = redistest.Owner(nodes, name)
+		if other, found := known[slot]; found {
+			return []driver.Claim{mutex(other), mutex(name)}, owner, slot
+		}
+		known[slot] = name
+	}
 }
