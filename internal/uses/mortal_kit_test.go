@@ -3,17 +3,22 @@ package uses_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
-// full is what the drivers of all backends here can do.
+// full is what the drivers of all backends here can do, and a client asks for: the doctor
+// and quorums are no part of these tests.
 type full interface {
 	driver.Driver
 	driver.Signaler
+	driver.Watcher
+	driver.AllAcquirer
 	driver.Lister
 	driver.LeaseBreaker
 }
@@ -59,6 +64,19 @@ func (m *mortal) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return g, err
 }
 
+func (m *mortal) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	if err := m.ask(); err != nil {
+		return nil, err
+	}
+	defer m.answered.Add(1)
+	grants, err := m.full.AcquireAll(ctx, claims)
+	if err == nil && m.granted != nil && m.granted() {
+		m.die()
+		return nil, errDead
+	}
+	return grants, err
+}
+
 func (m *mortal) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
 	if err := m.ask(); err != nil {
 		return nil, err
@@ -89,4 +107,26 @@ func (m *mortal) Listen(f func(driver.Signal)) (stop func()) {
 			f(s)
 		}
 	})
+}
+
+func (m *mortal) Watch(name string, f func()) (stop func()) {
+	return m.full.Watch(name, func() {
+		if !m.dead.Load() {
+			f()
+		}
+	})
+}
+
+func (m *mortal) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	if err := m.ask(); err != nil {
+		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
+	}
+	return m.full.List(ctx, prefix)
+}
+
+func (m *mortal) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	if err := m.ask(); err != nil {
+		return err
+	}
+	return m.full.Break(ctx, name, fence, delay, by)
 }
