@@ -18,14 +18,9 @@ const trusted = 0.9
 // time.
 func held(name string, leases int, long time.Duration) scenario {
 	const ttl = 10 * time.Second
-	var engines []string
-	if leases > 10_000 {
-		engines = onRedis
-	}
 	return scenario{
 		name: name, what: fmt.Sprintf("%d leases of 10 s held by one client for %v", leases, long), unit: "B/lease",
 		others: []string{"goroutines", "requests/s", "client %core", "server %core", "oldest, % of its TTL", "lost"}, rounds: 1,
-		engines: engines,
 		fit: func(c contender) bool {
 			return c.renews && (leases <= 1000 || c.name == "pawl" || c.engine == "redis" && leases <= 10_000)
 		},

@@ -167,26 +167,23 @@ func (i *instance) checkNames(query string, names bool) {
 	if err != nil {
 		i.t.Fatalf("%s: %v", query, err)
 	}
-	asked := map[string]bool{} // labels
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-		switch n := node.(type) {
-		case *parser.AggregateExpr:
-			for _, label := range n.Grouping {
-				asked[label] = true
-			}
-		case *parser.VectorSelector:
-			for _, m := range n.LabelMatchers {
-				asked[m.Name] = true
+	parser.Inspect(expr, func(node parser.Node, within []parser.Node) error {
+		n, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		var asked []string // labels of this metric
+		for _, outer := range within {
+			if a, ok := outer.(*parser.AggregateExpr); ok {
+				asked = append(asked, a.Grouping...)
 			}
 		}
-		return nil
-	})
-	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-		if n, ok := node.(*parser.VectorSelector); ok {
-			for label := range asked {
-				if (names || label != "pawl_name") && !i.exports(n.Name, label) {
-					i.t.Errorf("%s{%s} is not exported, and asked for by %s", n.Name, label, query)
-				}
+		for _, m := range n.LabelMatchers {
+			asked = append(asked, m.Name)
+		}
+		for _, label := range asked {
+			if (names || label != "pawl_name") && !i.exports(n.Name, label) {
+				i.t.Errorf("%s{%s} is not exported, and asked for by %s", n.Name, label, query)
 			}
 		}
 		return nil
