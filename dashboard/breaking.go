@@ -1,0 +1,147 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/markup"
+)
+
+const breakFor = 10 * time.Second // how long a break may take
+
+// A wish is to break a lease.
+type wish struct {
+	name  string
+	fence uint64
+}
+
+func wishOf(q url.Values) (w wish, err error) {
+	w.name = q.Get("name")
+	if err := driver.ValidateName(w.name); err != nil {
+		return w, err
+	}
+	w.fence, err = strconv.ParseUint(q.Get("fence"), 10, 64)
+	if err != nil {
+		return w, &pawl.InvalidError{What: "fence", Problem: "is no number", Allowed: "one that the page of the name shows"}
+	}
+	return w, driver.ValidateFence(w.fence)
+}
+
+// mayBreak says so if nobody may.
+func (h *Handler) mayBreak(w http.ResponseWriter, r *http.Request) bool {
+	if !h.o.AllowBreak {
+		h.refuse(w, r, http.StatusForbidden, "Leases cannot be broken from here: that was not allowed when this page was started (AllowBreak, or --allow-break of pawl serve).")
+	}
+	return h.o.AllowBreak
+}
+
+// askBreak shows what would be broken, and asks for its name.
+func (h *Handler) askBreak(w http.ResponseWriter, r *http.Request) {
+	if !h.mayBreak(w, r) {
+		return
+	}
+	wanted, err := wishOf(r.URL.Query())
+	if err != nil {
+		h.refuse(w, r, http.StatusBadRequest, visible(bare(err)))
+		return
+	}
+	h.breakForm(w, r, wanted, 0, "")
+}
+
+func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish, status int, complaint string) {
+	number := strconv.FormatUint(wanted.fence, 10)
+	who := text("p", "No lease with this fence is seen now: it may be over already.", class("notice"))
+	m := h.latest(r)
+	if row := m.v.Row(wanted.name); row != nil {
+		for i := range row.Holders {
+			if x := &row.Holders[i]; x.Fence == wanted.fence {
+				who = markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),
+					markup.Text(", with "), m.until(row.At.Add(x.ExpiresIn)), markup.Text(" left. "+count(len(row.Waiters), "waiter")+" behind it."))
+			}
+		}
+	}
+	said := markup.HTML{}
+	if complaint != "" {
+		said = text("p", complaint, class("complaint"), markup.Attr("role", "alert"))
+	}
+	after := "The name may be granted to the next one at once, before the holder hears of it."
+	if h.o.BreakDelay > 0 {
+		after = "The holder is told. The name stays closed for " + h.o.BreakDelay.String() + ", so that it can stop, and then the next one gets it."
+	}
+	h.write(w, r, page{title: "Break " + wanted.name, status: status, body: []markup.Part{
+		markup.El("section", class("card narrow"),
+			markup.El("h1", markup.Text("Break the lease of "), word(wanted.name)),
+			who,
+			markup.El("p", markup.Text("Only the lease with fence "), fence(wanted.fence), markup.Text(" is broken. One that came after it is left alone.")),
+			text("p", after),
+			text("p", "A holder that is paused or cut off does not hear of it: only who checks fences stops what it writes later."),
+			said,
+			markup.El("form", markup.Attr("method", "post"), markup.Link("action", "break"), class("stack"),
+				markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "name"), markup.Attr("value", wanted.name)),
+				markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "fence"), markup.Attr("value", number)),
+				markup.El("label", markup.Attr("for", "typed"), markup.Text("To confirm, type the name "), markup.El("strong", word(wanted.name))),
+				markup.El("input", markup.Attr("type", "text"), markup.Attr("id", "typed"), markup.Attr("name", "typed"), markup.Attr("required", ""),
+					markup.Attr("autocomplete", "off"), markup.Attr("spellcheck", "false"), markup.Attr("dir", "auto"), markup.Attr("maxlength", "255")),
+				text("button", "Break the lease", markup.Attr("type", "submit"), class("danger"))),
+			markup.El("p", markup.El("a", markup.Link("href", nameURL(wanted.name)), markup.Text("← Back, and break nothing"))),
+		),
+	}})
+}
+
+// breakLease breaks the lease with the fence that was seen, and no other. Of two people
+// who do so at once, the second is told that it is broken already.
+func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
+	if !h.mayBreak(w, r) {
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		h.refuse(w, r, http.StatusBadRequest, "The form cannot be read.")
+		return
+	}
+	wanted, err := wishOf(r.PostForm)
+	if err != nil {
+		h.refuse(w, r, http.StatusBadRequest, visible(bare(err)))
+		return
+	}
+	if r.PostForm.Get("typed") != wanted.name {
+		h.breakForm(w, r, wanted, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was broken.")
+		return
+	}
+	// A browser that goes leaves no doubt behind.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakFor)
+	defer cancel()
+	by := h.o.Who(r)
+	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, h.o.BreakDelay)
+	h.audit(ctx, wanted, by, err)
+	switch {
+	case err == nil:
+		h.names.Memory().Break(wanted.name, wanted.fence, by)
+		h.names.Refresh(wanted.name)
+		to := nameURL(wanted.name) + "&broke=" + strconv.FormatUint(wanted.fence, 10)
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	case errors.Is(err, pawl.ErrNotHeld):
+		h.breakForm(w, r, wanted, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or somebody else has broken it.")
+	default:
+		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible(bare(err)))
+	}
+}
+
+// audit is the line for the log.
+func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) {
+	level, words := slog.LevelWarn, "pawl: lease broken"
+	args := []slog.Attr{
+		slog.String("name", wanted.name), slog.Uint64("fence", wanted.fence), slog.Duration("delay", h.o.BreakDelay), slog.String("by", by),
+	}
+	if err != nil {
+		words = "pawl: lease not broken"
+		args = append(args, slog.String("error", bare(err)))
+	}
+	h.o.Log.LogAttrs(ctx, level, words, args...)
+}

@@ -1,0 +1,95 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/dashboard"
+)
+
+func breaking(name string, fence uint64, typed string) url.Values {
+	return url.Values{"name": {name}, "fence": {fmt.Sprint(fence)}, "typed": {typed}}
+}
+
+func TestNothingIsBrokenThatMayNotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		g := s.take(t, claim("job", 1))
+		lacks(t, s.get(t, "name?name=job"), "Break")
+		for _, w := range []int{
+			s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil).Code,
+			s.request(t, http.MethodGet, fmt.Sprintf("break?name=job&fence=%d", g.Fence), nil, nil).Code,
+		} {
+			if w != http.StatusForbidden {
+				t.Errorf("it was answered with %d", w)
+			}
+		}
+		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 {
+			t.Errorf("it is broken: %+v", e)
+		}
+	})
+}
+
+func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true})
+		g := s.take(t, claim("job <1>", 1))
+		page := s.get(t, fmt.Sprintf("break?name=job+%%3C1%%3E&fence=%d", g.Fence))
+		wants(t, page, "<bdi>host:1</bdi>", fmt.Sprint(g.Fence), "closed for 5s", "type the name")
+		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job"), nil); w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("without its name it was answered with %d", w.Code)
+		}
+		if w := s.request(t, http.MethodGet, "break?"+breaking("job <1>", g.Fence, "job <1>").Encode(), nil, nil); w.Code != http.StatusOK {
+			t.Errorf("GET was answered with %d", w.Code)
+		}
+		if e, _ := s.client.Inspect(t.Context(), "job <1>"); len(e.Holders) != 1 {
+			t.Fatalf("it is broken: %+v", e)
+		}
+		w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil)
+		to := w.Header().Get("Location")
+		if w.Code != http.StatusSeeOther || !strings.HasPrefix(to, "/name?name=job+%3C1%3E&broke=") && !strings.HasPrefix(to, "name?name=job+%3C1%3E&broke=") {
+			t.Errorf("it was answered with %d, to %q", w.Code, to)
+		}
+		time.Sleep(time.Second)
+		page = s.get(t, strings.TrimPrefix(to, "/"))
+		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "<strong>Closed: </strong>nothing is granted for another ", ">4s</span>", "lost: broken by 127.0.0.1:50000")
+		wants(t, s.log.String(), "pawl: lease broken", `name="job <1>"`, fmt.Sprintf("fence=%d", g.Fence), "by=127.0.0.1:50000", "delay=5s", "time=")
+
+		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil); w.Code != http.StatusConflict {
+			t.Errorf("the second operator was answered with %d", w.Code)
+		}
+		wants(t, s.log.String(), "pawl: lease not broken")
+	})
+}
+
+func TestALaterHolderIsNotHit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true})
+		first, second := claim("job", 1), claim("job", 2)
+		g := s.take(t, first)
+		s.release(t, first)
+		s.take(t, second)
+		if w := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil); w.Code != http.StatusConflict {
+			t.Errorf("it was answered with %d", w.Code)
+		}
+		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 || e.Holders[0].Owner.PID != 2 {
+			t.Errorf("it is held by %+v", e.Holders)
+		}
+	})
+}
+
+func TestAWishThatMakesNoSenseIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true})
+		for _, q := range []string{"", "name=job", "name=job&fence=x", "name=job&fence=-1", "name=job&fence=0", "fence=5", "name=a%00&fence=5"} {
+			if w := s.request(t, http.MethodGet, "break?"+q, nil, nil); w.Code != http.StatusBadRequest {
+				t.Errorf("%q was answered with %d", q, w.Code)
+			}
+		}
+	})
+}

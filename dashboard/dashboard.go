@@ -1,0 +1,193 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// Options say what a dashboard shows and allows. The zero value and nil work, for a page
+// that only this host can open.
+type Options struct {
+	// Hosts are the host names, without ports, that a request may be for. One for another
+	// is refused, so that a page elsewhere whose name is made to lead to this address
+	// (DNS rebinding) reads nothing. Default: localhost, 127.0.0.1 and ::1.
+	Hosts []string
+
+	// Token, if it is not empty, has to be given by whoever opens the page: in a form,
+	// which sets a cookie for 12 hours, or in the header "Authorization: Bearer TOKEN".
+	// At least 16 bytes. Default: none is asked for.
+	Token string
+
+	// AllowBreak lets whoever opens the page break leases. Default: nobody can.
+	AllowBreak bool
+
+	// BreakDelay is how long a name stays closed after its lease is broken, so that the
+	// holder can stop: 0 to 30 days. Default: 5 s. A negative value means not at all.
+	BreakDelay time.Duration
+
+	// Log gets a line for each lease that is broken: who, when, which fence. Default:
+	// slog.Default().
+	Log *slog.Logger
+
+	// Who says who sends a request, for Log: from a header of a proxy, for example. It is
+	// called for each break. Default: the name in the client's certificate, if it has
+	// shown one, and its address.
+	Who func(*http.Request) string
+
+	// Streams is how many pages may be kept up to date at once; those beyond are told to
+	// reload. Default: 256.
+	Streams int
+
+	// Background is how often the backend is asked while nobody looks, so that the
+	// timelines have what happened then. Default: 5 s. A negative value means not at all.
+	Background time.Duration
+}
+
+// Handler is the dashboard of one client. Many goroutines may use it.
+type Handler struct {
+	o       Options
+	names   *overview.Overview
+	guard   guard
+	doors   doors
+	health  findings
+	streams chan struct{} // has room for as many as there may be
+	routes  map[string]route
+
+	life context.Context //nolint:containedctx // it ends with Close
+	end  context.CancelFunc
+	ran  sync.WaitGroup
+}
+
+// A route is what is behind the last part of a path.
+type route struct {
+	get, post http.HandlerFunc
+	open      bool // also for those without the token
+}
+
+// New returns the dashboard of a client's backend. It looks at that until Close is
+// called. The error matches pawl.ErrInvalid. o may be nil.
+func New(c *pawl.Client, o *Options) (*Handler, error) {
+	h := &Handler{}
+	if o != nil {
+		h.o = *o
+	}
+	if err := h.o.settle(c); err != nil {
+		return nil, err
+	}
+	h.life, h.end = context.WithCancel(context.Background())
+	h.names = overview.New(c, &overview.Options{Background: max(0, h.o.Background)})
+	h.guard = newGuard(h.o.Hosts)
+	h.doors = doors{token: sha256.Sum256([]byte(h.o.Token)), asked: h.o.Token != ""}
+	_, _ = rand.Read(h.doors.key[:]) // it ends the program rather than fail
+	h.streams = make(chan struct{}, h.o.Streams)
+	h.routes = h.table()
+	h.ran.Go(func() { h.names.Run(h.life) })
+	return h, nil
+}
+
+func (o *Options) settle(c *pawl.Client) error {
+	switch {
+	case c == nil:
+		return &pawl.InvalidError{What: "client", Problem: "is nil", Allowed: "a client"}
+	case o.Token != "" && len(o.Token) < leastToken:
+		return &pawl.InvalidError{What: "dashboard token", Problem: "is too short", Allowed: "16 bytes or more, for example of openssl rand -hex 32"}
+	case o.Streams < 0:
+		return &pawl.InvalidError{What: "Streams", Problem: "is negative", Allowed: "0 (the default) or more"}
+	case o.BreakDelay > maxDelay:
+		return &pawl.InvalidError{What: "BreakDelay", Problem: "is " + o.BreakDelay.String(), Allowed: "30 days at most"}
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Who == nil {
+		o.Who = who
+	}
+	if o.Streams == 0 {
+		o.Streams = 256
+	}
+	if o.Background == 0 {
+		o.Background = 5 * time.Second
+	}
+	if o.BreakDelay == 0 {
+		o.BreakDelay = 5 * time.Second
+	}
+	o.BreakDelay = max(0, o.BreakDelay)
+	return nil
+}
+
+const maxDelay = 30 * 24 * time.Hour
+
+// Close ends all streams, and looks at the backend no more. It leaves the
+// client open.
+func (h *Handler) Close() {
+	h.end()
+	h.ran.Wait()
+}
+
+// table are the routes, by the last part of their paths. There is one level of them, so
+// that all links are relative, and the dashboard may stand anywhere.
+func (h *Handler) table() map[string]route {
+	return map[string]route{
+		"":          {get: h.list},
+		"name":      {get: h.name},
+		"break":     {get: h.askBreak, post: h.breakLease},
+		"health":    {get: h.healthPage},
+		"healthz":   {get: h.healthz, open: true},
+		"login":     {get: h.askToken, post: h.login, open: true},
+		"logout":    {post: h.logout, open: true},
+		"events":    {get: h.events},
+		"style.css": {get: asset("style.css", "text/css; charset=utf-8"), open: true},
+		"theme.js":  {get: asset("theme.js", "text/javascript; charset=utf-8"), open: true},
+		"app.js":    {get: asset("app.js", "text/javascript; charset=utf-8"), open: true},
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	if !h.guard.passes(w, r) {
+		return
+	}
+	_, last := path.Split(r.URL.Path)
+	to, found := h.routes[last]
+	serve := to.get
+	switch {
+	case !found:
+		h.refuse(w, r, http.StatusNotFound, "There is no such page.")
+		return
+	case r.Method == http.MethodPost:
+		serve = to.post
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		serve = nil
+	}
+	if serve == nil {
+		w.Header().Set("Allow", strings.Join(to.methods(), ", "))
+		h.refuse(w, r, http.StatusMethodNotAllowed, "This page takes "+strings.Join(to.methods(), ", ")+".")
+		return
+	}
+	if !to.open && !h.doors.admits(w, r) {
+		h.askToken(w, r)
+		return
+	}
+	serve(w, r)
+}
+
+func (t route) methods() (all []string) {
+	if t.get != nil {
+		all = append(all, http.MethodGet, http.MethodHead)
+	}
+	if t.post != nil {
+		all = append(all, http.MethodPost)
+	}
+	return all
+}

@@ -1,0 +1,173 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// How long the doctor may take, and how long what it has found is shown again.
+const (
+	diagnoseFor  = 5 * time.Second
+	diagnoseKeep = 30 * time.Second
+)
+
+// findings are what the doctor found last. It is asked when somebody wants to know, and
+// once for all who do.
+type findings struct {
+	mu    sync.Mutex // protects all below; held while the doctor looks
+	at    time.Time
+	found []pawl.Finding
+	err   error
+}
+
+func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, error, time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.at.IsZero() || time.Since(f.at) > diagnoseKeep {
+		ctx, cancel := context.WithTimeout(ctx, diagnoseFor)
+		defer cancel()
+		f.found, f.err = c.Diagnose(ctx)
+		f.at = time.Now()
+	}
+	return f.found, f.err, f.at
+}
+
+// healthPage says how the backend is.
+func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
+	m, c := h.latest(r), h.names.Client()
+	found, err, at := h.health.read(h.life, c)
+	took, pinged := h.ping(r.Context())
+	h.write(w, r, page{title: "Health", at: "health", body: []markup.Part{
+		region("div", "notices", map[string]markup.HTML{"notices": m.notices()}),
+		text("h1", "Health"),
+		text("h2", "The doctor"), findingsOf(found, err), text("p", "Examined "+exact(m.now.Sub(at).Truncate(time.Second))+" ago.", class("aside")),
+		text("h2", "The way to the backend"), markup.El("dl", class("facts card"), h.way(m, took, pinged)),
+		text("h2", "Renewals"), lateOf(m),
+		text("h2", "What this backend guarantees"), markup.El("dl", class("facts card"), guarantees(m.v.Properties)),
+		markup.El("p", markup.El("a", markup.Link("href", "health"), markup.Text("Look again"))),
+	}})
+}
+
+// ping is how long the backend takes to read one name.
+func (h *Handler) ping(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := h.names.Client().Inspect(ctx, "pawl:health")
+	return time.Since(began), err
+}
+
+func fact(head string, parts ...markup.Part) markup.HTML {
+	return markup.El("div", text("dt", head), markup.El("dd", parts...))
+}
+
+func findingsOf(found []pawl.Finding, err error) markup.HTML {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return text("p", "This backend cannot examine itself.", class("card"))
+	case err != nil:
+		return text("p", "It could not be examined: "+visible(bare(err)), class("notice bad"))
+	case len(found) == 0:
+		return text("p", "No problems found.", class("notice good"))
+	}
+	items := []markup.Part{class("findings"), markup.Attr("role", "list")}
+	for _, f := range found {
+		style := map[string]string{"error": "notice bad", "warning": "notice"}[f.Severity]
+		if style == "" {
+			style = "card"
+		}
+		items = append(items, markup.El("li", class(style), markup.El("h3", badge("", f.Severity), markup.Text(" "+visible(f.Subject))),
+			text("p", visible(f.Detail)), text("p", visible(f.Advice))))
+	}
+	return markup.El("ul", items...)
+}
+
+func (h *Handler) way(m moment, took time.Duration, err error) markup.HTML {
+	answer := exact(took) + " to read one name"
+	if err != nil {
+		answer = visible(bare(err))
+	}
+	news := "Asked again and again: changes are seen by the next look."
+	if m.v.Push {
+		news = "Pushed: changes of what is shown come at once. A name that nobody has seen yet is found by the next look."
+	}
+	return markup.Join(
+		fact("Answers in", markup.Text(answer)),
+		fact("All names", markup.Text(count(len(m.v.Rows), "name")+" read in "+exact(m.v.Took)+", every "+brief(m.v.Pace+time.Second-1)+" while somebody looks")),
+		fact("Changes", markup.Text(news)),
+		fact("Pages open", markup.Text(count(h.names.Viewers(), "page")+", for which the backend is asked once")),
+	)
+}
+
+const mostLate = 20
+
+// lateOf are the leases that were not renewed in time.
+func lateOf(m moment) markup.HTML {
+	p := m.v.Page(overview.Query{Limit: mostLate})
+	items := []markup.Part{class("card"), markup.Attr("role", "list")}
+	for _, r := range p.Rows {
+		for i := range r.Holders {
+			if r.Overdue(i) {
+				items = append(items, markup.El("li", nameLink(r.Name), markup.Text(": "), owner(r.Holders[i].Owner), markup.Text(", "),
+					m.until(r.At.Add(r.Holders[i].ExpiresIn)), markup.Text(" left")))
+			}
+		}
+	}
+	if p.Counts.Overdue == 0 {
+		return text("p", "Every lease that is seen was renewed in time.", class("notice good"))
+	}
+	return markup.Join(text("p", count(p.Counts.Overdue, "name")+" with a lease that was not renewed in time:"), markup.El("ul", items...))
+}
+
+func guarantees(p pawl.Properties) markup.HTML {
+	yes := func(b bool, yes, no string) markup.HTML {
+		if b {
+			return markup.Text(yes)
+		}
+		return markup.Text(no)
+	}
+	clocks := map[string]string{
+		"process": "this process's: leases are of this process only", "host": "that of the host", "server": "that of the server",
+	}
+	clock := clocks[p.Clock]
+	if clock == "" {
+		clock = p.Clock
+	}
+	return markup.Join(
+		fact("Backend", word(p.Backend)),
+		fact("Where", word(p.Where)),
+		fact("Whose clock decides what has expired", markup.Text(clock)),
+		fact("Fences rise across", markup.Text(p.FenceSurvives)),
+		fact("Shortest TTL", markup.Text(shortestTTL(p.MinTTL))),
+		fact("Waiters are woken", yes(p.Push, "by push", "by asking again")),
+		fact("Changes for who only watches", yes(p.PushesChanges, "by push", "by asking again")),
+		fact("A lease that is deleted by hand", yes(p.ReportsDeletions, "its holder hears of it at once", "its holder finds out by its next renewal")),
+	)
+}
+
+func shortestTTL(d time.Duration) string {
+	if d <= 0 {
+		return "10ms, as everywhere"
+	}
+	return d.String()
+}
+
+// healthz is for who starts and stops this process: 200 while it serves, whatever the
+// backend does, for a restart would not mend that.
+func (h *Handler) healthz(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if h.life.Err() != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, "closed\n")
+		return
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}

@@ -1,0 +1,105 @@
+package dashboard
+
+import (
+	"embed"
+	"io"
+	"net/http"
+
+	"github.com/pawl-go/pawl/internal/markup"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// asset is a file that is in the program.
+func asset(name, kind string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		body, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			http.Error(w, "pawl: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "no-cache")
+		_, _ = w.Write(body)
+	}
+}
+
+// A page is a document around what it is about.
+type page struct {
+	title  string
+	at     string // the link of the navigation that leads here
+	status int    // default: 200
+	live   string // where its stream is, or empty
+	body   []markup.Part
+}
+
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
+	head := markup.Join(
+		markup.El("meta", markup.Attr("charset", "utf-8")),
+		markup.El("meta", markup.Attr("name", "viewport"), markup.Attr("content", "width=device-width, initial-scale=1")),
+		markup.El("meta", markup.Attr("name", "color-scheme"), markup.Attr("content", "light dark")),
+		text("title", visible(p.title)+" · Pawl"),
+		markup.El("link", markup.Attr("rel", "stylesheet"), markup.Link("href", "style.css")),
+		markup.Script("theme.js", true),
+		markup.Script("app.js", false),
+	)
+	main := append([]markup.Part{markup.Attr("id", "main"), markup.If(p.live != "", "data-live", p.live)}, p.body...)
+	body := markup.El("body",
+		markup.El("a", class("skip"), markup.Link("href", "#main"), markup.Text("Skip to the content")),
+		h.header(p.at),
+		markup.El("main", main...),
+		h.footer(),
+	)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if p.status != 0 {
+		w.WriteHeader(p.status)
+	}
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, markup.Document(head, body).String())
+	}
+}
+
+// What the navigation has.
+var places = []struct{ url, words string }{{"./", "Names"}, {"health", "Health"}}
+
+func (h *Handler) header(at string) markup.HTML {
+	links := []markup.Part{markup.Attr("role", "list")}
+	for _, p := range places {
+		links = append(links, markup.El("li",
+			markup.El("a", markup.Link("href", p.url), markup.If(p.url == at, "aria-current", "page"), markup.Text(p.words))))
+	}
+	tools := []markup.Part{class("tools")}
+	tools = append(tools, markup.El("button", markup.Attr("type", "button"), markup.Attr("id", "theme"), markup.Attr("hidden", ""),
+		markup.Text("Dark theme")))
+	if h.doors.asked && at != "" {
+		tools = append(tools, markup.El("form", markup.Attr("method", "post"), markup.Link("action", "logout"),
+			text("button", "Sign out", markup.Attr("type", "submit"))))
+	}
+	return markup.El("header", class("top"),
+		markup.El("a", class("brand"), markup.Link("href", "./"), text("span", "", class("mark"), markup.Attr("aria-hidden", "true")), markup.Text("Pawl")),
+		markup.El("nav", markup.Attr("aria-label", "Pages"), markup.El("ul", links...)),
+		markup.El("div", tools...),
+	)
+}
+
+func (h *Handler) footer() markup.HTML {
+	p := h.names.Client().Properties()
+	where := p.Where
+	if where == "" {
+		where = p.Backend
+	}
+	return markup.El("footer",
+		markup.El("p", markup.Text("Locks on "), word(where), markup.Text(". Times are by its clock.")),
+		markup.El("p", markup.Attr("role", "status"), markup.Attr("id", "said"), class("unseen")),
+	)
+}
+
+// refuse answers with a page that says why.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
+	h.write(w, r, page{title: http.StatusText(status), status: status, body: []markup.Part{
+		text("h1", http.StatusText(status)),
+		text("p", why),
+		markup.El("p", markup.El("a", markup.Link("href", "./"), markup.Text("All names"))),
+	}})
+}

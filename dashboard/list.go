@@ -1,0 +1,259 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+const rowsPerPage = 50
+
+// listQuery is what a URL asks for.
+func listQuery(q url.Values) overview.Query {
+	by := overview.Sort(q.Get("sort"))
+	if !slices.Contains(overview.Sorts, by) {
+		by = overview.ByAttention
+	}
+	offset, _ := strconv.Atoi(q.Get("offset")) // 0 is where others begin, too
+	return overview.Query{Prefix: q.Get("prefix"), Sort: by, Reversed: q.Get("reversed") != "", Offset: offset, Limit: rowsPerPage}
+}
+
+// listURL is the URL that asks for it.
+func listURL(q overview.Query) string {
+	v := url.Values{}
+	if q.Prefix != "" {
+		v.Set("prefix", q.Prefix)
+	}
+	if q.Sort != overview.ByAttention {
+		v.Set("sort", string(q.Sort))
+	}
+	if q.Reversed {
+		v.Set("reversed", "1")
+	}
+	if q.Offset > 0 {
+		v.Set("offset", strconv.Itoa(q.Offset))
+	}
+	if len(v) == 0 {
+		return "./"
+	}
+	return "./?" + v.Encode()
+}
+
+// list is the page of all names.
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
+	q := listQuery(r.URL.Query())
+	parts, _ := listSight(q)(h.latest(r))
+	all := placed(parts)
+	h.write(w, r, page{title: "Names", at: "./", live: "events?" + liveQuery("list", r.URL.Query()), body: []markup.Part{
+		region("div", "notices", all),
+		markup.El("div", class("head"), text("h1", "Names"), region("p", "how", all, class("how"))),
+		region("div", "counts", all, class("counts")),
+		searchForm(q),
+		markup.El("div", class("sheet"), markup.El("table", markup.Attr("role", "table"), class("names"),
+			text("caption", "Names that are held, waited for or closed", class("unseen")),
+			markup.El("thead", markup.Attr("role", "rowgroup"), listHead(q)),
+			region("tbody", "rows", all, markup.Attr("role", "rowgroup")))),
+		region("div", "pager", all, class("pager")),
+		markup.El("noscript", text("p", "Without scripts this page shows how it was when it was loaded.", class("aside")),
+			markup.El("p", markup.El("a", markup.Link("href", listURL(q)), markup.Text("Load it again")))),
+	}})
+}
+
+// liveQuery is what a stream is asked for: the same as its page.
+func liveQuery(view string, q url.Values) string {
+	v := url.Values{"view": {view}}
+	for _, k := range []string{"prefix", "sort", "reversed", "offset", "name"} {
+		if s := q.Get(k); s != "" {
+			v.Set(k, s)
+		}
+	}
+	return v.Encode()
+}
+
+func searchForm(q overview.Query) markup.HTML {
+	hidden := []markup.Part{}
+	if q.Sort != overview.ByAttention {
+		hidden = append(hidden, markup.El("input", markup.Attr("type", "hidden"), markup.Attr("name", "sort"), markup.Attr("value", string(q.Sort))))
+	}
+	parts := append([]markup.Part{
+		markup.Attr("role", "search"), class("search"), markup.Link("action", "./"), markup.Attr("method", "get"),
+		text("label", "Names that begin with", markup.Attr("for", "prefix")),
+		markup.El("input", markup.Attr("type", "search"), markup.Attr("id", "prefix"), markup.Attr("name", "prefix"), markup.Attr("value", q.Prefix),
+			markup.Attr("maxlength", "255"), markup.Attr("autocomplete", "off"), markup.Attr("spellcheck", "false"), markup.Attr("dir", "auto")),
+		text("button", "Search", markup.Attr("type", "submit")),
+	}, hidden...)
+	if q.Prefix != "" {
+		parts = append(parts, markup.El("a", markup.Link("href", listURL(overview.Query{Sort: q.Sort})), markup.Text("Show all")))
+		parts = append(parts, markup.El("a", markup.Link("href", nameURL(q.Prefix)), markup.Text("Open the name "), word(q.Prefix)))
+	}
+	return markup.El("form", parts...)
+}
+
+// columns are those of the list.
+var columns = []struct {
+	words string
+	sort  overview.Sort // empty: it cannot be sorted by
+}{
+	{"Name", overview.ByName}, {"Holder", ""}, {"Fence", ""}, {"Held for", overview.ByHeld}, {"Time left", overview.ByLeft}, {"Waiting", overview.ByWaiters},
+}
+
+func listHead(q overview.Query) markup.HTML {
+	cells := []markup.Part{markup.Attr("role", "row")}
+	for _, c := range columns {
+		cell := []markup.Part{markup.Attr("scope", "col"), markup.Attr("role", "columnheader")}
+		if c.sort == "" {
+			cells = append(cells, text("th", c.words, cell...))
+			continue
+		}
+		to, arrow := overview.Query{Prefix: q.Prefix, Sort: c.sort}, ""
+		if q.Sort == c.sort {
+			to.Reversed = !q.Reversed
+			order := "descending"
+			arrow = " ↓"
+			if (c.sort == overview.ByName || c.sort == overview.ByLeft) != q.Reversed {
+				order, arrow = "ascending", " ↑"
+			}
+			cell = append(cell, markup.Attr("aria-sort", order))
+		}
+		link := markup.El("a", markup.Link("href", listURL(to)), markup.Text(c.words), text("span", arrow, markup.Attr("aria-hidden", "true")))
+		cells = append(cells, markup.El("th", append(cell, link)...))
+	}
+	return markup.El("tr", cells...)
+}
+
+// listSight shows a page of names.
+func listSight(q overview.Query) sight {
+	return func(m moment) ([]part, []string) {
+		p := m.v.Page(q)
+		rows := make([]markup.HTML, 0, len(p.Rows))
+		for _, r := range p.Rows {
+			rows = append(rows, m.listRow(r))
+		}
+		if len(rows) == 0 {
+			words := "Nobody holds anything, and nobody waits."
+			switch {
+			case m.v.Looked.IsZero():
+				words = "Nothing was seen yet."
+			case q.Prefix != "":
+				words = "No name that is held begins so."
+			}
+			rows = append(rows, markup.El("tr", markup.Attr("role", "row"), markup.Attr("data-key", ""),
+				text("td", words, markup.Attr("role", "cell"), markup.Attr("colspan", strconv.Itoa(len(columns))), class("empty"))))
+		}
+		return []part{
+			{"notices", m.notices()}, {"how", markup.Text(how(m.v))}, {"counts", countsOf(p, q)},
+			{"rows", markup.Join(rows...)}, {"pager", pager(p)},
+		}, p.Names()
+	}
+}
+
+func countsOf(p overview.Page, q overview.Query) markup.HTML {
+	c := p.Counts
+	chip := func(n int, one, many, class_ string) markup.HTML {
+		words := many
+		if n == 1 {
+			words = one
+		}
+		if n == 0 {
+			class_ = ""
+		}
+		return markup.El("span", class("count "+class_), text("b", strconv.Itoa(n)), markup.Text(" "+words))
+	}
+	deadlocks, order := len(p.View.Blocks().Deadlocks), markup.HTML{}
+	if q.Sort != overview.ByAttention || q.Reversed {
+		order = markup.El("a", markup.Link("href", listURL(overview.Query{Prefix: q.Prefix, Sort: overview.ByAttention})), markup.Text("What needs attention first"))
+	}
+	return markup.Join(
+		chip(c.Names, "name", "names", ""), chip(c.Held, "lease", "leases", ""), chip(c.Waiters, "waiter", "waiters", "some"),
+		chip(c.Overdue, "overdue", "overdue", "bad"), chip(c.Closed, "closed", "closed", "some"), order,
+		text("span", "", markup.Attr("hidden", ""), markup.Attr("data-said", fmt.Sprintf("%d overdue, %s", c.Overdue, count(deadlocks, "deadlock")))),
+	)
+}
+
+// cell is a cell with the head of its column, which is shown where the table is narrow.
+func cell(head string, parts ...markup.Part) markup.HTML {
+	return markup.El("td", append([]markup.Part{markup.Attr("role", "cell"), markup.Attr("data-head", head)}, parts...)...)
+}
+
+func (m moment) listRow(r *overview.Row) markup.HTML {
+	state := ""
+	if r.AnyOverdue() {
+		state = "late"
+	}
+	name := []markup.Part{markup.Attr("scope", "row"), markup.Attr("role", "rowheader"), nameLink(r.Name)}
+	var holder, number, held, left []markup.Part
+	if r.ClosedFor > 0 {
+		name = append(name, markup.El("span", class("badge closed"), markup.Text("closed for "), m.until(r.At.Add(r.ClosedFor))))
+	}
+	if len(r.Holders) > 0 {
+		h := &r.Holders[0]
+		name = append(name, kind(h.Weight, h.Limit), labels(h.Owner.Labels))
+		holder = append(holder, owner(h.Owner))
+		if n := len(r.Holders) - 1; n > 0 {
+			holder = append(holder, markup.Text(" "), text("span", fmt.Sprintf("and %d more", n), class("more")))
+		}
+		if h.Released {
+			holder = append(holder, badge("", "released, kept for its minimum"))
+		}
+		number = append(number, fence(h.Fence))
+		held = append(held, m.ago(h.Since))
+		least := 0
+		for i := range r.Holders {
+			if r.Overdue(i) || !r.Overdue(least) && r.Holders[i].ExpiresIn < r.Holders[least].ExpiresIn {
+				least = i
+			}
+		}
+		left = append(left, m.left(r, least))
+		if state == "late" {
+			left = append(left, badge("bad", "overdue"))
+		}
+	} else {
+		holder = append(holder, text("span", "nobody", class("more")))
+	}
+	return markup.El("tr", markup.Attr("role", "row"), markup.Attr("data-key", url.QueryEscape(r.Name)), markup.If(state != "", "class", state),
+		markup.El("th", name...), cell("Holder", holder...), cell("Fence", number...), cell("Held for", held...),
+		cell("Time left", left...), cell("Waiting", m.firstWaiters(r)))
+}
+
+const waitersInList = 3
+
+// firstWaiters are those next in the queue, with their places.
+func (m moment) firstWaiters(r *overview.Row) markup.HTML {
+	if len(r.Waiters) == 0 {
+		return text("span", "–", class("more"), markup.Attr("aria-label", "nobody"))
+	}
+	queue := []markup.Part{class("queue")}
+	for i := range r.Waiters[:min(len(r.Waiters), waitersInList)] {
+		w := &r.Waiters[i]
+		queue = append(queue, markup.El("li", owner(w.Owner), markup.Text(" "), m.ago(w.Since)))
+	}
+	more := markup.HTML{}
+	if n := len(r.Waiters) - waitersInList; n > 0 {
+		more = text("span", fmt.Sprintf("and %d more", n), class("more"))
+	}
+	return markup.Join(markup.El("ol", queue...), more)
+}
+
+func pager(p overview.Page) markup.HTML {
+	first, last := p.Query.Offset, p.Query.Offset+len(p.Rows)
+	if p.Total <= p.Query.Limit {
+		return markup.HTML{}
+	}
+	link := func(words, rel string, offset int, there bool) markup.HTML {
+		if !there {
+			return text("span", words, class("off"))
+		}
+		q := p.Query
+		q.Offset = offset
+		return markup.El("a", markup.Link("href", listURL(q)), markup.Attr("rel", rel), markup.Text(words))
+	}
+	return markup.El("nav", markup.Attr("aria-label", "More names"),
+		link("← Previous", "prev", first-p.Query.Limit, first > 0),
+		text("span", fmt.Sprintf("%d–%d of %d", first+1, last, p.Total)),
+		link("Next →", "next", first+p.Query.Limit, last < p.Total))
+}

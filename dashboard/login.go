@@ -1,0 +1,56 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"github.com/pawl-go/pawl/internal/markup"
+)
+
+// askToken is what those get who have no token, instead of a page.
+func (h *Handler) askToken(w http.ResponseWriter, r *http.Request) {
+	h.askAgain(w, r, "")
+}
+
+func (h *Handler) askAgain(w http.ResponseWriter, r *http.Request, why string) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
+	status := http.StatusUnauthorized
+	if w.Header().Get("Retry-After") != "" {
+		status, why = http.StatusTooManyRequests, "Too many wrong tokens came from your address. Wait a minute."
+	}
+	complaint := markup.HTML{}
+	if why != "" {
+		complaint = text("p", why, class("complaint"), markup.Attr("role", "alert"))
+	}
+	h.write(w, r, page{title: "Sign in", status: status, body: []markup.Part{
+		markup.El("section", class("card narrow"),
+			text("h1", "Sign in"), complaint,
+			text("p", "This page wants the token that it was started with."),
+			markup.El("form", markup.Attr("method", "post"), markup.Link("action", "login"), class("stack"),
+				text("label", "Token", markup.Attr("for", "token")),
+				markup.El("input", markup.Attr("type", "password"), markup.Attr("id", "token"), markup.Attr("name", "token"),
+					markup.Attr("required", ""), markup.Attr("autocomplete", "current-password"), markup.Attr("maxlength", "512")),
+				text("button", "Sign in", markup.Attr("type", "submit"), class("primary"))),
+		),
+	}})
+}
+
+// login takes the token from the form, and sets a cookie. A token in a URL would stay in
+// histories and logs, so there is no such way.
+func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
+	if !h.doors.asked {
+		http.Redirect(w, r, "./", http.StatusSeeOther)
+		return
+	}
+	given := r.PostFormValue("token")
+	if given == "" || !h.doors.opens(w, r, given) {
+		h.askAgain(w, r, "This is not the token.")
+		return
+	}
+	h.doors.admit(w, r)
+	http.Redirect(w, r, "./", http.StatusSeeOther)
+}
+
+func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
+	h.doors.leave(w, r)
+	http.Redirect(w, r, "./", http.StatusSeeOther)
+}

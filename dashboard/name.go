@@ -1,0 +1,256 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+const mostWaiters = 200 // rows of the queue that are shown
+
+// name is the page of one name.
+func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("name")
+	if err := driver.ValidateName(name); err != nil {
+		h.refuse(w, r, http.StatusBadRequest, visible(bare(err)))
+		return
+	}
+	m := h.latest(r)
+	parts, _ := h.nameSight(name)(m)
+	all := placed(parts)
+	h.write(w, r, page{title: name, live: "events?" + liveQuery("name", url.Values{"name": {name}}), body: []markup.Part{
+		region("div", "notices", all),
+		markup.El("div", class("head"), markup.El("h1", word(name)), region("p", "how", all, class("how"))),
+		h.wasBroken(r.URL.Query().Get("broke")),
+		region("div", "state", all),
+		text("h2", "Holders"), region("div", "holders", all, class("sheet")),
+		text("h2", "Queue"), region("div", "queue", all, class("sheet")),
+		region("div", "blocks", all),
+		text("h2", "What has happened"), region("div", "past", all),
+		markup.El("p", markup.El("a", markup.Link("href", "./"), markup.Text("← All names"))),
+	}})
+}
+
+// nameSight shows one name.
+func (h *Handler) nameSight(name string) sight {
+	var free free
+	return func(m moment) ([]part, []string) {
+		row := m.v.Row(name)
+		if row == nil {
+			row = free.read(h, m, name)
+		}
+		return []part{
+			{"notices", m.notices()}, {"how", markup.Text(how(m.v))},
+			{"state", m.state(row)}, {"holders", h.holders(m, row)}, {"queue", m.queue(row)},
+			{"blocks", blocksOf(m.v, name)}, {"past", h.past(m, row)},
+		}, []string{name}
+	}
+}
+
+// free is what a name keeps that nobody uses: no list has it. It is read once, and again
+// when it may be another.
+type free struct {
+	at  time.Time
+	row *overview.Row
+}
+
+func (f *free) read(h *Handler, m moment, name string) *overview.Row {
+	if f.row != nil && m.now.Sub(f.at) < 15*time.Second {
+		return f.row
+	}
+	ctx, cancel := context.WithTimeout(h.life, freshFor)
+	defer cancel()
+	e, err := h.names.Client().Inspect(ctx, name)
+	if err != nil {
+		e = pawl.Entry{Name: name} // the notices say what is wrong
+	}
+	f.at, f.row = m.now, &overview.Row{Entry: e, At: time.Now(), TTLs: make([]time.Duration, len(e.Holders))}
+	for i := range e.Holders {
+		f.row.TTLs[i] = e.Holders[i].ExpiresIn
+	}
+	return f.row
+}
+
+// state is what a name is, in a sentence or two.
+func (m moment) state(r *overview.Row) markup.HTML {
+	var words []markup.Part
+	add := func(all ...markup.HTML) {
+		for _, h := range all {
+			words = append(words, h)
+		}
+	}
+	switch n := len(r.Holders); {
+	case n > 0:
+		add(markup.Text("Held by "+count(n, "lease")+", the longest for "), m.oldest(r), markup.Text(". "))
+	case r.ClosedFor > 0:
+		add(markup.Text("Nobody holds it. "))
+	case len(r.Waiters) > 0:
+		add(markup.Text("Nobody holds it yet. "))
+	default:
+		add(markup.Text("It is free. "))
+	}
+	if r.ClosedFor > 0 {
+		add(text("strong", "Closed: "), markup.Text("nothing is granted for another "), m.until(r.At.Add(r.ClosedFor)),
+			markup.Text(", for its last holder was broken or expired. "))
+	}
+	if r.Fence > 0 {
+		add(markup.Text("Its last fence is "), fence(r.Fence), markup.Text(". "))
+	}
+	if r.Value != nil {
+		add(markup.Text("It keeps the value "), markup.El("code", word(valueWords(r.Value))), markup.Text(", written with fence "), fence(r.ValueFence), markup.Text("."))
+	}
+	return markup.El("p", append(words, class("state"))...)
+}
+
+func (m moment) oldest(r *overview.Row) markup.HTML {
+	since := r.Holders[0].Since
+	for i := range r.Holders {
+		if r.Holders[i].Since.Before(since) {
+			since = r.Holders[i].Since
+		}
+	}
+	return m.ago(since)
+}
+
+// valueWords are the beginning of a value, or that it is none to be read.
+func valueWords(value []byte) string {
+	if !utf8.Valid(value) {
+		return fmt.Sprintf("%d bytes that are no text", len(value))
+	}
+	if s := []rune(string(value)); len(s) > 200 {
+		return string(s[:200]) + "…"
+	}
+	return string(value)
+}
+
+// tableOf is a table with these heads. Without rows it is a sentence.
+func tableOf(caption, empty string, heads []string, rows []markup.HTML) markup.HTML {
+	if len(rows) == 0 {
+		return text("p", empty, class("empty"))
+	}
+	cells := []markup.Part{markup.Attr("role", "row")}
+	for _, head := range heads {
+		cells = append(cells, text("th", head, markup.Attr("scope", "col"), markup.Attr("role", "columnheader")))
+	}
+	return markup.El("table", markup.Attr("role", "table"), text("caption", caption, class("unseen")),
+		markup.El("thead", markup.Attr("role", "rowgroup"), markup.El("tr", cells...)),
+		markup.El("tbody", markup.Attr("role", "rowgroup"), markup.Join(rows...)))
+}
+
+func rowOf(state string, first markup.HTML, cells ...markup.HTML) markup.HTML {
+	parts := []markup.Part{
+		markup.Attr("role", "row"), markup.If(state != "", "class", state),
+		markup.El("th", markup.Attr("scope", "row"), markup.Attr("role", "rowheader"), first),
+	}
+	for _, c := range cells {
+		parts = append(parts, c)
+	}
+	return markup.El("tr", parts...)
+}
+
+func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
+	heads := []string{"Holder", "Kind", "Fence", "Held for", "Time left"}
+	if h.o.AllowBreak {
+		heads = append(heads, "Break")
+	}
+	var rows []markup.HTML
+	for i := range r.Holders {
+		x := &r.Holders[i]
+		state, late := "", markup.HTML{}
+		if r.Overdue(i) {
+			state, late = "late", badge("bad", "not renewed in time")
+		}
+		released := markup.HTML{}
+		if x.Released {
+			released = badge("", "released, kept for its minimum")
+		}
+		cells := []markup.HTML{
+			cell("Kind", kind(x.Weight, x.Limit)), cell("Fence", fence(x.Fence)), cell("Held for", m.ago(x.Since)),
+			cell("Time left", m.left(r, i), late),
+		}
+		if h.o.AllowBreak {
+			to := "break?" + url.Values{"name": {r.Name}, "fence": {strconv.FormatUint(x.Fence, 10)}}.Encode()
+			cells = append(cells, cell("Break", markup.El("a", markup.Link("href", to), class("button"),
+				markup.Text("Break…"), text("span", " the lease with fence "+strconv.FormatUint(x.Fence, 10), class("unseen")))))
+		}
+		rows = append(rows, rowOf(state, markup.Join(owner(x.Owner), released, labels(x.Owner.Labels)), cells...))
+	}
+	return tableOf("Holders", "Nobody holds it.", heads, rows)
+}
+
+func (m moment) queue(r *overview.Row) markup.HTML {
+	var rows []markup.HTML
+	for i := range r.Waiters[:min(len(r.Waiters), mostWaiters)] {
+		w := &r.Waiters[i]
+		rows = append(rows, rowOf("", markup.Text(strconv.Itoa(i+1)), cell("Waiter", owner(w.Owner), labels(w.Owner.Labels)),
+			cell("Kind", kind(w.Weight, w.Limit)), cell("Waits for", m.ago(w.Since))))
+	}
+	all := tableOf("Queue, in the order in which it will be served", "Nobody waits.", []string{"Place", "Waiter", "Kind", "Waits for"}, rows)
+	if n := len(r.Waiters) - mostWaiters; n > 0 {
+		all = markup.Join(all, text("p", fmt.Sprintf("and %d more", n), class("empty")))
+	}
+	return all
+}
+
+// blocksOf says who waits here while it holds another name, or the other way round.
+func blocksOf(v *overview.View, name string) markup.HTML {
+	b := v.Blocks()
+	var all []markup.HTML
+	for _, circle := range b.DeadlocksOf(name) {
+		var steps []markup.Part
+		for _, x := range circle {
+			steps = append(steps, markup.El("li", blockWords(x)))
+		}
+		all = append(all, markup.El("div", class("notice bad"), text("strong", "A deadlock."),
+			markup.Text(" Each waits for the next, and the last for the first. Nobody goes on until one of them gives up, or its lease is broken."),
+			markup.El("ol", steps...)))
+	}
+	var rows []markup.Part
+	blocks := b.Of(name)
+	for _, x := range blocks[:min(len(blocks), mostWaiters)] {
+		rows = append(rows, markup.El("li", blockWords(x)))
+	}
+	if len(rows) > 0 {
+		all = append(all, markup.El("ul", append(rows, class("blocks"))...),
+			text("p", "A process is told by its host and pid. One that does several things at once may wait with one of them and go on with another.", class("aside")))
+	}
+	if len(all) == 0 {
+		return markup.HTML{}
+	}
+	return markup.Join(append([]markup.HTML{text("h2", "Who blocks whom")}, all...)...)
+}
+
+const mostHolds = 5 // names that a process holds, in a sentence
+
+func blockWords(x overview.Block) markup.HTML {
+	all := []markup.HTML{word(x.Waiter), markup.Text(" holds ")}
+	for i, held := range x.Holds[:min(len(x.Holds), mostHolds)] {
+		if i > 0 {
+			all = append(all, markup.Text(", "))
+		}
+		all = append(all, nameLink(held))
+	}
+	if n := len(x.Holds) - mostHolds; n > 0 {
+		all = append(all, markup.Text(fmt.Sprintf(" and %d more", n)))
+	}
+	return markup.Join(append(all, markup.Text(" and waits for "), nameLink(x.Name), markup.Text(", which "), word(x.Holder), markup.Text(" holds."))...)
+}
+
+// wasBroken is what is said to who has just broken a lease.
+func (h *Handler) wasBroken(fence string) markup.HTML {
+	if fence == "" || strings.Trim(fence, "0123456789") != "" || len(fence) > 20 {
+		return markup.HTML{}
+	}
+	return markup.El("div", class("notice good"), markup.Attr("role", "status"), text("strong", "The lease with fence "+fence+" is broken."),
+		markup.Text(" Its holder is told. When the time below is over, the next one gets the name."))
+}

@@ -1,0 +1,101 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestANameShowsItsHoldersItsQueueAndItsPast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		s.get(t, "")
+		first, second, third := claim("job", 1), claim("job", 2), claim("job", 3)
+		first.Value = []byte("at 10.0.0.7")
+		s.take(t, first)
+		time.Sleep(5 * time.Second)
+		s.queue(t, second)
+		s.queue(t, third)
+		time.Sleep(10 * time.Second)
+		s.release(t, first)
+		time.Sleep(6 * time.Second)
+		page := s.get(t, "name?name=job")
+		wants(t, page, "Held by 1 lease", "<bdi>at 10.0.0.7</bdi>", "<bdi>host:2</bdi>", "<bdi>host:3</bdi>", "released", "held now",
+			`<th scope="row" role="rowheader">1</th>`, `<svg role="img"`, "waited", ">10s</td>", "the last 50 leases of each of the last 1000 names")
+	})
+}
+
+func TestAFreeNameIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		c := claim("job", 1)
+		g := s.take(t, c)
+		s.release(t, c)
+		wants(t, s.get(t, "name?name=job"), "It is free.", fmt.Sprint(g.Fence), "Nobody holds it.", "Nobody waits.", "Nothing was seen yet.")
+		if w := s.request(t, http.MethodGet, "name?name=", nil, nil); w.Code != http.StatusBadRequest {
+			t.Errorf("without a name it was answered with %d", w.Code)
+		}
+	})
+}
+
+func TestADeadlockIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		s.take(t, claim("a", 1))
+		s.take(t, claim("b", 2))
+		s.queue(t, claim("a", 2))
+		s.queue(t, claim("b", 1))
+		time.Sleep(6 * time.Second)
+		wants(t, s.get(t, ""), "1 deadlock.")
+		wants(t, s.get(t, "name?name=a"), "A deadlock.", "<bdi>host:2</bdi> holds ", " and waits for ")
+	})
+}
+
+func TestAnExpiredLeaseWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		s.take(t, claim("job", 1))
+		time.Sleep(20 * time.Second)
+		wants(t, s.get(t, "name?name=job"), "not renewed in time")
+		time.Sleep(20 * time.Second)
+		wants(t, s.get(t, "name?name=job"), "lost: not renewed in time", `class="held lost"`)
+	})
+}
+
+func TestTheHealthOfABackend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		s.take(t, claim("job", 1))
+		page := s.get(t, "health")
+		wants(t, page, "cannot examine itself", "memory", "Every lease that is seen was renewed in time.", "to read one name", "1 name read in", "at once")
+		time.Sleep(25 * time.Second)
+		wants(t, s.get(t, "health"), "1 name with a lease that was not renewed in time")
+		if w := s.request(t, http.MethodGet, "healthz", nil, nil); w.Code != http.StatusOK || w.Body.String() != "ok\n" {
+			t.Errorf("healthz answers %d %q", w.Code, w.Body)
+		}
+		s.Close()
+		if w := s.request(t, http.MethodGet, "healthz", nil, nil); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("closed, healthz answers %d", w.Code)
+		}
+	})
+}
+
+// No page has a token of a lease, however it is spelt.
+func TestNoPageHasAToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		c := claim("job", 1)
+		c.Token = driver.Token([]byte("secretsecretsecr"))
+		s.take(t, c)
+		time.Sleep(6 * time.Second)
+		live := s.open(t.Context(), "events?view=name&name=job")
+		time.Sleep(time.Second)
+		for _, page := range []string{s.get(t, ""), s.get(t, "name?name=job"), s.get(t, "health"), live.take()} {
+			lacks(t, page, "secret", "736563726574", "c2VjcmV0")
+		}
+	})
+}

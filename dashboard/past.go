@@ -1,0 +1,175 @@
+package dashboard
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// past is what was seen of a name since the process started: as a picture, as a chart,
+// and as a table that says the same.
+func (h *Handler) past(m moment, r *overview.Row) markup.HTML {
+	memory := h.names.Memory()
+	leases := memory.Of(r.Name)
+	// The picture ends a little later than now, and is the same until then.
+	end := m.now.Add(m.v.Offset).Truncate(5 * time.Second).Add(5 * time.Second)
+	var rows []markup.HTML
+	for i := range leases {
+		rows = append(rows, m.pastRow(&leases[i]))
+	}
+	drawn := markup.HTML{}
+	if len(leases) > 0 {
+		drawn = markup.Join(timeline(leases, end), durations(leases))
+	}
+	return markup.Join(drawn,
+		markup.El("div", class("sheet"), tableOf("Recent leases, the latest first", "Nothing was seen yet.",
+			[]string{"Fence", "Holder", "Waited", "Held", "Ended"}, rows)),
+		text("p", fmt.Sprintf("Remembered here, by this process, since %s: the last %d leases of each of the last %d names. "+
+			"What came and went between two looks is not in it.",
+			memory.Began.UTC().Format("2006-01-02 15:04 MST"), overview.MostLeases, overview.MostNames), class("aside")))
+}
+
+// endWords say how a lease ended.
+var endWords = map[overview.End]string{
+	overview.Held: "held now", overview.Released: "released", overview.Expired: "lost: not renewed in time",
+	overview.Broken: "lost: broken", overview.Unseen: "over; how was not seen",
+}
+
+func lost(l *overview.Past) bool { return l.End == overview.Expired || l.End == overview.Broken }
+
+func (m moment) pastRow(l *overview.Past) markup.HTML {
+	state, held := "", markup.Text(exact(l.Held))
+	if l.End == overview.Held {
+		held = m.ago(l.Since)
+	}
+	waited := markup.Text("not seen waiting")
+	if l.Waited > 0 {
+		waited = markup.Text(exact(l.Waited))
+	}
+	words := endWords[l.End]
+	if l.By != "" {
+		words += " by " + visible(l.By)
+	}
+	ended := []markup.Part{markup.Text(words)}
+	if lost(l) {
+		state, ended = "late", []markup.Part{badge("bad", words)}
+	}
+	if !l.Ended.IsZero() {
+		ended = append(ended, markup.Text(", "), m.untilNow(l.Ended), markup.Text(" ago"))
+	}
+	return rowOf(state, fence(l.Fence), cell("Holder", owner(l.Owner)), cell("Waited", waited), cell("Held", held), cell("Ended", ended...))
+}
+
+// The pictures are this wide; the browser makes them as wide as there is room.
+const (
+	wide      = 960
+	laneHigh  = 26
+	mostLanes = 12
+	mostBars  = 50
+	barsHigh  = 120
+)
+
+func shape(tag, class_ string, x, y, width, height float64, parts ...markup.Part) markup.HTML {
+	n := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+	return markup.El(tag, append(parts, class(class_), markup.Attr("x", n(x)), markup.Attr("y", n(y)), markup.Attr("width", n(width)), markup.Attr("height", n(height)))...)
+}
+
+func label(class_, words string, x, y float64) markup.HTML {
+	return text("text", words, class(class_), markup.Attr("x", strconv.FormatFloat(x, 'f', 1, 64)), markup.Attr("y", strconv.FormatFloat(y, 'f', 1, 64)))
+}
+
+func picture(words string, height int, parts ...markup.Part) markup.HTML {
+	return markup.El("svg", append([]markup.Part{
+		markup.Attr("role", "img"), markup.Attr("aria-label", words), class("picture"),
+		markup.Attr("viewBox", fmt.Sprintf("0 0 %d %d", wide, height)),
+	}, parts...)...)
+}
+
+// timeline is who held when, a lane for each lease, and how long it had waited before.
+func timeline(leases []overview.Past, end time.Time) markup.HTML {
+	leases = slices.Clone(leases[:min(len(leases), mostLanes)])
+	slices.Reverse(leases)
+	begin := end
+	for i := range leases {
+		if t := leases[i].Since.Add(-leases[i].Waited); t.Before(begin) {
+			begin = t
+		}
+	}
+	all := max(end.Sub(begin), time.Second)
+	const left, right = 190.0, wide - 10.0
+	x := func(t time.Time) float64 {
+		return left + (right-left)*min(1, max(0, t.Sub(begin).Seconds()/all.Seconds()))
+	}
+	var parts []markup.Part
+	for i := range leases {
+		l, y := &leases[i], float64(i*laneHigh)
+		held, class_ := l.Since.Add(l.Held), "held"
+		switch {
+		case l.End == overview.Held:
+			held, class_ = end, "held now"
+		case lost(l):
+			class_ = "held lost"
+		}
+		parts = append(parts, label("who", short(overview.Process(l.Owner)), 0, y+17))
+		if l.Waited > 0 {
+			from := x(l.Since.Add(-l.Waited))
+			parts = append(parts, shape("rect", "waited", from, y+10, max(1, x(l.Since)-from), 6))
+		}
+		parts = append(parts, shape("rect", class_, x(l.Since), y+5, max(3, x(held)-x(l.Since)), 16, markup.Attr("rx", "3")))
+	}
+	high := len(leases)*laneHigh + 22
+	parts = append(parts, label("axis", brief(all)+" ago", left, float64(high-4)), text("text", "now", class("axis end"),
+		markup.Attr("x", strconv.Itoa(int(right))), markup.Attr("y", strconv.Itoa(high-4))))
+	return markup.El("figure", class("card"), picture("Who held the name when, and waited before. The table below says the same.", high, parts...),
+		markup.El("figcaption", text("span", "waited", class("key waited")), text("span", "held", class("key held")), text("span", "lost", class("key lost"))))
+}
+
+// short is a name that fits in front of a lane.
+func short(s string) string {
+	s = visible(s)
+	if r := []rune(s); len(r) > 24 {
+		return string(r[:23]) + "…"
+	}
+	return s
+}
+
+// durations are how long leases waited and were held, one beside the other, on a scale
+// of their own each: a job of hours may wait for a second.
+func durations(leases []overview.Past) markup.HTML {
+	var over []overview.Past
+	for i := range leases {
+		if leases[i].End != overview.Held && len(over) < mostBars {
+			over = append(over, leases[i])
+		}
+	}
+	if len(over) < 2 {
+		return markup.HTML{}
+	}
+	slices.Reverse(over)
+	var waits, holds time.Duration
+	for i := range over {
+		waits, holds = max(waits, over[i].Waited), max(holds, over[i].Held)
+	}
+	chart := func(top float64, most time.Duration, words, class_ string, of func(*overview.Past) time.Duration) (parts []markup.Part) {
+		const left = 190.0
+		step := min((wide-left)/float64(len(over)), 40)
+		parts = append(parts, label("who", words, 0, top+18), label("axis", "longest "+exact(most), 0, top+36))
+		for i := range over {
+			high := float64(barsHigh-14) * of(&over[i]).Seconds() / max(most.Seconds(), 1e-6)
+			c := class_
+			if lost(&over[i]) && class_ == "held" {
+				c = "held lost"
+			}
+			parts = append(parts, shape("rect", c, left+float64(i)*step, top+barsHigh-high, max(1, step-3), high))
+		}
+		return append(parts, shape("rect", "base", left, top+barsHigh, wide-left, 1))
+	}
+	parts := chart(0, waits, "waited", "waited", func(l *overview.Past) time.Duration { return l.Waited })
+	parts = append(parts, chart(barsHigh+12, holds, "held", "held", func(l *overview.Past) time.Duration { return l.Held })...)
+	return markup.El("figure", class("card"), picture(fmt.Sprintf("How long the last %d leases waited, %s at most, and were held, %s at most.",
+		len(over), exact(waits), exact(holds)), 2*barsHigh+16, parts...), text("figcaption", "Each lease of the table, the latest on the right."))
+}

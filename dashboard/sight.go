@@ -1,0 +1,97 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// A sight is what a page shows of a view: parts that are sent again when they change, and
+// the names whose changes are wanted at once.
+type sight func(m moment) (parts []part, names []string)
+
+// A part is what is inside the element with this id.
+type part struct {
+	id   string
+	html markup.HTML
+}
+
+// How fresh a page is, and how long it waits for that. What was seen before is shown
+// rather than nothing, with its age.
+const (
+	freshFor  = time.Second
+	freshWait = 120 * time.Millisecond
+	firstWait = 3 * time.Second // where nothing was seen yet
+)
+
+// latest is a view for a page.
+func (h *Handler) latest(r *http.Request) moment {
+	wait := freshWait
+	if h.names.View().Looked.IsZero() {
+		wait = firstWait
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
+	defer cancel()
+	return moment{v: h.names.Latest(ctx, freshFor), now: time.Now()}
+}
+
+// placed are the parts by id, to be put where they belong.
+func placed(parts []part) map[string]markup.HTML {
+	all := map[string]markup.HTML{}
+	for _, p := range parts {
+		all[p.id] = p.html
+	}
+	return all
+}
+
+// region is an element that holds a part.
+func region(tag, id string, parts map[string]markup.HTML, more ...markup.Part) markup.HTML {
+	return markup.El(tag, append(more, markup.Attr("id", id), parts[id])...)
+}
+
+// notices are what everybody has to know who looks.
+func (m moment) notices() markup.HTML {
+	var all []markup.HTML
+	say := func(class_, head, words string) {
+		all = append(all, markup.El("div", class("notice "+class_), text("strong", head), markup.Text(" "+words)))
+	}
+	v := m.v
+	switch {
+	case v.Unsupported():
+		say("bad", "This backend cannot list its names.", "A name's own page shows it: search for the whole name.")
+	case v.Err != nil:
+		all = append(all, markup.El("div", class("notice bad"),
+			text("strong", "The backend does not answer."), markup.Text(" "+visible(bare(v.Err))+". What is shown is from before; it has been so for "),
+			m.untilNow(v.ErrSince), markup.Text(". It is asked again all the time.")))
+	}
+	if n := len(v.Blocks().Deadlocks); n > 0 {
+		first := v.Blocks().Deadlocks[0][0].Name
+		all = append(all, markup.El("div", class("notice bad"), text("strong", count(n, "deadlock")+"."),
+			markup.Text(" Processes wait for each other, the first at "), nameLink(first), markup.Text(".")))
+	}
+	if len(v.Damaged) > 0 {
+		d := v.Damaged[0]
+		all = append(all, markup.El("div", class("notice bad"), text("strong", count(len(v.Damaged), "name")+" cannot be read."),
+			markup.Text(" The first is "), word(d.Name), markup.Text(": "+visible(bare(d.Err)))))
+	}
+	if v.More {
+		say("", "There are more names.", "The first 100 000 are shown.")
+	}
+	return markup.Join(all...)
+}
+
+// untilNow is how long ago something was, by this process's clock.
+func (m moment) untilNow(t time.Time) markup.HTML { return m.ticking("data-since", t, m.now.Sub(t)) }
+
+// how says whether changes are pushed. It goes by whole seconds, for what it says of a
+// backend that is now quicker and now slower is the same.
+func how(v *overview.View) string {
+	every := "every " + brief(v.Pace+time.Second-1)
+	if v.Push {
+		return "Changes are pushed; all names are read " + every
+	}
+	return "Polled " + every
+}

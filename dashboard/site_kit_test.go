@@ -1,0 +1,199 @@
+package dashboard_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A site is a dashboard of a memory, and a driver beside it, of others.
+type site struct {
+	*dashboard.Handler
+	beside *locktable.Driver
+	client *pawl.Client
+	log    *lines
+}
+
+func newSite(t testing.TB, o *dashboard.Options) *site {
+	t.Helper()
+	memory := memlock.NewMemory(nil)
+	return siteOver(t, memory.Driver(), memory, o)
+}
+
+func siteOver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
+	t.Helper()
+	s := &site{beside: memory.Driver(), log: &lines{}}
+	var err error
+	if s.client, err = pawl.New(d, &pawl.Options{ID: "dashboard"}); err != nil {
+		t.Fatal(err)
+	}
+	if o == nil {
+		o = &dashboard.Options{}
+	}
+	o.Log = slog.New(slog.NewTextHandler(s.log, nil))
+	if s.Handler, err = dashboard.New(s.client, o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.Close()
+		if err := s.client.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// lines are what was logged.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// request is one from this host; change may change it.
+func (s *site) request(t testing.TB, method, to string, form url.Values, change func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, "http://localhost:7420/"+to, body)
+	r.RemoteAddr = "127.0.0.1:50000"
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	if change != nil {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+// get is a page that is there.
+func (s *site) get(t testing.TB, to string) string {
+	t.Helper()
+	w := s.request(t, http.MethodGet, to, nil, nil)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: %d\n%s", to, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func wants(t testing.TB, page string, all ...string) {
+	t.Helper()
+	for _, want := range all {
+		if !strings.Contains(page, want) {
+			t.Errorf("there is no %s in\n%s", want, page)
+		}
+	}
+}
+
+func lacks(t testing.TB, page string, all ...string) {
+	t.Helper()
+	for _, not := range all {
+		if strings.Contains(page, not) {
+			t.Errorf("there is a %s in\n%s", not, page)
+		}
+	}
+}
+
+func claim(name string, pid int) driver.Claim {
+	return driver.Claim{
+		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+		TTL: 30 * time.Second, QueueTTL: time.Minute, Queue: true,
+		Owner: driver.Owner{Client: string(rune('a' + pid%26)), Host: "host", PID: pid, Labels: map[string]string{"job": "nightly"}},
+	}
+}
+
+func (s *site) take(t testing.TB, c driver.Claim) driver.Grant {
+	t.Helper()
+	g, err := s.beside.Acquire(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%q: %v", c.Name, err)
+	}
+	return g
+}
+
+func (s *site) queue(t testing.TB, c driver.Claim) {
+	t.Helper()
+	if _, err := s.beside.Acquire(t.Context(), c); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%q: %v, want it held", c.Name, err)
+	}
+}
+
+func (s *site) release(t testing.TB, c driver.Claim) {
+	t.Helper()
+	if err := s.beside.Release(t.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A stream is what a browser has got of one.
+type stream struct {
+	mu     sync.Mutex
+	header http.Header
+	code   int
+	got    bytes.Buffer
+	over   chan struct{} // closed when the handler has returned
+}
+
+func (s *stream) Header() http.Header { return s.header }
+func (s *stream) WriteHeader(code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.code = code
+}
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.got.Write(p)
+}
+func (s *stream) Flush() {}
+
+// take is what has come since it was called last.
+func (s *stream) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.got.Reset()
+	return s.got.String()
+}
+
+// open opens a stream, until ctx ends.
+func (s *site) open(ctx context.Context, to string) *stream {
+	out := &stream{header: http.Header{}, over: make(chan struct{})}
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost:7420/"+to, nil)
+	go func() {
+		defer close(out.over)
+		s.ServeHTTP(out, r)
+	}()
+	return out
+}

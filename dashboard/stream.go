@@ -1,0 +1,124 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+const (
+	quietFor = 15 * time.Second // then a comment is sent, so that nothing between takes the stream for dead
+	writeFor = 10 * time.Second // who takes nothing for so long is gone
+)
+
+// sightOf is what a stream shows, or nil.
+func (h *Handler) sightOf(q url.Values) sight {
+	switch name := q.Get("name"); {
+	case q.Get("view") == "list":
+		return listSight(listQuery(q))
+	case q.Get("view") == "name" && driver.ValidateName(name) == nil:
+		return h.nameSight(name)
+	}
+	return nil
+}
+
+// events sends the parts of a page that change, until the browser or the dashboard goes.
+// What is sent is markup: names in it are escaped where it is made, as in the page.
+func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
+	see := h.sightOf(r.URL.Query())
+	if see == nil {
+		http.Error(w, "pawl: there is no such stream", http.StatusBadRequest)
+		return
+	}
+	select {
+	case h.streams <- struct{}{}:
+		defer func() { <-h.streams }()
+	default:
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "pawl: too many pages are open", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep it
+	if r.Method == http.MethodHead {
+		return
+	}
+	h.send(w, r, see)
+}
+
+// An update is one message of a stream.
+type update struct {
+	Now   int64             `json:"now"` // by this process's clock, in milliseconds
+	Parts map[string]string `json:"parts"`
+}
+
+func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Time{}) // nothing is read
+	viewer := h.names.Join()
+	defer viewer.Leave()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	sent, wrote := map[string]string{}, time.Now()
+	for v := h.names.View(); v != nil; v = await(ctx, viewer, v, control, w) {
+		m := moment{v: v, now: time.Now(), stream: true}
+		parts, names := see(m)
+		viewer.Show(names)
+		news := map[string]string{}
+		for _, p := range parts {
+			if s := p.html.String(); sent[p.id] != s {
+				news[p.id], sent[p.id] = s, s
+			}
+		}
+		switch {
+		case v.Looked.IsZero() && v.Err == nil:
+			continue // the page knows as much
+		case len(news) > 0:
+		case m.now.Sub(wrote) < quietFor:
+			continue
+		default:
+			news = nil
+		}
+		if wrote = m.now; write(control, w, m.now, news) != nil {
+			return
+		}
+	}
+}
+
+// await is the next view, or nil when it is over.
+func await(ctx context.Context, viewer *overview.Viewer, seen *overview.View, control *http.ResponseController, w http.ResponseWriter) *overview.View {
+	for {
+		quiet, cancel := context.WithTimeout(ctx, quietFor)
+		v, err := viewer.Next(quiet, seen)
+		cancel()
+		if err == nil {
+			return v
+		}
+		if ctx.Err() != nil || write(control, w, time.Now(), nil) != nil {
+			return nil
+		}
+	}
+}
+
+// write sends the parts that have changed, or, without any, that it is still there.
+func write(control *http.ResponseController, w http.ResponseWriter, now time.Time, parts map[string]string) error {
+	message := []byte(": quiet\n\n")
+	if parts != nil {
+		body, err := json.Marshal(update{now.UnixMilli(), parts})
+		if err != nil {
+			return err
+		}
+		message = append(append([]byte("data: "), body...), "\n\n"...)
+	}
+	_ = control.SetWriteDeadline(time.Now().Add(writeFor)) // a writer without deadlines has its own
+	if _, err := w.Write(message); err != nil {
+		return err
+	}
+	return control.Flush()
+}

@@ -1,0 +1,152 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestAStreamSaysAtOnceWhatHasChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		first, second := claim("job", 1), claim("job", 2)
+		s.take(t, first)
+		time.Sleep(10 * time.Second)
+		all, one := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
+		time.Sleep(time.Second + 50*time.Millisecond) // between two looks
+		for _, live := range []*stream{all, one} {
+			wants(t, live.take(), "data: {", "host:1", `"now":`)
+		}
+		s.queue(t, second)
+		time.Sleep(200 * time.Millisecond)
+		for _, live := range []*stream{all, one} {
+			wants(t, live.take(), "host:2")
+		}
+		s.release(t, first)
+		time.Sleep(200 * time.Millisecond)
+		wants(t, one.take(), "host:2", "released")
+		wants(t, all.take(), "host:2")
+	})
+}
+
+func TestAStreamIsQuietWhileNothingHappens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		c := claim("job", 1)
+		c.TTL = time.Hour
+		s.take(t, c)
+		live := s.open(t.Context(), "events?view=list")
+		time.Sleep(10 * time.Second)
+		live.take()
+		time.Sleep(time.Minute)
+		if got := live.take(); got == "" || strings.Trim(got, ": quiet\n") != "" {
+			t.Errorf("in a quiet minute it sent\n%s", got)
+		}
+	})
+}
+
+func TestAStreamEndsWithItsBrowserAndWithTheDashboard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Streams: 1})
+		ctx, leave := context.WithCancel(t.Context())
+		gone := s.open(ctx, "events?view=list")
+		time.Sleep(time.Second)
+		if w := s.request(t, http.MethodGet, "events?view=list", nil, nil); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("a stream too many was answered with %d", w.Code)
+		}
+		leave()
+		<-gone.over
+		stays := s.open(t.Context(), "events?view=list")
+		time.Sleep(time.Second)
+		wants(t, stays.take(), "data: ")
+		s.Close()
+		<-stays.over
+	})
+}
+
+func TestAStreamOfNothingIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		for _, q := range []string{"", "?view=x", "?view=name", "?view=name&name=a%00"} {
+			if w := s.request(t, http.MethodGet, "events"+q, nil, nil); w.Code != http.StatusBadRequest {
+				t.Errorf("%q was answered with %d", q, w.Code)
+			}
+		}
+	})
+}
+
+// A failing driver fails to list while it is told to.
+type failing struct {
+	*locktable.Driver
+	fails atomic.Bool
+}
+
+func (d *failing) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	if d.fails.Load() {
+		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, errors.New("connection <refused>")) }
+	}
+	return d.Driver.List(ctx, prefix)
+}
+
+func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		d := &failing{Driver: memory.Driver()}
+		s := siteOver(t, d, memory, nil)
+		s.take(t, claim("job", 1))
+		live := s.open(t.Context(), "events?view=list")
+		time.Sleep(2 * time.Second)
+		wants(t, live.take(), "host:1")
+		d.fails.Store(true)
+		time.Sleep(3 * time.Second)
+		wants(t, live.take(), "The backend does not answer.", `connection \u0026#60;refused\u0026#62;`)
+		page := s.get(t, "")
+		wants(t, page, "The backend does not answer.", "host:1")
+		d.fails.Store(false)
+		time.Sleep(3 * time.Second)
+		wants(t, live.take(), `"notices":""`)
+	})
+}
+
+// 5 000 wait, and the page is one that can be sent.
+func TestAQueueOfThousandsIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		s.take(t, claim("job", 1))
+		for i := range 5000 {
+			s.queue(t, claim("job", 2+i))
+		}
+		time.Sleep(6 * time.Second)
+		wants(t, s.get(t, ""), "<b>5000</b> waiters", "and 4997 more")
+		if page := s.get(t, "name?name=job"); len(page) > 200_000 || !strings.Contains(page, "and 4800 more") {
+			t.Errorf("the page has %d bytes", len(page))
+		}
+	})
+}
+
+func BenchmarkPageOfTenThousandNames(b *testing.B) {
+	memory := memlock.NewMemory(nil)
+	s := siteOver(b, memory.Driver(), memory, nil)
+	for i := range 10_000 {
+		if _, err := s.beside.Acquire(b.Context(), claim(fmt.Sprintf("shard:%05d", i), i)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if page := s.get(b, ""); !strings.Contains(page, "1–50 of 10000") {
+			b.Fatal(page)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package dashboard
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// A moment is when something is shown. In a stream, times are left to the browser: it
+// shows them by how long ago they were sent, never by its own clock, which may be wrong.
+// So markup that is sent differs only if something has happened.
+type moment struct {
+	v      *overview.View
+	now    time.Time
+	stream bool
+}
+
+// stamp is a time for the browser, in milliseconds of this process's clock.
+func stamp(t time.Time) int64 { return t.Round(200 * time.Millisecond).UnixMilli() }
+
+// ago is how long ago something was, by the backend's clock. It goes on.
+func (m moment) ago(t time.Time) markup.HTML {
+	return m.ticking("data-since", t.Add(-m.v.Offset), m.v.Since(t, m.now))
+}
+
+// until is how long it is until a time, by this process's clock.
+func (m moment) until(t time.Time) markup.HTML {
+	return m.ticking("data-until", t, max(0, t.Sub(m.now)))
+}
+
+func (m moment) ticking(how string, t time.Time, d time.Duration) markup.HTML {
+	text := brief(d)
+	if m.stream {
+		text = ""
+	}
+	return markup.El("span", markup.Attr("class", "t"), markup.Int(how, stamp(t)), markup.Text(text))
+}
+
+// left is the time that a lease has left, as a bar and in words.
+func (m moment) left(r *overview.Row, i int) markup.HTML {
+	end, ttl := r.At.Add(r.Holders[i].ExpiresIn), max(r.TTLs[i], 1).Round(100*time.Millisecond)
+	class, words := "left", "time left"
+	if r.Overdue(i) {
+		class, words = "left late", "time left, not renewed in time"
+	}
+	value := markup.Int("value", r.Left(i, m.now).Milliseconds())
+	if m.stream {
+		value = markup.Attribute{}
+	}
+	bar := markup.El("progress", markup.Attr("class", class), markup.Attr("aria-label", words),
+		markup.Int("max", max(1, ttl.Milliseconds())), value, markup.Int("data-until", stamp(end)))
+	return markup.Join(bar, markup.Text(" "), m.until(end))
+}
+
+// brief is a duration as exactly as people want it. app.js has the same.
+func brief(d time.Duration) string {
+	s := int64(max(0, d) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm %02ds", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%dh %02dm", s/3600, s%3600/60)
+	}
+	return fmt.Sprintf("%dd %dh", s/86400, s%86400/3600)
+}
+
+// exact is a duration that was measured.
+func exact(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return brief(d)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
+
+// bare is an error without the "pawl: " that those of the library begin with.
+func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
+
+// visible is what others wrote, with everything spelt out that could not be seen, or
+// would turn the direction of what stands beside it.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		q := strconv.QuoteRune(r)
+		b.WriteString(q[1 : len(q)-1])
+	}
+	return b.String()
+}
+
+// word is what others wrote, on its own: it has a direction of its own, too.
+func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible(s))) }
+
+// owner is who holds or waits.
+func owner(o pawl.Owner) markup.HTML {
+	name := overview.Process(o)
+	if name == "" {
+		name = "somebody"
+	}
+	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible(o.Client)), word(name))
+}
+
+// labels are chips, in byte order of their keys.
+func labels(all map[string]string) markup.HTML {
+	if len(all) == 0 {
+		return markup.HTML{}
+	}
+	parts := []markup.Part{markup.Attr("class", "labels"), markup.Attr("role", "list"), markup.Attr("aria-label", "labels")}
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, markup.El("li", word(k), markup.Text("="), word(all[k])))
+	}
+	return markup.El("ul", parts...)
+}
+
+// kind is the kind of a claim, as a badge.
+func kind(weight, limit int) markup.HTML {
+	k := overview.Kind(weight, limit)
+	words := k
+	if k == overview.Permits {
+		words = fmt.Sprintf("%d of %d", weight, limit)
+	}
+	return badge(k, words)
+}
+
+func badge(class, words string) markup.HTML {
+	return markup.El("span", markup.Attr("class", "badge "+class), markup.Text(words))
+}
+
+func fence(n uint64) markup.HTML {
+	return markup.El("code", markup.Attr("class", "fence"), markup.Text(strconv.FormatUint(n, 10)))
+}
+
+// nameURL is the page of a name.
+func nameURL(name string) string { return "name?name=" + url.QueryEscape(name) }
+
+func nameLink(name string) markup.HTML {
+	return markup.El("a", markup.Link("href", nameURL(name)), word(name))
+}
+
+// count is a number of things: "1 name", "2 names".
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}
+
+// class is an attribute that nearly everything has.
+func class(s string) markup.Attribute { return markup.Attr("class", s) }
+
+// text is an element with nothing but text in it.
+func text(tag, s string, parts ...markup.Part) markup.HTML {
+	return markup.El(tag, append(parts, markup.Text(s))...)
+}
