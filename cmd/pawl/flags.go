@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // seconds is a flag that takes a Go duration (1m30s) or, as flock does, seconds (90,
@@ -93,8 +95,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	if problem, _, found := strings.Cut(err.Error(), ": strconv."); found {
 		err = errors.New(problem + ": allowed: true or false")
 	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && cmd.Name() == "run" && slices.Contains(flockOnly, unknown.GetSpecifiedName()) {
+		err = fmt.Errorf("%w: it is flock's, and here is no file descriptor that has the lock; leave it out", err)
+	}
 	return usage(cmd, err)
 }
+
+// flockOnly are the flags of flock that run has not.
+var flockOnly = []string{"u", "unlock", "o", "close", "F", "no-fork"}
 
 // labels is a repeatable flag of the form key=value.
 type labels map[string]string

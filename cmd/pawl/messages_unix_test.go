@@ -39,7 +39,7 @@ var refused = [][]string{
 	{"run", "--label", "job", "x", "true"}, {"run", "--label", "job=1", "--label", "job=2", "x", "true"},
 	{"run", "", "true"}, {"run", "a\tb", "true"},
 	{"run", "-s", "-x", "x", "true"}, {"run", "-e", "--limit", "3", "x", "true"}, {"run", "-c", "true", "x", "-c", "true"},
-	{"run", "x", "-c"}, {"run", "x", "-c", ""}, {"run", "--nb", "--timeout", "5", "x", "true"},
+	{"run", "x", "-c"}, {"run", "x", "-c", ""}, {"run", "-o", "x", "true"}, {"run", "--nb", "--timeout", "5", "x", "true"},
 	{"run", "x", "no-such-command"}, {"run", "x", "./no-interpreter"}, {"run", "x", "./no-program"},
 
 	{"elect"}, {"elect", "x"}, {"elect", "--ttl", "0", "x", "true"}, {"elect", "--grace", "13", "x", "true"}, {"elect", "x", "no-such-command"},
