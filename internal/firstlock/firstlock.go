@@ -1,0 +1,169 @@
+//go:build unix
+
+// Package firstlock is the backend that docs/writing-a-backend.md makes, step by step: a
+// folder with a file for each name. It is there to be read; nothing imports it.
+package firstlock
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Open makes one client of the locks in a folder, which has to be there already.
+func Open(dir string) *locktable.Driver { return locktable.New(&folder{dir, time.Now}, "") }
+
+// A folder is a table of entries: a file for each name, and one whose lock is the
+// transaction.
+type folder struct {
+	dir string
+	now func() time.Time
+}
+
+// Update implements locktable.Table.
+func (f *folder) Update(ctx context.Context, steps []locktable.Step, do func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for i, step := range steps {
+		if step.OnTime && ctx.Err() != nil { // nothing can hold it up any more
+			return ctx.Err()
+		}
+		if err := f.step(i, step.Name, do); err != nil {
+			return f.trouble(err)
+		}
+	}
+	return nil
+}
+
+func (f *folder) step(i int, name string, do func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	_, e, err := load(f.path(name))
+	if err != nil {
+		return err
+	}
+	now := locktable.At(f.now())
+	do(i, e, now)
+	switch {
+	case !e.Changed:
+		return nil
+	case e.Idle(now): // fences go on rising: they are the time, or more
+		return os.Remove(f.path(name))
+	}
+	return f.store(name, e)
+}
+
+// lock keeps others out, of this process and of others. It waits no longer than ctx.
+func (f *folder) lock(ctx context.Context) (unlock func(), err error) {
+	file, err := os.OpenFile(filepath.Join(f.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, f.trouble(err)
+	}
+	for ctx.Err() == nil {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil // which unlocks it
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = file.Close()
+			return nil, f.trouble(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Microsecond):
+		}
+	}
+	_ = file.Close()
+	return nil, ctx.Err()
+}
+
+// path is the file of a name. A name may be longer than a file's, and have a "/".
+func (f *folder) path(name string) string {
+	return filepath.Join(f.dir, fmt.Sprintf("%x.entry", sha256.Sum256([]byte(name))))
+}
+
+// load reads a file: the name, which has no line break in it, and the entry.
+func load(path string) (name string, e *locktable.Entry, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", &locktable.Entry{}, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	line, stored, _ := bytes.Cut(text, []byte("\n"))
+	e, err = locktable.Decode(stored)
+	return string(line), e, err
+}
+
+// store writes a file in one step, so that nobody reads a half of it.
+func (f *folder) store(name string, e *locktable.Entry) error {
+	next := filepath.Join(f.dir, "next")
+	if err := os.WriteFile(next, e.Append([]byte(name+"\n")), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, f.path(name))
+}
+
+// Read implements locktable.Table.
+func (f *folder) Read(_ context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+	_, e, err := load(f.path(name))
+	return e, locktable.At(f.now()), f.trouble(err)
+}
+
+// Scan implements locktable.Table.
+func (f *folder) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
+	return func(yield func(locktable.Row, error) bool) {
+		paths, err := filepath.Glob(filepath.Join(f.dir, "*.entry"))
+		if err != nil {
+			yield(locktable.Row{}, f.trouble(err))
+			return
+		}
+		byName := map[string]string{}
+		for _, path := range paths {
+			if name, _, _ := load(path); name != "" && strings.HasPrefix(name, prefix) {
+				byName[name] = path
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(byName)) {
+			e, now, err := f.Read(ctx, name)
+			if !yield(locktable.Row{Name: name, Entry: e, Now: now}, err) {
+				return
+			}
+		}
+	}
+}
+
+// trouble says where it was, and what a person can do.
+func (f *folder) trouble(err error) error {
+	if _, corrupt := errors.AsType[*locktable.CorruptError](err); err == nil || corrupt {
+		return err
+	}
+	return &driver.Error{Backend: "folder " + f.dir, Err: err, Hint: "look at the folder, its owner and its mode"}
+}
+
+// Properties implements locktable.Table.
+func (f *folder) Properties() driver.Properties {
+	return driver.Properties{
+		Backend: "folder", Where: "folder " + f.dir, Clock: "host", MinTTL: driver.MinTTL,
+		FenceSurvives: "the loss of the folder, if the clock of the host is not set back",
+	}
+}
+
+// Close implements locktable.Table.
+func (f *folder) Close() error { return nil }
