@@ -125,6 +125,28 @@ func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 	})
 }
 
+// A renewal that is under way could keep the lease alive after whoever attached it has
+// gone: so it is waited for, and Detach asks after it.
+func TestDetachWaitsForARenewalThatIsUnderWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		net.slow(time.Second)
+		for net.count("renew") == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		took, err := after(func() error { _, err := lease.Detach(background); return err })
+		noError(t, err)
+		if took < 2*time.Second-time.Millisecond || net.count("renew") != 2 {
+			t.Errorf("it took %v, with %d renewals; want one after the other, a second each", took, net.count("renew"))
+		}
+		time.Sleep(time.Minute)
+		if n := net.count("renew"); n != 2 {
+			t.Errorf("%d renewals after it", n-2)
+		}
+	})
+}
+
 // One client may attach a handle twice. Each hears of the loss at once, whatever becomes
 // of the other.
 func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
