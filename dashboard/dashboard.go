@@ -146,6 +146,7 @@ func (h *Handler) table() map[string]route {
 		"login":     {get: h.askToken, post: h.login, open: true},
 		"logout":    {post: h.logout, open: true},
 		"events":    {get: h.events},
+		"icon.svg":  {get: asset("icon.svg", "image/svg+xml"), open: true},
 		"style.css": {get: asset("style.css", "text/css; charset=utf-8"), open: true},
 		"theme.js":  {get: asset("theme.js", "text/javascript; charset=utf-8"), open: true},
 		"app.js":    {get: asset("app.js", "text/javascript; charset=utf-8"), open: true},

@@ -41,6 +41,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
 		markup.El("meta", markup.Attr("name", "color-scheme"), markup.Attr("content", "light dark")),
 		text("title", visible(p.title)+" · Pawl"),
 		markup.El("link", markup.Attr("rel", "stylesheet"), markup.Link("href", "style.css")),
+		markup.El("link", markup.Attr("rel", "icon"), markup.Attr("type", "image/svg+xml"), markup.Link("href", "icon.svg")),
 		markup.Script("theme.js", true),
 		markup.Script("app.js", false),
 	)
