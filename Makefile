@@ -13,7 +13,7 @@ FUZZTIME ?= 10s
 # What `make test` needs on the machine, as COMMAND:DEBIAN-PACKAGE. It is installed where it is missing.
 # Memory and SQLite need no server. A backend whose tests start one adds it here, and its harness finds the command
 # in PATH.
-NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql mariadbd:mariadb-server $(if $(filter Linux,$(shell uname -s)),cron:cron)
+NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql mariadbd:mariadb-server $(if $(filter Linux,$(shell uname -s)),cron:cron chromium:chromium)
 
 .DEFAULT_GOAL := help
 
@@ -45,6 +45,7 @@ built: needs ## build what the tests need, before they run: the servers, Prometh
 	done
 	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
 	@CGO_ENABLED=1 go build -race $$(go list -deps -test $(PKG) | grep -v ' \[\|\.test$$')
+	@GOFLAGS= GOWORK=off CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 
 .PHONY: test
 test: built ## run all tests, with the race detector; what cannot be tested fails, nothing is skipped

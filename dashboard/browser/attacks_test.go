@@ -1,0 +1,105 @@
+package browser
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// attacked is a backend in which others have written nothing but attacks: names, hosts,
+// labels, values, of holders and of waiters.
+func attacked(t *testing.T, b *backend) (names []string) {
+	t.Helper()
+	for i, a := range attacks {
+		if driver.ValidateName(a) != nil {
+			t.Fatalf("%q is no name", a)
+		}
+		c := mutex(a, a, i+1)
+		c.Value = []byte(a)
+		c.Owner.Labels = map[string]string{a: a}
+		b.take(c)
+		for j := range 3 {
+			host := attacks[(i+j+1)%len(attacks)]
+			b.queue(labeled(mutex(a, host, i+1000), host, a))
+		}
+		names = append(names, a)
+	}
+	return names
+}
+
+// alarm is called by what an attack has made run.
+const alarm = `globalThis.hits = []; globalThis.pwned = (...a) => hits.push(String(new Error().stack));`
+
+// unharmed wants nothing to have run, and nothing in the page that could.
+func (b *tab) unharmed(where string) {
+	b.t.Helper()
+	if hits := js[[]string](b, `hits`); len(hits) > 0 {
+		b.t.Errorf("%s: it ran: %q", where, hits)
+	}
+	dangerous := js[[]string](b, `[...document.querySelectorAll("*")].filter(e =>
+		["IFRAME", "OBJECT", "EMBED", "BASE", "STYLE", "MATH", "IMG"].includes(e.tagName) ||
+		e.tagName == "SCRIPT" && !["theme.js", "app.js"].includes(e.getAttribute("src")) ||
+		e.tagName == "LINK" && !["style.css", "icon.svg"].includes(e.getAttribute("href")) ||
+		e.tagName == "META" && e.httpEquiv ||
+		[...e.attributes].some(a => a.name.startsWith("on") || a.name == "style" || a.name == "srcdoc") ||
+		["href", "src", "action", "formAction"].some(k => typeof e[k] == "string" && e[k] && new URL(e[k], location).origin != location.origin)
+	).map(e => e.outerHTML.slice(0, 200))`)
+	for _, d := range dangerous {
+		b.t.Errorf("%s: the page has %s", where, d)
+	}
+	if wide := js[int](b, `document.scrollingElement.scrollWidth - innerWidth`); wide > 0 {
+		b.t.Errorf("%s: it is %d pixels wider than the window", where, wide)
+	}
+}
+
+// What others write stays text, in the first page and in what is sent after it.
+func TestAttacksDoNothingInTheList(t *testing.T) {
+	t.Parallel()
+	for _, l := range []look{{}, {phone: true}} {
+		w := newWorld(t, newBackend(t, nil), nil)
+		b := newTab(t, l)
+		b.before(alarm)
+		b.visit(w.url+"?sort=name", 200)
+		b.until("the page is live", live)
+		names := attacked(t, w.backend)
+		slices.Sort(names)
+		b.until("all are shown", fmt.Sprintf(`document.querySelectorAll("#rows > tr").length == %d`, len(names)))
+		if got := js[[]string](b, `[...document.querySelectorAll("#rows > tr")].map(r => decodeURIComponent(r.dataset.key.replaceAll("+", " ")))`); !slices.Equal(got, names) {
+			t.Errorf("the names are %q, want %q", got, names)
+		}
+		b.unharmed("sent")
+		b.visit(w.url+"?sort=name", 200) // now they are in the first page
+		b.until("the page is live", live)
+		b.unharmed("first page")
+		for _, plain := range []string{`<script>pwned()</script>`, `&lt;script&gt;pwned()&lt;/script&gt;`, `javascript:pwned()`} {
+			if got := js[string](b, row(plain)+`.querySelector("th a").innerText`); got != plain {
+				t.Errorf("%q is shown as %q", plain, got)
+			}
+		}
+		if got, want := js[string](b, row("nightly\u202etroper\u202c")+`.querySelector("th a").innerText`), `nightly\u202etroper\u202c`; got != want {
+			t.Errorf("what turns the direction is shown as %q, want %q", got, want)
+		}
+		b.visit(w.url+"?sort=name&prefix="+url.QueryEscape(attacks[1]), 200) // in the field of the search
+		if got := js[string](b, `document.getElementById("prefix").value`); got != attacks[1] {
+			t.Errorf("the field has %q", got)
+		}
+		b.unharmed("search")
+	}
+}
+
+// Each name's own page, where all of it is shown.
+func TestAttacksDoNothingInTheirOwnPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), nil)
+	names := attacked(t, w.backend)
+	b := newTab(t, look{})
+	b.before(alarm)
+	for _, name := range names {
+		b.visit(w.url+"name?name="+url.QueryEscape(name), 200)
+		b.until("the page is live", live)
+		b.unharmed(fmt.Sprintf("%q", name))
+	}
+}

@@ -1,0 +1,108 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A backend is a memory that processes elsewhere use: a test claims in their names.
+type backend struct {
+	t      testing.TB
+	memory *memlock.Memory
+	beside *locktable.Driver
+}
+
+func newBackend(t testing.TB, o *memlock.Options) *backend {
+	t.Helper()
+	m := memlock.NewMemory(o)
+	return &backend{t: t, memory: m, beside: m.Driver()}
+}
+
+// mutex is a claim of the process with a pid on a host.
+func mutex(name, host string, pid int) driver.Claim {
+	return driver.Claim{
+		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+		TTL: time.Minute, QueueTTL: 10 * time.Minute, Queue: true,
+		Owner: driver.Owner{Client: host, Host: host, PID: pid},
+	}
+}
+
+// take wants a claim granted, queue wants it to wait.
+func (b *backend) take(c driver.Claim) driver.Grant {
+	b.t.Helper()
+	g, err := b.beside.Acquire(context.Background(), c)
+	if err != nil {
+		b.t.Fatalf("%q: %v", c.Name, err)
+	}
+	return g
+}
+
+func (b *backend) queue(c driver.Claim) {
+	b.t.Helper()
+	if _, err := b.beside.Acquire(context.Background(), c); !errors.Is(err, driver.ErrHeld) {
+		b.t.Fatalf("%q: %v, want it held", c.Name, err)
+	}
+}
+
+// renew and release want the claim held.
+func (b *backend) renew(c driver.Claim) {
+	b.t.Helper()
+	each, err := b.beside.Renew(context.Background(), []driver.LeaseRef{{Name: c.Name, Token: c.Token, TTL: c.TTL}})
+	if err = errors.Join(append(each, err)...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *backend) release(c driver.Claim) {
+	b.t.Helper()
+	if err := b.beside.Release(context.Background(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// holders are those of a name.
+func (b *backend) holders(name string) []driver.Holder {
+	b.t.Helper()
+	e, err := b.beside.Inspect(context.Background(), name)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return e.Holders
+}
+
+// A flaky driver fails while it is told to.
+type flaky struct {
+	*locktable.Driver
+	away atomic.Bool
+}
+
+var errAway = errors.New("dial tcp 10.0.3.17:6379: connect: connection refused")
+
+func (f *flaky) fails() error {
+	if f.away.Load() {
+		return &driver.Error{Backend: "memory", Op: "list", Err: errAway}
+	}
+	return nil
+}
+
+func (f *flaky) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	if err := f.fails(); err != nil {
+		return func(yield func(driver.Entry, error) bool) { yield(driver.Entry{}, err) }
+	}
+	return f.Driver.List(ctx, prefix)
+}
+
+func (f *flaky) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if err := f.fails(); err != nil {
+		return driver.Entry{}, err
+	}
+	return f.Driver.Inspect(ctx, name)
+}

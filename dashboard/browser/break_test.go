@@ -1,0 +1,119 @@
+package browser
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/dashboard"
+)
+
+// An operator breaks a lease: from the list to the name, to the form that asks for the
+// name, and back to the page, where the delay counts down and the next one gets it.
+func TestALeaseIsBroken(t *testing.T) {
+	t.Parallel()
+	var log lines
+	w := newWorld(t, newBackend(t, nil), &dashboard.Options{
+		AllowBreak: true, BreakDelay: 3 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	g := w.take(mutex("report", "web-1", 4127))
+	next := mutex("report", "web-2", 3380)
+	w.queue(next)
+	b := open(t, w.url, look{})
+	b.until("the lease is shown", rowSays("report", "web-1:4127"))
+	b.follow(`#rows th a`)
+	b.until("the page is live", live+` && document.getElementById("holders").innerText.includes("web-1:4127")`)
+	b.follow(`#holders a.button`)
+	b.fill("#typed", "reporl")
+	b.allow("status of 422")
+	b.follow("button.danger")
+	if h := w.holders("report"); len(h) != 1 || h[0].Fence != g.Fence {
+		t.Fatalf("without its name it was broken: %v", h)
+	}
+	if said := js[string](b, `document.querySelector("[role=alert]").innerText`); !strings.Contains(said, "Nothing was broken") {
+		t.Errorf("it says %q", said)
+	}
+	b.fill("#typed", "report")
+	b.follow("button.danger")
+	b.until("it says so", `document.querySelector("main [role=status]").innerText.includes("is broken")`)
+	b.until("the delay is shown", `document.getElementById("state").innerText.includes("Closed")`)
+	b.until("the delay is over", `!document.getElementById("state").innerText.includes("Closed")`)
+	w.take(next) // it asks again, as waiters do
+	b.until("the next one gets it", `document.getElementById("holders").innerText.includes("web-2:3380")`)
+	b.until("it is remembered", `document.getElementById("past").innerText.includes("broken")`)
+	for _, want := range []string{"lease broken", "name=report", fmt.Sprint("fence=", g.Fence), "by=127.0.0.1"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %s: %s", want, &log)
+		}
+	}
+}
+
+// Two operators have the form open at once. The second breaks nothing: not what he saw,
+// which is over, and not what came after.
+func TestOfTwoOperatorsOneBreaks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true, BreakDelay: -1})
+	g := w.take(mutex("report", "web-1", 4127))
+	w.queue(mutex("report", "web-2", 3380))
+	form := fmt.Sprintf("%sbreak?name=report&fence=%d", w.url, g.Fence)
+	one, two := open(t, form, look{}), open(t, form, look{})
+	one.fill("#typed", "report")
+	two.fill("#typed", "report")
+	one.follow("button.danger")
+	next := w.holders("report")[0]
+	if next.Fence <= g.Fence || next.Owner.Host != "web-2" {
+		t.Fatalf("it has %v", next)
+	}
+	two.allow("status of 409")
+	two.follow("button.danger")
+	if said := two.text(); !strings.Contains(said, "Nothing was broken: no lease has this fence any more") {
+		t.Errorf("the second reads\n%s", said)
+	}
+	if now := w.holders("report"); len(now) != 1 || now[0].Fence != next.Fence {
+		t.Errorf("the one that came after was broken: %v", now)
+	}
+}
+
+// Without the right there is no button, no form, and no break.
+func TestABreakIsRefusedWithoutTheRight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), nil)
+	g := w.take(mutex("report", "web-1", 4127))
+	b := open(t, w.url+"name?name=report", look{})
+	b.until("the page is live", live+` && document.getElementById("holders").innerText.includes("web-1:4127")`)
+	if js[bool](b, `document.body.innerHTML.includes("break?")`) {
+		t.Error("there is a link to break it")
+	}
+	b.allow("status of 403")
+	b.visit(fmt.Sprintf("%sbreak?name=report&fence=%d", w.url, g.Fence), http.StatusForbidden)
+	status := js[int](b, fmt.Sprintf(`fetch("break", {method: "POST", body: new URLSearchParams({name: "report", typed: "report", fence: "%d"})}).then(r => r.status)`, g.Fence))
+	if status != http.StatusForbidden {
+		t.Errorf("asked for it, it answers with %d", status)
+	}
+	if h := w.holders("report"); len(h) != 1 || h[0].Fence != g.Fence {
+		t.Errorf("it was broken: %v", h)
+	}
+}
+
+// lines are a log that is read while it is written.
+type lines struct {
+	mu sync.Mutex // protects all
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

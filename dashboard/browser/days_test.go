@@ -1,0 +1,64 @@
+package browser
+
+import (
+	"testing"
+	"time"
+)
+
+// The backend goes while the page is open: the page says so, keeps what it has, and goes
+// on by itself.
+func TestTheBackendGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), nil)
+	w.take(mutex("report", "web-1", 4127))
+	b := open(t, w.url, look{})
+	b.until("the page is live", live+` && `+rowSays("report", "web-1:4127"))
+	w.seen.away.Store(true)
+	b.until("the page says so", `document.querySelector("#notices .bad").innerText.includes("does not answer")`)
+	b.until("it keeps what it has", rowSays("report", "web-1:4127"))
+	w.take(mutex("import", "web-2", 3380))
+	w.seen.away.Store(false)
+	b.until("it goes on", `document.getElementById("notices").innerText == "" && `+rowSays("import", "web-2:3380"))
+}
+
+// What is between the page and the dashboard cuts the stream: the page says so, and
+// begins another.
+func TestTheStreamIsCut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), nil)
+	b := open(t, w.url, look{})
+	b.until("the page is live", live)
+	b.allow("net::ERR_") // the browser reports a stream that was cut
+	js[bool](b, `globalThis.wasDown = false, new MutationObserver(() => {
+		if (document.getElementById("link").dataset.state == "down") wasDown = true;
+	}).observe(document.getElementById("link"), {attributes: true}), true`)
+	w.server.CloseClientConnections()
+	b.until("the page says so", `wasDown`)
+	w.take(mutex("report", "web-1", 4127))
+	b.until("it goes on", live+` && `+rowSays("report", "web-1:4127"))
+}
+
+// The browser's clock is an hour ahead, or behind: no time on the page goes by it.
+func TestTheClockOfTheBrowserIsWrong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), nil)
+	w.take(mutex("report", "web-1", 4127))
+	for _, off := range []time.Duration{time.Hour, -time.Hour} {
+		b := open(t, w.url, look{clockOff: off})
+		wrong := js[float64](b, `Date.now()`) - float64(time.Now().UnixMilli())
+		if wrong*float64(off) < 0 || wrong < 3e6 && wrong > -3e6 {
+			t.Fatalf("the clock is wrong by %v ms, want %v", wrong, off)
+		}
+		b.until("the bar moves", live+` && (p => p.value > 0 && p.value < p.max)(`+row("report")+`.querySelector("progress"))`)
+		held := js[string](b, row("report")+`.querySelector("[data-head='Held for']").innerText`)
+		if !short(held) {
+			t.Errorf("with a clock that is %v off it is held for %q", off, held)
+		}
+	}
+}
+
+// short is a time that a test may have taken.
+func short(s string) bool {
+	d, err := time.ParseDuration(spaces.Replace(s))
+	return err == nil && d >= 0 && d < 10*time.Minute
+}

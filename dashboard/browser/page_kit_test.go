@@ -1,0 +1,292 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// A look is how a page is looked at.
+type look struct {
+	dark          bool
+	phone         bool
+	noScripts     bool
+	clockOff      time.Duration // of the browser
+	width, height int64         // default: 1280 x 900; a phone has its own
+	scale         float64       // default 1
+}
+
+// A tab is one page, with a profile of its own. What goes wrong in it is kept, and fails
+// the test at the end: no page of ours may report an error.
+type tab struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu      sync.Mutex // protects all below
+	faults  []string
+	allowed []string
+}
+
+// open opens an address.
+func open(t testing.TB, url string, l look) *tab {
+	t.Helper()
+	b := newTab(t, l)
+	b.do(chromedp.Navigate(url))
+	return b
+}
+
+// newTab is an empty one.
+func newTab(t testing.TB, l look) *tab {
+	t.Helper()
+	whole, err := chromium()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &tab{t: t}
+	ctx, cancel := chromedp.NewContext(whole, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.heard))
+	b.ctx = ctx
+	t.Cleanup(func() {
+		cancel()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, f := range b.faults {
+			t.Errorf("the page: %s", f)
+		}
+	})
+	if err := chromedp.Do(ctx); err != nil { // with the tab's own ctx, for the tab ends with the one that opens it
+		t.Fatal(err)
+	}
+	b.look(l)
+	return b
+}
+
+// look sets how the page is looked at, whatever is loaded afterwards.
+func (b *tab) look(l look) {
+	b.t.Helper()
+	theme := "light"
+	if l.dark {
+		theme = "dark"
+	}
+	b.do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+		})
+		return chromedp.Void{}, err
+	})
+	if l.scale == 0 {
+		l.scale = 1
+	}
+	switch {
+	case l.phone:
+		b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateScale(l.scale), chromedp.EmulateMobile, chromedp.EmulateTouch))
+	case l.width == 0:
+		l.width, l.height = 1280, 900
+		fallthrough
+	default:
+		b.do(chromedp.EmulateViewport(l.width, l.height, chromedp.EmulateScale(l.scale)))
+	}
+	if l.noScripts {
+		b.do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+			_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+			return chromedp.Void{}, err
+		})
+	}
+	if l.clockOff != 0 {
+		b.before(fmt.Sprintf(`{
+			const Real = Date, off = %d;
+			globalThis.Date = class extends Real {
+				constructor(...a) { a.length ? super(...a) : super(Real.now() + off); }
+				static now() { return Real.now() + off; }
+			};
+		}`, l.clockOff.Milliseconds()))
+	}
+}
+
+// before runs a script in each document, before its own.
+func (b *tab) before(script string) {
+	b.t.Helper()
+	b.do(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return chromedp.Void{}, err
+	})
+}
+
+// heard keeps what went wrong. It runs in the loop that reads from the browser, and must
+// not ask it anything.
+func (b *tab) heard(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		said := e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			said += " " + e.ExceptionDetails.Exception.Description
+		}
+		b.fault("exception: " + said)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == "error" || e.Type == "warning" {
+			b.fault(fmt.Sprintf("console: %s %s", e.Type, values(e.Args)))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+			b.fault(fmt.Sprintf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	case *page.EventJavascriptDialogOpening:
+		b.fault("a dialog opened: " + e.Message)
+		go func() { // the page stands still until somebody answers
+			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})
+		}()
+	}
+}
+
+func values(args []*runtime.RemoteObject) string {
+	var all []string
+	for _, a := range args {
+		all = append(all, a.Description+string(a.Value))
+	}
+	return strings.Join(all, " ")
+}
+
+func (b *tab) fault(what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.allowed {
+		if strings.Contains(what, a) {
+			return
+		}
+	}
+	b.faults = append(b.faults, what)
+}
+
+// allow takes reports with these words for none, from now on.
+func (b *tab) allow(words ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.allowed = append(b.allowed, words...)
+}
+
+// do acts on the page.
+func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.t.Fatalf("%v\n%s", err, b.text())
+	}
+}
+
+// js is the value of an expression in the page, or of what it promises.
+func js[T any](b *tab, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits until an expression is true in the page, whichever document is loaded
+// meanwhile. The browser looks, as often as it can draw; nothing here sleeps.
+func (b *tab) until(what, expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	wait := `new Promise(done => {
+		const begun = performance.now();
+		const look = () => {
+			let is = false;
+			try { is = ` + expression + ` } catch (e) {}
+			if (is || performance.now() - begun > 2000) done(!!is); else setTimeout(look, 25);
+		};
+		look();
+	})`
+	for ctx.Err() == nil {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](wait, chromedp.EvalAwaitPromise))
+		if err == nil && is {
+			return
+		}
+	}
+	b.t.Fatalf("it did not come to pass that %s: %s\n%s", what, expression, b.text())
+}
+
+// visit opens an address, and wants an answer with a status.
+func (b *tab) visit(url string, status int64) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	r, err := chromedp.RunResponse(ctx, chromedp.Navigate(url))
+	switch {
+	case err != nil:
+		b.t.Fatalf("%s: %v", url, err)
+	case r.Status != status:
+		b.t.Fatalf("%s answers with %d, want %d\n%s", url, r.Status, status, b.text())
+	}
+}
+
+// follow clicks on what leads to another page, and waits for that.
+func (b *tab) follow(selector string) *network.Response {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	r, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
+	if err != nil {
+		b.t.Fatalf("%s: %v\n%s", selector, err, b.text())
+	}
+	return r
+}
+
+// click clicks on what leads nowhere.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// fill types into a field, key by key, as people do.
+func (b *tab) fill(selector, text string) {
+	b.t.Helper()
+	b.do(chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// text is what the page says, or the begin of it.
+func (b *tab) text() string {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	s, err := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err.Error()
+	}
+	if len(s) > 3000 {
+		s = s[:3000] + "..."
+	}
+	return s
+}
+
+// quote is a string for a script.
+func quote(s string) string {
+	q, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(q)
+}
+
+// list is a list of strings for a script.
+func list(all []string) string {
+	q, err := json.Marshal(all)
+	if err != nil {
+		panic(err)
+	}
+	return string(q)
+}

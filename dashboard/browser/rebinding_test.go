@@ -1,0 +1,80 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/dashboard"
+)
+
+// attacker is a name that leads to this machine, as it does when somebody's DNS says so.
+const attacker = "rebinding.attacker.test"
+
+// A page of somebody else's whose name leads to the dashboard is, to the browser, of the
+// same origin as it. The dashboard refuses to answer for the name.
+func TestARebindingReadsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true})
+	w.take(mutex("secret-plan", "web-1", 4127))
+	there := strings.Replace(w.url, "127.0.0.1", attacker, 1)
+	b := newTab(t, look{})
+	b.allow("status of 421", "The Cross-Origin-Opener-Policy header has been ignored")
+	for _, path := range []string{"", "name?name=secret-plan", "events?view=list", "health", "metrics", "style.css"} {
+		b.visit(there+path, http.StatusMisdirectedRequest)
+		if said := b.text(); !strings.Contains(said, "does not answer for this host") {
+			t.Errorf("%s says %s", path, said)
+		}
+	}
+}
+
+// The name alone is what is refused: where the dashboard is told of it, it is its own.
+func TestANameThatIsAllowedIsServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), &dashboard.Options{Hosts: []string{attacker}})
+	w.take(mutex("secret-plan", "web-1", 4127))
+	b := newTab(t, look{})
+	b.allow("The Cross-Origin-Opener-Policy header has been ignored")
+	b.visit(strings.Replace(w.url, "127.0.0.1", attacker, 1), http.StatusOK)
+	b.until("the page is live", live+` && `+rowSays("secret-plan", "web-1:4127"))
+}
+
+// A page of somebody else's, open beside the dashboard in one browser, can send it
+// requests. It reads none of the answers, shows no frame of it, and changes nothing.
+func TestAnotherSiteReadsAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newBackend(t, nil), &dashboard.Options{AllowBreak: true})
+	g := w.take(mutex("secret-plan", "web-1", 4127))
+	evil := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(rw, `<!doctype html><title>evil</title>
+			<iframe id="frame" src="%[1]s"></iframe>
+			<iframe name="sink"></iframe>
+			<form id="form" target="sink" method="post" action="%[1]sbreak">
+				<input name="name" value="secret-plan"><input name="typed" value="secret-plan"><input name="fence" value="%[2]d"></form>
+			<script>
+				const all = [];
+				const ask = (how, o) => all.push(fetch("%[1]s" + how, o).then(r => r.text()).then(s => s.length, () => 0));
+				ask("", {}); ask("events?view=list", {}); ask("", {credentials: "include"});
+				ask("break", {method: "POST", mode: "no-cors", body: new URLSearchParams({name: "secret-plan", typed: "secret-plan", fence: "%[2]d"})});
+				document.getElementById("form").submit();
+				const stream = new EventSource("%[1]sevents?view=list");
+				all.push(new Promise(done => { stream.onmessage = () => done(1); stream.onerror = () => { stream.close(); done(0) } }));
+				const asked = Promise.all(all);
+			</script>`, w.url, g.Fence)
+	}))
+	defer evil.Close()
+	there := strings.Replace(evil.URL, "127.0.0.1", attacker, 1)
+	b := newTab(t, look{})
+	b.allow("") // the browser has much to say of all this
+	b.visit(there, http.StatusOK)
+	if got := js[[]int](b, `asked`); strings.Trim(fmt.Sprint(got), "[0 ]") != "" {
+		t.Errorf("what it read has lengths %v, want nothing", got)
+	}
+	b.until("the form was answered", `frames.length > 0 && performance.getEntriesByType("resource").length >= 4`)
+	if h := w.holders("secret-plan"); len(h) != 1 || h[0].Fence != g.Fence {
+		t.Errorf("the lease was broken: %v", h)
+	}
+}

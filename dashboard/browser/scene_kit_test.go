@@ -1,0 +1,136 @@
+package browser
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A scene is a made-up evening of a shop: what its processes hold and wait for. It is
+// made in a moment, by a clock that is set forward.
+type scene struct {
+	*backend
+
+	behind atomic.Int64 // by how much its clock is, in nanoseconds
+	living []driver.Claim
+	turn   int // whose it is to renew
+}
+
+// The claims of an evening, with when each came, before now.
+var evening = []struct {
+	ago   time.Duration
+	claim driver.Claim
+	dies  bool // it does not renew
+}{
+	{26 * time.Hour, leader("leader:billing", "billing-1", 2218, "10.0.3.17:8443"), false},
+	{25 * time.Hour, leader("leader:billing", "billing-2", 1904, "10.0.3.18:8443"), false},
+	{21 * time.Hour, leader("leader:billing", "billing-3", 2051, "10.0.3.19:8443"), false},
+	{14 * time.Minute, labeled(mutex("nightly-report", "reports-1", 4127), "job", "nightly-report", "attempt", "1"), false},
+	{13 * time.Minute, labeled(mutex("nightly-report", "reports-2", 3380), "job", "nightly-report"), false},
+	{9*time.Minute + 20*time.Second, permit("exports", "export-1", 811, 4), false},
+	{6*time.Minute + 5*time.Second, permit("exports", "export-3", 790, 4), false},
+	{3*time.Minute + 12*time.Second, labeled(mutex("migrate:orders", "deploy-7", 91), "release", "2026.47"), false},
+	{3 * time.Minute, mutex("stock:eu", "worker-2", 1502), false},
+	{2*time.Minute + 40*time.Second, mutex("stock:us", "worker-5", 1377), false},
+	{2*time.Minute + 10*time.Second, mutex("stock:us", "worker-2", 1502), false},
+	{2 * time.Minute, reader("catalog", "web-1", 640), false},
+	{115 * time.Second, reader("catalog", "web-2", 655), false},
+	{110 * time.Second, reader("catalog", "web-4", 702), false},
+	{80 * time.Second, labeled(mutex("catalog", "importer-1", 2210), "feed", "prices.csv"), false},
+	{64 * time.Second, mutex("nightly-report", "reports-3", 3512), false},
+	{48 * time.Second, permit("exports", "export-2", 803, 4), false},
+	{42 * time.Second, labeled(mutex("warm-cache", "web-3", 677), "region", "eu-west-1"), true},
+	{17 * time.Second, mutex("invoice:48213", "billing-1", 2218), false},
+	{8 * time.Second, mutex("invoice:48214", "billing-2", 1904), false},
+}
+
+func leader(name, host string, pid int, address string) driver.Claim {
+	c := mutex(name, host, pid)
+	c.Value = []byte(address)
+	return c
+}
+
+func labeled(c driver.Claim, pairs ...string) driver.Claim {
+	c.Owner.Labels = map[string]string{}
+	for p := range slices.Chunk(pairs, 2) {
+		c.Owner.Labels[p[0]] = p[1]
+	}
+	return c
+}
+
+func reader(name, host string, pid int) driver.Claim {
+	c := mutex(name, host, pid)
+	c.Weight = 1
+	return c
+}
+
+func permit(name, host string, pid, of int) driver.Claim {
+	c := mutex(name, host, pid)
+	c.Weight, c.Limit = 1, of
+	return c
+}
+
+// later is how long before now a scene stands still when it is made, so that somebody has
+// seen the lease that is overdue then before it is.
+const later = 38 * time.Second
+
+// newScene makes the evening, but for what comes later: see [scene.advance].
+func newScene(t testing.TB) *scene {
+	t.Helper()
+	s := &scene{}
+	s.backend = newBackend(t, &memlock.Options{Now: func() time.Time { return time.Now().Add(-time.Duration(s.behind.Load())) }})
+	s.behind.Store(int64(27 * time.Hour))
+	s.advance(later)
+	return s
+}
+
+// advance sets the clock forward to a time before now. On the way they come who come, and
+// who lives renews.
+func (s *scene) advance(ago time.Duration) {
+	s.t.Helper()
+	const step = 5 * time.Second
+	for left := time.Duration(s.behind.Load()); left > ago; {
+		next := max(ago, left-step)
+		for _, e := range evening {
+			if e.ago <= left && e.ago > next {
+				s.behind.Store(int64(e.ago))
+				s.come(e.claim, e.dies)
+			}
+		}
+		left = next
+		s.behind.Store(int64(left))
+		s.keep()
+	}
+}
+
+func (s *scene) come(c driver.Claim, dies bool) {
+	s.t.Helper()
+	c.Token = driver.NewToken() // the list is there for each scene
+	s.ask(c)
+	if !dies {
+		s.living = append(s.living, c)
+	}
+}
+
+// keep has a third of the living renew their leases, or keep their places. Called each
+// few seconds, it is what they would do.
+func (s *scene) keep() {
+	s.t.Helper()
+	for i := s.turn; i < len(s.living); i += 3 {
+		s.ask(s.living[i])
+	}
+	s.turn = (s.turn + 1) % 3
+}
+
+// ask claims, and is content with a place in the queue.
+func (s *scene) ask(c driver.Claim) {
+	s.t.Helper()
+	if _, err := s.beside.Acquire(s.t.Context(), c); err != nil && !errors.Is(err, driver.ErrHeld) {
+		s.t.Fatalf("%s: %v", c.Name, err)
+	}
+}

@@ -1,0 +1,31 @@
+package dashboard_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// The pages are tried in Chromium, by tests in a module of their own, so that what drives
+// it is nobody's dependency: see browser/doc.go.
+func TestThePagesInABrowser(t *testing.T) {
+	if os.Getenv("PAWL_TEST_REQUIRE") == "" {
+		t.Skip("go test -C dashboard/browser . tries the pages in Chromium; make test does, too")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("it wants Linux, and Chromium")
+	}
+	binary := filepath.Join(t.TempDir(), "browser.test")
+	build := exec.CommandContext(t.Context(), "go", "test", "-C", "browser", "-race", "-c", "-o", binary, ".")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=1")
+	if said, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("it cannot be built: %v\n%s", err, said)
+	}
+	run := exec.CommandContext(t.Context(), binary, "-test.timeout=5m")
+	run.Dir = "browser"
+	if said, err := run.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
