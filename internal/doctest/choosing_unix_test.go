@@ -1,0 +1,151 @@
+//go:build unix
+
+package doctest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/testservers"
+	_ "github.com/pawl-go/pawl/redlock"
+)
+
+// chosen are the backends of docs/choosing.md: a URL of each, on a server of its own, and
+// the package that may have a Guard.
+var chosen = map[string]struct {
+	folder string
+	url    func(t *testing.T) string
+}{
+	"memory": {"memlock", func(*testing.T) string { return "mem:" }},
+	"SQLite": {"sqlitelock", func(t *testing.T) string { return "sqlite:" + filepath.ToSlash(t.TempDir()) + "/locks.db" }},
+	"Redis":  {"redislock", func(t *testing.T) string { return "redis://" + redistest.Start(t).Addr }},
+	"PostgreSQL": {"postgreslock", func(t *testing.T) string {
+		return "postgres://postgres@" + pgtest.Start(t).Addr + "/postgres?sslmode=disable"
+	}},
+	"MySQL and MariaDB": {"mysqllock", func(t *testing.T) string {
+		user := url.UserPassword(mysqltest.User, mysqltest.Password).String()
+		return "mysql://" + user + "@" + mysqltest.Start(t).Addr + "/" + mysqltest.Database
+	}},
+	"etcd": {"etcdlock", func(t *testing.T) string { return "etcd://" + etcdtest.Start(t, 1).Members[0].Addr }},
+	"NATS": {"natslock", func(t *testing.T) string { return "nats://" + natstest.Start(t, "").Addr }},
+	"MongoDB": {"mongolock", func(t *testing.T) string {
+		dir := t.TempDir()
+		return "mongodb://" + testservers.Start(t, "ferretdb", func(addr string) []string {
+			return []string{"-data", dir, "-listen", addr}
+		}) + "/locks"
+	}},
+	"quorum of Redis": {"redlock", func(t *testing.T) string {
+		var nodes []string
+		for range 3 {
+			nodes = append(nodes, redistest.Start(t).Addr)
+		}
+		return "redlock://" + strings.Join(nodes, ",")
+	}},
+}
+
+// The table of facts is what the drivers themselves say.
+func TestTheFactsToChooseByAreTrue(t *testing.T) {
+	rows := facts(t)
+	if len(rows) != len(chosen) {
+		t.Errorf("%d backends have facts, there are %d", len(rows), len(chosen))
+	}
+	for backend, c := range chosen {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			locks, err := pawl.Open(ctx, c.url(t), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = locks.Close(context.WithoutCancel(ctx)) }()
+			if err := locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			want, oneStep := rows[backend], takesAll(ctx, t, locks.Driver())
+			facts := func() []string { return factsOf(t, locks.Driver(), c.folder, oneStep) }
+			// What is pushed is known when the first connection for it stands.
+			for got := facts(); !slices.Equal(got, want); got = facts() {
+				select {
+				case <-ctx.Done():
+					t.Fatalf("docs/choosing.md has %q; the driver says %q", want, got)
+				case <-time.After(20 * time.Millisecond):
+				}
+			}
+		})
+	}
+}
+
+// facts are the rows of the table, by their backend: clock, shortest TTL, changes,
+// deletions, one step, guard.
+func facts(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "choosing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, found := strings.Cut(string(text), "\n## Facts\n")
+	if !found {
+		t.Fatal("docs/choosing.md has no facts")
+	}
+	part, _, _ = strings.Cut(part, "\n## ")
+	rows := map[string][]string{}
+	for line := range strings.Lines(part) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if strings.HasPrefix(line, "| ") && cells[0] != "backend" {
+			rows[cells[0]] = cells[1:]
+		}
+	}
+	return rows
+}
+
+// factsOf are what a driver says of itself, as the table has it.
+func factsOf(t *testing.T, d driver.Driver, folder string, oneStep bool) []string {
+	t.Helper()
+	word := map[bool]string{true: "yes", false: "no"}
+	p := d.Properties()
+	guards, err := filepath.Glob(filepath.Join(root, folder, "guard.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ttl := fmt.Sprintf("%d ms", p.MinTTL.Milliseconds())
+	if p.MinTTL%time.Second == 0 {
+		ttl = fmt.Sprintf("%d s", int(p.MinTTL.Seconds()))
+	}
+	return []string{p.Clock, ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(guards) > 0]}
+}
+
+// takesAll reports whether two names are granted in one step.
+func takesAll(ctx context.Context, t *testing.T, d driver.Driver) bool {
+	t.Helper()
+	all, ok := d.(driver.AllAcquirer)
+	if !ok {
+		return false
+	}
+	var claims []driver.Claim
+	for _, name := range []string{"a", "b"} {
+		claims = append(claims, driver.Claim{
+			Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 2 * time.Second,
+		})
+	}
+	_, err := all.AcquireAll(ctx, claims)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
