@@ -49,7 +49,7 @@ func clusters(s string) iter.Seq[cluster] {
 				continue
 			}
 			c := cluster{width: columns(r)}
-			for marks := 0; marks < mostMarks; marks++ {
+			for range mostMarks {
 				m, size := utf8.DecodeRuneInString(s[n:])
 				if r == ' ' || !shows(m, size) || !isMark(m) {
 					break

@@ -66,7 +66,7 @@ func decodeEscape(sent []byte, last bool) (k Key, n int) {
 		}
 		return "", 0
 	}
-	end := -1 // of the sequence
+	var end int // of the sequence; -1: it goes on
 	switch sent[1] {
 	case '[':
 		from := 2
