@@ -57,7 +57,7 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 				look := func() (listing, error) { return list(ctx, c, prefix) }
 				switch {
 				case watch:
-					return watchList(ctx, v, look)
+					return watchList(ctx, v, repeat{every: time.Second}, look)
 				case asJSON:
 					return listJSON(ctx, v, c, prefix)
 				}
@@ -75,7 +75,7 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 				}
 				later := &later{where: where, cmd: cmd}
 				defer later.close()
-				return watchList(ctx, v, func() (listing, error) { return later.list(ctx, prefix) })
+				return watchList(ctx, v, repeat{every: time.Second}, func() (listing, error) { return later.list(ctx, prefix) })
 			})
 		},
 	}
@@ -134,14 +134,20 @@ func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) erro
 	return all.say(v)
 }
 
+// A repeat says how often a list is printed: count times, or for ever if that is 0.
+type repeat struct {
+	every time.Duration
+	count int
+}
+
 // watchList ends with a signal, which is no failure. A backend that fails meanwhile may
-// come back.
-func watchList(ctx context.Context, v *voice, look func() (listing, error)) error {
+// come back; of so many lists, the last one decides how it ends.
+func watchList(ctx context.Context, v *voice, r repeat, look func() (listing, error)) error {
 	const clearScreen = "\x1b[H\x1b[2J"
-	onTerminal := v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd()))
-	ticker := time.NewTicker(time.Second)
+	onTerminal := v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd())) && r.count == 0
+	ticker := time.NewTicker(r.every)
 	defer ticker.Stop()
-	for {
+	for n := 1; ; n++ {
 		all, err := look()
 		now := time.Now()
 		switch {
@@ -156,10 +162,19 @@ func watchList(ctx context.Context, v *voice, look func() (listing, error)) erro
 		if _, err := fmt.Fprintf(v.out, "%s\n", now.Format(time.TimeOnly)); err != nil {
 			return err
 		}
+		if err == nil {
+			if err := printList(v.out, all.entries, now); err != nil {
+				return err
+			}
+		}
+		if n == r.count {
+			if err != nil {
+				return err
+			}
+			return all.say(v)
+		}
 		if err != nil {
 			v.sayError(err)
-		} else if err := printList(v.out, all.entries, now); err != nil {
-			return err
 		}
 		_ = all.say(v) // who repairs them sees it here
 		select {

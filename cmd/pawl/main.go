@@ -8,6 +8,7 @@
 //	pawl release --handle lock         give it back
 //	pawl wait nightly                  until nobody holds it
 //	pawl ls                            who holds what
+//	pawl top                           the same, live, and break one
 //	pawl show nightly                  who holds it, and who waits
 //	pawl break nightly                 take it from its holder
 //	pawl doctor                        what is wrong with the backend's settings
@@ -105,7 +106,7 @@ for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.AddCommand(
 		newRun(v, where), newElect(v, where), newAcquire(v, where), newRenew(v, where), newRelease(v, where), newWait(v, where),
-		newList(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newBench(v, where),
+		newList(v, where), newTop(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newBench(v, where),
 		newSchema(v), newVersion(v), newMan(),
 	)
 	root.SetUsageFunc(showUsage)

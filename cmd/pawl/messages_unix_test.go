@@ -50,7 +50,7 @@ var refused = [][]string{
 	{"--url", "mem:", "renew", "--handle", "handle"},
 	{"wait"}, {"wait", "x"}, {"wait", "-w", "721h", "x"}, {"bench", "x"}, {"bench", "--duration", "0"}, {"bench", "--clients", "0"}, {"--url", "mem:", "bench"},
 
-	{"ls", "a", "b"}, {"ls", "--watch", "--json"}, {"show"}, {"show", "a", "b"}, {"doctor", "x"}, {"version", "x"},
+	{"ls", "a", "b"}, {"ls", "--watch", "--json"}, {"top", "a", "b"}, {"top", "-n", "0"}, {"top", "--interval", "1ms"}, {"top", "--delay", "721h"}, {"show"}, {"show", "a", "b"}, {"doctor", "x"}, {"version", "x"},
 	{"man"}, {"man", "a", "b"}, {"schema"}, {"schema", "redis"}, {"schema", "mysql", "--schema", "x"},
 	{"break"}, {"break", "--fence", "1", "--yes", "x"}, {"break", "--json", "x"}, {"break", "--fence", "abc", "x"},
 

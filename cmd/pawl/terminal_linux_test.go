@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl/internal/screentest"
 )
 
 // A shell on a terminal of its own, with somebody who types.
@@ -19,6 +21,7 @@ type shell struct {
 	b      *lab
 	master *os.File
 	mu     sync.Mutex
+	screen *screentest.Terminal // what a person sees
 	shown  bytes.Buffer
 	seen   int // how much of it the test has dealt with
 	pid    int
@@ -27,7 +30,7 @@ type shell struct {
 func (b *lab) shell() *shell {
 	b.t.Helper()
 	master, slave := openPTY(b.t)
-	s := &shell{b: b, master: master}
+	s := &shell{b: b, master: master, screen: screentest.New(80, 24)}
 	cmd := exec.Command("sh", "-i")
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir, "PS1=$ ", "ENV=")
@@ -44,6 +47,7 @@ func (b *lab) shell() *shell {
 		buf := make([]byte, 4096)
 		for {
 			n, err := master.Read(buf)
+			_, _ = s.screen.Write(buf[:n])
 			s.mu.Lock()
 			s.shown.Write(buf[:n])
 			s.mu.Unlock()

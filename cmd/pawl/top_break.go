@@ -1,0 +1,126 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/screen"
+)
+
+// A question is whether to break a lease. It names the fence that was seen when it was
+// asked, so that whoever holds the name by the time of the answer is not hit.
+type question struct {
+	name     string
+	fence    uint64
+	owner    pawl.Owner
+	since    time.Time
+	released bool
+	typed    string
+	wrong    bool // what was typed is something else
+}
+
+// askToBreak asks about the one lease of a row; where there are several, somebody has to
+// choose first.
+func (m *topModel) askToBreak(r *overview.Row, holder int) {
+	switch len(r.Holders) {
+	case 0:
+		m.say(true, "nobody holds %s", plain(r.Name))
+	case 1:
+		m.ask(r, holder)
+	default:
+		m.opened, m.inside = r.Name, cursor{}
+		m.say(false, "%d leases: choose one, then b", len(r.Holders))
+	}
+}
+
+func (m *topModel) ask(r *overview.Row, holder int) {
+	h := &r.Holders[holder]
+	m.question = &question{name: r.Name, fence: h.Fence, owner: h.Owner, since: h.Since, released: h.Released}
+}
+
+// answer is a key while the question stands. A line that is pasted with its end does not
+// answer it: the person has to press enter.
+func (m *topModel) answer(k screen.Key, pasted bool) order {
+	q := m.question
+	switch {
+	case k == "esc" && !pasted:
+		m.question = nil
+		m.say(false, "nothing was broken")
+	case k == "enter" && pasted:
+	case k == "enter" && q.means(q.typed):
+		m.question = nil
+		m.say(false, "breaking %s (fence %d) ...", plain(q.name), q.fence)
+		return order{breaks: q}
+	case k == "enter":
+		q.wrong = true
+	default:
+		q.typed, q.wrong = edited(q.typed, k), false
+	}
+	return order{}
+}
+
+// means reports whether what was typed is the name, as it is or as it is shown, or the
+// fence.
+func (q *question) means(typed string) bool {
+	typed = strings.TrimSpace(typed)
+	switch typed {
+	case "":
+		return false
+	case strings.TrimSpace(q.name), plain(q.name), screen.Clean(q.name), screen.Clean(plain(q.name)), strconv.FormatUint(q.fence, 10):
+		return true
+	}
+	return false
+}
+
+// stands reports whether the lease that was asked about is still there.
+func (m *topModel) stands(q *question) bool {
+	r := m.view.Row(q.name)
+	return r != nil && slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == q.fence })
+}
+
+// broke is the end of an attempt to break a lease.
+func (m *topModel) broke(q *question, err error) {
+	switch {
+	case err == nil && m.delay > 0:
+		m.say(false, "broke %s, held by %s (fence %d); closed for %v", plain(q.name), q.owner, q.fence, m.delay)
+	case err == nil:
+		m.say(false, "broke %s, held by %s (fence %d)", plain(q.name), q.owner, q.fence)
+	default:
+		m.say(true, "nothing was broken: %s", bare(err))
+	}
+}
+
+// drawQuestion is the page that asks. Its last lines are the most important ones: they
+// are seen on the smallest screen.
+func (m *topModel) drawQuestion() []screen.Line {
+	q := m.question
+	told := "Its holder is told and has to stop. The name can be locked again at once."
+	switch {
+	case q.released:
+		told = "It was released, and is kept for its minimum hold: there is nobody to be told."
+	case m.delay > 0:
+		told = "Its holder is told and has to stop. The name stays closed for " + m.delay.String() + "."
+	}
+	lines := []screen.Line{
+		{{Text: "Break ", Style: screen.Bold}, {Text: plain(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},
+		screen.Text("fence    "+strconv.FormatUint(q.fence, 10), 0),
+		screen.Text("holder   "+q.owner.String(), 0),
+		screen.Text("held for "+ago(m.view.Since(q.since, m.now)), 0),
+		{},
+		screen.Text(told, 0),
+		screen.Text("A holder that is paused or cut off does not hear of it: only a check of the", 0),
+		screen.Text("fence protects what it writes later.", 0),
+	}
+	ask := screen.Text("Type the name or the fence to break it:", screen.Bold)
+	switch {
+	case !m.stands(q):
+		ask = screen.Text("This lease is over: there is nothing to break any more.", screen.Bold|screen.Yellow)
+	case q.wrong:
+		ask = screen.Text("That is not its name: type the name or the fence.", screen.Bold|screen.Red)
+	}
+	return m.framed(lines, []screen.Line{ask, typing("", q.typed, m.size.width), keysLine("enter", "break", "esc", "do nothing")})
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/screen"
+)
+
+// draw is the whole screen. It is a function of the model alone.
+func (m *topModel) draw(width, height int, now time.Time) []screen.Line {
+	m.size.width, m.size.height, m.now = width, height, now
+	switch {
+	case m.view == nil:
+		return m.framed([]screen.Line{m.title(), {}, screen.Text(m.idle, 0)}, []screen.Line{keysLine("q", "quit")})
+	case m.help:
+		return m.framed(topHelp(m.delay), []screen.Line{keysLine("any key", "back")})
+	case m.question != nil:
+		return m.drawQuestion()
+	case m.opened != "":
+		return m.drawName()
+	}
+	return m.drawList()
+}
+
+// framed are lines with others at the bottom of the screen, which win where there is no
+// room for all.
+func (m *topModel) framed(top, bottom []screen.Line) []screen.Line {
+	bottom = bottom[max(0, len(bottom)-m.size.height):]
+	room := m.size.height - len(bottom)
+	lines := make([]screen.Line, room, m.size.height)
+	copy(lines, top)
+	return append(lines, bottom...)
+}
+
+// title is the first line: where this is, what there is, and what time it is.
+func (m *topModel) title() screen.Line {
+	left := "pawl top  " + m.where
+	clock := m.now.Format(time.TimeOnly)
+	room := m.size.width - len(clock) - 1
+	if room < 20 {
+		return screen.Text(left, screen.Bold)
+	}
+	return screen.Line{{Text: screen.Pad(left, room) + " ", Style: screen.Bold}, {Text: clock}}
+}
+
+// summary is how much there is, and how new it is.
+func (m *topModel) summary() screen.Line {
+	if m.view.Looked.IsZero() {
+		return screen.Text("looking ...", screen.Dim)
+	}
+	c := m.view.Page(overview.Query{Limit: 1}).Counts
+	text := fmt.Sprintf("%d names, %d held, %d waiting", c.Names, c.Held, c.Waiters)
+	if c.Closed > 0 {
+		text += fmt.Sprintf(", %d closed", c.Closed)
+	}
+	line := screen.Text(text, 0)
+	if c.Overdue > 0 {
+		line = append(line, screen.Span{Text: fmt.Sprintf(", %d overdue", c.Overdue), Style: screen.Red})
+	}
+	how := "; asked every " + brief(m.view.Pace).String()
+	if m.view.Push {
+		how = "; changes are pushed"
+	}
+	return append(line, screen.Span{Text: how, Style: screen.Dim})
+}
+
+// order is by what the list is sorted, and what is left out of it.
+func (m *topModel) order() screen.Line {
+	words := map[overview.Sort]string{
+		overview.ByAttention: "overdue and longest wait first", overview.ByName: "by name", overview.ByHeld: "held longest first",
+		overview.ByLeft: "least time left first", overview.ByWaiters: "most waiters first",
+	}
+	text := "sorted: " + words[m.sort]
+	if m.reversed {
+		text += ", reversed"
+	}
+	if m.filter != "" {
+		text += fmt.Sprintf("; %d of %d have %s in them", len(m.rows), len(m.view.Rows), plain(m.filter))
+	}
+	return screen.Text(text, screen.Dim)
+}
+
+// late is how old a look may be beyond its pace until that is said.
+const late = 2 * time.Second
+
+// alerts are what somebody has to see, most important first.
+func (m *topModel) alerts() (lines []screen.Line) {
+	v := m.view
+	alert := func(text string, style screen.Style) { lines = append(lines, m.wrapped(text, style)...) }
+	if m.notice.text != "" && m.now.Before(m.notice.until) {
+		style := screen.Bold
+		if m.notice.bad {
+			style |= screen.Red
+		}
+		alert(m.notice.text, style)
+	}
+	bad := screen.Bold | screen.Red
+	switch seen := v.Looked; {
+	case v.Err != nil && seen.IsZero():
+		alert("the backend has not answered yet: "+bare(v.Err), bad)
+	case v.Err != nil:
+		alert(m.silence(seen)+": "+bare(v.Err), bad)
+	case !seen.IsZero() && m.now.Sub(seen) > v.Pace+late:
+		alert(m.silence(seen), bad)
+	}
+	for _, circle := range v.Blocks().Deadlocks {
+		alert(deadlockWords(circle), bad)
+	}
+	if n := len(v.Damaged); n > 0 {
+		alert(fmt.Sprintf("damaged rows: %d; the first: %s", n, bare(v.Damaged[0].Err)), bad)
+	}
+	if v.More {
+		alert("there are more names than are shown; give a PREFIX", bad)
+	}
+	most := 1
+	if m.size.height >= 16 {
+		most = 3
+	}
+	return lines[:min(len(lines), most)]
+}
+
+// wrapped is a text over as many lines as it takes.
+func (m *topModel) wrapped(text string, style screen.Style) (lines []screen.Line) {
+	line := ""
+	for word := range strings.SplitSeq(text, " ") {
+		switch longer := line + " " + word; {
+		case line == "":
+			line = word
+		case screen.Width(longer) <= m.size.width:
+			line = longer
+		default:
+			lines = append(lines, screen.Text(line, style))
+			line = word
+		}
+	}
+	return append(lines, screen.Text(line, style))
+}
+
+func (m *topModel) silence(seen time.Time) string {
+	return fmt.Sprintf("the backend has not answered since %s (%s)", seen.Format(time.TimeOnly), ago(m.now.Sub(seen)))
+}
+
+// deadlockWords tell of a circle.
+func deadlockWords(circle []overview.Block) string {
+	text := "deadlock: "
+	for i, b := range circle {
+		if i > 0 {
+			text += "; "
+		}
+		text += fmt.Sprintf("%s waits for %s, which %s holds", b.Waiter, plain(b.Name), b.Holder)
+	}
+	return text
+}
+
+// keysLine is the last line: keys, and what they do.
+func keysLine(pairs ...string) (line screen.Line) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		line = append(line, screen.Span{Text: pairs[i], Style: screen.Reverse}, screen.Span{Text: " " + pairs[i+1] + "  "})
+	}
+	return line
+}
+
+// typing is a line in which somebody types: its end is always seen, and a cursor.
+func typing(begin, text string, width int) screen.Line {
+	room := max(1, width-screen.Width(begin)-1)
+	shown := screen.Clean(text)
+	for screen.Width(shown) > room {
+		shown = strings.TrimPrefix(shown, string([]rune(shown)[:1]))
+	}
+	return screen.Line{{Text: begin, Style: screen.Bold}, {Text: shown}, {Text: " ", Style: screen.Reverse}}
+}
+
+// ago is a duration in six cells at most.
+func ago(d time.Duration) string {
+	s := int64(d / time.Second)
+	switch {
+	case s < 100:
+		return fmt.Sprintf("%ds", s)
+	case s < 100*60:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 100*3600:
+		return fmt.Sprintf("%dh%02dm", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%dd%02dh", min(s/86400, 999), s/3600%24)
+}
+
+// topHelp is the page of the keys.
+func topHelp(delay time.Duration) []screen.Line {
+	text := `Keys of pawl top
+
+  up down pgup pgdown home end   move
+  enter    who holds the name, and who waits for it; esc goes back
+  /        show only what has a text in it: the name, or a holder
+  s        sort otherwise            r  the other way round
+  b        break a lease: it asks, and then the name stays closed for %v
+  ctrl+z   suspend                   q  quit
+
+LEFT is how long the lease lasts if it is not renewed. A ! behind it says that
+it was not renewed in time: its holder is stuck or gone, or does not renew.
+WAITING is how many wait, and for how long the first of them has.
+Times are by the clock of the backend.`
+	var lines []screen.Line
+	for line := range strings.SplitSeq(fmt.Sprintf(text, delay), "\n") {
+		lines = append(lines, screen.Text(line, 0))
+	}
+	lines[0][0].Style = screen.Bold
+	return lines
+}

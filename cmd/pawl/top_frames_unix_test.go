@@ -1,0 +1,192 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/screen"
+)
+
+// noon is when all of these frames are drawn.
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// viewOf is a view of these rows, which were read a second before noon.
+func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
+	t.Helper()
+	c, err := pawl.Open(t.Context(), "mem:", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeSoon(c) })
+	v := *overview.New(c, nil).View()
+	v.Rows, v.Looked, v.Pace, v.Push = rows, noon.Add(-time.Second), 600*time.Millisecond, true
+	return &v
+}
+
+// A lease is one of 30 s that was taken so long before noon, and renewed when it had left
+// what it has left.
+func aLease(host string, fence uint64, held, left time.Duration) pawl.Holder {
+	return pawl.Holder{
+		Fence: fence, Weight: driver.Exclusive, Limit: driver.Unlimited,
+		Owner: pawl.Owner{Host: host, PID: 4242}, Since: noon.Add(-held), ExpiresIn: left,
+	}
+}
+
+func aWaiter(host string, waits time.Duration) pawl.Waiter {
+	return pawl.Waiter{
+		Weight: driver.Exclusive, Limit: driver.Unlimited,
+		Owner: pawl.Owner{Host: host, PID: 4242}, Since: noon.Add(-waits), ExpiresIn: 5 * time.Second,
+	}
+}
+
+func aRow(name string, holders []pawl.Holder, waiters ...pawl.Waiter) *overview.Row {
+	r := &overview.Row{At: noon.Add(-time.Second)}
+	r.Name, r.Holders, r.Waiters = name, holders, waiters
+	for range holders {
+		r.TTLs = append(r.TTLs, 30*time.Second)
+	}
+	return r
+}
+
+// usual are names as they are, in byte order.
+func usual() []*overview.Row {
+	readers := []pawl.Holder{aLease("web-1", 1763626152000001, 3*time.Minute, 29*time.Second), aLease("web-2", 1763626152000002, 2*time.Minute, 25*time.Second)}
+	for i := range readers {
+		readers[i].Weight = 1
+	}
+	permits := []pawl.Holder{aLease("gpu-1", 1763626152000003, 26*time.Hour, 21*time.Second)}
+	permits[0].Weight, permits[0].Limit = 2, 4
+	mixed := []pawl.Holder{readers[0], permits[0]}
+	closed := aRow("closed", nil)
+	closed.ClosedFor = 20 * time.Second
+	return []*overview.Row{
+		aRow("catalog", readers), closed, aRow("gpu", permits), aRow("mixed", mixed),
+		aRow("nightly", []pawl.Holder{aLease("web-1", 1763626152000004, 400*time.Hour, 25*time.Second)},
+			aWaiter("web-7", 90*time.Second), aWaiter("web-8", 80*time.Second)),
+		aRow("stuck", []pawl.Holder{aLease("old-1", 1763626152000005, 5*time.Minute, 4*time.Second)}, aWaiter("web-9", time.Second)),
+		aRow("waited for", nil, aWaiter("web-9", time.Second)),
+	}
+}
+
+// hostile are names and labels that were made to do harm.
+func hostile() []*overview.Row {
+	evil := aLease("h\x1b]0;owned\a", 1763626152000006, time.Minute, 25*time.Second)
+	evil.Owner.Labels = map[string]string{"a\nb": "<script>\x9b2J"}
+	return []*overview.Row{
+		aRow("\x1b[2J\x1b[H", []pawl.Holder{evil}, aWaiter("w\r\x1b[A", time.Minute)),
+		aRow("a\u202etxt.exe", []pawl.Holder{evil}),
+		aRow(strings.Repeat("夜間バッチ", 17), []pawl.Holder{evil}),
+		aRow(strings.Repeat("נעילה", 25), []pawl.Holder{evil}),
+		aRow("z"+strings.Repeat("\u0301", 100), []pawl.Holder{evil}),
+		aRow("\xff\xfe", []pawl.Holder{evil}),
+	}
+}
+
+// A frame is one in the golden file: what was seen, which keys were pressed, and on what
+// screen.
+type frame struct {
+	what          string
+	width, height int
+	view          *overview.View
+	keys          []screen.Key
+	change        func(m *topModel)
+}
+
+func frames(t *testing.T) []frame {
+	all := viewOf(t, usual()...)
+	silent, never, late, odd, polled := viewOf(t, usual()...), viewOf(t), viewOf(t, usual()...), viewOf(t, usual()...), viewOf(t, usual()...)
+	silent.Err, silent.ErrSince = errors.New("pawl: redis db.example: list: no answer within 5s"), noon.Add(-30*time.Second)
+	silent.Looked = noon.Add(-time.Minute)
+	never.Err, never.Looked = errors.New("pawl: redis db.example: connection refused"), time.Time{}
+	late.Looked = noon.Add(-4 * time.Second)
+	odd.Damaged, odd.More = []overview.Damage{{Name: "x", Err: errors.New(`pawl: sqlite: list "x": its row is damaged`)}}, true
+	polled.Push = false
+	looking := viewOf(t)
+	looking.Looked = time.Time{}
+	circle := viewOf(t,
+		aRow("a", []pawl.Holder{aLease("web-1", 1, time.Minute, 25*time.Second)}, aWaiter("web-2", time.Minute)),
+		aRow("b", []pawl.Holder{aLease("web-2", 2, time.Minute, 25*time.Second)}, aWaiter("web-1", time.Minute)))
+	crowd := viewOf(t, aRow("crowd", []pawl.Holder{aLease("web-1", 7, time.Minute, 25*time.Second)}, make([]pawl.Waiter, 5000)...))
+	for i := range crowd.Rows[0].Waiters {
+		crowd.Rows[0].Waiters[i] = aWaiter(fmt.Sprintf("web-%d", i), time.Duration(5000-i)*time.Second)
+	}
+	differ := aRow("gpu", usual()[2].Holders, aWaiter("web-1", time.Second))
+	differ.Waiters[0].Weight, differ.Waiters[0].Limit, differ.Value = 1, 3, []byte("a\x1bb")
+	released := aRow("kept", []pawl.Holder{aLease("web-1", 8, time.Minute, 25*time.Second)})
+	released.Holders[0].Released = true
+	onAll := func(what string, keys ...screen.Key) frame {
+		return frame{what: what, width: 80, height: 16, view: all, keys: keys}
+	}
+	broke := func(err error) func(m *topModel) {
+		return func(m *topModel) { m.broke(&question{name: "nightly", fence: 17, owner: someone}, err) }
+	}
+	return []frame{
+		{what: "all names", width: 80, height: 24, view: all},
+		{what: "all names, wide", width: 200, height: 60, view: all},
+		{what: "all names, tiny", width: 20, height: 5, view: all},
+		{what: "all names, one line", width: 10, height: 1, view: all},
+		{what: "names that were made to do harm", width: 80, height: 24, view: viewOf(t, hostile()...)},
+		{what: "one of them", width: 80, height: 12, view: viewOf(t, hostile()...), keys: []screen.Key{"enter"}},
+		{what: "nothing", width: 80, height: 8, view: viewOf(t)},
+		{what: "before the first look", width: 80, height: 8, view: looking},
+		{what: "nothing was ever locked", width: 80, height: 8, change: func(m *topModel) { m.idle = "nothing was ever locked here: /home/me/locks.db does not exist yet" }},
+		{what: "where nothing is pushed", width: 80, height: 8, view: polled},
+		onAll("the last", "end"), onAll("by name", "s"), onAll("held longest", "s", "s", "r"), onAll("least time", "s", "s", "s"), onAll("most waiters", "s", "s", "s", "s"),
+		onAll("typing a filter", "/", "w", "e", "b"), onAll("a filter", "/", "w", "e", "b", "-", "1", "enter"), onAll("nothing passes", "/", "夜", "enter"),
+		onAll("help", "?"),
+		{what: "an error", width: 80, height: 16, view: silent}, {what: "a look that takes long", width: 80, height: 16, view: late},
+		{what: "no answer yet", width: 80, height: 16, view: never}, {what: "a damaged row, and too many", width: 80, height: 16, view: odd},
+		{what: "a deadlock", width: 80, height: 16, view: circle}, {what: "one name of a deadlock", width: 80, height: 16, view: circle, keys: []screen.Key{"enter"}},
+		{what: "a deadlock, tiny", width: 20, height: 5, view: circle},
+		{what: "one name", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "j", "j", "j", "enter"}},
+		{what: "one name, closed", width: 80, height: 16, view: all, keys: []screen.Key{"s", "j", "enter"}},
+		{what: "one name, tiny", width: 20, height: 5, view: all, keys: []screen.Key{"enter"}},
+		{what: "one that nobody uses any more", width: 80, height: 8, view: all, keys: []screen.Key{"enter"}, change: func(m *topModel) { m.opened = "gone" }},
+		{what: "5000 waiters", width: 80, height: 10, view: crowd, keys: []screen.Key{"enter", "end", "k"}},
+		{what: "limits that differ", width: 80, height: 14, view: viewOf(t, differ), keys: []screen.Key{"enter"}},
+		onAll("break", "b"), onAll("break, and another name", "b", "s", "t", "enter"), onAll("break, and the name", "b", "s", "t", "u", "c", "k", "enter"),
+		onAll("break, and no", "b", "s", "esc"),
+		{what: "break, tiny", width: 20, height: 5, view: all, keys: []screen.Key{"b", "s"}},
+		{what: "break with a delay of 0", width: 80, height: 12, view: all, keys: []screen.Key{"b"}, change: func(m *topModel) { m.delay = 0 }},
+		{what: "break what was released", width: 80, height: 12, view: viewOf(t, released), keys: []screen.Key{"b"}},
+		{what: "break what is over", width: 80, height: 12, view: all, keys: []screen.Key{"b"}, change: func(m *topModel) { m.see(viewOf(t)) }},
+		onAll("break what several hold", "s", "b"), onAll("break what nobody holds", "s", "j", "b"),
+		onAll("break a waiter", "s", "j", "j", "j", "j", "enter", "j", "b"), onAll("break inside, and nobody holds it", "s", "j", "enter", "b"),
+		{what: "broken", width: 80, height: 10, view: all, change: broke(nil)},
+		{what: "broken without delay", width: 80, height: 10, view: all, change: func(m *topModel) { m.delay = 0; broke(nil)(m) }},
+		{what: "not broken", width: 80, height: 10, view: all, change: broke(errors.New(`pawl: no lease of "nightly" has the fence 17`))},
+	}
+}
+
+// What is drawn is as in the golden file, and fits the screen.
+func TestTopFramesAreAsInTheGoldenFile(t *testing.T) {
+	var out strings.Builder
+	for _, f := range frames(t) {
+		m := newTopModel(5 * time.Second)
+		m.where = "redis db.example"
+		if f.view != nil {
+			m.see(f.view)
+		}
+		m.draw(f.width, f.height, noon)
+		for _, k := range f.keys {
+			m.press(k, false)
+		}
+		if f.change != nil {
+			f.change(m)
+		}
+		lines := m.draw(f.width, f.height, noon)
+		if len(lines) > f.height {
+			t.Errorf("%s: %d lines on a screen of %d", f.what, len(lines), f.height)
+		}
+		fmt.Fprintf(&out, "== %s: %d x %d, keys %q\n%s\n", f.what, f.width, f.height, f.keys, screen.Plain(lines, f.width, f.height))
+	}
+	wantGolden(t, "top.txt", out.String())
+}

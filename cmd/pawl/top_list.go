@@ -1,0 +1,220 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/screen"
+)
+
+// A column of the list of names. What is narrower than from does without it.
+type column struct {
+	head  string
+	cells int // its width; 0 for those that share what is left
+	from  int // the narrowest screen that has it
+	text  func(m *topModel, r *overview.Row) (string, screen.Style)
+}
+
+var columns = []column{
+	{"NAME", 0, 0, func(m *topModel, r *overview.Row) (string, screen.Style) { return plain(r.Name), 0 }},
+	{"HOLDER", 0, 48, (*topModel).holderCell},
+	{"KIND", 9, 70, (*topModel).kindCell},
+	{"FENCE", 16, 100, (*topModel).fenceCell},
+	{"HELD", 6, 30, (*topModel).heldCell},
+	{"LEFT", 7, 0, (*topModel).leftCell},
+	{"", 12, 120, (*topModel).barCell},
+	{"WAITING", 12, 60, (*topModel).waitingCell},
+}
+
+const gap = 2 // between columns
+
+// drawList is the page of all names.
+func (m *topModel) drawList() []screen.Line {
+	top := []screen.Line{m.title()}
+	if m.size.height >= 8 {
+		top = append(top, m.summary(), m.order())
+	}
+	top = append(top, m.alerts()...)
+	bottom := keysLine("?", "help", "/", "filter", "s", "sort", "enter", "queue", "b", "break", "q", "quit")
+	if m.asking {
+		bottom = typing("/", m.filter, m.size.width)
+	}
+	used, widths := m.fit()
+	var head strings.Builder
+	for i, c := range used {
+		name := c.head
+		if i == 0 {
+			name = " " + name
+		}
+		head.WriteString(screen.Pad(name, widths[i]) + strings.Repeat(" ", gap))
+	}
+	top = append(top, screen.Text(head.String(), screen.Bold))
+	from, to := m.cursor.window(len(m.rows), max(1, m.size.height-len(top)-1))
+	for i := from; i < to; i++ {
+		var style screen.Style
+		if i == m.cursor.at {
+			style = screen.Reverse
+		}
+		top = append(top, m.listLine(m.rows[i], used, widths, style))
+	}
+	if len(m.rows) == 0 && !m.view.Looked.IsZero() {
+		top = append(top, screen.Text(m.nothing(), screen.Dim))
+	}
+	return m.framed(top, []screen.Line{bottom})
+}
+
+func (m *topModel) nothing() string {
+	if m.filter != "" && len(m.view.Rows) > 0 {
+		return "no name or holder has " + plain(m.filter) + " in it; esc shows all"
+	}
+	return "nothing is held or waited for"
+}
+
+// shown are the names on the screen: their changes are to be pushed.
+func (m *topModel) shown() []string {
+	if m.opened != "" {
+		return []string{m.opened}
+	}
+	var names []string
+	for i := m.cursor.first; i < min(len(m.rows), m.cursor.first+m.size.height); i++ {
+		names = append(names, m.rows[i].Name)
+	}
+	return names
+}
+
+// fit is which columns the screen has room for, and how wide each is.
+func (m *topModel) fit() (used []column, widths []int) {
+	left, share := m.size.width, 0
+	for _, c := range columns {
+		if m.size.width >= c.from {
+			used = append(used, c)
+			if left -= c.cells + gap; c.cells == 0 {
+				share++
+			}
+		}
+	}
+	left += gap // none behind the last
+	for _, c := range used {
+		w := c.cells
+		if w == 0 {
+			w = max(1, (left+share-1)/share) // the first has one more
+			left -= w
+			share--
+		}
+		widths = append(widths, w)
+	}
+	return used, widths
+}
+
+func (m *topModel) listLine(r *overview.Row, used []column, widths []int, style screen.Style) screen.Line {
+	mark := " "
+	if style != 0 {
+		mark = ">"
+	}
+	line := screen.Line{}
+	for i, c := range used {
+		text, own := c.text(m, r)
+		cells := widths[i]
+		if i == 0 {
+			text = mark + text
+		}
+		line = append(line, screen.Span{Text: screen.Pad(text, cells), Style: style | own}, screen.Span{Text: strings.Repeat(" ", gap), Style: style})
+	}
+	return line
+}
+
+func (m *topModel) holderCell(r *overview.Row) (string, screen.Style) {
+	switch n := len(r.Holders); {
+	case n == 1:
+		return holderWords(r.Holders[0]), 0
+	case n > 1:
+		return fmt.Sprintf("%s and %d more", holderWords(r.Holders[0]), n-1), 0
+	case r.Closed(m.now) > 0:
+		return "closed for " + ago(r.Closed(m.now)), screen.Yellow
+	}
+	return "nobody", screen.Dim
+}
+
+func (m *topModel) kindCell(r *overview.Row) (string, screen.Style) {
+	if len(r.Holders) == 0 {
+		return "-", 0
+	}
+	words := kindWords(r.Holders[0].Weight, r.Holders[0].Limit)
+	for _, h := range r.Holders[1:] {
+		if kindWords(h.Weight, h.Limit) != words {
+			return "mixed", 0
+		}
+	}
+	return words, 0
+}
+
+func (m *topModel) fenceCell(r *overview.Row) (string, screen.Style) {
+	if len(r.Holders) == 0 {
+		return "-", 0
+	}
+	return strconv.FormatUint(r.Holders[0].Fence, 10), 0
+}
+
+func (m *topModel) heldCell(r *overview.Row) (string, screen.Style) {
+	if len(r.Holders) == 0 {
+		return "-", 0
+	}
+	return ago(m.view.Held(r, m.now)), 0
+}
+
+// least is the holder that has the least time left. There is one at least.
+func (m *topModel) least(r *overview.Row) (i int) {
+	for j := range r.Holders {
+		if r.Left(j, m.now) < r.Left(i, m.now) {
+			i = j
+		}
+	}
+	return i
+}
+
+func (m *topModel) leftCell(r *overview.Row) (string, screen.Style) {
+	if len(r.Holders) == 0 {
+		return "-", 0
+	}
+	return leftWords(r.Left(m.least(r), m.now), r.AnyOverdue())
+}
+
+// leftWords are how much time is left. It is red, and marked, if it was not renewed in
+// time.
+func leftWords(left time.Duration, overdue bool) (string, screen.Style) {
+	if overdue {
+		return ago(left) + " !", screen.Red
+	}
+	return ago(left), 0
+}
+
+func (m *topModel) barCell(r *overview.Row) (string, screen.Style) {
+	if len(r.Holders) == 0 {
+		return "", 0
+	}
+	i := m.least(r)
+	return leftBar(r.Left(i, m.now), r.TTLs[i], 10, r.AnyOverdue())
+}
+
+// leftBar is how much of the time of a lease is left.
+func leftBar(left, ttl time.Duration, cells int, overdue bool) (string, screen.Style) {
+	full := 0
+	if ttl > 0 {
+		full = min(cells, int((left*time.Duration(cells)+ttl-1)/ttl))
+	}
+	style := screen.Green
+	if overdue {
+		style = screen.Red
+	}
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "]", style
+}
+
+func (m *topModel) waitingCell(r *overview.Row) (string, screen.Style) {
+	if len(r.Waiters) == 0 {
+		return "-", 0
+	}
+	return fmt.Sprintf("%d, %s", len(r.Waiters), ago(m.view.Waits(r, m.now))), screen.Yellow
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/screen"
+)
+
+// A topModel is what `pawl top` shows, and what keys do to it. It asks nobody and reads
+// no clock: what is to be done elsewhere comes out of press.
+type topModel struct {
+	where string // the backend, as errors have it
+	delay time.Duration
+	now   time.Time // of what is drawn
+	size  struct{ width, height int }
+
+	view     *overview.View // nil before there is a client
+	idle     string         // why there is none
+	sort     overview.Sort
+	reversed bool
+	filter   string
+	rows     []*overview.Row // those of the view that pass the filter, in order
+
+	cursor cursor
+	opened string // the name that is shown alone, or ""
+	inside cursor // among its holders and waiters
+
+	asking   bool // the filter is being typed
+	before   string
+	question *question
+	help     bool
+	notice   notice
+}
+
+// A notice is what the last key has led to.
+type notice struct {
+	text  string
+	bad   bool
+	until time.Time
+}
+
+// A cursor is a place in a list that scrolls.
+type cursor struct {
+	at, first int
+	key       string // what it stands on, once a key has moved it: it stays there
+}
+
+// An order is what keys want done elsewhere.
+type order struct {
+	quit, suspend bool
+	breaks        *question // this lease is to be broken
+}
+
+func newTopModel(delay time.Duration) *topModel {
+	return &topModel{delay: delay, sort: overview.ByAttention}
+}
+
+// see has another view shown.
+func (m *topModel) see(v *overview.View) {
+	m.view = v
+	m.arrange()
+}
+
+// arrange makes rows anew, and keeps the cursor on what it stands on.
+func (m *topModel) arrange() {
+	if m.view == nil {
+		return
+	}
+	m.rows = m.view.Page(overview.Query{Sort: m.sort, Reversed: m.reversed}).Rows
+	if m.filter != "" {
+		m.rows = slices.DeleteFunc(slices.Clone(m.rows), func(r *overview.Row) bool { return !matches(r, m.filter) })
+	}
+	if m.cursor.key != "" {
+		if i := slices.IndexFunc(m.rows, func(r *overview.Row) bool { return r.Name == m.cursor.key }); i >= 0 {
+			m.cursor.at = i
+		}
+	}
+	m.cursor.at = max(0, min(m.cursor.at, len(m.rows)-1))
+}
+
+// matches reports whether a name, or one of its holders, has a text in it.
+func matches(r *overview.Row, text string) bool {
+	return strings.Contains(r.Name, text) || strings.Contains(plain(r.Name), text) ||
+		slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return strings.Contains(h.Owner.String(), text) })
+}
+
+// selected is the row that the cursor stands on, or nil.
+func (m *topModel) selected() *overview.Row {
+	if m.cursor.at >= len(m.rows) {
+		return nil
+	}
+	return m.rows[m.cursor.at]
+}
+
+// say shows a notice, until a key is pressed or it is old.
+func (m *topModel) say(bad bool, format string, args ...any) {
+	m.notice = notice{fmt.Sprintf(format, args...), bad, m.now.Add(time.Minute)}
+}
+
+// press is what a key does.
+func (m *topModel) press(k screen.Key, pasted bool) order {
+	if k == "ctrl+z" && !pasted {
+		return order{suspend: true}
+	}
+	if k == "ctrl+c" && !pasted || k == "q" && m.view == nil {
+		return order{quit: true}
+	}
+	if m.view == nil {
+		return order{}
+	}
+	m.notice = notice{}
+	switch {
+	case m.question != nil:
+		return m.answer(k, pasted)
+	case m.asking:
+		m.typeFilter(k, pasted)
+	case pasted: // nobody pressed it
+	case m.help:
+		if m.help = false; k == "q" {
+			return order{quit: true}
+		}
+	case m.opened != "":
+		return m.pressInside(k)
+	default:
+		return m.pressList(k)
+	}
+	return order{}
+}
+
+func (m *topModel) pressList(k screen.Key) order {
+	switch k {
+	case "q":
+		return order{quit: true}
+	case "?", "h":
+		m.help = true
+	case "/":
+		m.asking, m.before = true, m.filter
+	case "esc":
+		m.filter = ""
+		m.arrange()
+	case "s":
+		i := slices.Index(overview.Sorts, m.sort)
+		m.sort = overview.Sorts[(i+1)%len(overview.Sorts)]
+		m.arrange()
+	case "r", "S":
+		m.reversed = !m.reversed
+		m.arrange()
+	case "enter", "right":
+		if r := m.selected(); r != nil {
+			m.opened, m.inside = r.Name, cursor{}
+		}
+	case "b":
+		if r := m.selected(); r != nil {
+			m.askToBreak(r, 0)
+		}
+	default:
+		if m.cursor.move(k, len(m.rows), m.pageRows()) {
+			m.cursor.key = ""
+			if r := m.selected(); r != nil {
+				m.cursor.key = r.Name
+			}
+		}
+	}
+	return order{}
+}
+
+func (m *topModel) pressInside(k screen.Key) order {
+	r := m.openedRow()
+	switch k {
+	case "q":
+		return order{quit: true}
+	case "?", "h":
+		m.help = true
+	case "esc", "left", "backspace":
+		m.opened = ""
+	case "b":
+		switch {
+		case r == nil || len(r.Holders) == 0:
+			m.say(true, "nobody holds %s", plain(m.opened))
+		case m.inside.at < len(r.Holders):
+			m.ask(r, m.inside.at)
+		default:
+			m.say(true, "a waiter has nothing that could be broken; choose a holder")
+		}
+	default:
+		if r != nil {
+			m.inside.move(k, len(r.Holders)+len(r.Waiters), m.pageRows())
+		}
+	}
+	return order{}
+}
+
+// openedRow is the row of the name that is shown alone, or nil if nobody uses it.
+func (m *topModel) openedRow() *overview.Row {
+	if m.view == nil {
+		return nil
+	}
+	return m.view.Row(m.opened)
+}
+
+// pageRows is how far a page is.
+func (m *topModel) pageRows() int { return max(1, m.size.height-5) }
+
+// move moves a cursor in a list of n. It reports whether the key was for that.
+func (c *cursor) move(k screen.Key, n, page int) bool {
+	switch k {
+	case "up", "k":
+		c.at--
+	case "down", "j":
+		c.at++
+	case "pgup", "ctrl+b":
+		c.at -= page
+	case "pgdown", "ctrl+f", " ":
+		c.at += page
+	case "home", "g":
+		c.at = 0
+	case "end", "G":
+		c.at = n - 1
+	default:
+		return false
+	}
+	c.at = max(0, min(c.at, n-1))
+	return true
+}
+
+// window is which of n entries are seen in so many lines: those around the cursor.
+func (c *cursor) window(n, lines int) (from, to int) {
+	c.at = max(0, min(c.at, n-1))
+	c.first = max(0, min(c.first, n-lines, c.at))
+	if c.at >= c.first+lines {
+		c.first = c.at - lines + 1
+	}
+	return c.first, min(n, c.first+lines)
+}
+
+// typeFilter is a key while the filter is typed: it filters at once.
+func (m *topModel) typeFilter(k screen.Key, pasted bool) {
+	switch {
+	case pasted && k == "enter":
+	case k == "enter":
+		m.asking = false
+	case k == "esc":
+		m.asking, m.filter = false, m.before
+	default:
+		m.filter = edited(m.filter, k)
+	}
+	m.arrange()
+}
+
+// longestAnswer is longer than any name.
+const longestAnswer = 1024
+
+// edited is a text after a key.
+func edited(text string, k screen.Key) string {
+	r, is := k.Rune()
+	switch {
+	case k == "backspace" && text != "":
+		runes := []rune(text)
+		return string(runes[:len(runes)-1])
+	case k == "ctrl+u":
+		return ""
+	case is && len(text) < longestAnswer:
+		return text + string(r)
+	}
+	return text
+}

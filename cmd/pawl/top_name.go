@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/screen"
+)
+
+// drawName is the page of one name: who holds it, who waits for it, in the order in which
+// they will be served, and who is blocked by whom.
+func (m *topModel) drawName() []screen.Line {
+	r := m.openedRow()
+	top := []screen.Line{m.title(), m.nameState(r)}
+	top = append(top, m.alerts()...)
+	keys := keysLine("esc", "back", "up/down", "choose", "b", "break", "?", "help", "q", "quit")
+	if r == nil {
+		return m.framed(top, []screen.Line{keys})
+	}
+	if m.size.height >= 12 {
+		top = append(top, m.nameBlocks()...)
+		if r.Value != nil {
+			top = append(top, screen.Text(fmt.Sprintf("value: %q", r.Value), 0))
+		}
+	}
+	head := fmt.Sprintf(" %-5s  %-9s  %-8s  %-8s  %-16s  %s", "PLACE", "KIND", "SINCE", "LEFT", "FENCE", "WHO")
+	top = append(top, screen.Text(head, screen.Bold))
+	from, to := m.inside.window(len(r.Holders)+len(r.Waiters), max(1, m.size.height-len(top)-1))
+	for i := from; i < to; i++ {
+		top = append(top, m.nameLine(r, i))
+	}
+	return m.framed(top, []screen.Line{keys})
+}
+
+// nameState is the sentence on a name.
+func (m *topModel) nameState(r *overview.Row) screen.Line {
+	line := screen.Text(screen.Cut(plain(m.opened), max(10, m.size.width/2)), screen.Bold)
+	state := " is free"
+	switch {
+	case r == nil:
+	case len(r.Holders) == 1:
+		state = " is held"
+	case len(r.Holders) > 1:
+		state = fmt.Sprintf(" is held by %d", len(r.Holders))
+	case r.Closed(m.now) > 0:
+		state = " is closed for another " + ago(r.Closed(m.now))
+	}
+	if r != nil {
+		if n := len(r.Waiters); n > 0 {
+			state += fmt.Sprintf("; %d waiting", n)
+		}
+		if l := limits(&r.Entry); len(l) > 1 {
+			state += "; their limits differ: " + wordsOf(l)
+		}
+	}
+	return append(line, screen.Span{Text: state})
+}
+
+// nameBlocks are who waits for this name and keeps others waiting meanwhile. Circles are
+// among the alerts.
+func (m *topModel) nameBlocks() (lines []screen.Line) {
+	for _, b := range m.view.Blocks().Of(m.opened) {
+		if len(lines) == 3 {
+			break
+		}
+		var holds []string
+		for _, name := range b.Holds[:min(len(b.Holds), 3)] {
+			holds = append(holds, plain(name))
+		}
+		if more := len(b.Holds) - len(holds); more > 0 {
+			holds = append(holds, fmt.Sprintf("%d more", more))
+		}
+		lines = append(lines, screen.Text(fmt.Sprintf("%s holds %s and waits for %s, which %s holds",
+			b.Waiter, strings.Join(holds, ", "), plain(b.Name), b.Holder), screen.Yellow))
+	}
+	return lines
+}
+
+// nameLine is one holder, or one waiter.
+func (m *topModel) nameLine(r *overview.Row, i int) screen.Line {
+	mark, style := " ", screen.Style(0)
+	if i == m.inside.at {
+		mark, style = ">", screen.Reverse
+	}
+	if i < len(r.Holders) {
+		h := &r.Holders[i]
+		left, own := leftWords(r.Left(i, m.now), r.Overdue(i))
+		return screen.Line{
+			{Text: fmt.Sprintf("%s%-5s  %-9s  %-8s  ", mark, "holds", screen.Cut(kindWords(h.Weight, h.Limit), 9), ago(m.view.Since(h.Since, m.now))), Style: style},
+			{Text: fmt.Sprintf("%-8s  ", left), Style: style | own},
+			{Text: screen.Pad(strconv.FormatUint(h.Fence, 10), 16) + "  " + holderWords(*h), Style: style},
+		}
+	}
+	w := &r.Waiters[i-len(r.Holders)]
+	left := max(0, w.ExpiresIn-m.now.Sub(r.At))
+	return screen.Text(fmt.Sprintf("%s%-5d  %-9s  %-8s  %-8s  %-16s  %s", mark, i-len(r.Holders)+1,
+		screen.Cut(kindWords(w.Weight, w.Limit), 9), ago(m.view.Since(w.Since, m.now)), ago(left), "", w.Owner), style)
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl"
+)
+
+// resize makes the terminal another size, as a window does.
+func (s *shell) resize(width, height int) {
+	s.b.t.Helper()
+	s.screen.Resize(width, height)
+	raw, err := s.master.SyscallConn()
+	if err != nil {
+		s.b.t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(height), Col: uint16(width)})
+	})
+	if err != nil {
+		s.b.t.Fatal(err)
+	}
+}
+
+// sees waits until the screen shows all patterns at the same time.
+func (s *shell) sees(patterns ...string) {
+	s.b.t.Helper()
+	missing := ""
+	if err := poll(func() bool {
+		text := s.screen.Text()
+		for _, p := range patterns {
+			if missing = p; !regexp.MustCompile(p).MatchString(text) {
+				return false
+			}
+		}
+		return true
+	}); err != nil {
+		s.b.t.Fatalf("%v for %q; the screen shows\n%s", err, missing, s.screen.Text())
+	}
+}
+
+// hasShell waits until the terminal is as the shell has left it.
+func (s *shell) hasShell() {
+	s.b.t.Helper()
+	eventually(s.b.t, "the terminal is given back", func() bool { return s.screen.State() == "" })
+	if odd := s.screen.Odd(); len(odd) > 0 {
+		s.b.t.Errorf("the terminal was sent %q", odd)
+	}
+}
+
+// hold takes names, in this process, and returns how to release them.
+func (b *lab) hold(names ...string) (leases []*pawl.Lease) {
+	b.t.Helper()
+	for _, name := range names {
+		lease, err := b.c.Mutex(name).Lock(b.t.Context())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		leases = append(leases, lease)
+	}
+	return leases
+}
+
+// A lease that a test takes is seen, a waiter too, a hand-over, and the filter; and the
+// terminal is as before.
+func TestTopShowsWhatHappens(t *testing.T) {
+	b := newLab(t)
+	s := b.shell()
+	s.resize(80, 24)
+	s.line("echo before; pawl top; echo code $?")
+	s.sees(`nothing is held or waited for`, `q quit`)
+	lease := b.hold("nightly", "report:1", "evil \u202e\u05d0")[0]
+	s.sees(`(?m)^.nightly +\S+:\d+ +exclusive +\d+s +\d+s +-$`, `3 names, 3 held, 0 waiting`, `"evil \\u202e\\u05`)
+
+	waiting, stop := context.WithCancel(t.Context())
+	defer stop()
+	other, err := pawl.Open(t.Context(), b.url, &pawl.Options{Labels: map[string]string{"job": "next"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeSoon(other) })
+	got := make(chan *pawl.Lease, 1)
+	go func() {
+		if l, err := other.Mutex("nightly").Lock(waiting); err == nil {
+			got <- l
+		}
+	}()
+	s.sees(`(?m)^>nightly .* 1, \d+s$`) // who waits is first
+	s.key("\r")
+	s.sees(`nightly is held; 1 waiting`, `(?m)^>holds +exclusive .* \d{16} `, `(?m)^ 1 +exclusive .*job=next`)
+	if err := lease.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next := <-got
+	s.sees(`nightly is held\n`, fmt.Sprintf(`(?m)^>holds .* %d .*job=next`, next.Fence()))
+	s.key("\x1b[D") // left: back
+	s.sees(`3 names`)
+
+	s.key("/report\r")
+	s.sees(`1 of 3 have report in them`, `(?m)^>report:1 `)
+	s.key("\x1b")
+	s.sees(`(?m)^.nightly `)
+	s.key("s")
+	s.sees(`sorted: by name`)
+	s.key("?")
+	s.sees(`Keys of pawl top`)
+	s.key("xq")
+	s.hasShell()
+	s.sees(`before\n(?s:.*)code 0\n`)
+}
+
+// b asks for the name, breaks the lease that was seen, and no other.
+func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
+	b := newLab(t)
+	first := b.start("run", "x", "--", "sleep", "1000")
+	fence := b.awaitHeld("x").Fence
+	s := b.shell()
+	s.line("pawl top --delay 0; echo code $?")
+	s.sees(`(?m)^>x `)
+	s.key("b")
+	s.sees(`Break x\?`, fmt.Sprint(fence))
+	s.key("\r")
+	s.sees(`That is not its name`)
+	s.key("y\r")
+	s.sees(`That is not its name`)
+	s.key("\x1b")
+	s.sees(`nothing was broken`)
+	s.key("b")
+	s.sees(`Type the name`)
+	s.key("\x1b[200~x\r\x1b[201~") // what is pasted ends with no enter
+	s.sees(`(?m)^x$`, `Type the name`)
+	s.key("\r")
+	s.sees(fmt.Sprintf(`broke x, held by .* \(fence %d\)`, fence))
+	first.wantCode(exitLost)
+
+	second := b.start("run", "x", "--", "sleep", "1000")
+	fence = b.awaitHeld("x").Fence
+	s.sees(`(?m)^>x `)
+	s.key("b")
+	s.sees(fmt.Sprint(fence))
+	if _, code := b.run("break", "--yes", "--delay", "0", "x"); code != 0 {
+		t.Fatalf("break: %d", code)
+	}
+	second.wantCode(exitLost)
+	third := b.hold("x")[0]
+	s.sees(`This lease is over`)
+	s.key("x\r")
+	s.sees(fmt.Sprintf(`nothing was broken: no lease of "x" has the fence %d`, fence))
+	if err := third.Release(t.Context()); err != nil {
+		t.Errorf("the later holder was hit: %v", err)
+	}
+	s.key("q")
+	s.hasShell()
+}
+
+// Ctrl-Z gives the shell its terminal, fg goes on; a window that becomes another size is
+// drawn anew.
+func TestTopIsSuspendedAndResized(t *testing.T) {
+	b := newLab(t)
+	b.hold("nightly")
+	s := b.shell()
+	s.resize(80, 24)
+	s.line("pawl top")
+	s.sees(`(?m)^>nightly `, `(?m)^.*WAITING`)
+	s.key("\x1a")
+	s.await(`(?i)stopped`)
+	s.hasShell()
+	s.line("stty -a; echo between")
+	s.await(` icanon`)
+	s.await(`\nbetween\r\n`)
+	s.line("fg")
+	s.sees(`(?m)^>nightly `)
+	s.resize(40, 6)
+	s.sees(`(?m)^>nightly `, `(?m)^ NAME +HELD +LEFT$`, `\? help`)
+	s.resize(130, 10)
+	s.sees(`(?m)^>nightly .* \[#+\.*\] `)
+
+	top := s.child()
+	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGCONT} {
+		if err := syscall.Kill(top, sig); err != nil {
+			t.Fatal(err)
+		}
+		if sig == syscall.SIGTSTP {
+			s.hasShell()
+			eventually(t, "it is stopped", func() bool { return state(top) == "T" })
+			s.line("fg")
+		}
+	}
+	s.sees(`(?m)^>nightly `)
+	s.key("\x03")
+	s.hasShell()
+	s.foreground("the shell has its terminal back", func(g int) bool { return g == s.pid })
+	s.line("stty -a")
+	s.await(` icanon`)
+}
+
+// child is the process in the foreground.
+func (s *shell) child() (pid int) {
+	s.b.t.Helper()
+	s.foreground("top is in the foreground", func(group int) bool { pid = group; return group != s.pid })
+	return pid
+}
+
+// Signals end it, and give the terminal back; also one that is sent while nobody reads
+// what it writes, as over a connection that hangs.
+func TestTopEndsWithASignal(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			b := newLab(t)
+			b.hold("nightly")
+			s := b.shell()
+			s.line("pawl top; echo code $?")
+			s.sees(`(?m)^>nightly `)
+			if err := syscall.Kill(s.child(), sig); err != nil {
+				t.Fatal(err)
+			}
+			s.sees(`code 0\n`)
+			s.hasShell()
+		})
+	}
+}
+
+func TestTopIsPlainWhereThereIsNoTerminal(t *testing.T) {
+	b := newLab(t)
+	b.hold("nightly")
+	p, code := b.run("top", "-n", "2", "--interval", "0.1")
+	if code != 0 || !regexp.MustCompile(`^(\d\d:\d\d:\d\d\nNAME .*WAITING\nnightly +exclusive .*\n){2}$`).MatchString(p.stdout.String()) {
+		t.Errorf("code %d: %s", code, p.stdout.String())
+	}
+	p = b.startAs("sh", "-c", "exec pawl top night > out")
+	eventually(t, "it prints", func() bool { return strings.Count(b.read("out"), "nightly") >= 2 })
+	b.signal(p, syscall.SIGTERM)
+	p.wantCode(0)
+	if strings.Contains(b.read("out"), "\x1b") {
+		t.Errorf("it draws: %q", b.read("out"))
+	}
+}
