@@ -25,7 +25,8 @@ var pawlCommand = sync.OnceValues(func() (folder string, err error) {
 	if commandFolder, err = os.MkdirTemp("", "pawl-doctest-"); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-o", filepath.Join(commandFolder, "pawl"), "github.com/pawl-go/pawl/cmd/pawl")
+	build := append([]string{"build", "-o", filepath.Join(commandFolder, "pawl")}, buildFlags...)
+	cmd := exec.Command("go", append(build, "github.com/pawl-go/pawl/cmd/pawl")...)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, said)
 	}
@@ -73,6 +74,10 @@ func play(t *testing.T, page string, run []*command) {
 	}
 }
 
+// raceEnds has a program that is built with the race detector not wait at its end, for a
+// second, for races of what it has left running.
+const raceEnds = "GORACE=atexit_sleep_ms=0"
+
 // mark follows what each command has printed, with its exit code.
 const mark = "\x01"
 
@@ -95,7 +100,7 @@ func runShell(t *testing.T, on stage, run []*command) (printed [][]string) {
 	defer cancel()
 	sh := exec.CommandContext(ctx, "sh", "-c", script)
 	sh.Dir = home
-	sh.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8"}
+	sh.Env = []string{"PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH"), "HOME=" + home, "TZ=UTC", "LC_ALL=C.UTF-8", raceEnds}
 	var out bytes.Buffer
 	sh.Stdout = &out
 	if err := sh.Run(); err != nil {

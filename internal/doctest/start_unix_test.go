@@ -92,7 +92,7 @@ func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe)
-			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+on.here(url))
+			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+on.here(url), raceEnds)
 			printed, err := cmd.CombinedOutput()
 			if err != nil || url == "" || !same(strings.Split(prints, "\n"), strings.Split(string(printed), "\n")) {
 				t.Errorf("%s with PAWL_URL=%s says that it prints\n%s\nbut it printed\n%s%v", page, url, prints, printed, err)
