@@ -77,7 +77,10 @@ The database is given by --url, else by the variable PAWL_URL:
 
 The first use makes the tables that it needs. Without a URL it is a SQLite file
 for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
-~/.local/state/pawl/locks.db. Only what takes a lock creates that file.`,
+~/.local/state/pawl/locks.db. Only what takes a lock creates that file.
+
+What each error means, and what to do next:
+https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 		Example: `  pawl run nightly -- ./report.sh
   PAWL_URL=sqlite:/var/lib/pawl/locks.db pawl ls`,
 		Args: func(cmd *cobra.Command, args []string) error {
