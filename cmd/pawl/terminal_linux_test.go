@@ -20,6 +20,7 @@ import (
 type shell struct {
 	b      *lab
 	master *os.File
+	hung   sync.Mutex // held while nobody reads what is written to it
 	mu     sync.Mutex
 	screen *screentest.Terminal // what a person sees
 	shown  bytes.Buffer
@@ -46,7 +47,9 @@ func (b *lab) shell() *shell {
 		defer close(done)
 		buf := make([]byte, 4096)
 		for {
+			s.hung.Lock()
 			n, err := master.Read(buf)
+			s.hung.Unlock()
 			_, _ = s.screen.Write(buf[:n])
 			s.mu.Lock()
 			s.shown.Write(buf[:n])
@@ -66,25 +69,30 @@ func (b *lab) shell() *shell {
 	return s
 }
 
-// openPTY makes a pseudo-terminal.
 func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	master, slave, err := newPTY()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return master, slave
+}
+
+// newPTY makes a pseudo-terminal.
+func newPTY() (master, slave *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
 	}
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return os.NewFile(uintptr(fd), "pty"), slave
+	return os.NewFile(uintptr(fd), "pty"), slave, err
 }
 
 func (s *shell) key(text string) {

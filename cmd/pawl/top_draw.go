@@ -14,7 +14,7 @@ func (m *topModel) draw(width, height int, now time.Time) []screen.Line {
 	m.size.width, m.size.height, m.now = width, height, now
 	switch {
 	case m.view == nil:
-		return m.framed([]screen.Line{m.title(), {}, screen.Text(m.idle, 0)}, []screen.Line{keysLine("q", "quit")})
+		return m.framed(append([]screen.Line{m.title(), {}}, m.wrapped(m.idle, 0)...), []screen.Line{keysLine("q", "quit")})
 	case m.help:
 		return m.framed(topHelp(m.delay), []screen.Line{keysLine("any key", "back")})
 	case m.question != nil:

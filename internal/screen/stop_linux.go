@@ -16,5 +16,10 @@ func stopProcess() {
 	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
-// flush throws away what the terminal has not taken yet.
-func flush(out *os.File) { _ = unix.IoctlSetInt(int(out.Fd()), unix.TCFLSH, unix.TCOFLUSH) }
+// flush throws away what the terminal has not taken yet, and has it take what comes now
+// if somebody has stopped it, as Ctrl-S does. In this order: what is written once it goes
+// on is not thrown away.
+func flush(out *os.File) {
+	_ = unix.IoctlSetInt(int(out.Fd()), unix.TCFLSH, unix.TCOFLUSH)
+	_ = unix.IoctlSetInt(int(out.Fd()), unix.TCXONC, unix.TCOON)
+}

@@ -153,6 +153,8 @@ func (t *Terminal) take(sent []byte) int {
 		t.down(p)
 	case c == '\b':
 		p.x = max(0, p.x-1)
+	case c == '\t' && !t.onAlt:
+		p.x = min(p.x/8*8+8, t.width-1)
 	case c == 0x1b:
 		return t.escape(sent)
 	case c < ' ' || c == 0x7f:
@@ -211,12 +213,18 @@ func (t *Terminal) escape(sent []byte) int {
 	if len(sent) < 2 {
 		return 0
 	}
+	if sent[1] == 0x1b {
+		return 1
+	}
 	if sent[1] != '[' {
 		t.odd = append(t.odd, fmt.Sprintf("%q", sent[:2]))
 		return 2
 	}
 	for i := 2; i < len(sent); i++ {
-		if c := sent[i]; c >= 0x40 && c <= 0x7e {
+		switch c := sent[i]; {
+		case c == 0x1b: // another one begins: this one was cut off
+			return i
+		case c >= 0x40 && c <= 0x7e:
 			t.control(string(sent[2:i]), c)
 			return i + 1
 		}

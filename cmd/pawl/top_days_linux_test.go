@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/screen"
+)
+
+// pty does something to the terminal itself.
+func (s *shell) pty(f func(fd int) error) {
+	s.b.t.Helper()
+	raw, err := s.master.SyscallConn()
+	if err == nil {
+		err = errors.Join(raw.Control(func(fd uintptr) { err = f(int(fd)) }), err)
+	}
+	if err != nil {
+		s.b.t.Fatal(err)
+	}
+}
+
+// tty is the terminal as programs see it, once the shell has written its name to a file.
+func (s *shell) tty() *os.File {
+	s.b.t.Helper()
+	tty, err := os.OpenFile(s.b.awaitFile("tty"), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		s.b.t.Fatal(err)
+	}
+	s.b.t.Cleanup(func() { _ = tty.Close() })
+	return tty
+}
+
+// Where the terminal takes nothing, a signal ends top all the same; and whoever comes
+// back finds the terminal as it was.
+func TestTopEndsOnATerminalThatTakesNothing(t *testing.T) {
+	t.Run("a connection that hangs", func(t *testing.T) {
+		b := newLab(t)
+		b.hold("nightly")
+		s := b.shell()
+		s.line("tty > tty; pawl top")
+		s.sees(`(?m)^>nightly `)
+		top := s.child()
+		s.hung.Lock() // what is read after this is one more chunk
+		locked := true
+		defer func() {
+			if locked {
+				s.hung.Unlock()
+			}
+		}()
+		tty := s.tty()
+		width, stuck := 79, 0
+		eventually(t, "what is drawn fills the terminal, and a write does not end", func() bool {
+			width = 159 - width
+			s.pty(func(fd int) error {
+				return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(width)})
+			})
+			room := []unix.PollFd{{Fd: int32(tty.Fd()), Events: unix.POLLOUT}}
+			if n, err := unix.Poll(room, 0); err == nil && n == 0 {
+				stuck++
+			} else {
+				stuck = 0
+			}
+			return stuck > 50
+		})
+		if err := syscall.Kill(top, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it has ended", func() bool { return state(top) == "" })
+		s.hung.Unlock()
+		locked = false
+		eventually(t, "the terminal is given back", func() bool { return s.screen.State() == "" })
+	})
+	t.Run("a terminal that was stopped", func(t *testing.T) {
+		b := newLab(t)
+		b.hold("nightly")
+		s := b.shell()
+		s.line("tty > tty; pawl top")
+		s.sees(`(?m)^>nightly `)
+		top := s.child()
+		if err := unix.IoctlSetInt(int(s.tty().Fd()), unix.TCXONC, unix.TCOOFF); err != nil {
+			t.Fatal(err)
+		}
+		s.key("?")
+		if err := syscall.Kill(top, syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it has ended", func() bool { return state(top) == "" })
+		s.hasShell()
+	})
+}
+
+// A panic is printed on the terminal as it was.
+func TestTheScreenIsGivenBackBeforeAPanicIsPrinted(t *testing.T) {
+	s := newLab(t).shell()
+	s.line("echo before; panics-on-the-screen; echo code $?")
+	s.sees(`before\n(?s:.*)panic: on purpose(?s:.*)code 2\n`)
+	s.hasShell()
+	s.line("stty -a")
+	s.await(` icanon`)
+}
+
+func init() { otherCommands["panics-on-the-screen"] = panicOnTheScreen }
+
+func panicOnTheScreen() {
+	s, err := screen.Open(os.Stdin, os.Stdout)
+	must(err)
+	s.Draw([]screen.Line{screen.Text("drawn", 0)})
+	s.Go(func() { panic("on purpose") })
+	<-s.Events()
+}
+
+// A backend that hangs: it is said since when, and it goes on by itself. Keys work
+// meanwhile.
+func TestTopAndABackendThatHangs(t *testing.T) {
+	b := newLab(t)
+	server := redistest.Start(t)
+	t.Cleanup(server.Resume)
+	c, err := pawl.Open(t.Context(), "redis://"+server.Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeSoon(c) })
+	if _, err := c.Mutex("nightly").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := b.shell()
+	s.line("PAWL_URL=redis://" + server.Addr + " pawl top; echo code $?")
+	s.sees(`(?m)^>nightly `)
+	server.Pause()
+	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\)\n`)
+	s.key("/night\r")
+	s.sees(`have night in them`)
+	s.sees(`the backend has not answered since \d\d:\d\d:\d\d \(\d+s\): \S`) // the look was given up, and others follow
+	server.Resume()
+	eventually(t, "it goes on", func() bool { return !strings.Contains(s.screen.Text(), "has not answered") })
+	s.sees(`(?m)^>nightly `)
+	server.Pause()
+	s.key("q")
+	s.sees(`code 0\n`)
+	s.hasShell()
+}
+
+// Where nothing was ever locked it waits for the first lock.
+func TestTopWaitsForTheFirstLock(t *testing.T) {
+	b := newLab(t)
+	s := b.shell()
+	s.line("export PAWL_URL= XDG_STATE_HOME=" + b.file("state") + "; pawl top; echo code $?")
+	s.sees(`nothing was ever locked here:(?s:.*)does\s+not\s+exist\s+yet`)
+	c, err := pawl.Open(t.Context(), fileURL(b.file("state/pawl/locks.db")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeSoon(c) })
+	if _, err := c.Mutex("first").Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.sees(`(?m)^>first `)
+	s.key("q")
+	s.sees(`code 0\n`)
+	s.line(fmt.Sprintf("pawl --url %s top; echo code $?", "sqlite:/no/such/locks.db"))
+	s.sees(`pawl: .*\n(?s:.*)code 69\n`)
+	s.hasShell()
+}
