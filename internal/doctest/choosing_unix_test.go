@@ -67,9 +67,10 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 	for backend, c := range chosen {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			url := c.url(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			locks, err := pawl.Open(ctx, c.url(t), nil)
+			locks, err := pawl.Open(ctx, url, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
