@@ -96,7 +96,7 @@ func runShell(t *testing.T, on stage, run []*command) (printed [][]string) {
 	for _, c := range run {
 		script += "{ " + on.here(c.line) + "\n}\nprintf '\\001%d\\n' $?\n"
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	sh := exec.CommandContext(ctx, "sh", "-c", script)
 	sh.Dir = home

@@ -89,7 +89,7 @@ func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 			if begin := stages[page]; begin != nil {
 				on = begin(t)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, exe)
 			cmd.Env = append(os.Environ(), startVariable+"=1", "PAWL_URL="+on.here(url), raceEnds)
