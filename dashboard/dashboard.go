@@ -51,6 +51,10 @@ type Options struct {
 	// Background is how often the backend is asked while nobody looks, so that the
 	// timelines have what happened then. Default: 5 s. A negative value means not at all.
 	Background time.Duration
+
+	// Metrics is what /metrics shows besides what the dashboard itself sees. Default:
+	// nothing. Its Observer belongs into the Options of the clients that it counts.
+	Metrics *Metrics
 }
 
 // Handler is the dashboard of one client. Many goroutines may use it.
@@ -59,6 +63,7 @@ type Handler struct {
 	names   *overview.Overview
 	guard   guard
 	doors   doors
+	lessons lessons
 	health  findings
 	streams chan struct{} // has room for as many as there may be
 	routes  map[string]route
@@ -142,6 +147,8 @@ func (h *Handler) table() map[string]route {
 		"name":      {get: h.name},
 		"break":     {get: h.askBreak, post: h.breakLease},
 		"health":    {get: h.healthPage},
+		"fencing":   {get: h.lessonPage, post: h.lessonStep},
+		"metrics":   {get: h.metrics},
 		"healthz":   {get: h.healthz, open: true},
 		"login":     {get: h.askToken, post: h.login, open: true},
 		"logout":    {post: h.logout, open: true},

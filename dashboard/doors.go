@@ -80,8 +80,8 @@ const everybody = ""
 func (d *doors) barred(from string, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	one := d.tries[from].Sub(now) - (triesAtOnce-1)*triesPause
-	all := d.tries[everybody].Sub(now) - (triesAtOnce*10-1)*triesPause/10
+	one := max(0, d.tries[from].Sub(now)) - (triesAtOnce-1)*triesPause
+	all := max(0, d.tries[everybody].Sub(now)) - (triesAtOnce*10-1)*triesPause/10
 	return max(one, all)
 }
 

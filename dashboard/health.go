@@ -50,7 +50,7 @@ func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 		text("h1", "Health"),
 		text("h2", "The doctor"), findingsOf(found, err), text("p", "Examined "+exact(m.now.Sub(at).Truncate(time.Second))+" ago.", class("aside")),
 		text("h2", "The way to the backend"), markup.El("dl", class("facts card"), h.way(m, took, pinged)),
-		text("h2", "Renewals"), lateOf(m),
+		text("h2", "Renewals"), lateOf(m), h.failed(),
 		text("h2", "What this backend guarantees"), markup.El("dl", class("facts card"), guarantees(m.v.Properties)),
 		markup.El("p", markup.El("a", markup.Link("href", "health"), markup.Text("Look again"))),
 	}})
@@ -125,6 +125,14 @@ func lateOf(m moment) markup.HTML {
 		return text("p", "Every lease that is seen was renewed in time.", class("notice good"))
 	}
 	return markup.Join(text("p", count(p.Counts.Overdue, "name")+" with a lease that was not renewed in time:"), markup.El("ul", items...))
+}
+
+// failed are the renewals of this process's own clients that failed, if they are counted.
+func (h *Handler) failed() markup.HTML {
+	if h.o.Metrics == nil {
+		return markup.HTML{}
+	}
+	return text("p", count(int(h.o.Metrics.failures("renew")), "request")+" for renewals by clients of this process have failed since it started.", class("aside"))
 }
 
 func guarantees(p pawl.Properties) markup.HTML {

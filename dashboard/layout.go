@@ -62,7 +62,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
 }
 
 // What the navigation has.
-var places = []struct{ url, words string }{{"./", "Names"}, {"health", "Health"}}
+var places = []struct{ url, words string }{{"./", "Names"}, {"health", "Health"}, {"fencing", "Fencing"}}
 
 func (h *Handler) header(at string) markup.HTML {
 	links := []markup.Part{markup.Attr("role", "list")}

@@ -200,7 +200,7 @@ func (m moment) listRow(r *overview.Row) markup.HTML {
 		if h.Released {
 			holder = append(holder, badge("", "released, kept for its minimum"))
 		}
-		number = append(number, fence(h.Fence))
+		number = append(number, fenceOf(h.Fence))
 		held = append(held, m.ago(h.Since))
 		least := 0
 		for i := range r.Holders {

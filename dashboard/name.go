@@ -104,10 +104,10 @@ func (m moment) state(r *overview.Row) markup.HTML {
 			markup.Text(", for its last holder was broken or expired. "))
 	}
 	if r.Fence > 0 {
-		add(markup.Text("Its last fence is "), fence(r.Fence), markup.Text(". "))
+		add(markup.Text("Its last fence is "), fenceOf(r.Fence), markup.Text(". "))
 	}
 	if r.Value != nil {
-		add(markup.Text("It keeps the value "), markup.El("code", word(valueWords(r.Value))), markup.Text(", written with fence "), fence(r.ValueFence), markup.Text("."))
+		add(markup.Text("It keeps the value "), markup.El("code", word(valueWords(r.Value))), markup.Text(", written with fence "), fenceOf(r.ValueFence), markup.Text("."))
 	}
 	return markup.El("p", append(words, class("state"))...)
 }
@@ -175,7 +175,7 @@ func (h *Handler) holders(m moment, r *overview.Row) markup.HTML {
 			released = badge("", "released, kept for its minimum")
 		}
 		cells := []markup.HTML{
-			cell("Kind", kind(x.Weight, x.Limit)), cell("Fence", fence(x.Fence)), cell("Held for", m.ago(x.Since)),
+			cell("Kind", kind(x.Weight, x.Limit)), cell("Fence", fenceOf(x.Fence)), cell("Held for", m.ago(x.Since)),
 			cell("Time left", m.left(r, i), late),
 		}
 		if h.o.AllowBreak {

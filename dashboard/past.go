@@ -61,7 +61,7 @@ func (m moment) pastRow(l *overview.Past) markup.HTML {
 	if !l.Ended.IsZero() {
 		ended = append(ended, markup.Text(", "), m.untilNow(l.Ended), markup.Text(" ago"))
 	}
-	return rowOf(state, fence(l.Fence), cell("Holder", owner(l.Owner)), cell("Waited", waited), cell("Held", held), cell("Ended", ended...))
+	return rowOf(state, fenceOf(l.Fence), cell("Holder", owner(l.Owner)), cell("Waited", waited), cell("Held", held), cell("Ended", ended...))
 }
 
 // The pictures are this wide; the browser makes them as wide as there is room.

@@ -147,7 +147,7 @@ func badge(class, words string) markup.HTML {
 	return markup.El("span", markup.Attr("class", "badge "+class), markup.Text(words))
 }
 
-func fence(n uint64) markup.HTML {
+func fenceOf(n uint64) markup.HTML {
 	return markup.El("code", markup.Attr("class", "fence"), markup.Text(strconv.FormatUint(n, 10)))
 }
 

@@ -1,0 +1,139 @@
+package dashboard_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/dashboard"
+)
+
+const token = "0123456789abcdef0123456789abcdef"
+
+func signIn(s *site, t *testing.T, given string, change func(*http.Request)) (int, *http.Cookie) {
+	t.Helper()
+	w := s.request(t, "POST", "login", url.Values{"token": {given}}, change)
+	for _, c := range w.Result().Cookies() {
+		return w.Code, c
+	}
+	return w.Code, nil
+}
+
+func with(c *http.Cookie) func(*http.Request) { return func(r *http.Request) { r.AddCookie(c) } }
+
+func TestWithoutTheTokenNothingIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: token, AllowBreak: true})
+		g := s.take(t, claim("secret-job", 1))
+		time.Sleep(6 * time.Second)
+		for _, to := range []string{"", "name?name=secret-job", "events?view=list", "health", "metrics", "fencing", fmt.Sprintf("break?name=secret-job&fence=%d", g.Fence), "?token=" + token} {
+			w := s.request(t, "GET", to, nil, nil)
+			if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "secret-job") {
+				t.Errorf("%s was answered with %d\n%s", to, w.Code, w.Body)
+			}
+		}
+		if w := s.request(t, "POST", "break", breaking("secret-job", g.Fence, "secret-job"), nil); w.Code != http.StatusUnauthorized {
+			t.Errorf("a break was answered with %d", w.Code)
+		}
+		for _, to := range []string{"healthz", "style.css", "app.js", "theme.js"} {
+			s.get(t, to)
+		}
+	})
+}
+
+func TestTheTokenOpensThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: token})
+		s.take(t, claim("job", 1))
+		time.Sleep(6 * time.Second)
+		code, cookie := signIn(s, t, token, nil)
+		if code != http.StatusSeeOther || cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Secure || strings.Contains(cookie.Value, token) {
+			t.Fatalf("%d, %+v", code, cookie)
+		}
+		wants(t, s.request(t, "GET", "", nil, with(cookie)).Body.String(), "host:1", "Sign out")
+		bearer := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+		wants(t, bearer.Body.String(), "pawl_names 1")
+
+		if _, c := signIn(s, t, token, func(r *http.Request) { r.TLS = &tls.ConnectionState{} }); c == nil || !c.Secure {
+			t.Errorf("over TLS the cookie is %+v", c)
+		}
+		time.Sleep(12 * time.Hour)
+		if w := s.request(t, "GET", "", nil, with(cookie)); w.Code != http.StatusUnauthorized {
+			t.Errorf("after 12 hours it was answered with %d", w.Code)
+		}
+	})
+}
+
+func TestCookiesCannotBeForged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, other := newSite(t, &dashboard.Options{Token: token}), newSite(t, &dashboard.Options{Token: token})
+		_, cookie := signIn(other, t, token, nil)
+		for _, value := range []string{cookie.Value, "", "x", strings.Repeat("A", 54), strings.Repeat("A", 3000)} {
+			if w := s.request(t, "GET", "", nil, with(&http.Cookie{Name: cookie.Name, Value: value})); w.Code != http.StatusUnauthorized {
+				t.Errorf("%.20q was answered with %d", value, w.Code)
+			}
+		}
+		_, own := signIn(s, t, token, nil)
+		changed := []byte(own.Value)
+		changed[3] ^= 1 // lasts longer
+		if w := s.request(t, "GET", "", nil, with(&http.Cookie{Name: own.Name, Value: string(changed)})); w.Code != http.StatusUnauthorized {
+			t.Errorf("a changed one was answered with %d", w.Code)
+		}
+	})
+}
+
+func TestAWrongTokenAThousandTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: token})
+		_, before := signIn(s, t, token, nil)
+		looked := 0
+		for i := range 1000 {
+			switch code, c := signIn(s, t, fmt.Sprintf("wrong %d", i), nil); {
+			case c != nil:
+				t.Fatal("it was let in")
+			case code == http.StatusUnauthorized:
+				looked++
+			case code != http.StatusTooManyRequests:
+				t.Fatalf("it was answered with %d", code)
+			}
+		}
+		if looked != 10 {
+			t.Errorf("%d were looked at, want 10", looked)
+		}
+		if code, _ := signIn(s, t, token, nil); code != http.StatusTooManyRequests {
+			t.Errorf("then the right one was answered with %d", code)
+		}
+		if code, _ := signIn(s, t, token, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:1" }); code != http.StatusSeeOther {
+			t.Errorf("from elsewhere it was answered with %d", code)
+		}
+		if w := s.request(t, "GET", "", nil, with(before)); w.Code != http.StatusOK {
+			t.Errorf("who was in is out: %d", w.Code)
+		}
+		time.Sleep(time.Minute)
+		if code, _ := signIn(s, t, token, nil); code != http.StatusSeeOther {
+			t.Errorf("a minute later it was answered with %d", code)
+		}
+	})
+}
+
+// From ever new addresses, too, and what is remembered of them is bounded.
+func TestWrongTokensFromEverywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: token})
+		looked := 0
+		for i := range 5000 {
+			code, _ := signIn(s, t, "wrong", func(r *http.Request) { r.RemoteAddr = fmt.Sprintf("10.%d.%d.1:1", i/250, i%250) })
+			if code == http.StatusUnauthorized {
+				looked++
+			}
+		}
+		if looked != 100 {
+			t.Errorf("%d were looked at, want 100", looked)
+		}
+	})
+}

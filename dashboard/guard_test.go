@@ -1,0 +1,164 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/dashboard"
+)
+
+// routes are all there are, by what is asked of each.
+var routes = map[string]string{
+	"": "GET", "name?name=job": "GET", "events?view=list": "GET", "break?name=job&fence=5": "GET", "health": "GET", "healthz": "GET",
+	"login": "GET", "logout": "POST", "fencing": "GET", "metrics": "GET", "style.css": "GET", "app.js": "GET", "theme.js": "GET", "nowhere": "GET",
+}
+
+// A page elsewhere whose name leads to this address is of this page's origin, to the
+// browser. What it cannot do is to send another Host.
+func TestEveryRouteRefusesAnotherHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		for to, method := range routes {
+			for _, host := range []string{"evil.example", "evil.example:7420", "localhost.evil.example", "127.0.0.1.evil.example", "", "[::2]:7420", "127.0.0.2"} {
+				w := s.request(t, method, to, nil, func(r *http.Request) { r.Host = host })
+				if w.Code != http.StatusMisdirectedRequest || strings.Contains(w.Body.String(), "<") {
+					t.Errorf("%s of %q was answered with %d", to, host, w.Code)
+				}
+			}
+		}
+		for _, host := range []string{"localhost", "LOCALHOST:1", "localhost.", "127.0.0.1:7420", "[::1]:7420", "[::1]"} {
+			if w := s.request(t, "GET", "healthz", nil, func(r *http.Request) { r.Host = host }); w.Code != http.StatusOK {
+				t.Errorf("%q was answered with %d", host, w.Code)
+			}
+		}
+	})
+}
+
+func TestHostsAreThoseThatAreGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Hosts: []string{"Ops.Example"}})
+		for host, want := range map[string]int{"ops.example:443": http.StatusOK, "localhost": http.StatusMisdirectedRequest} {
+			if w := s.request(t, "GET", "healthz", nil, func(r *http.Request) { r.Host = host }); w.Code != want {
+				t.Errorf("%q was answered with %d", host, w.Code)
+			}
+		}
+	})
+}
+
+func TestEveryAnswerHasTheHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		for to, method := range routes {
+			if strings.HasPrefix(to, "events") {
+				continue // it does not end
+			}
+			h := s.request(t, method, to, nil, nil).Header()
+			csp := h.Get("Content-Security-Policy")
+			if strings.Contains(csp, "unsafe") || !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") ||
+				h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cache-Control") == "" {
+				t.Errorf("%s has %v", to, h)
+			}
+		}
+	})
+}
+
+func TestOnlyOurOwnPagesChangeAnything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true})
+		g := s.take(t, claim("job", 1))
+		for _, to := range []string{"break", "login", "logout", "fencing"} {
+			for _, from := range []func(r *http.Request){
+				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+				func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") },
+				func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "https://evil.example") },
+				func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "null") },
+			} {
+				if w := s.request(t, "POST", to, breaking("job", g.Fence, "job"), from); w.Code != http.StatusForbidden {
+					t.Errorf("%s from elsewhere was answered with %d", to, w.Code)
+				}
+			}
+		}
+		if e, _ := s.client.Inspect(t.Context(), "job"); len(e.Holders) != 1 {
+			t.Errorf("it is broken: %+v", e)
+		}
+	})
+}
+
+func TestOtherMethodsAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		for to, method := range routes {
+			if to == "nowhere" {
+				continue
+			}
+			for _, other := range []string{"PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"} {
+				if w := s.request(t, other, to, nil, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }); w.Code != http.StatusMethodNotAllowed || !strings.Contains(w.Header().Get("Allow"), method) {
+					t.Errorf("%s %s was answered with %d, allowed are %q", other, to, w.Code, w.Header().Get("Allow"))
+				}
+			}
+		}
+		if w := s.request(t, "POST", "", url.Values{}, nil); w.Code != http.StatusMethodNotAllowed {
+			t.Errorf("POST was answered with %d", w.Code)
+		}
+	})
+}
+
+func TestWhatIsTooLargeIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true})
+		if w := s.request(t, "GET", "?prefix="+strings.Repeat("x", 5000), nil, nil); w.Code != http.StatusRequestURITooLong {
+			t.Errorf("a long URL was answered with %d", w.Code)
+		}
+		long := url.Values{"typed": {strings.Repeat("x", 5000)}}
+		if w := s.request(t, "POST", "break", long, nil); w.Code != http.StatusRequestEntityTooLarge {
+			t.Errorf("a large body was answered with %d", w.Code)
+		}
+		if w := s.request(t, "POST", "break", long, func(r *http.Request) { r.ContentLength = -1 }); w.Code != http.StatusBadRequest {
+			t.Errorf("a large body of unknown length was answered with %d", w.Code)
+		}
+	})
+}
+
+// It may be mounted anywhere, with the prefix taken off or not.
+func TestItWorksUnderAnyPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		s.take(t, claim("job", 1))
+		time.Sleep(6 * time.Second)
+		for _, to := range []string{"", "locks/", "a/b/"} {
+			wants(t, s.get(t, to), `href="style.css"`, `href="name?name=job"`)
+			wants(t, s.get(t, to+"name?name=job"), "host:1")
+		}
+		lacks(t, s.get(t, ""), `href="/`, `action="/`, `src="/`)
+	})
+}
+
+func TestProfilesAreNotServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		for _, to := range []string{"debug/pprof/", "debug/pprof/heap", "debug/vars", "assets/app.js", "../dashboard.go"} {
+			if w := s.request(t, "GET", to, nil, nil); strings.Contains(w.Body.String(), "goroutine") || strings.Contains(w.Body.String(), "memstats") {
+				t.Errorf("%s is there", to)
+			}
+		}
+	})
+}
+
+func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		for _, o := range []*dashboard.Options{{Token: "short"}, {Streams: -1}, {BreakDelay: 31 * 24 * time.Hour}} {
+			if h, err := dashboard.New(s.client, o); err == nil || !strings.Contains(err.Error(), "allowed") {
+				t.Errorf("%+v: %v, %v", o, h, err)
+			}
+		}
+		if _, err := dashboard.New((*pawl.Client)(nil), nil); err == nil {
+			t.Error("without a client it is made")
+		}
+	})
+}

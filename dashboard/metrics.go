@@ -1,0 +1,168 @@
+package dashboard
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// Metrics count what a client is told of its own locks, for /metrics. The zero value is
+// ready. Its Observer belongs into the Options of the clients that are to be counted.
+// Package otellock measures the same for OpenTelemetry, with more detail.
+type Metrics struct {
+	mu       sync.Mutex // protects all below
+	counters map[string]uint64
+	held     int64
+	waits    histogram
+	holds    histogram
+}
+
+// A histogram counts durations by the bounds of its buckets.
+type histogram struct {
+	counts [len(bounds) + 1]uint64
+	sum    time.Duration
+}
+
+// bounds are those of the buckets, in seconds.
+var bounds = [...]float64{.001, .005, .025, .1, .5, 1, 5, 30, 60, 300, 1800, 3600, 86400}
+
+func (h *histogram) add(d time.Duration) {
+	i, _ := slices.BinarySearch(bounds[:], d.Seconds())
+	h.counts[i]++
+	h.sum += d
+}
+
+// Observer counts what it is told.
+func (m *Metrics) Observer() *pawl.Observer {
+	return &pawl.Observer{
+		Acquired: func(e pawl.AcquiredEvent) {
+			m.change(func() { m.held++; m.waits.add(e.Waited); m.countLocked("acquired", "") })
+		},
+		Refused: func(pawl.RefusedEvent) { m.change(func() { m.countLocked("refused", "") }) },
+		Released: func(e pawl.ReleasedEvent) {
+			m.change(func() { m.held--; m.holds.add(e.Held); m.countLocked("released", "") })
+		},
+		Lost: func(e pawl.LostEvent) {
+			m.change(func() { m.held--; m.holds.add(e.Held); m.countLocked("lost", e.Err.Reason.String()) })
+		},
+		Failed: func(e pawl.FailedEvent) { m.change(func() { m.countLocked("request_failures", e.Op) }) },
+	}
+}
+
+func (m *Metrics) change(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+}
+
+func (m *Metrics) countLocked(what, which string) {
+	if m.counters == nil {
+		m.counters = map[string]uint64{}
+	}
+	m.counters[what+" "+which]++
+}
+
+// failures is how many requests have failed.
+func (m *Metrics) failures(op string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.counters["request_failures "+op]
+}
+
+// An exposition is text as Prometheus reads it.
+type exposition struct{ bytes.Buffer }
+
+func (x *exposition) head(name, kind, help string) {
+	fmt.Fprintf(x, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+}
+
+func (x *exposition) gauge(name, help string, value float64) {
+	x.head(name, "gauge", help)
+	fmt.Fprintf(x, "%s %s\n", name, number(value))
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// metrics are what Prometheus reads. No name, owner or label is in it, so its size does
+// not grow with what people lock.
+func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
+	m := h.latest(r)
+	c := m.v.Page(overview.Query{Limit: 1}).Counts
+	var longest time.Duration
+	for _, row := range m.v.Rows {
+		longest = max(longest, m.v.Waits(row, m.now))
+	}
+	var x exposition
+	up := 0.0
+	if m.v.Err == nil && !m.v.Looked.IsZero() {
+		up = 1
+	}
+	x.gauge("pawl_backend_up", "Whether the backend answered the last look.", up)
+	x.gauge("pawl_look_duration_seconds", "How long the last look at all names took.", m.v.Took.Seconds())
+	x.gauge("pawl_names", "Names that are held, waited for or closed.", float64(c.Names))
+	x.gauge("pawl_leases", "Leases that are held, by whomever.", float64(c.Held))
+	x.gauge("pawl_waiters", "Claims that wait in the backend.", float64(c.Waiters))
+	x.gauge("pawl_overdue_names", "Names with a lease that was not renewed in time.", float64(c.Overdue))
+	x.gauge("pawl_closed_names", "Names on which nothing is granted for a while.", float64(c.Closed))
+	x.gauge("pawl_damaged_names", "Names that cannot be read.", float64(len(m.v.Damaged)))
+	x.gauge("pawl_deadlocks", "Circles of processes that wait for each other.", float64(len(m.v.Blocks().Deadlocks)))
+	x.gauge("pawl_longest_wait_seconds", "For how long somebody has been waiting, at most.", longest.Seconds())
+	x.gauge("pawl_dashboard_viewers", "Pages that are kept up to date.", float64(h.names.Viewers()))
+	if h.o.Metrics != nil {
+		h.o.Metrics.write(&x)
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	_, _ = w.Write(x.Bytes())
+}
+
+// write writes what the clients were told. What has not happened yet is there as 0, so
+// that an alarm sees the first event.
+func (m *Metrics) write(x *exposition) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counter := func(what, help, label string, values ...string) {
+		name := "pawl_client_" + what + "_total"
+		x.head(name, "counter", help)
+		for _, v := range values {
+			labels := ""
+			if label != "" {
+				labels = fmt.Sprintf("{%s=%q}", label, strings.ReplaceAll(v, " ", "_"))
+			}
+			fmt.Fprintf(x, "%s%s %d\n", name, labels, m.counters[what+" "+v])
+		}
+	}
+	x.gauge("pawl_client_held", "Leases that clients of this process hold.", float64(m.held))
+	counter("acquired", "Leases that were granted to clients of this process.", "", "")
+	counter("refused", "Claims of clients of this process that ended without a lease.", "", "")
+	counter("released", "Leases that clients of this process released.", "", "")
+	counter("lost", "Leases that clients of this process lost.", "reason", reasons()...)
+	counter("request_failures", "Requests of clients of this process that failed.", "op", "acquire", "renew", "release")
+	x.histogram("pawl_client_wait_seconds", "How long clients of this process waited for their leases.", &m.waits)
+	x.histogram("pawl_client_hold_seconds", "How long clients of this process held their leases.", &m.holds)
+}
+
+func reasons() (all []string) {
+	for r := pawl.ReasonExpired; r <= pawl.ReasonUnhealthy; r++ {
+		all = append(all, r.String())
+	}
+	return all
+}
+
+func (x *exposition) histogram(name, help string, h *histogram) {
+	x.head(name, "histogram", help)
+	total := uint64(0)
+	for i, bound := range bounds {
+		total += h.counts[i]
+		fmt.Fprintf(x, "%s_bucket{le=%q} %d\n", name, number(bound), total)
+	}
+	total += h.counts[len(bounds)]
+	fmt.Fprintf(x, "%s_bucket{le=\"+Inf\"} %d\n%s_sum %s\n%s_count %d\n", name, total, name, number(h.sum.Seconds()), name, total)
+}

@@ -1,0 +1,53 @@
+package dashboard_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var metrics dashboard.Metrics
+		memory := memlock.NewMemory(nil)
+		s := siteOver(t, memory.Driver(), memory, &dashboard.Options{Metrics: &metrics})
+		app, err := pawl.New(memory.Driver(), &pawl.Options{Observer: metrics.Observer()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer app.Close(t.Context())
+		s.take(t, claim("job", 1))
+		s.queue(t, claim("job", 2))
+		if _, err := app.Mutex("job").TryLock(t.Context()); err == nil {
+			t.Fatal("it is held twice")
+		}
+		lease, err := app.Mutex("mine").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		wants(t, s.get(t, "metrics"), "pawl_client_held 1\n")
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * time.Second)
+		text := s.get(t, "metrics")
+		wants(t, text, "pawl_backend_up 1\n", "pawl_names 1\n", "pawl_leases 1\n", "pawl_waiters 1\n", "pawl_longest_wait_seconds 6\n",
+			"pawl_client_acquired_total 1\n", "pawl_client_refused_total 1\n", "pawl_client_held 0\n", `pawl_client_lost_total{reason="broken"} 0`,
+			`pawl_client_hold_seconds_bucket{le="1"} 0`, `pawl_client_hold_seconds_bucket{le="5"} 1`, `pawl_client_hold_seconds_bucket{le="+Inf"} 1`,
+			"pawl_client_hold_seconds_sum 2\n", `pawl_client_request_failures_total{op="renew"} 0`)
+		line := regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="[^"]+"\})? [0-9.e+-]+)$`)
+		for l := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+			if !line.MatchString(l) {
+				t.Errorf("Prometheus cannot read %q", l)
+			}
+		}
+		lacks(t, text, "job", "host")
+	})
+}
