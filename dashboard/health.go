@@ -28,7 +28,7 @@ type findings struct {
 	err   error
 }
 
-func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, error, time.Time) {
+func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, time.Time, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.at.IsZero() || time.Since(f.at) > diagnoseKeep {
@@ -37,13 +37,13 @@ func (f *findings) read(ctx context.Context, c *pawl.Client) ([]pawl.Finding, er
 		f.found, f.err = c.Diagnose(ctx)
 		f.at = time.Now()
 	}
-	return f.found, f.err, f.at
+	return f.found, f.at, f.err
 }
 
 // healthPage says how the backend is.
 func (h *Handler) healthPage(w http.ResponseWriter, r *http.Request) {
 	m, c := h.latest(r), h.names.Client()
-	found, err, at := h.health.read(h.life, c)
+	found, at, err := h.health.read(h.life, c)
 	took, pinged := h.ping(r.Context())
 	h.write(w, r, page{title: "Health", at: "health", body: []markup.Part{
 		region("div", "notices", map[string]markup.HTML{"notices": m.notices()}),
@@ -149,9 +149,13 @@ func guarantees(p pawl.Properties) markup.HTML {
 	if clock == "" {
 		clock = p.Clock
 	}
+	where := markup.HTML{}
+	if p.Where != "" {
+		where = fact("Where", word(p.Where))
+	}
 	return markup.Join(
 		fact("Backend", word(p.Backend)),
-		fact("Where", word(p.Where)),
+		where,
 		fact("Whose clock decides what has expired", markup.Text(clock)),
 		fact("Fences rise across", markup.Text(p.FenceSurvives)),
 		fact("Shortest TTL", markup.Text(shortestTTL(p.MinTTL))),

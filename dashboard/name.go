@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -206,9 +207,11 @@ func (m moment) queue(r *overview.Row) markup.HTML {
 func blocksOf(v *overview.View, name string) markup.HTML {
 	b := v.Blocks()
 	var all []markup.HTML
+	said := map[[2]string]bool{} // by waiter and name
 	for _, circle := range b.DeadlocksOf(name) {
 		var steps []markup.Part
 		for _, x := range circle {
+			said[[2]string{x.Waiter, x.Name}] = true
 			steps = append(steps, markup.El("li", blockWords(x)))
 		}
 		all = append(all, markup.El("div", class("notice bad"), text("strong", "A deadlock."),
@@ -216,12 +219,15 @@ func blocksOf(v *overview.View, name string) markup.HTML {
 			markup.El("ol", steps...)))
 	}
 	var rows []markup.Part
-	blocks := b.Of(name)
+	blocks := slices.DeleteFunc(b.Of(name), func(x overview.Block) bool { return said[[2]string{x.Waiter, x.Name}] })
 	for _, x := range blocks[:min(len(blocks), mostWaiters)] {
 		rows = append(rows, markup.El("li", blockWords(x)))
 	}
 	if len(rows) > 0 {
-		all = append(all, markup.El("ul", append(rows, class("blocks"))...),
+		all = append(all, markup.El("ul", append(rows, class("blocks"))...))
+	}
+	if len(all) > 0 {
+		all = append(all,
 			text("p", "A process is told by its host and pid. One that does several things at once may wait with one of them and go on with another.", class("aside")))
 	}
 	if len(all) == 0 {

@@ -73,9 +73,9 @@ const (
 	barsHigh  = 120
 )
 
-func shape(tag, class_ string, x, y, width, height float64, parts ...markup.Part) markup.HTML {
+func box(class_ string, x, y, width, height float64, parts ...markup.Part) markup.HTML {
 	n := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
-	return markup.El(tag, append(parts, class(class_), markup.Attr("x", n(x)), markup.Attr("y", n(y)), markup.Attr("width", n(width)), markup.Attr("height", n(height)))...)
+	return markup.El("rect", append(parts, class(class_), markup.Attr("x", n(x)), markup.Attr("y", n(y)), markup.Attr("width", n(width)), markup.Attr("height", n(height)))...)
 }
 
 func label(class_, words string, x, y float64) markup.HTML {
@@ -117,9 +117,9 @@ func timeline(leases []overview.Past, end time.Time) markup.HTML {
 		parts = append(parts, label("who", short(overview.Process(l.Owner)), 0, y+17))
 		if l.Waited > 0 {
 			from := x(l.Since.Add(-l.Waited))
-			parts = append(parts, shape("rect", "waited", from, y+10, max(1, x(l.Since)-from), 6))
+			parts = append(parts, box("waited", from, y+10, max(1, x(l.Since)-from), 6))
 		}
-		parts = append(parts, shape("rect", class_, x(l.Since), y+5, max(3, x(held)-x(l.Since)), 16, markup.Attr("rx", "3")))
+		parts = append(parts, box(class_, x(l.Since), y+5, max(3, x(held)-x(l.Since)), 16, markup.Attr("rx", "3")))
 	}
 	high := len(leases)*laneHigh + 22
 	parts = append(parts, label("axis", brief(all)+" ago", left, float64(high-4)), text("text", "now", class("axis end"),
@@ -164,9 +164,9 @@ func durations(leases []overview.Past) markup.HTML {
 			if lost(&over[i]) && class_ == "held" {
 				c = "held lost"
 			}
-			parts = append(parts, shape("rect", c, left+float64(i)*step, top+barsHigh-high, max(1, step-3), high))
+			parts = append(parts, box(c, left+float64(i)*step, top+barsHigh-high, max(1, step-3), high))
 		}
-		return append(parts, shape("rect", "base", left, top+barsHigh, wide-left, 1))
+		return append(parts, box("base", left, top+barsHigh, wide-left, 1))
 	}
 	parts := chart(0, waits, "waited", "waited", func(l *overview.Past) time.Duration { return l.Waited })
 	parts = append(parts, chart(barsHigh+12, holds, "held", "held", func(l *overview.Past) time.Duration { return l.Held })...)

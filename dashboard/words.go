@@ -85,7 +85,7 @@ func exact(d time.Duration) string {
 	case d >= time.Millisecond:
 		return d.Round(time.Millisecond).String()
 	}
-	return d.Round(10 * time.Microsecond).String()
+	return "less than 1ms"
 }
 
 // bare is an error without the "pawl: " that those of the library begin with.

@@ -10,6 +10,7 @@
 //	pawl ls                            who holds what
 //	pawl top                           the same, live, and break one
 //	pawl show nightly                  who holds it, and who waits
+//	pawl serve                         all of it in a browser
 //	pawl break nightly                 take it from its holder
 //	pawl doctor                        what is wrong with the backend's settings
 //	pawl bench                         how fast the backend locks
@@ -77,7 +78,7 @@ The database is given by --url, else by the variable PAWL_URL:
 
 The first use makes the tables that it needs. Without a URL it is a SQLite file
 for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
-~/.local/state/pawl/locks.db. Only what takes a lock creates that file.
+~/.local/state/pawl/locks.db. Only what takes a lock, and serve, creates it.
 
 What each error means, and what to do next:
 https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
@@ -109,7 +110,8 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.AddCommand(
 		newRun(v, where), newElect(v, where), newAcquire(v, where), newRenew(v, where), newRelease(v, where), newWait(v, where),
-		newList(v, where), newTop(v, where), newShow(v, where), newBreak(v, where), newDoctor(v, where), newBench(v, where),
+		newList(v, where), newTop(v, where), newShow(v, where), newServe(v, where), newBreak(v, where), newDoctor(v, where),
+		newBench(v, where),
 		newSchema(v), newVersion(v), newMan(),
 	)
 	root.SetUsageFunc(showUsage)

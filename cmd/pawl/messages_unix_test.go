@@ -54,6 +54,10 @@ var refused = [][]string{
 	{"man"}, {"man", "a", "b"}, {"schema"}, {"schema", "redis"}, {"schema", "mysql", "--schema", "x"},
 	{"break"}, {"break", "--fence", "1", "--yes", "x"}, {"break", "--json", "x"}, {"break", "--fence", "abc", "x"},
 
+	{"serve", "x"}, {"serve", "--listen", "nonsense"}, {"serve", "--listen", ":7420"}, {"serve", "--tls-cert", "a"}, {"serve", "--client-ca", "a"},
+	{"--url", "mem:", "serve", "--listen", "127.0.0.1:99999"}, {"--url", "mem:", "serve", "--token-file", "no-such-file"},
+	{"--url", "mem:", "serve", "--token-file", "no-program"}, {"--url", "mem:", "serve", "--tls-cert", "handle", "--tls-key", "handle"},
+
 	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked
 	{"ls", "--url", ""}, {"ls", "--url", "/var/lib/locks.db"}, {"ls", "--url", "nosuch://host"},
 	{"ls", "--url", "secret@host:6379"}, {"ls", "--url", "secret:pw@host"}, {"ls", "--url", "sqlite:no.db"},

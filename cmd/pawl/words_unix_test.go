@@ -17,12 +17,15 @@ import (
 
 // notSaid has the literals of several words that are in no golden file, and why.
 var notSaid = map[string]string{
-	"Write the manual pages into a folder":         "hidden",
-	".FlagUsagesWrapped 80 ":                       "a part of a template",
-	"pawl %s\n%s %s/%s\nbackends: %s\n":            "differs with each build; testdata/version.txt",
-	"%s (commit %s%s)":                             "differs with each build",
-	"pawl: type the fence of the lease to break: ": "on a terminal only; terminal_linux_test.go",
-	"not a fence; nothing was broken":              "on a terminal only; terminal_linux_test.go",
+	"Write the manual pages into a folder": "hidden",
+	".FlagUsagesWrapped 80 ":               "a part of a template",
+	"pawl %s\n%s %s/%s\nbackends: %s\n":    "differs with each build; testdata/version.txt",
+	"%s (commit %s%s)":                     "differs with each build",
+	"cannot use the client CA: %w":         "needs a certificate; serve_test.go",
+	"%s has no certificate":                "needs a certificate; serve_test.go",
+	"the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front":            "while it serves; serve_test.go",
+	"pawl: type the fence of the lease to break: ":                                                       "on a terminal only; terminal_linux_test.go",
+	"not a fence; nothing was broken":                                                                    "on a terminal only; terminal_linux_test.go",
 	"the handle is a secret: whoever has it can release the lock; --handle FILE keeps it off the screen": "on a terminal only; terminal_linux_test.go",
 	"standard input is a terminal; pipe the handle into it, or use --handle FILE":                        "on a terminal only; terminal_linux_test.go",
 	"everyone who can list processes on this host sees the password in --url; %s hides it":               "on a terminal only; terminal_linux_test.go",

@@ -81,9 +81,9 @@ func TestTheMemoryIsBounded(t *testing.T) {
 		for range overview.MostLeases + 10 {
 			c := claim("busy", 2)
 			w.take(t, c)
-			time.Sleep(1500 * time.Millisecond)
+			time.Sleep(4 * time.Second)
 			w.release(t, c)
-			time.Sleep(1500 * time.Millisecond)
+			time.Sleep(4 * time.Second)
 		}
 		if n := w.Memory().Names(); n != overview.MostNames {
 			t.Errorf("it knows %d names, want %d", n, overview.MostNames)

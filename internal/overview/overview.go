@@ -25,7 +25,7 @@ const (
 	shortest    = 600 * time.Millisecond // between two looks
 	longest     = 15 * time.Second       // likewise, however much there is to read
 	perName     = 2 * time.Millisecond   // of a pause for each name, so that 500 names are read a second
-	share       = 100                    // a look may take a hundredth of the time
+	share       = 20                     // looks may take a twentieth of the time
 	lookFor     = 5 * time.Second        // what hangs for longer has failed
 	readFor     = 2 * time.Second        // likewise, of one name
 	readEvery   = 50 * time.Millisecond  // names that were told of are read in batches, one in this time

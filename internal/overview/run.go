@@ -42,6 +42,7 @@ type runner struct {
 	*Overview
 	watched map[string]func() // how to stop each
 	looked  time.Time         // when the last look ended
+	took    time.Duration     // how long it took
 	pause   time.Duration     // after it
 	readDue time.Time         // when the next batch of names may be read
 	fresh   time.Time         // when what is shown was read last, all of it
@@ -123,7 +124,8 @@ func (r *runner) look(ctx context.Context) {
 	}
 	r.looked = time.Now()
 	r.fresh, v.Took = r.looked, r.looked.Sub(began)
-	r.pause = pace(v.Took, len(v.Rows))
+	r.pause = pace(min(v.Took, r.took), len(v.Rows)) // one that was slow once is no reason
+	r.took = v.Took
 	v.Pace = r.pause
 	if err != nil {
 		r.failed(last, v, err)

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A serving is what `pawl serve` is asked for.
+type serving struct {
+	v          *voice
+	listen     string
+	hosts      []string
+	allowBreak bool
+	delay      seconds
+	tokenFile  string
+	cert, key  string
+	clientCA   string
+}
+
+func newServe(v *voice, where *location) *cobra.Command {
+	s := serving{v: v, delay: seconds(5 * time.Second)}
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Show the locks in a browser",
+		Long: `Serve shows the locks in a browser, live: who holds what, since when, who waits,
+who blocks whom, and what has happened to each name since serve was started. It
+prints the URL of the page, and runs until a signal ends it.
+
+Only this host can open the page, unless --listen says otherwise. Then whoever
+opens it has to give the token of --token-file, or to show a certificate of
+--client-ca. Requests that name another host than those of --listen and --host
+are refused.
+
+With --allow-break a lease can be broken from the page; each break is logged on
+standard error, with who did it.
+
+/metrics is for Prometheus, and /healthz for whoever watches over serve.
+
+The exit code is 0 after a signal, 64 for wrong usage, 69 if the database is
+unavailable at the start, and 1 if the address cannot be listened on.`,
+		Example: `  pawl serve
+  pawl serve --allow-break --listen 127.0.0.1:8080
+  pawl serve --listen :7420 --host locks.example --token-file /etc/pawl/token \
+    --tls-cert cert.pem --tls-key key.pem`,
+		DisableFlagsInUseLine: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := none(cmd, args); err != nil {
+				return err
+			}
+			return s.check(cmd)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			c, err := where.openOrMake(ctx, cmd)
+			if err != nil {
+				return err
+			}
+			defer closeSoon(c) //nolint:errcheck // it holds nothing
+			return s.run(ctx, c)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:7420", "the `ADDRESS` to listen on; port 0 is any that is free")
+	flags.StringArrayVar(&s.hosts, "host", nil, "a `NAME` that the page is opened by, besides that of --listen (repeatable)")
+	flags.BoolVar(&s.allowBreak, "allow-break", false, "let leases be broken from the page")
+	flags.Var(&s.delay, "delay", "how long a name stays closed after its lease is broken")
+	flags.StringVar(&s.tokenFile, "token-file", "", "ask for the token that this `FILE` has, at least 16 bytes")
+	flags.StringVar(&s.cert, "tls-cert", "", "serve HTTPS with the certificate in this `FILE`")
+	flags.StringVar(&s.key, "tls-key", "", "and the key in this `FILE`")
+	flags.StringVar(&s.clientCA, "client-ca", "", "let in only who has a certificate of those in this `FILE`")
+	noFiles(cmd, "listen", "host", "delay")
+	return cmd
+}
+
+// check refuses what would let anybody in.
+func (s *serving) check(cmd *cobra.Command) error {
+	host, _, err := net.SplitHostPort(s.listen)
+	problem := ""
+	switch {
+	case err != nil:
+		problem = fmt.Sprintf("--listen is %q; want HOST:PORT, like 127.0.0.1:7420", s.listen)
+	case (s.cert == "") != (s.key == ""):
+		problem = "--tls-cert and --tls-key go together"
+	case s.clientCA != "" && s.cert == "":
+		problem = "--client-ca requires --tls-cert and --tls-key"
+	case !loopback(host) && s.tokenFile == "" && s.clientCA == "":
+		problem = fmt.Sprintf("--listen %s can be reached by others; use --token-file, or --client-ca with --tls-cert and --tls-key", s.listen)
+	}
+	if problem != "" {
+		return usage(cmd, errors.New(problem))
+	}
+	if err := driver.ValidateDelay("--delay", time.Duration(s.delay)); err != nil {
+		return usage(cmd, err)
+	}
+	return nil
+}
+
+// loopback reports whether only this host reaches an address. The name localhost is what
+// the system says it is, and is taken by its word.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// run serves until ctx ends.
+func (s *serving) run(ctx context.Context, c *pawl.Client) error {
+	o, err := s.options()
+	if err != nil {
+		return err
+	}
+	secure, err := s.tls()
+	if err != nil {
+		return err
+	}
+	h, err := dashboard.New(c, o)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w", err)
+	}
+	server := &http.Server{
+		Handler: h, TLSConfig: secure, ErrorLog: log.New(io.Discard, "", 0), // it would say what others do wrong
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	}
+	scheme, serve := "http", func() error { return server.Serve(l) }
+	if secure != nil {
+		scheme, serve = "https", func() error { return server.ServeTLS(l, "", "") }
+	} else if !loopback(hostOf(s.listen)) {
+		s.v.warn("the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front")
+	}
+	if _, err := fmt.Fprintf(s.v.out, "%s://%s/\n", scheme, s.address(l)); err != nil {
+		return err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- serve() }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	h.Close() // its streams would not end by themselves
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	if server.Shutdown(ending) != nil {
+		_ = server.Close()
+	}
+	return nil
+}
+
+func hostOf(address string) string {
+	host, _, _ := net.SplitHostPort(address) // check has looked at it
+	return host
+}
+
+// address is what to type into a browser.
+func (s *serving) address(l net.Listener) string {
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return l.Addr().String()
+	}
+	host := hostOf(s.listen)
+	if len(s.hosts) > 0 {
+		host = s.hosts[0]
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (s *serving) options() (*dashboard.Options, error) {
+	o := &dashboard.Options{
+		Hosts:      append([]string{"localhost", "127.0.0.1", "::1"}, s.hosts...),
+		AllowBreak: s.allowBreak, BreakDelay: time.Duration(s.delay),
+		Log: slog.New(slog.NewTextHandler(s.v.err, nil)),
+	}
+	if s.delay == 0 {
+		o.BreakDelay = -1
+	}
+	if ip := net.ParseIP(hostOf(s.listen)); hostOf(s.listen) != "" && (ip == nil || !ip.IsUnspecified()) {
+		o.Hosts = append(o.Hosts, hostOf(s.listen))
+	}
+	if s.tokenFile == "" {
+		return o, nil
+	}
+	token, err := os.ReadFile(s.tokenFile)
+	if err != nil {
+		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot read the token: %w", err)}
+	}
+	if o.Token = strings.TrimSpace(string(token)); o.Token == "" {
+		return nil, &exit{code: exitUsage, err: fmt.Errorf("%s has no token; write one, for example with openssl rand -hex 32", plain(s.tokenFile))}
+	}
+	return o, nil
+}
+
+// tls is nil without a certificate.
+func (s *serving) tls() (*tls.Config, error) {
+	if s.cert == "" {
+		return nil, nil //nolint:nilnil // http.Server wants it so
+	}
+	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+	if err != nil {
+		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot use the certificate: %w", err)}
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if s.clientCA == "" {
+		return config, nil
+	}
+	file, err := os.ReadFile(s.clientCA)
+	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if err == nil && !config.ClientCAs.AppendCertsFromPEM(file) {
+		err = fmt.Errorf("%s has no certificate", plain(s.clientCA))
+	}
+	if err != nil {
+		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot use the client CA: %w", err)}
+	}
+	return config, nil
+}
+
+// openOrMake opens a client that only looks, or breaks. The file that nobody named is
+// made if nothing was ever locked in it: what will be is to be seen.
+func (l *location) openOrMake(ctx context.Context, cmd *cobra.Command) (*pawl.Client, error) {
+	c, err := l.open(ctx, cmd)
+	if _, unused := errors.AsType[*unusedError](err); !unused {
+		return c, err
+	}
+	where, _, err := l.find(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return pawl.Open(ctx, where, nil)
+}

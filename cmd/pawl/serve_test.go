@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// written is what a command says, while it runs.
+type written struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(p)
+}
+
+func (w *written) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+// served is a page, and what is said on standard error, until the test ends.
+func served(t *testing.T, s serving) (page string, client *pawl.Client, said *written) {
+	t.Helper()
+	client, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := io.Pipe()
+	said = &written{}
+	s.v = &voice{out: out, err: said}
+	if s.listen == "" {
+		s.listen = "127.0.0.1:0"
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		err := s.run(ctx, client)
+		_ = out.CloseWithError(err)
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		_ = client.Close(context.Background())
+	})
+	page, err = bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(page), client, said
+}
+
+func fetch(t *testing.T, c *http.Client, r *http.Request) (int, string) {
+	t.Helper()
+	answer, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+func get(t *testing.T, to string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestServeShowsAndBreaks(t *testing.T) {
+	page, client, said := served(t, serving{allowBreak: true})
+	lease, err := client.Mutex("nightly").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, body := fetch(t, http.DefaultClient, get(t, page+"name?name=nightly")); code != http.StatusOK || !strings.Contains(body, fmt.Sprint(lease.Fence())) {
+		t.Errorf("%d\n%s", code, body)
+	}
+	form := url.Values{"name": {"nightly"}, "fence": {fmt.Sprint(lease.Fence())}, "typed": {"nightly"}}
+	post, err := http.NewRequestWithContext(t.Context(), http.MethodPost, page+"break", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if code, body := fetch(t, http.DefaultClient, post); code != http.StatusOK || !strings.Contains(body, "is broken") {
+		t.Errorf("%d\n%s", code, body)
+	}
+	<-lease.Done()
+	for _, want := range []string{"pawl: lease broken", "name=nightly", fmt.Sprintf("fence=%d", lease.Fence()), "by=127.0.0.1:"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("there is no %s in %s", want, said)
+		}
+	}
+	r := get(t, page)
+	r.Host = "evil.example"
+	if code, _ := fetch(t, http.DefaultClient, r); code != http.StatusMisdirectedRequest {
+		t.Errorf("for another host it answers %d", code)
+	}
+}
+
+// An open stream does not keep serve from ending: the cleanup wants no error of it.
+func TestServeEndsWithAStreamOpen(t *testing.T) {
+	page, _, _ := served(t, serving{})
+	answer, err := http.DefaultClient.Do(get(t, page+"events?view=list"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	if _, err := bufio.NewReader(answer.Body).ReadString('\n'); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServeForOthersAsksForTheToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page, _, said := served(t, serving{listen: "0.0.0.0:0", tokenFile: file, hosts: []string{"locks.example"}})
+	if !strings.HasPrefix(page, "http://locks.example:") || !strings.Contains(said.String(), "unencrypted") {
+		t.Errorf("the page is %s, and it says %s", page, said)
+	}
+	_, port, _ := net.SplitHostPort(strings.Trim(strings.TrimPrefix(page, "http://"), "/"))
+	r := get(t, "http://127.0.0.1:"+port+"/")
+	r.Host = "locks.example"
+	if code, _ := fetch(t, http.DefaultClient, r); code != http.StatusUnauthorized {
+		t.Errorf("without the token it answers %d", code)
+	}
+	r.Header.Set("Authorization", "Bearer 0123456789abcdef")
+	if code, _ := fetch(t, http.DefaultClient, r); code != http.StatusOK {
+		t.Errorf("with the token it answers %d", code)
+	}
+}
+
+func TestServeWithCertificatesOfBothSides(t *testing.T) {
+	dir := t.TempDir()
+	ca := newCertificate(t, dir, "ca", nil)
+	newCertificate(t, dir, "server", ca)
+	operator := newCertificate(t, dir, "operator", ca)
+	page, _, _ := served(t, serving{
+		listen: "0.0.0.0:0", cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key"), clientCA: filepath.Join(dir, "ca.pem"),
+	})
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.Leaf)
+	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	transport := &http.Transport{TLSClientConfig: config}
+	t.Cleanup(transport.CloseIdleConnections)
+	if answer, err := (&http.Client{Transport: transport}).Do(get(t, page)); err == nil {
+		_ = answer.Body.Close()
+		t.Errorf("without a certificate it answers %d", answer.StatusCode)
+	}
+	with := &http.Transport{TLSClientConfig: config.Clone()}
+	with.TLSClientConfig.Certificates = []tls.Certificate{*operator}
+	t.Cleanup(with.CloseIdleConnections)
+	if code, _ := fetch(t, &http.Client{Transport: with}, get(t, page)); code != http.StatusOK || !strings.HasPrefix(page, "https://localhost:") {
+		t.Errorf("%s answers %d", page, code)
+	}
+}
+
+func TestServeRefusesACAThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	newCertificate(t, dir, "server", nil)
+	s := serving{cert: filepath.Join(dir, "server.pem"), key: filepath.Join(dir, "server.key")}
+	for file, want := range map[string]string{"server.key": "has no certificate", "none": "cannot use the client CA"} {
+		s.clientCA = filepath.Join(dir, file)
+		if _, err := s.tls(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// newCertificate makes one for localhost, signed by another or by itself, and writes it.
+func newCertificate(t *testing.T, dir, name string, by *tls.Certificate) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: by == nil, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	parent, signer := form, any(key)
+	if by != nil {
+		parent, signer = by.Leaf, by.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, form, parent, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(filepath.Join(dir, name+file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
