@@ -1,0 +1,163 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/screen"
+)
+
+// The cursor stays on the name that somebody has chosen, wherever that moves; one that
+// nobody has moved stays where it is.
+func TestTheCursorStaysOnItsName(t *testing.T) {
+	t.Parallel()
+	held := func(name string, waiters int) *overview.Row {
+		r := aRow(name, []pawl.Holder{aLease("web-1", 1, time.Minute, 25*time.Second)})
+		for range waiters {
+			r.Waiters = append(r.Waiters, aWaiter("web-2", time.Duration(waiters)*time.Minute))
+		}
+		return r
+	}
+	m := newTopModel(time.Second)
+	m.see(viewOf(t, held("a", 3), held("b", 2), held("c", 1)))
+	m.draw(80, 24, noon)
+	on := func(want string) {
+		t.Helper()
+		if got := m.selected(); got == nil || got.Name != want {
+			t.Errorf("the cursor is on %v, want %s", got, want)
+		}
+	}
+	on("a")
+	m.see(viewOf(t, held("a", 1), held("b", 3), held("c", 2)))
+	on("b") // the first, still
+	m.press("down", false)
+	on("c")
+	m.see(viewOf(t, held("a", 1), held("b", 2), held("c", 3)))
+	on("c")
+	m.see(viewOf(t, held("a", 1), held("b", 2)))
+	if m.selected() == nil {
+		t.Error("the cursor is on nothing")
+	}
+	m.see(viewOf(t))
+	if m.selected() != nil || m.press("enter", false).quit || m.press("b", false).breaks != nil {
+		t.Error("nothing can be chosen")
+	}
+}
+
+// What is answered names the fence that was shown, whoever holds the name by then.
+func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
+	t.Parallel()
+	of := func(fence uint64) *overview.View {
+		return viewOf(t, aRow("x", []pawl.Holder{aLease("web-1", fence, time.Minute, 25*time.Second)}))
+	}
+	for _, typed := range [][]screen.Key{{"x"}, {"1", "7"}} {
+		m := newTopModel(time.Second)
+		m.see(of(17))
+		m.draw(80, 24, noon)
+		m.press("b", false)
+		m.see(of(18))
+		for _, k := range typed {
+			if o := m.press(k, false); o.breaks != nil {
+				t.Fatalf("%q breaks", k)
+			}
+		}
+		if o := m.press("enter", false); o.breaks == nil || o.breaks.fence != 17 || o.breaks.name != "x" {
+			t.Errorf("%q and enter: %+v", typed, o)
+		}
+	}
+}
+
+// Names that cannot be typed can be given as they are shown.
+func TestNamesThatCannotBeTyped(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"שלום", "a\u200db", " x ", "夜間", `say "x"`, "z\u0301\u0301\u0301"} {
+		q := question{name: name, fence: 17}
+		for _, typed := range []string{name, plain(name), screen.Clean(plain(name)), "17"} {
+			if !q.means(typed) {
+				t.Errorf("%q does not mean %q", typed, name)
+			}
+		}
+		for _, typed := range []string{"", " ", "x y", "18", name + name} {
+			if q.means(typed) {
+				t.Errorf("%q means %q", typed, name)
+			}
+		}
+	}
+}
+
+// What is typed at any time, on any screen: a frame fits, and nothing is broken without
+// its name. Pasted keys order nothing.
+func TestAnyKeysOnAnyScreen(t *testing.T) {
+	t.Parallel()
+	all := append(usual(), hostile()...)
+	slices.SortFunc(all, func(a, b *overview.Row) int { return strings.Compare(a.Name, b.Name) })
+	views := []*overview.View{viewOf(t, all...), viewOf(t, usual()...), viewOf(t)}
+	keys := []screen.Key{"up", "down", "enter", "esc", "b", "/", "s", "r", "?", "end", "home", "pgup", "pgdown", "backspace", "夜", "x", "left", "ctrl+u", "tab", "alt+x"}
+	for seed := range 100 {
+		m, n := newTopModel(time.Second), seed
+		next := func(below int) int { // any sequence will do, as long as it is the same each time
+			n = (n*1103515245 + 12345) & 0x7fffffff
+			return (n >> 8) % below
+		}
+		for step := range 30 {
+			m.see(views[next(len(views))])
+			width, height := 1+next(120), 1+next(30)
+			lines := m.draw(width, height, noon)
+			if len(lines) > height {
+				t.Fatalf("seed %d, step %d: %d lines on a screen of %d", seed, step, len(lines), height)
+			}
+			screen.Plain(lines, width, height)
+			k, pasted := keys[next(len(keys))], next(5) == 0
+			if o := m.press(k, pasted); o.quit || o.suspend || o.breaks != nil {
+				t.Fatalf("seed %d, step %d: %q orders %+v", seed, step, k, o)
+			}
+		}
+	}
+}
+
+// BenchmarkTopFrame is one frame of 10 000 names, or of 5 000 waiters.
+func BenchmarkTopFrame(b *testing.B) {
+	c, err := pawl.Open(b.Context(), "mem:", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = closeSoon(c) })
+	for what, rows := range map[string]func() []*overview.Row{
+		"names": func() (rows []*overview.Row) {
+			for i := range 10_000 {
+				rows = append(rows, aRow(fmt.Sprintf("job:%05d", i), []pawl.Holder{aLease("web-1", 1, time.Minute, 25*time.Second)}))
+			}
+			return rows
+		},
+		"waiters": func() []*overview.Row {
+			r := aRow("crowd", []pawl.Holder{aLease("web-1", 1, time.Minute, 25*time.Second)})
+			for range 5000 {
+				r.Waiters = append(r.Waiters, aWaiter("web-2", time.Minute))
+			}
+			return []*overview.Row{r}
+		},
+	} {
+		b.Run(what, func(b *testing.B) {
+			seen := rows()
+			for b.Loop() {
+				v := *overview.New(c, nil).View() // sorted anew
+				v.Rows, v.Looked = seen, noon.Add(-time.Second)
+				m := newTopModel(time.Second)
+				m.see(&v)
+				m.press("end", false)
+				if len(seen) == 1 {
+					m.press("enter", false)
+					m.press("end", false)
+				}
+				m.draw(80, 24, noon)
+			}
+		})
+	}
+}
