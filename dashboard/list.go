@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
 )
@@ -192,7 +193,7 @@ func (m moment) listRow(r *overview.Row) markup.HTML {
 	}
 	if len(r.Holders) > 0 {
 		h := &r.Holders[0]
-		name = append(name, kind(h.Weight, h.Limit), labels(h.Owner.Labels))
+		name = append(name, kind(heldOf(r), h.Limit), labels(h.Owner.Labels))
 		holder = append(holder, owner(h.Owner))
 		if n := len(r.Holders) - 1; n > 0 {
 			holder = append(holder, markup.Text(" "), text("span", fmt.Sprintf("and %d more", n), class("more")))
@@ -218,6 +219,17 @@ func (m moment) listRow(r *overview.Row) markup.HTML {
 	return markup.El("tr", markup.Attr("role", "row"), markup.Attr("data-key", url.QueryEscape(r.Name)), markup.If(state != "", "class", state),
 		markup.El("th", name...), cell("Holder", holder...), cell("Fence", number...), cell("Held for", held...),
 		cell("Time left", left...), cell("Waiting", m.firstWaiters(r)))
+}
+
+// heldOf is how much of a name is held, by all: of a semaphore, how many of its permits.
+func heldOf(r *overview.Row) int {
+	all := 0
+	for i := range r.Holders {
+		if all += r.Holders[i].Weight; r.Holders[i].Weight == driver.Exclusive {
+			return driver.Exclusive
+		}
+	}
+	return all
 }
 
 const waitersInList = 3

@@ -82,11 +82,14 @@ func label(class_, words string, x, y float64) markup.HTML {
 	return text("text", words, class(class_), markup.Attr("x", strconv.FormatFloat(x, 'f', 1, 64)), markup.Attr("y", strconv.FormatFloat(y, 'f', 1, 64)))
 }
 
+// picture is as wide as there is room, and where that is little, on a phone, it is moved
+// sideways: with a finger, or with the keyboard.
 func picture(words string, height int, parts ...markup.Part) markup.HTML {
-	return markup.El("svg", append([]markup.Part{
+	svg := markup.El("svg", append([]markup.Part{
 		markup.Attr("role", "img"), markup.Attr("aria-label", words), class("picture"),
 		markup.Attr("viewBox", fmt.Sprintf("0 0 %d %d", wide, height)),
 	}, parts...)...)
+	return markup.El("div", class("scroll"), markup.Attr("tabindex", "0"), markup.Attr("role", "group"), markup.Attr("aria-label", "Picture"), svg)
 }
 
 // timeline is who held when, a lane for each lease, and how long it had waited before.
