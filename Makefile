@@ -93,6 +93,20 @@ TICKS ?= 1000
 ticks: needs ## run TICKS ticks of a schedule on twenty instances whose clocks differ, on each backend
 	PAWL_TEST_REQUIRE=1 PAWL_USES_TICKS=$(TICKS) go test -run EachTickIsDoneOnce -parallel 1 -count=1 -timeout 0 -v ./internal/uses
 
+# Inter is a font, and no command: so it is looked for where Debian has it.
+screenshots: NEEDS := chromium:chromium pngquant:pngquant $(if $(wildcard /usr/share/fonts/opentype/inter),,inter:fonts-inter)
+.PHONY: screenshots
+screenshots: needs ## make the pictures of the dashboard in docs/pictures, of the real thing
+	@rm -rf bin/screenshots && mkdir -p bin/screenshots
+	FONTCONFIG_FILE=$(CURDIR)/dashboard/browser/testdata/fonts.conf \
+		go test -C dashboard/browser -tags pictures -run '^TestPictures$$' -count=1 . -into $(CURDIR)/bin/screenshots
+	pngquant --quality 70-95 --speed 1 --strip --ext .small.png bin/screenshots/*.png
+	@for picture in bin/screenshots/*.small.png; do \
+		name=$$(basename $$picture .small.png); size=$$(wc -c < $$picture); \
+		[ $$size -lt 150000 ] || { echo "make: $$name has $$size bytes, 150000 are allowed" >&2; exit 1; }; \
+		mv $$picture docs/pictures/$$name.png; \
+	done
+
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
 	@set -e; for pkg in $$(go list $(PKG)); do \

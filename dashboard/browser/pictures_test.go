@@ -1,0 +1,96 @@
+//go:build pictures
+
+package browser
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/driver"
+)
+
+var into = flag.String("into", "", "the folder for the pictures")
+
+// The pictures of the docs, of the real thing: `make screenshots` makes them.
+func TestPictures(t *testing.T) {
+	if *into == "" {
+		t.Fatal("-into says for which folder")
+	}
+	s := newScene(t)
+	w := newWorld(t, s.backend, &dashboard.Options{AllowBreak: true})
+	b := open(t, w.url, look{})
+	b.until("the lease is seen before it is late", live+` && `+rowSays("warm-cache", "web-3:677"))
+	s.advance(0)
+	b.until("it is late", rowSays("warm-cache", "overdue"))
+	report := s.holders("nightly-report")[0].Fence
+	b.pictures("names", w.url, rowSays("warm-cache", "overdue"))
+	b.pictures("health", w.url+"health", `document.querySelector("h1") != null`)
+	b.pictures("blocked", w.url+"name?name=stock:us", `document.getElementById("blocks").innerText.includes("worker-2:1502")`)
+	b.pictures("break", fmt.Sprintf("%sbreak?name=nightly-report&fence=%d", w.url, report), `document.getElementById("typed") != null`)
+	past(b, s, w)
+	b.pictures("name", w.url+"name?name=invoice-run", `document.getElementById("past").innerText.includes("held now")`)
+	b.visit(w.url+"fencing", http.StatusOK)
+	for !js[bool](b, `document.querySelector(".steps .refused") != null`) {
+		b.follow(`#next form:has(input[name=step]:not([value="-1"])) button`)
+	}
+	b.pictures("fencing", w.url+"fencing", `document.querySelector(".steps") != null`)
+}
+
+// past makes some leases of a name that come and go in real time, for its timeline.
+func past(b *tab, s *scene, w *world) {
+	b.visit(w.url+"name?name=invoice-run", http.StatusOK)
+	b.until("the page is live", live)
+	runs := make([]driver.Claim, 8)
+	for i := range runs {
+		runs[i] = mutex("invoice-run", fmt.Sprintf("invoices-%d", 1+i%3), 3021+i%3*77)
+		runs[i].QueueTTL = runs[i].TTL
+		s.ask(runs[i])
+		if i < 4 {
+			time.Sleep(time.Duration(300+200*(i%2)) * time.Millisecond) // the picture is of how long each waited
+		}
+		if i >= 2 {
+			time.Sleep(time.Duration(700+500*(i%3)) * time.Millisecond) // and held
+			s.release(runs[i-2])
+		}
+	}
+}
+
+// pictures are of one page in both themes, and, of those that operators take along, on a
+// phone.
+func (b *tab) pictures(name, url, ready string) {
+	b.t.Helper()
+	for kind, l := range map[string]look{
+		"light": {width: 1120, height: 400, scale: 1.5}, "dark": {width: 1120, height: 400, scale: 1.5, dark: true},
+		"phone": {phone: true, scale: 2},
+	} {
+		if l.phone && name != "names" && name != "name" {
+			continue
+		}
+		b.look(l)
+		b.visit(url, http.StatusOK)
+		b.until("it is there", ready)
+		b.until("it is live, or never will be", `(l => !l || l.dataset.state == "up")(document.getElementById("link"))`)
+		b.picture("dashboard-" + name + "-" + kind)
+	}
+}
+
+// picture keeps what the page looks like, whole.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	b.until("what arrived has arrived", `document.getAnimations().length == 0`)
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*into, name+".png"), png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
