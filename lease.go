@@ -102,6 +102,10 @@ func (l *Lease) check(now clock.Reading) error {
 // Context returns a context that is cancelled when the lease is over, with a *LostError
 // or ErrReleased as its cause. It has the values of the context that the lock was
 // acquired with, but does not end with it.
+//
+// A process that was stopped for longer than its lease lasted (SIGSTOP, a suspended host)
+// may run for a moment before the context's timer does. Err looks at the clock: ask it
+// before a write, or better, have the fence checked where the write arrives.
 func (l *Lease) Context() context.Context {
 	if l.none() {
 		return overBefore()
