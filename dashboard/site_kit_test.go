@@ -29,10 +29,14 @@ type site struct {
 	log    *lines
 }
 
+// newSite is one in a bubble. Its first look is over, and so old that the next page waits
+// for another: so each test sees what it has done.
 func newSite(t testing.TB, o *dashboard.Options) *site {
 	t.Helper()
 	memory := memlock.NewMemory(nil)
-	return siteOver(t, memory.Driver(), memory, o)
+	s := siteOver(t, memory.Driver(), memory, o)
+	time.Sleep(2 * time.Second)
+	return s
 }
 
 func siteOver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboard.Options) *site {
