@@ -34,6 +34,7 @@ var corePackages = map[string][]string{
 	modulePath + "/internal/lazyctx":    nil,
 	modulePath + "/internal/localqueue": nil,
 	modulePath + "/internal/trust":      nil,
+	modulePath + "/internal/watching":   nil,
 }
 
 // timeless are the packages that take the time as a value, so that their tests need

@@ -1,6 +1,7 @@
 package locktable
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -57,4 +58,29 @@ func (e *Entry) tell() {
 // stored.
 func (e *Entry) unmark(now Instant) {
 	e.Marks = slices.DeleteFunc(e.Marks, func(m Mark) bool { return m.Until <= now })
+}
+
+// Hearing is a table whose signals come in by themselves. The driver over it needs no
+// more to tell of changes: whoever watches a name marks its entry, see [Mark].
+type Hearing interface {
+	// Hear has signals come in until stop is called, also while this client neither holds
+	// nor waits. It calls f each time that they begin to, for what was sent before may be
+	// lost, and with false each time that they no longer do. It does not block.
+	Hear(f func(hears bool)) (stop func())
+}
+
+// markFor is how long a mark lasts, unless it is renewed.
+const markFor = time.Minute
+
+// mark marks names for this client, in steps that are together where the table has them.
+func (d *Driver) mark(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error) {
+	steps := make([]Step, len(names))
+	for i, name := range names {
+		steps[i].Name = name
+	}
+	known, ok = make([]bool, len(names)), make([]bool, len(names))
+	err = d.table.Update(ctx, steps, func(i int, e *Entry, now Instant) {
+		known[i], ok[i] = e.Mark(now, Mark{Token: tokens[i], Inbox: d.inbox}, markFor)
+	})
+	return known, ok, err
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/watching"
 )
 
 // A Table stores entries by name and runs a function on one atomically. A backend has to
@@ -91,7 +92,7 @@ type Driver struct {
 
 	listeners driver.Listeners
 	watchers  driver.Watchers
-	watching  *watching // nil unless the table is Hearing
+	watching  *watching.Watching // nil unless the table is Hearing
 }
 
 // New makes a driver over a table. inbox is where this client's signals go: the table
@@ -101,8 +102,8 @@ func New(t Table, inbox string) *Driver {
 	d := &Driver{table: t, inbox: inbox}
 	switch t := t.(type) {
 	case Hearing:
-		d.watching = newWatching(d.table, t, inbox)
-		d.watchers.Follow(d.watching.follow)
+		d.watching = watching.New(t.Hear, d.mark)
+		d.watchers.Follow(d.watching.Follow)
 	case Watchable:
 		d.watchers.Follow(t.Watch)
 	}
@@ -327,7 +328,7 @@ func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.
 func (d *Driver) Deliver(s driver.Signal) {
 	switch {
 	case s.Kind == signalChanged && d.watching != nil:
-		d.watching.heard(s)
+		d.watching.Heard(s.Token)
 		return
 	case s.Kind == driver.SignalLook && s.Token.IsZero():
 		d.watchers.NotifyAll()
@@ -341,7 +342,7 @@ func (d *Driver) Inbox() string { return d.inbox }
 // Properties implements driver.Driver.
 func (d *Driver) Properties() driver.Properties {
 	p := d.table.Properties()
-	p.PushesChanges = p.PushesChanges && (d.watching == nil || !d.watching.deaf.Load())
+	p.PushesChanges = p.PushesChanges && (d.watching == nil || !d.watching.Deaf())
 	return p
 }
 
@@ -352,7 +353,7 @@ func (d *Driver) Close() error {
 	}
 	d.watchers.Close()
 	if d.watching != nil {
-		d.watching.close()
+		d.watching.Close()
 	}
 	return d.table.Close()
 }

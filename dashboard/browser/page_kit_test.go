@@ -240,11 +240,22 @@ func (b *tab) follow(selector string) *network.Response {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	r, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
-	if err != nil {
-		b.t.Fatalf("%s: %v\n%s", selector, err, b.text())
+	for {
+		r, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector)))
+		switch {
+		case err == nil:
+			return r
+		case replaced(err) && ctx.Err() == nil:
+		default:
+			b.t.Fatalf("%s: %v\n%s", selector, err, b.text())
+		}
 	}
-	return r
+}
+
+// replaced reports whether what was found was gone before it was clicked on, because the
+// page that is live has drawn it again. Then nothing was clicked on.
+func replaced(err error) bool {
+	return strings.Contains(err.Error(), "Could not find node with given id")
 }
 
 // click clicks on what leads nowhere.

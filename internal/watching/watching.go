@@ -1,4 +1,7 @@
-package locktable
+// Package watching has the names that a client watches marked as such, for as long as it
+// watches them: where signals come in by themselves, whoever changes a marked name sends
+// one to all that have marked it.
+package watching
 
 import (
 	"context"
@@ -10,31 +13,28 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// Hearing is a table whose signals come in by themselves. The driver over it needs no
-// more to tell of changes: whoever watches a name marks its entry, see [Mark].
-type Hearing interface {
-	// Hear has signals come in until stop is called, also while this client neither holds
-	// nor waits. It calls f each time that they begin to, for what was sent before may be
-	// lost, and with false each time that they no longer do. It does not block.
-	Hear(f func(hears bool)) (stop func())
-}
+// Ears has signals come in until stop is called. It calls f each time that they begin to,
+// and with false each time that they no longer do. It does not block.
+type Ears func(f func(hears bool)) (stop func())
+
+// Mark marks names as watched, each with its token, for at least Keep. Its answers say of
+// each name whether it was marked until then, and whether it is now.
+type Mark func(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error)
 
 // A mark ends by itself, and is renewed until then. Who finds its own missing (the name
 // was deleted, or the clock has jumped) looks.
 const (
-	markFor   = time.Minute
-	markKeep  = 20 * time.Second // after this, or a bit sooner, marks are renewed
+	Keep      = 20 * time.Second // after this, or a bit sooner, marks are renewed
 	markIn    = 5 * time.Second  // how long that may take
 	markAgain = 100 * time.Millisecond
 	markSlow  = time.Minute // the longest pause after failures: some may only read
 )
 
-// watching is what a driver has of the names that are watched, over a table that hears.
-// One goroutine marks them all.
-type watching struct {
-	table Table
-	ears  Hearing // the same
-	inbox string
+// Watching is what a driver has of the names that are watched. One goroutine marks them
+// all.
+type Watching struct {
+	ears    Ears
+	markAll Mark
 
 	life  context.Context
 	end   context.CancelFunc
@@ -58,14 +58,15 @@ type watch struct {
 	ok    bool      // it was, when that was last tried
 }
 
-func newWatching(t Table, ears Hearing, inbox string) *watching {
-	w := &watching{table: t, ears: ears, inbox: inbox, wake: make(chan struct{}, 1), all: map[driver.Token]*watch{}}
+// New watches nothing yet.
+func New(ears Ears, mark Mark) *Watching {
+	w := &Watching{ears: ears, markAll: mark, wake: make(chan struct{}, 1), all: map[driver.Token]*watch{}}
 	w.life, w.end = context.WithCancel(context.Background())
 	return w
 }
 
-// follow is what driver.Watchers wants of it.
-func (w *watching) follow(name string, f func()) (stop func()) {
+// Follow is what driver.Watchers.Follow takes.
+func (w *Watching) Follow(name string, f func()) (stop func()) {
 	x := &watch{token: driver.NewToken(), name: name, tell: f, ok: true}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,31 +84,35 @@ func (w *watching) follow(name string, f func()) (stop func()) {
 	}
 }
 
-func (w *watching) rouse() {
+func (w *Watching) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// heard hands a signal to whom it is for.
-func (w *watching) heard(s driver.Signal) {
+// Heard tells whoever watches with that token that its name has changed.
+func (w *Watching) Heard(token driver.Token) {
 	w.mu.Lock()
-	x := w.all[s.Token]
+	x := w.all[token]
 	w.mu.Unlock()
 	if x != nil {
 		x.tell()
 	}
 }
 
-func (w *watching) close() {
+// Deaf reports whether there is a name of which changes are not told.
+func (w *Watching) Deaf() bool { return w.deaf.Load() }
+
+// Close ends it, and waits for that.
+func (w *Watching) Close() {
 	w.end()
 	w.loops.Wait()
 }
 
 // run has all names marked as long as there are any.
-func (w *watching) run() {
-	stop := w.ears.Hear(w.turn)
+func (w *Watching) run() {
+	stop := w.ears(w.turn)
 	defer stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -142,7 +147,7 @@ func (w *watching) run() {
 }
 
 // turn is called when it begins to hear, or no longer does.
-func (w *watching) turn(hears bool) {
+func (w *Watching) turn(hears bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.turns > 0 && w.hears == hears {
@@ -154,7 +159,7 @@ func (w *watching) turn(hears bool) {
 }
 
 // now is what is to be done. If that is nothing, run ends.
-func (w *watching) now() (all []*watch, hears bool, turns int) {
+func (w *Watching) now() (all []*watch, hears bool, turns int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, x := range w.all {
@@ -169,7 +174,7 @@ func (w *watching) now() (all []*watch, hears bool, turns int) {
 
 // isDeaf reports whether there is a name of which changes are not told. Before it was
 // first tried, they are expected to be.
-func (w *watching) isDeaf() bool {
+func (w *Watching) isDeaf() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	deaf := !w.hears && w.turns > 0
@@ -181,7 +186,7 @@ func (w *watching) isDeaf() bool {
 
 // mark marks those names whose turn it is, and returns when it is that of the next; 0 if
 // one could not be marked.
-func (w *watching) mark(all []*watch) (next time.Duration) {
+func (w *Watching) mark(all []*watch) (next time.Duration) {
 	now := time.Now()
 	var due []*watch
 	for _, x := range all {
@@ -209,18 +214,15 @@ func (w *watching) mark(all []*watch) (next time.Duration) {
 
 // markThose marks some, and tells those that were not marked until then. It reports
 // whether it could.
-func (w *watching) markThose(due []*watch) bool {
+func (w *Watching) markThose(due []*watch) bool {
 	ctx, cancel := context.WithTimeout(w.life, markIn)
 	defer cancel()
-	steps := make([]Step, len(due))
+	tokens, names := make([]driver.Token, len(due)), make([]string, len(due))
 	for i, x := range due {
-		steps[i].Name = x.name
+		tokens[i], names[i] = x.token, x.name
 	}
-	known, ok := make([]bool, len(due)), make([]bool, len(due))
-	until := time.Now().Add(backoff.Early(markKeep))
-	err := w.table.Update(ctx, steps, func(i int, e *Entry, now Instant) {
-		known[i], ok[i] = e.Mark(now, Mark{Token: due[i].token, Inbox: w.inbox}, markFor)
-	})
+	until := time.Now().Add(backoff.Early(Keep))
+	known, ok, err := w.markAll(ctx, tokens, names)
 	for i, x := range due {
 		w.mu.Lock()
 		x.ok = err == nil && ok[i]
