@@ -6,8 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -143,7 +141,7 @@ func (s *serving) run(ctx context.Context, c *pawl.Client) error {
 		return fmt.Errorf("cannot listen: %w", err)
 	}
 	server := &http.Server{
-		Handler: h, TLSConfig: secure, ErrorLog: log.New(io.Discard, "", 0), // it would say what others do wrong
+		Handler: h, TLSConfig: secure, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // it would say what others do wrong
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
