@@ -33,13 +33,14 @@ func TestWithoutTheTokenNothingIsShown(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		for _, to := range []string{"", "name?name=secret-job", "events?view=list", "health", "metrics", "fencing", fmt.Sprintf("break?name=secret-job&fence=%d", g.Fence), "?token=" + token} {
 			w := s.request(t, "GET", to, nil, nil)
-			if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "secret-job") {
+			if w.Code != http.StatusUnauthorized || strings.Contains(w.Body.String(), "secret-job") || strings.Contains(w.Body.String(), "Locks on") {
 				t.Errorf("%s was answered with %d\n%s", to, w.Code, w.Body)
 			}
 		}
 		if w := s.request(t, "POST", "break", breaking("secret-job", g.Fence, "secret-job"), nil); w.Code != http.StatusUnauthorized {
 			t.Errorf("a break was answered with %d", w.Code)
 		}
+		lacks(t, s.request(t, "GET", "nowhere", nil, nil).Body.String(), "Locks on") // where the backend is
 		for _, to := range []string{"healthz", "style.css", "app.js", "theme.js"} {
 			s.get(t, to)
 		}
@@ -55,7 +56,7 @@ func TestTheTokenOpensThePage(t *testing.T) {
 		if code != http.StatusSeeOther || cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Secure || strings.Contains(cookie.Value, token) {
 			t.Fatalf("%d, %+v", code, cookie)
 		}
-		wants(t, s.request(t, "GET", "", nil, with(cookie)).Body.String(), "host:1", "Sign out")
+		wants(t, s.request(t, "GET", "", nil, with(cookie)).Body.String(), "host:1", "Sign out", "Locks on")
 		bearer := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
 		wants(t, bearer.Body.String(), "pawl_names 1")
 

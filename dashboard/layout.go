@@ -50,7 +50,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
 		markup.El("a", class("skip"), markup.Link("href", "#main"), markup.Text("Skip to the content")),
 		h.header(p.at),
 		markup.El("main", main...),
-		h.footer(),
+		h.footer(r),
 	)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	if p.status != 0 {
@@ -84,7 +84,12 @@ func (h *Handler) header(at string) markup.HTML {
 	)
 }
 
-func (h *Handler) footer() markup.HTML {
+// footer says where the locks are, to those who may know.
+func (h *Handler) footer(r *http.Request) markup.HTML {
+	said := markup.El("p", markup.Attr("role", "status"), markup.Attr("id", "said"), class("unseen"))
+	if !h.doors.knows(r) {
+		return markup.El("footer", said)
+	}
 	p := h.names.Client().Properties()
 	where := p.Where
 	if where == "" {
@@ -92,7 +97,7 @@ func (h *Handler) footer() markup.HTML {
 	}
 	return markup.El("footer",
 		markup.El("p", markup.Text("Locks on "), word(where), markup.Text(". Times are by its clock.")),
-		markup.El("p", markup.Attr("role", "status"), markup.Attr("id", "said"), class("unseen")),
+		said,
 	)
 }
 
