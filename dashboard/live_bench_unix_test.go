@@ -1,0 +1,188 @@
+//go:build unix
+
+package dashboard_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// live is a dashboard of a Redis server, over loopback, and a driver beside it, of
+// others.
+type live struct {
+	*httptest.Server
+	redis  *redistest.Server
+	beside *redislock.Driver
+}
+
+func newLive(b *testing.B) *live {
+	b.Helper()
+	l := &live{redis: redistest.Start(b)}
+	open := func() *redislock.Driver {
+		d, err := redislock.Open(context.Background(), "redis://"+l.redis.Addr)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return d
+	}
+	l.beside = open()
+	client, err := pawl.New(open(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, err := dashboard.New(client, &dashboard.Options{Streams: 200})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l.Server = httptest.NewServer(h)
+	b.Cleanup(func() {
+		h.Close()
+		l.Server.Close()
+		_ = client.Close(context.Background())
+		_ = l.beside.Close()
+	})
+	return l
+}
+
+// hold takes names that nobody renews, so that what is counted is the dashboard's.
+func (l *live) hold(b *testing.B, n int) {
+	b.Helper()
+	for i := range n {
+		c := claim(fmt.Sprintf("shard:%05d", i), i)
+		c.TTL = time.Hour
+		if _, err := l.beside.Acquire(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// view is a browser without a screen: messages gets what its stream says.
+func (l *live) view(b *testing.B, to string) (messages <-chan string) {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, l.URL+"/events?"+to, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		b.Fatal(answer, err)
+	}
+	got := make(chan string, 1024)
+	go func() {
+		defer close(got)
+		defer answer.Body.Close()
+		lines := bufio.NewScanner(answer.Body)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			if lines.Text() != "" {
+				got <- lines.Text()
+			}
+		}
+	}()
+	return got
+}
+
+// commands is how many the server has run, those in scripts included, but for the pings
+// by which the clients of these tests see whether it is there.
+func (l *live) commands(b *testing.B) (n int) {
+	b.Helper()
+	for _, found := range regexp.MustCompile(`cmdstat_(\w+):calls=(\d+)`).FindAllStringSubmatch(l.redis.Do("INFO", "commandstats"), -1) {
+		if calls, err := strconv.Atoi(found[2]); err == nil && found[1] != "ping" && found[1] != "info" {
+			n += calls
+		}
+	}
+	return n
+}
+
+// BenchmarkAnUpdateReachesThePage is from the grant of another client until the stream of
+// a page has it.
+func BenchmarkAnUpdateReachesThePage(b *testing.B) {
+	for _, names := range []int{10, 10_000} {
+		b.Run(fmt.Sprintf("names=%d", names), func(b *testing.B) {
+			l := newLive(b)
+			l.hold(b, names)
+			messages := l.view(b, "view=name&name=job")
+			<-messages
+			time.Sleep(3 * time.Second) // until the name is watched
+			var all []time.Duration
+			for i := 0; b.Loop(); i++ {
+				c := claim("job", i)
+				c.Owner.Client = fmt.Sprintf("worker-%d", i)
+				c.Owner.PID = 100_000 + i
+				begun := time.Now()
+				if _, err := l.beside.Acquire(b.Context(), c); err != nil {
+					b.Fatal(err)
+				}
+				for m := range messages {
+					if strings.Contains(m, strconv.Itoa(c.Owner.PID)) {
+						break
+					}
+				}
+				all = append(all, time.Since(begun))
+				if err := l.beside.Release(b.Context(), driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
+					b.Fatal(err)
+				}
+				time.Sleep(150 * time.Millisecond)
+			}
+			slices.Sort(all)
+			b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "p50-ms")
+			b.ReportMetric(float64(all[len(all)-1].Microseconds())/1000, "slowest-ms")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// BenchmarkViewers is what the dashboard costs while nothing happens: of a core, those
+// who read its streams included, and of the backend.
+func BenchmarkViewers(b *testing.B) {
+	for _, leases := range []int{0, 1000} {
+		for _, viewers := range []int{0, 1, 100} {
+			b.Run(fmt.Sprintf("leases=%d/viewers=%d", leases, viewers), func(b *testing.B) {
+				l := newLive(b)
+				l.hold(b, leases)
+				for range viewers {
+					messages := l.view(b, "view=list")
+					go func() {
+						for range messages { //nolint:revive // it is only read
+						}
+					}()
+				}
+				time.Sleep(5 * time.Second)
+				const while = 10 * time.Second
+				for b.Loop() {
+					was, used := l.commands(b), cpuTime()
+					time.Sleep(while)
+					used = cpuTime() - used
+					b.ReportMetric(float64(l.commands(b)-was)/while.Seconds(), "commands/s")
+					b.ReportMetric(100*used.Seconds()/while.Seconds(), "%core")
+				}
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
+// cpuTime is how much of a core this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
