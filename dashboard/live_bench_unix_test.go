@@ -159,7 +159,7 @@ func BenchmarkViewers(b *testing.B) {
 				for range viewers {
 					messages := l.view(b, "view=list")
 					go func() {
-						for range messages { //nolint:revive // it is only read
+						for range messages {
 						}
 					}()
 				}
