@@ -59,7 +59,11 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	number := strconv.FormatUint(wanted.fence, 10)
 	who := text("p", "No lease with this fence is seen now: it may be over already.", class("notice"))
 	m := h.latest(r)
-	if row := m.v.Row(wanted.name); row != nil {
+	row := m.v.Row(wanted.name)
+	if row == nil {
+		row = new(unlisted).read(h, m, wanted.name) // a lease may be younger than the last look
+	}
+	if row != nil {
 		for i := range row.Holders {
 			if x := &row.Holders[i]; x.Fence == wanted.fence {
 				who = markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),

@@ -83,6 +83,18 @@ func TestALaterHolderIsNotHit(t *testing.T) {
 	})
 }
 
+// The page of a name shows a lease that came after the last look at all names. So does
+// the form that breaks it.
+func TestALeaseThatNoLookHasFoundYetIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true})
+		s.get(t, "") // a look, so that the next pages do not wait for one
+		g := s.take(t, claim("job", 1))
+		wants(t, s.get(t, "name?name=job"), fmt.Sprintf("fence=%d", g.Fence))
+		wants(t, s.get(t, fmt.Sprintf("break?name=job&fence=%d", g.Fence)), "Held by ", "host:1")
+	})
+}
+
 func TestAWishThatMakesNoSenseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})

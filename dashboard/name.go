@@ -44,11 +44,11 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 
 // nameSight shows one name.
 func (h *Handler) nameSight(name string) sight {
-	var free free
+	var none unlisted
 	return func(m moment) ([]part, []string) {
 		row := m.v.Row(name)
 		if row == nil {
-			row = free.read(h, m, name)
+			row = none.read(h, m, name)
 		}
 		return []part{
 			{"notices", m.notices()}, {"how", markup.Text(how(m.v))},
@@ -58,14 +58,14 @@ func (h *Handler) nameSight(name string) sight {
 	}
 }
 
-// free is what a name keeps that nobody uses: no list has it. It is read once, and again
-// when it may be another.
-type free struct {
+// unlisted is a name that the last look has not found: what it keeps while unused,
+// or a lease that came after the look. It is read once, and again when it may be another.
+type unlisted struct {
 	at  time.Time
 	row *overview.Row
 }
 
-func (f *free) read(h *Handler, m moment, name string) *overview.Row {
+func (f *unlisted) read(h *Handler, m moment, name string) *overview.Row {
 	if f.row != nil && m.now.Sub(f.at) < 15*time.Second {
 		return f.row
 	}
