@@ -2,10 +2,12 @@ package dashboard
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -17,6 +19,7 @@ const (
 	leastToken = 16 // bytes
 	cookieName = "pawl_session"
 	sessionFor = 12 * time.Hour
+	sessionID  = 8 // bytes
 
 	// Wrong tokens: so many at once, and then one for each pause, for each address and,
 	// ten times as many, for all together.
@@ -26,13 +29,15 @@ const (
 )
 
 // doors ask for the token. A cookie has no token: it says until when it is good, signed
-// with a key of this process, so a restart ends all sessions.
+// with a key of this process, so a restart ends all sessions. One that has signed out is
+// remembered until then.
 type doors struct {
 	asked bool
 	token [sha256.Size]byte // of the token, so that all comparisons are of one length
-	key   [32]byte
 
 	mu    sync.Mutex // protects all below
+	key   [32]byte
+	over  map[string]time.Time // sessions that were ended, until when they were good
 	tries map[string]time.Time
 }
 
@@ -52,20 +57,30 @@ func (d *doors) knows(r *http.Request) bool {
 	return err == nil && d.valid(c.Value, time.Now())
 }
 
+// stays reports whether who was admitted still is.
+func (d *doors) stays(r *http.Request) bool {
+	given, bearer := bearerOf(r)
+	return d.knows(r) || bearer && d.is(given)
+}
+
+// is compares a token, in the same time whatever it is.
+func (d *doors) is(given string) bool {
+	sum := sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(sum[:], d.token[:]) == 1
+}
+
 func bearerOf(r *http.Request) (token string, ok bool) {
 	return strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
-// opens compares a token that was given, unless too many wrong ones came from there. It
-// takes the same time whatever the token is.
+// opens compares a token that was given, unless too many wrong ones came from there.
 func (d *doors) opens(w http.ResponseWriter, r *http.Request, given string) bool {
 	now, from := time.Now(), addressOf(r)
 	if wait := d.barred(from, now); wait > 0 {
 		w.Header().Set("Retry-After", "60")
 		return false
 	}
-	sum := sha256.Sum256([]byte(given))
-	if subtle.ConstantTimeCompare(sum[:], d.token[:]) == 1 {
+	if d.is(given) {
 		return true
 	}
 	d.wrong(from, now)
@@ -125,18 +140,48 @@ func (d *doors) admit(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// leave takes the cookie back.
+// leave takes the cookie back, and ends its session, for a copy of it may be elsewhere.
 func (d *doors) leave(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(cookieName); err == nil && d.valid(c.Value, time.Now()) {
+		d.endSession(c.Value, time.Now())
+	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
 }
 
+// endSession remembers a session that is over. If those are too many, all sessions end.
+func (d *doors) endSession(session string, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.over, func(_ string, until time.Time) bool { return until.Before(now) })
+	if d.over == nil || len(d.over) >= mostKnown {
+		if len(d.over) >= mostKnown {
+			_, _ = rand.Read(d.key[:])
+		}
+		d.over = map[string]time.Time{}
+	}
+	d.over[session] = now.Add(sessionFor)
+}
+
+func (d *doors) isOver(session string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, over := d.over[session]
+	return over
+}
+
+// session is when it ends, a number that makes it unlike all others, and the signature.
 func (d *doors) session(until time.Time) string {
 	b := binary.BigEndian.AppendUint64(nil, uint64(until.Unix()))
+	b = append(b, make([]byte, sessionID)...)
+	_, _ = rand.Read(b[8:])
 	return base64.RawURLEncoding.EncodeToString(append(b, d.sign(b)...))
 }
 
 func (d *doors) sign(b []byte) []byte {
-	m := hmac.New(sha256.New, d.key[:])
+	d.mu.Lock()
+	key := d.key
+	d.mu.Unlock()
+	m := hmac.New(sha256.New, key[:])
 	m.Write(b)
 	m.Write(d.token[:])
 	return m.Sum(nil)
@@ -144,7 +189,8 @@ func (d *doors) sign(b []byte) []byte {
 
 func (d *doors) valid(session string, now time.Time) bool {
 	b, err := base64.RawURLEncoding.DecodeString(session)
-	if err != nil || len(b) != 8+sha256.Size || !hmac.Equal(b[8:], d.sign(b[:8])) {
+	signed := 8 + sessionID
+	if err != nil || len(b) != signed+sha256.Size || !hmac.Equal(b[signed:], d.sign(b[:signed])) || d.isOver(session) {
 		return false
 	}
 	return now.Unix() < int64(binary.BigEndian.Uint64(b[:8]))

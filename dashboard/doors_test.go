@@ -138,3 +138,42 @@ func TestWrongTokensFromEverywhere(t *testing.T) {
 		}
 	})
 }
+
+// A copy of the cookie is worth nothing any more, and what was open ends.
+func TestSigningOutEndsTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: token})
+		_, one := signIn(s, t, token, nil)
+		_, other := signIn(s, t, token, nil)
+		stream := s.openWith(t.Context(), "events?view=list", with(one))
+		left := s.openWith(t.Context(), "events?view=list", with(other))
+		byHeader := s.openWith(t.Context(), "events?view=list", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+		time.Sleep(time.Minute)
+		if ended(stream) {
+			t.Fatal("the stream has ended before")
+		}
+		s.request(t, "POST", "logout", url.Values{}, with(one))
+		time.Sleep(time.Minute)
+		for c, want := range map[*http.Cookie]int{one: http.StatusUnauthorized, other: http.StatusOK} {
+			if w := s.request(t, "GET", "", nil, with(c)); w.Code != want {
+				t.Errorf("it was answered with %d, want %d", w.Code, want)
+			}
+		}
+		if !ended(stream) || ended(left) || ended(byHeader) {
+			t.Errorf("its stream has ended: %v, those of others: %v, %v", ended(stream), ended(left), ended(byHeader))
+		}
+		time.Sleep(12 * time.Hour)
+		if !ended(left) || ended(byHeader) {
+			t.Errorf("after 12 hours the stream of a cookie has ended: %v, that of a token: %v", ended(left), ended(byHeader))
+		}
+	})
+}
+
+func ended(s *stream) bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
+}

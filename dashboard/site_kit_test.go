@@ -192,9 +192,15 @@ func (s *stream) take() string {
 }
 
 // open opens a stream, until ctx ends.
-func (s *site) open(ctx context.Context, to string) *stream {
+func (s *site) open(ctx context.Context, to string) *stream { return s.openWith(ctx, to, nil) }
+
+// openWith is open, of a request that change has changed.
+func (s *site) openWith(ctx context.Context, to string, change func(*http.Request)) *stream {
 	out := &stream{header: http.Header{}, over: make(chan struct{})}
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost:7420/"+to, nil)
+	if change != nil {
+		change(r)
+	}
 	go func() {
 		defer close(out.over)
 		s.ServeHTTP(out, r)

@@ -66,7 +66,10 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 	defer cancel()
 	defer context.AfterFunc(h.life, cancel)()
 	sent, wrote := map[string]string{}, time.Now()
-	for v := h.names.View(); v != nil; v = await(ctx, viewer, v, control, w) {
+	for v := h.names.View(); v != nil; v = h.await(ctx, viewer, v, control, w, r) {
+		if !h.doors.stays(r) {
+			return // its session is over
+		}
 		m := moment{v: v, now: time.Now(), stream: true}
 		parts, names := see(m)
 		viewer.Show(names)
@@ -92,7 +95,9 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 }
 
 // await is the next view, or nil when it is over.
-func await(ctx context.Context, viewer *overview.Viewer, seen *overview.View, control *http.ResponseController, w http.ResponseWriter) *overview.View {
+func (h *Handler) await(
+	ctx context.Context, viewer *overview.Viewer, seen *overview.View, control *http.ResponseController, w http.ResponseWriter, r *http.Request,
+) *overview.View {
 	for {
 		quiet, cancel := context.WithTimeout(ctx, quietFor)
 		v, err := viewer.Next(quiet, seen)
@@ -100,7 +105,7 @@ func await(ctx context.Context, viewer *overview.Viewer, seen *overview.View, co
 		if err == nil {
 			return v
 		}
-		if ctx.Err() != nil || write(control, w, time.Now(), nil) != nil {
+		if ctx.Err() != nil || !h.doors.stays(r) || write(control, w, time.Now(), nil) != nil {
 			return nil
 		}
 	}
