@@ -60,13 +60,22 @@ func (l *lessons) openLocked(id string, now time.Time) *attended {
 
 // lessonPage shows the world of a visitor as it is, or one that has not begun.
 func (h *Handler) lessonPage(w http.ResponseWriter, r *http.Request) {
-	h.lessons.mu.Lock()
-	defer h.lessons.mu.Unlock()
-	world := newLesson(time.Now())
-	if c, err := r.Cookie(lessonCookie); err == nil && h.lessons.all[c.Value] != nil {
-		world = h.lessons.all[c.Value].lesson
+	id := ""
+	if c, err := r.Cookie(lessonCookie); err == nil {
+		id = c.Value
 	}
-	h.write(w, r, page{title: "Fencing", at: "fencing", body: lessonBody(world)})
+	h.write(w, r, page{title: "Fencing", at: "fencing", body: h.lessons.show(id)})
+}
+
+// show is what a visitor sees. The answer is written after: who takes it slowly keeps
+// nobody else waiting.
+func (l *lessons) show(id string) []markup.Part {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.all[id]; a != nil {
+		return lessonBody(a.lesson)
+	}
+	return lessonBody(newLesson(time.Now()))
 }
 
 // lessonStep takes a step in it.

@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -75,5 +76,40 @@ func TestEachVisitorHasALessonOfTheirOwn(t *testing.T) {
 		lacks(t, page, "a draft with fence")
 		time.Sleep(time.Hour)
 		wants(t, s.request(t, "GET", "fencing", nil, with(two)).Body.String(), fmt.Sprintf(`value="%d"`, 0))
+	})
+}
+
+// A stuck is a browser that takes nothing of its answer until it is closed.
+type stuck struct {
+	*httptest.ResponseRecorder
+	until chan struct{}
+}
+
+func (s stuck) Write(b []byte) (int, error) {
+	<-s.until
+	return s.ResponseRecorder.Write(b)
+}
+
+func (s stuck) WriteString(b string) (int, error) { return s.Write([]byte(b)) }
+
+func TestASlowVisitorKeepsNobodyFromTheLesson(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		w := stuck{httptest.NewRecorder(), make(chan struct{})}
+		defer close(w.until)
+		go s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/fencing", nil))
+		synctest.Wait() // it is being written
+		seen := make(chan string, 1)
+		go func() {
+			other := httptest.NewRecorder()
+			s.ServeHTTP(other, httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost/fencing", nil))
+			seen <- other.Body.String()
+		}()
+		select {
+		case page := <-seen:
+			wants(t, page, "Why a lock needs a fence")
+		case <-time.After(time.Minute):
+			t.Error("another visitor waits for it")
+		}
 	})
 }
