@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +98,8 @@ func (s *serving) check(cmd *cobra.Command) error {
 	switch {
 	case err != nil:
 		problem = fmt.Sprintf("--listen is %q; want HOST:PORT, like 127.0.0.1:7420", s.listen)
+	case slices.ContainsFunc(s.hosts, noHost):
+		problem = fmt.Sprintf("--host is %q; want a name without a port, like locks.example", s.hosts[slices.IndexFunc(s.hosts, noHost)])
 	case (s.cert == "") != (s.key == ""):
 		problem = "--tls-cert and --tls-key go together"
 	case s.clientCA != "" && s.cert == "":
@@ -111,6 +114,12 @@ func (s *serving) check(cmd *cobra.Command) error {
 		return usage(cmd, err)
 	}
 	return nil
+}
+
+// noHost reports whether no browser can name a host so.
+func noHost(name string) bool {
+	_, _, err := net.SplitHostPort(name)
+	return name == "" || err == nil || strings.ContainsAny(name, "/\\*@?#[] ")
 }
 
 // loopback reports whether only this host reaches an address. The name localhost is what
