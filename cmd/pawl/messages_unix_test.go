@@ -55,7 +55,7 @@ var refused = [][]string{
 	{"break"}, {"break", "--fence", "1", "--yes", "x"}, {"break", "--json", "x"}, {"break", "--fence", "abc", "x"},
 
 	{"serve", "x"}, {"serve", "--listen", "nonsense"}, {"serve", "--listen", ":7420"}, {"serve", "--tls-cert", "a"}, {"serve", "--client-ca", "a"},
-	{"--url", "mem:", "serve", "--listen", "127.0.0.1:99999"}, {"--url", "mem:", "serve", "--token-file", "no-such-file"},
+	{"serve", "--host", "locks.example:443"}, {"--url", "mem:", "serve", "--listen", "127.0.0.1:99999"}, {"--url", "mem:", "serve", "--token-file", "no-such-file"},
 	{"--url", "mem:", "serve", "--token-file", "no-program"}, {"--url", "mem:", "serve", "--tls-cert", "handle", "--tls-key", "handle"},
 
 	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked
