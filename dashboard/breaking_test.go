@@ -20,7 +20,9 @@ func TestNothingIsBrokenThatMayNotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
 		g := s.take(t, claim("job", 1))
-		lacks(t, s.get(t, "name?name=job"), "Break")
+		page := s.get(t, "name?name=job")
+		lacks(t, page, "Break")
+		wants(t, page, "pawl break NAME", "--allow-break")
 		for _, w := range []int{
 			s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil).Code,
 			s.request(t, http.MethodGet, fmt.Sprintf("break?name=job&fence=%d", g.Fence), nil, nil).Code,

@@ -34,12 +34,21 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 		markup.El("div", class("head"), markup.El("h1", word(name)), region("p", "how", all, class("how"))),
 		h.wasBroken(r.URL.Query().Get("broke")),
 		region("div", "state", all),
-		text("h2", "Holders"), region("div", "holders", all, class("sheet")),
+		text("h2", "Holders"), region("div", "holders", all, class("sheet")), h.howToBreak(),
 		text("h2", "Queue"), region("div", "queue", all, class("sheet")),
 		region("div", "blocks", all),
 		text("h2", "What has happened"), region("div", "past", all),
 		markup.El("p", markup.El("a", markup.Link("href", "./"), markup.Text("← All names"))),
 	}})
+}
+
+// howToBreak is for whoever looks for a way to break a lease, where this page has none.
+func (h *Handler) howToBreak() markup.HTML {
+	if h.o.AllowBreak {
+		return markup.HTML{}
+	}
+	return markup.El("p", class("aside"), markup.Text("No lease can be broken from here. In a terminal, "), text("code", "pawl break NAME"),
+		markup.Text(" shows who holds the name, and asks; "), text("code", "pawl serve --allow-break"), markup.Text(" lets this page do it."))
 }
 
 // nameSight shows one name.
