@@ -92,11 +92,17 @@ func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, e
 	stream, err := s.find(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.Existing {
 		if stream, err = s.make(ctx, small); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			return s.find(ctx)
+			if stream, err = s.find(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
+				err = errUnmade
+			}
 		}
 	}
 	return stream, err
 }
+
+// errUnmade is what a cluster without a majority, that does not know it yet, comes to:
+// the name is taken, by a bucket that was asked for a moment ago, and there is none.
+var errUnmade = errors.New("the bucket was asked for, and is not there yet")
 
 func (s *store) find(ctx context.Context) (jetstream.Stream, error) {
 	before := s.nc.LastError()

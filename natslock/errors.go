@@ -74,7 +74,7 @@ func isTooFew(err error) bool {
 // isPassing reports whether a cluster may be about to elect a leader.
 func isPassing(err error) bool {
 	code := codeOf(err)
-	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders)
+	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errUnmade)
 }
 
 // trouble is an error of the backend, also if that is that nobody answered in time. What
@@ -120,7 +120,7 @@ func hint(err error) (advice string, permanent bool) {
 		return "check that JetStream is on, and that the bucket has a leader", false
 	case errors.Is(err, nats.ErrNoServers), isCut(err):
 		return "check the server and the network", false
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errUnmade):
 		return "check the server and the network, and that a majority of a cluster is up", false
 	}
 	return hintOfConnection(err)
