@@ -12,6 +12,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 const breakFor = 10 * time.Second // how long a break may take
@@ -49,7 +50,7 @@ func (h *Handler) askBreak(w http.ResponseWriter, r *http.Request) {
 	}
 	wanted, err := wishOf(r.URL.Query())
 	if err != nil {
-		h.refuse(w, r, http.StatusBadRequest, visible(bare(err)))
+		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
 		return
 	}
 	h.breakForm(w, r, wanted, 0, "")
@@ -111,7 +112,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	}
 	wanted, err := wishOf(r.PostForm)
 	if err != nil {
-		h.refuse(w, r, http.StatusBadRequest, visible(bare(err)))
+		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
 		return
 	}
 	if r.PostForm.Get("typed") != wanted.name {
@@ -133,7 +134,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, pawl.ErrNotHeld):
 		h.breakForm(w, r, wanted, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or somebody else has broken it.")
 	default:
-		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible(bare(err)))
+		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // How long the doctor may take, and how long what it has found is shown again.
@@ -74,7 +75,7 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 	case errors.Is(err, errors.ErrUnsupported):
 		return text("p", "This backend cannot examine itself.", class("card"))
 	case err != nil:
-		return text("p", "It could not be examined: "+visible(bare(err)), class("notice bad"))
+		return text("p", "It could not be examined: "+visible.Text(bare(err)), class("notice bad"))
 	case len(found) == 0:
 		return text("p", "No problems found.", class("notice good"))
 	}
@@ -84,8 +85,8 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 		if style == "" {
 			style = "card"
 		}
-		items = append(items, markup.El("li", class(style), markup.El("h3", badge("", f.Severity), markup.Text(" "+visible(f.Subject))),
-			text("p", visible(f.Detail)), text("p", visible(f.Advice))))
+		items = append(items, markup.El("li", class(style), markup.El("h3", badge("", f.Severity), markup.Text(" "+visible.Text(f.Subject))),
+			text("p", visible.Text(f.Detail)), text("p", visible.Text(f.Advice))))
 	}
 	return markup.El("ul", items...)
 }
@@ -93,7 +94,7 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 func (h *Handler) way(m moment, took time.Duration, err error) markup.HTML {
 	answer := exact(took) + " to read one name"
 	if err != nil {
-		answer = visible(bare(err))
+		answer = visible.Text(bare(err))
 	}
 	news := "Asked again and again: changes are seen by the next look."
 	if m.v.Push {

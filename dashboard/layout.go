@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/pawl-go/pawl/internal/markup"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 //go:embed assets
@@ -39,7 +40,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, p page) {
 		markup.El("meta", markup.Attr("charset", "utf-8")),
 		markup.El("meta", markup.Attr("name", "viewport"), markup.Attr("content", "width=device-width, initial-scale=1")),
 		markup.El("meta", markup.Attr("name", "color-scheme"), markup.Attr("content", "light dark")),
-		text("title", visible(p.title)+" · Pawl"),
+		text("title", visible.Text(p.title)+" · Pawl"),
 		markup.El("link", markup.Attr("rel", "stylesheet"), markup.Link("href", "style.css")),
 		markup.El("link", markup.Attr("rel", "icon"), markup.Attr("type", "image/svg+xml"), markup.Link("href", "icon.svg")),
 		markup.Script("theme.js", true),

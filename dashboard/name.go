@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 const mostWaiters = 200 // rows of the queue that are shown
@@ -23,7 +24,7 @@ const mostWaiters = 200 // rows of the queue that are shown
 func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	if err := driver.ValidateName(name); err != nil {
-		h.refuse(w, r, http.StatusBadRequest, visible(bare(err)))
+		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
 		return
 	}
 	m := h.latest(r)

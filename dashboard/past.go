@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // past is what was seen of a name since the process started: as a picture, as a chart,
@@ -52,7 +53,7 @@ func (m moment) pastRow(l *overview.Past) markup.HTML {
 	}
 	words := endWords[l.End]
 	if l.By != "" {
-		words += " by " + visible(l.By)
+		words += " by " + visible.Text(l.By)
 	}
 	ended := []markup.Part{markup.Text(words)}
 	if lost(l) {
@@ -133,7 +134,7 @@ func timeline(leases []overview.Past, end time.Time) markup.HTML {
 
 // short is a name that fits in front of a lane.
 func short(s string) string {
-	s = visible(s)
+	s = visible.Text(s)
 	if r := []rune(s); len(r) > 24 {
 		return string(r[:23]) + "…"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // A sight is what a page shows of a view: parts that are sent again when they change, and
@@ -64,7 +65,7 @@ func (m moment) notices() markup.HTML {
 		say("bad", "This backend cannot list its names.", "A name's own page shows it: search for the whole name.")
 	case v.Err != nil:
 		all = append(all, markup.El("div", class("notice bad"),
-			text("strong", "The backend does not answer."), markup.Text(" "+visible(bare(v.Err))+". What is shown is from before; it has been so for "),
+			text("strong", "The backend does not answer."), markup.Text(" "+visible.Text(bare(v.Err))+". What is shown is from before; it has been so for "),
 			m.untilNow(v.ErrSince), markup.Text(". It is asked again all the time.")))
 	}
 	if n := len(v.Blocks().Deadlocks); n > 0 {
@@ -75,7 +76,7 @@ func (m moment) notices() markup.HTML {
 	if len(v.Damaged) > 0 {
 		d := v.Damaged[0]
 		all = append(all, markup.El("div", class("notice bad"), text("strong", count(len(v.Damaged), "name")+" cannot be read."),
-			markup.Text(" The first is "), word(d.Name), markup.Text(": "+visible(bare(d.Err)))))
+			markup.Text(" The first is "), word(d.Name), markup.Text(": "+visible.Text(bare(d.Err)))))
 	}
 	if v.More {
 		say("", "There are more names.", "The first 100 000 are shown.")

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // A moment is when something is shown. In a stream, times are left to the browser: it
@@ -91,26 +91,8 @@ func exact(d time.Duration) string {
 // bare is an error without the "pawl: " that those of the library begin with.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }
 
-// visible is what others wrote, with everything spelt out that could not be seen, or
-// would turn the direction of what stands beside it.
-func visible(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		q := strconv.QuoteRune(r)
-		b.WriteString(q[1 : len(q)-1])
-	}
-	return b.String()
-}
-
 // word is what others wrote, on its own: it has a direction of its own, too.
-func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible(s))) }
+func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Text(s))) }
 
 // owner is who holds or waits.
 func owner(o pawl.Owner) markup.HTML {
@@ -118,7 +100,7 @@ func owner(o pawl.Owner) markup.HTML {
 	if name == "" {
 		name = "somebody"
 	}
-	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible(o.Client)), word(name))
+	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(name))
 }
 
 // labels are chips, in byte order of their keys.

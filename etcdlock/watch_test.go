@@ -7,39 +7,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/etcdtest"
+	"github.com/pawl-go/pawl/internal/watchtest"
 )
-
-// watches watches a name, and waits until that has begun.
-func watches(t *testing.T, d driver.Watcher, name string) (tells func(what string)) {
-	t.Helper()
-	told := make(chan struct{}, 1000)
-	t.Cleanup(d.Watch(name, func() { told <- struct{}{} }))
-	tells = func(what string) {
-		t.Helper()
-		select {
-		case <-told:
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%s was not told", what)
-		}
-		for quiet := false; !quiet; { // and what comes with it
-			select {
-			case <-told:
-			case <-time.After(200 * time.Millisecond):
-				quiet = true
-			}
-		}
-	}
-	tells("the beginning")
-	return tells
-}
 
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	a, b := start(t, c.URL()), start(t, c.URL())
-	tells, holder := watches(t, b, "job"), mutex("job")
+	tells, holder := watchtest.Watch(t, b, "job"), mutex("job")
 	for range 2 {
 		gets(t, a, holder)
 		tells("a grant")
@@ -59,7 +35,7 @@ func TestAWatchLooksWhenItsRevisionsAreGone(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	p := proxy(t, c)
 	a, b := start(t, c.URL()), start(t, "etcd://"+p.Addr)
-	tells, holder := watches(t, b, "job"), mutex("job")
+	tells, holder := watchtest.Watch(t, b, "job"), mutex("job")
 	p.Freeze()
 	gets(t, a, holder)
 	for range 20 {
@@ -78,7 +54,7 @@ func TestAMemberThatIsLostIsNoEndOfAWatch(t *testing.T) {
 	c := etcdtest.Start(t, 3)
 	admin := client(t, c.Addrs()...)
 	a, b := start(t, c.URL()), start(t, c.URL())
-	tells := watches(t, b, "job")
+	tells := watchtest.Watch(t, b, "job")
 	for range 2 {
 		lost := leader(t, c, admin)
 		lost.Kill()
@@ -96,7 +72,7 @@ func TestAWatchThatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	c := withUsers(t)
 	d := start(t, "etcd://app:hunter2@"+c.Members[0].Addr+"/locks")
-	watches(t, d, "job")
+	watchtest.Watch(t, d, "job")
 	if !d.Properties().PushesChanges {
 		t.Error("PushesChanges is false, and it may watch")
 	}

@@ -6,39 +6,15 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/internal/watchtest"
 )
-
-// watches watches a name, and waits until that has begun, or could not.
-func watches(t *testing.T, d driver.Watcher, name string) (tells func(what string)) {
-	t.Helper()
-	told := make(chan struct{}, 1000)
-	t.Cleanup(d.Watch(name, func() { told <- struct{}{} }))
-	tells = func(what string) {
-		t.Helper()
-		select {
-		case <-told:
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%s was not told", what)
-		}
-		for quiet := false; !quiet; { // and what comes with it
-			select {
-			case <-told:
-			case <-time.After(200 * time.Millisecond):
-				quiet = true
-			}
-		}
-	}
-	tells("the beginning")
-	return tells
-}
 
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
-	tells := watches(t, b, "job")
+	tells := watchtest.Watch(t, b, "job")
 	for range 2 {
 		server.Kill()
 		time.Sleep(300 * time.Millisecond)
@@ -60,7 +36,7 @@ func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
 	nodes, leader := cluster(t)
 	at := nodes[(leader+1)%3].Addr
 	a, b := start(t, "nats://"+at), start(t, "nats://"+at)
-	tells, c := watches(t, b, "job"), mutex("job")
+	tells, c := watchtest.Watch(t, b, "job"), mutex("job")
 	nodes[leader].Kill()
 	gets(t, a, c)
 	tells("a grant")
@@ -77,11 +53,11 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 	  { user: deaf, password: secret, permissions: { subscribe: { allow: [">"], deny: ["_PAWL.>"] } } }
 	  { user: all, password: secret } ] } }`)
 	deaf, all := start(t, "nats://deaf:secret@"+server.Addr), start(t, "nats://all:secret@"+server.Addr)
-	watches(t, all, "job")
+	watchtest.Watch(t, all, "job")
 	if !all.Properties().PushesChanges {
 		t.Error("PushesChanges is false, and changes are told")
 	}
-	watches(t, deaf, "job")
+	watchtest.Watch(t, deaf, "job")
 	if deaf.Properties().PushesChanges {
 		t.Error("PushesChanges is true, and the user may not listen")
 	}
@@ -93,7 +69,7 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := start(t, "nats://"+server.Addr)
-	watches(t, other, "job")
+	watchtest.Watch(t, other, "job")
 	if other.Properties().PushesChanges {
 		t.Error("PushesChanges is true, and the bucket sends nothing")
 	}

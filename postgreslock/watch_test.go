@@ -10,34 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/watchtest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
-
-// watches watches a name, and waits until that has begun.
-func watches(t *testing.T, d driver.Watcher, name string) (tells func(what string)) {
-	t.Helper()
-	told := make(chan struct{}, 1000)
-	t.Cleanup(d.Watch(name, func() { told <- struct{}{} }))
-	tells = func(what string) {
-		t.Helper()
-		select {
-		case <-told:
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%s was not told", what)
-		}
-		for quiet := false; !quiet; { // and what comes with it
-			select {
-			case <-told:
-			case <-time.After(200 * time.Millisecond):
-				quiet = true
-			}
-		}
-	}
-	tells("the beginning")
-	return tells
-}
 
 const listening = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 
@@ -54,7 +30,7 @@ func TestAWatchOutlivesItsConnectionAndTheServer(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "fsync=on")
 	a, b := start(t, server.URL("postgres")), start(t, server.URL("postgres"))
-	tells, c := watches(t, b, "job"), mutex("job")
+	tells, c := watchtest.Watch(t, b, "job"), mutex("job")
 	gets(t, a, c)
 	tells("a grant")
 	exec(t, conn(t, server.URL("postgres")), strings.Replace(listening, "count(*)", "pg_terminate_backend(pid)", 1))
@@ -129,7 +105,7 @@ func TestANameThatNobodyWatchesCostsNothing(t *testing.T) {
 	if s, n := best("other"); s != 2 || n != 0 {
 		t.Errorf("a cycle takes %d statements, %d of which notify; want 2 and none", s, n)
 	}
-	watches(t, start(t, url), "job")
+	watchtest.Watch(t, start(t, url), "job")
 	if s, n := best("job"); s != 2 || n != 2 {
 		t.Errorf("a cycle of a name that is watched takes %d statements, %d of which notify; want 2", s, n)
 	}

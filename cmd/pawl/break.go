@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 type breaking struct {
@@ -210,7 +211,7 @@ func (b *breaking) receipt(owner pawl.Owner, fence uint64) error {
 	if b.delay > 0 {
 		closed = fmt.Sprintf("; closed for %v", b.delay)
 	}
-	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", plain(b.name), escape(owner.String()), fence, closed)
+	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", plain(b.name), visible.Text(owner.String()), fence, closed)
 	return err
 }
 

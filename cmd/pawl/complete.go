@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // Completion asks the backend, but not for long, and says nothing when it cannot.
@@ -55,7 +56,7 @@ func completeFence(where *location) cobra.CompletionFunc {
 			look(where, cmd, func(ctx context.Context, c *pawl.Client) {
 				e, _ := c.Inspect(ctx, args[0]) // none if it fails
 				for _, h := range e.Holders {
-					fences = append(fences, fmt.Sprintf("%d\t%s", h.Fence, escape(h.Owner.String())))
+					fences = append(fences, fmt.Sprintf("%d\t%s", h.Fence, visible.Text(h.Owner.String())))
 				}
 			})
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 func newDoctor(v *voice, where *location) *cobra.Command {
@@ -70,7 +71,7 @@ func printFindings(out io.Writer, findings []pawl.Finding) error {
 		return err
 	}
 	for _, f := range findings {
-		if _, err := fmt.Fprintf(out, "%-7s  %s: %s\n         %s\n", f.Severity, escape(f.Subject), indented(f.Detail), indented(f.Advice)); err != nil {
+		if _, err := fmt.Fprintf(out, "%-7s  %s: %s\n         %s\n", f.Severity, visible.Text(f.Subject), indented(f.Detail), indented(f.Advice)); err != nil {
 			return err
 		}
 	}
@@ -82,7 +83,7 @@ func printFindings(out io.Writer, findings []pawl.Finding) error {
 func indented(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	for i, line := range lines {
-		lines[i] = escape(strings.TrimSpace(line))
+		lines[i] = visible.Text(strings.TrimSpace(line))
 	}
 	return strings.Join(lines, "\n         ")
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // A pace is how long many of the same took, and how many there were in a second.
@@ -41,7 +43,7 @@ func (p *pace) json() jsonPace {
 }
 
 func printBench(out io.Writer, backend string, clients int, cycles, handovers pace) error {
-	if _, err := fmt.Fprintf(out, "%s, clients: %d\n\n", escape(backend), clients); err != nil {
+	if _, err := fmt.Fprintf(out, "%s, clients: %d\n\n", visible.Text(backend), clients); err != nil {
 		return err
 	}
 	t := newTable(out, "WHAT", "PER SECOND", "MEDIAN", "90%", "99%", "SLOWEST")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // printList is `pawl ls` for people: a line for each holder.
@@ -189,7 +190,7 @@ func newTable(out io.Writer, heads ...string) *table {
 
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		cells[i] = escape(c)
+		cells[i] = visible.Text(c)
 	}
 	fmt.Fprintln(t.tab, strings.Join(cells, "\t"))
 }

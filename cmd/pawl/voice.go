@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"github.com/pawl-go/pawl/internal/visible"
 )
 
 // The voice of the command.
@@ -35,7 +37,7 @@ type voice struct {
 func (v *voice) say(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	fmt.Fprintf(v.err, "pawl: %s\n", escape(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(v.err, "pawl: %s\n", visible.Text(fmt.Sprintf(format, args...)))
 }
 
 // warn says what is no failure, but should be known.
@@ -62,21 +64,4 @@ func plain(s string) string {
 		return strconv.Quote(s)
 	}
 	return s
-}
-
-// escape makes a line one line, and harmless.
-func escape(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			q := strconv.QuoteRune(r)
-			b.WriteString(q[1 : len(q)-1])
-		}
-	}
-	return b.String()
 }

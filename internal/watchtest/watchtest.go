@@ -1,0 +1,41 @@
+// Package watchtest waits for what a driver that is watched tells, in tests with real
+// servers.
+package watchtest
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// TB is the part of testing.TB that is used.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Cleanup(f func())
+}
+
+// Watch watches a name until the test is over, and waits until that has begun, or could
+// not. What it returns waits until something is told, and what comes with it.
+func Watch(tb TB, d driver.Watcher, name string) (tells func(what string)) {
+	tb.Helper()
+	told := make(chan struct{}, 1000)
+	tb.Cleanup(d.Watch(name, func() { told <- struct{}{} }))
+	tells = func(what string) {
+		tb.Helper()
+		select {
+		case <-told:
+		case <-time.After(20 * time.Second):
+			tb.Fatalf("%s was not told", what)
+		}
+		for quiet := false; !quiet; {
+			select {
+			case <-told:
+			case <-time.After(200 * time.Millisecond):
+				quiet = true
+			}
+		}
+	}
+	tells("the beginning")
+	return tells
+}
