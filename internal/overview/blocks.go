@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // Process is how a process is told from others: by its host and pid, or by its client's
@@ -20,7 +21,7 @@ func Process(o pawl.Owner) string {
 // A Block is a process that waits for a name which another holds.
 type Block struct {
 	Waiter string   // the process that waits
-	Holds  []string // what it holds meanwhile
+	Holds  []string // what it holds meanwhile, in byte order
 	Name   string   // what it waits for
 	Holder string   // the process that holds that
 }
@@ -29,13 +30,20 @@ type Block struct {
 // another. A process that holds the name which it waits for, as a reader or with a
 // permit, is left out: it waits for its own.
 type Blocks struct {
-	All []Block
+	All []Block // 10 000 at most
 
-	// Deadlocks are circles: each block's Holder is the Waiter of the next, and that of
-	// the last is the first one's. Nobody in it goes on until one of them gives up, if
-	// each process is one that does one thing at a time.
+	// Deadlocks are circles, 100 at most: each block's Holder is the Waiter of the next,
+	// and that of the last is the first one's. Nobody in it goes on until one of them gives
+	// up, if each process is one that does one thing at a time. Who waits for a permit that
+	// any of several holders could give back is in none by that.
 	Deadlocks [][]Block
 }
+
+// Whoever may lock can make as many as they like.
+const (
+	mostBlocks  = 10_000
+	mostCircles = 100
+)
 
 // Blocks of a view are found once, when somebody asks.
 func (v *View) Blocks() *Blocks {
@@ -50,7 +58,7 @@ func (v *View) Blocks() *Blocks {
 // Of are the blocks that have to do with a name: it is waited for, or held by who waits.
 func (b *Blocks) Of(name string) (all []Block) {
 	for _, x := range b.All {
-		if x.Name == name || slices.Contains(x.Holds, name) {
+		if x.Name == name || within(x.Holds, name) {
 			all = append(all, x)
 		}
 	}
@@ -79,20 +87,20 @@ func findBlocks(rows []*Row) *Blocks {
 	}
 	b, next := &Blocks{}, map[string][]Block{}
 	for _, r := range rows {
-		seen := map[string]bool{}
+		seen, stakes := map[string]bool{}, stakesIn(r)
 		for i := range r.Waiters {
 			p := Process(r.Waiters[i].Owner)
-			if len(holds[p]) == 0 || seen[p] || slices.Contains(holds[p], r.Name) {
+			if len(holds[p]) == 0 || seen[p] || within(holds[p], r.Name) {
 				continue
 			}
 			seen[p] = true
-			blocked := map[string]bool{}
-			for j := range r.Holders {
-				q := Process(r.Holders[j].Owner)
-				if !blocked[q] {
-					blocked[q] = true
-					x := Block{Waiter: p, Holds: holds[p], Name: r.Name, Holder: q}
-					b.All = append(b.All, x)
+			for _, held := range stakes {
+				if len(b.All) == mostBlocks {
+					break
+				}
+				x := Block{Waiter: p, Holds: holds[p], Name: r.Name, Holder: held.process}
+				b.All = append(b.All, x)
+				if held.blocks(&r.Waiters[i]) {
 					next[p] = append(next[p], x)
 				}
 			}
@@ -100,6 +108,44 @@ func findBlocks(rows []*Row) *Blocks {
 	}
 	b.Deadlocks = circles(b.All, next)
 	return b
+}
+
+func within(names []string, name string) bool {
+	_, found := slices.BinarySearch(names, name)
+	return found
+}
+
+// A stake is what one process has of a name.
+type stake struct {
+	process   string
+	exclusive bool
+	permits   int
+}
+
+// stakesIn are those of a row, in the order of its holders.
+func stakesIn(r *Row) (all []stake) {
+	place := map[string]int{}
+	for i := range r.Holders {
+		h := &r.Holders[i]
+		p := Process(h.Owner)
+		at, known := place[p]
+		if !known {
+			at = len(all)
+			place[p], all = at, append(all, stake{process: p})
+		}
+		if h.Weight == driver.Exclusive {
+			all[at].exclusive = true
+		} else {
+			all[at].permits += h.Weight
+		}
+	}
+	return all
+}
+
+// blocks reports whether the waiter cannot get on while this is held, whatever others
+// give back.
+func (x stake) blocks(w *pawl.Waiter) bool {
+	return x.exclusive || w.Weight == driver.Exclusive || w.Limit == driver.Unlimited || w.Limit-x.permits < w.Weight
 }
 
 // circles finds one circle through each process that is in any, each circle once: it
@@ -112,6 +158,8 @@ func circles(all []Block, next map[string][]Block) (found [][]Block) {
 		depth[p] = len(path) + 1
 		for _, x := range next[p] {
 			switch d := depth[x.Holder]; {
+			case len(found) == mostCircles:
+				return
 			case d > 0:
 				found = append(found, append(slices.Clone(path[d-1:]), x))
 			case !done[x.Holder]:

@@ -86,6 +86,50 @@ func TestPermitsOfOneNameAreNoDeadlock(t *testing.T) {
 	})
 }
 
+// 1 and 2 have the permits of gpu. 3 has disk, and waits for one of them; 1 waits for
+// disk. When 2 gives its permit back, 3 gets on, and then 1.
+func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
+	for limit, deadlocks := range map[int]int{2: 0, 1: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			permit := func(pid int) driver.Claim {
+				c := claim("gpu", pid)
+				c.Weight, c.Limit = 1, limit
+				return c
+			}
+			for pid := range limit {
+				w.take(t, permit(1+pid))
+			}
+			w.take(t, claim("disk", 3))
+			w.queue(t, permit(3))
+			w.queue(t, claim("disk", 1))
+			if b := w.Latest(t.Context(), 0).Blocks(); len(b.All) != 1+limit || len(b.Deadlocks) != deadlocks {
+				t.Errorf("with %d permits: %+v, want %d deadlocks", limit, b, deadlocks)
+			}
+		})
+	}
+}
+
+// Whoever may lock can make as many blocks as they like: a page stays one that can be
+// made.
+func TestBlocksHaveAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		for i := range 150 {
+			c := claim("catalog", 1+i)
+			c.Weight = 1
+			w.take(t, c)
+			w.take(t, claim(fmt.Sprintf("own %03d", i), 1000+i))
+		}
+		for i := range 150 {
+			w.queue(t, claim("catalog", 1000+i))
+		}
+		if b := w.Latest(t.Context(), 0).Blocks(); len(b.All) != 10_000 {
+			t.Errorf("%d blocks", len(b.All))
+		}
+	})
+}
+
 func TestAProcessIsItsHostAndPid(t *testing.T) {
 	for want, o := range map[string]driver.Owner{
 		"host:7": {Client: "a", Host: "host", PID: 7},

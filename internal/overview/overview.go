@@ -188,14 +188,18 @@ func (s *Overview) publish(v *View) {
 }
 
 // demand is what is wanted now: whether anybody looks, and the names that they show.
-func (s *Overview) demand() (wanted bool, shown map[string]struct{}) {
+// Where those are too many, those that are followed already stay: another choice each
+// time would begin and end watches without need, and each beginning is news itself.
+func (s *Overview) demand(followed map[string]func()) (wanted bool, shown map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shown = map[string]struct{}{}
-	for v := range s.viewers {
-		for _, name := range v.shown {
-			if len(shown) < mostShown {
-				shown[name] = struct{}{}
+	for _, old := range []bool{true, false} {
+		for v := range s.viewers {
+			for _, name := range v.shown {
+				if (followed[name] != nil) == old && len(shown) < mostShown {
+					shown[name] = struct{}{}
+				}
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 type counted struct {
 	*locktable.Driver
 	lists, reads atomic.Int64
+	watches      atomic.Int64 // that began
 	hangs        atomic.Bool  // lists are not answered
 	deaf         atomic.Bool  // changes are not told
 	damaged      atomic.Value // a name that cannot be read
@@ -51,6 +52,7 @@ func (d *counted) Properties() driver.Properties {
 }
 
 func (d *counted) Watch(name string, f func()) (stop func()) {
+	d.watches.Add(1)
 	return d.Driver.Watch(name, func() {
 		if !d.deaf.Load() {
 			f()

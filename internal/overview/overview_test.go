@@ -61,6 +61,7 @@ func TestWhatNobodyLooksAtIsNotAskedFor(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		view(ctx, w)
+		time.Sleep(time.Second) // a look that had begun by then is over
 		n := w.asked()
 		time.Sleep(time.Hour)
 		if n == 0 || w.asked() != n {
@@ -266,4 +267,25 @@ func TestTheBackendsClockMayBeAnother(t *testing.T) {
 			}
 		})
 	}
+}
+
+// More is shown than is watched: what is watched stays, however often others come.
+func TestWatchesStayWhereTooMuchIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		for page := range 10 {
+			v := w.Join()
+			defer v.Leave()
+			var names []string
+			for i := range 50 {
+				names = append(names, fmt.Sprintf("name %d %d", page, i))
+			}
+			v.Show(names)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		if n := w.seen.watches.Load(); n != 256 {
+			t.Errorf("%d watches were begun, want 256", n)
+		}
+	})
 }

@@ -68,7 +68,7 @@ func (v *View) Page(q Query) Page {
 		rows = slices.Clone(rows)
 		slices.Reverse(rows)
 	}
-	p := Page{View: v, Query: q, Total: len(rows), Counts: v.counted()}
+	p := Page{View: v, Query: q, Total: len(rows), Counts: v.Counts()}
 	limit := q.Limit
 	if limit <= 0 {
 		limit = max(len(rows), 1)
@@ -143,7 +143,8 @@ func (v *View) key(r *Row, by Sort) key {
 	return k
 }
 
-func (v *View) counted() Counts {
+// Counts are counted once, when somebody asks.
+func (v *View) Counts() Counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.counts == nil {

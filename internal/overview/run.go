@@ -13,7 +13,7 @@ func (s *Overview) Run(ctx context.Context) {
 	r := runner{Overview: s, watched: map[string]func(){}}
 	defer r.follow(nil)
 	for ctx.Err() == nil {
-		wanted, shown := s.demand()
+		wanted, shown := s.demand(r.watched)
 		r.follow(shown)
 		now := time.Now()
 		switch due, timed := r.due(wanted); {

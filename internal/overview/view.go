@@ -3,6 +3,7 @@ package overview
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -190,6 +191,14 @@ func Kind(weight, limit int) string {
 		return Shared
 	}
 	return Permits
+}
+
+// KindWords are the kind of a claim, and of a permit how many it takes.
+func KindWords(weight, limit int) string {
+	if k := Kind(weight, limit); k != Permits {
+		return k
+	}
+	return fmt.Sprintf("%d of %d", weight, limit)
 }
 
 // Unsupported reports whether the backend cannot list its names.
