@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/internal/overview"
 )
 
 // Metrics count what a client is told of its own locks, for /metrics. The zero value is
@@ -95,7 +94,7 @@ func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 // not grow with what people lock.
 func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	m := h.latest(r)
-	c := m.v.Page(overview.Query{Limit: 1}).Counts
+	c := m.v.Counts()
 	var longest time.Duration
 	for _, row := range m.v.Rows {
 		longest = max(longest, m.v.Waits(row, m.now))

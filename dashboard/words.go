@@ -117,12 +117,7 @@ func labels(all map[string]string) markup.HTML {
 
 // kind is the kind of a claim, as a badge.
 func kind(weight, limit int) markup.HTML {
-	k := overview.Kind(weight, limit)
-	words := k
-	if k == overview.Permits {
-		words = fmt.Sprintf("%d of %d", weight, limit)
-	}
-	return badge(k, words)
+	return badge(overview.Kind(weight, limit), overview.KindWords(weight, limit))
 }
 
 func badge(class, words string) markup.HTML {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/overview"
 )
 
 // What `--json` prints. Programs read this: fields are added, and never change.
@@ -108,10 +109,10 @@ func printLine(out io.Writer, value any) error {
 
 func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.Duration) jsonWaiter {
 	j := jsonWaiter{
-		Kind: kind(weight, limit), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds(),
+		Kind: overview.Kind(weight, limit), Since: since.UTC(), ExpiresInMS: expiresIn.Milliseconds(),
 		Owner: ownerJSON(o),
 	}
-	if j.Kind == "permits" {
+	if j.Kind == overview.Permits {
 		j.Permits, j.Limit = weight, limit
 	}
 	return j

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/overview"
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
@@ -30,7 +30,7 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 			differ = ", limits differ"
 		}
 		for _, h := range e.Holders {
-			t.row(plain(e.Name), kindWords(h.Weight, h.Limit)+differ, holderWords(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
+			t.row(plain(e.Name), overview.KindWords(h.Weight, h.Limit)+differ, holderWords(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
 		}
 	}
 	return t.flush()
@@ -78,7 +78,7 @@ func printWaiters(out io.Writer, waiters []pawl.Waiter, now time.Time) error {
 	fmt.Fprintln(out)
 	t := newTable(out, "PLACE", "KIND", "WAITER", "SINCE")
 	for i, w := range waiters {
-		t.row(fmt.Sprint(i+1), kindWords(w.Weight, w.Limit), w.Owner.String(), clock(w.Since, now))
+		t.row(fmt.Sprint(i+1), overview.KindWords(w.Weight, w.Limit), w.Owner.String(), clock(w.Since, now))
 	}
 	return t.flush()
 }
@@ -87,12 +87,12 @@ func printWaiters(out io.Writer, waiters []pawl.Waiter, now time.Time) error {
 // mistaken, or was started with another configuration.
 func limits(e *pawl.Entry) (all []int) {
 	for _, h := range e.Holders {
-		if kind(h.Weight, h.Limit) == "permits" {
+		if overview.Kind(h.Weight, h.Limit) == overview.Permits {
 			all = append(all, h.Limit)
 		}
 	}
 	for _, w := range e.Waiters {
-		if kind(w.Weight, w.Limit) == "permits" {
+		if overview.Kind(w.Weight, w.Limit) == overview.Permits {
 			all = append(all, w.Limit)
 		}
 	}
@@ -114,27 +114,9 @@ func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
 	fmt.Fprintln(out)
 	t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT")
 	for _, h := range holders {
-		t.row(fmt.Sprint(h.Fence), kindWords(h.Weight, h.Limit), holderWords(h), clock(h.Since, now), left(h.ExpiresIn))
+		t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Weight, h.Limit), holderWords(h), clock(h.Since, now), left(h.ExpiresIn))
 	}
 	return t.flush()
-}
-
-// kind is the kind of a claim, in one word.
-func kind(weight, limit int) string {
-	switch {
-	case weight == driver.Exclusive:
-		return "exclusive"
-	case limit == driver.Unlimited:
-		return "shared"
-	}
-	return "permits"
-}
-
-func kindWords(weight, limit int) string {
-	if k := kind(weight, limit); k != "permits" {
-		return k
-	}
-	return fmt.Sprintf("%d of %d", weight, limit)
 }
 
 func holderWords(h pawl.Holder) string {

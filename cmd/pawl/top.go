@@ -113,9 +113,8 @@ func liveTop(where *location, cmd *cobra.Command, prefix string, delay time.Dura
 	}
 	defer s.CloseOnPanic()
 	l.screen = s
-	err = l.run(ctx, c)
-	if closed := s.Close(); closed != nil {
-		return &exit{code: exitOther} // nor would it take a word
+	if l.run(ctx, c) != nil || s.Close() != nil {
+		return &exit{code: exitOther} // the terminal takes nothing, nor would it take a word
 	}
-	return err
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,8 +90,10 @@ func (m *topModel) broke(q *question, err error) {
 		m.say(false, "broke %s, held by %s (fence %d); closed for %v", plain(q.name), q.owner, q.fence, m.delay)
 	case err == nil:
 		m.say(false, "broke %s, held by %s (fence %d)", plain(q.name), q.owner, q.fence)
-	default:
+	case errors.Is(err, pawl.ErrNotHeld), errors.Is(err, pawl.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
 		m.say(true, "nothing was broken: %s", bare(err))
+	default: // the answer may have been lost
+		m.say(true, "it is not known whether %s was broken: %s", plain(q.name), bare(err))
 	}
 }
 

@@ -51,7 +51,7 @@ func (m *topModel) summary() screen.Line {
 	if m.view.Looked.IsZero() {
 		return screen.Text("looking ...", screen.Dim)
 	}
-	c := m.view.Page(overview.Query{Limit: 1}).Counts
+	c := m.view.Counts()
 	text := fmt.Sprintf("%d names, %d held, %d waiting", c.Names, c.Held, c.Waiters)
 	if c.Closed > 0 {
 		text += fmt.Sprintf(", %d closed", c.Closed)

@@ -162,7 +162,8 @@ func frames(t *testing.T) []frame {
 		onAll("break a waiter", "s", "j", "j", "j", "j", "enter", "j", "b"), onAll("break inside, and nobody holds it", "s", "j", "enter", "b"),
 		{what: "broken", width: 80, height: 10, view: all, change: broke(nil)},
 		{what: "broken without delay", width: 80, height: 10, view: all, change: func(m *topModel) { m.delay = 0; broke(nil)(m) }},
-		{what: "not broken", width: 80, height: 10, view: all, change: broke(errors.New(`pawl: no lease of "nightly" has the fence 17`))},
+		{what: "not broken", width: 80, height: 10, view: all, change: broke(gone{})},
+		{what: "not known whether it is broken", width: 80, height: 10, view: all, change: broke(errors.New("pawl: redis db.example: break: no answer"))},
 	}
 }
 
@@ -190,3 +191,9 @@ func TestTopFramesAreAsInTheGoldenFile(t *testing.T) {
 	}
 	wantGolden(t, "top.txt", out.String())
 }
+
+// gone is the error of a break that found no such lease.
+type gone struct{}
+
+func (gone) Error() string        { return `pawl: no lease of "nightly" has the fence 17` }
+func (gone) Is(target error) bool { return target == pawl.ErrNotHeld }

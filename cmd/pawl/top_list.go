@@ -142,9 +142,9 @@ func (m *topModel) kindCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Holders) == 0 {
 		return "-", 0
 	}
-	words := kindWords(r.Holders[0].Weight, r.Holders[0].Limit)
+	words := overview.KindWords(r.Holders[0].Weight, r.Holders[0].Limit)
 	for _, h := range r.Holders[1:] {
-		if kindWords(h.Weight, h.Limit) != words {
+		if overview.KindWords(h.Weight, h.Limit) != words {
 			return "mixed", 0
 		}
 	}

@@ -162,9 +162,3 @@ func Pad(s string, cells int) string {
 	text, width := cut(s, cells)
 	return text + strings.Repeat(" ", max(0, cells-width))
 }
-
-// PadLeft is Pad with the blanks before the text, for numbers.
-func PadLeft(s string, cells int) string {
-	text, width := cut(s, cells)
-	return strings.Repeat(" ", max(0, cells-width)) + text
-}
