@@ -33,9 +33,9 @@ type Blocks struct {
 	All []Block // 10 000 at most
 
 	// Deadlocks are circles, 100 at most: each block's Holder is the Waiter of the next,
-	// and that of the last is the first one's. Nobody in it goes on until one of them gives
-	// up, if each process is one that does one thing at a time. Who waits for a permit that
-	// any of several holders could give back is in none by that.
+	// and that of the last is the first one's. Nobody in it goes on until one of them
+	// gives up, if each process is one that does one thing at a time. Who waits for a
+	// permit that any of several holders could give back is in none by that.
 	Deadlocks [][]Block
 }
 
