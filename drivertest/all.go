@@ -108,17 +108,31 @@ func testAll(s *suite) {
 		}
 		var cases [2][]driver.Claim
 		var waiters [2]driver.Claim
+		var seen [2]*watching
 		for at := range cases {
 			cases[at] = k.several(k.mutex, k.mutex)
 			waiters[at] = k.mutex(on(cases[at][at].Name), queue(long))
+			if s.tells {
+				seen[at] = k.watch(waiters[at].Name)
+			}
+		}
+		for at := range cases {
 			k.b.gets(k.mutex(on(waiters[at].Name), ttl(k.u)))
 			k.b.waits(waiters[at], 1)
+		}
+		for at := range cases {
+			if s.tells {
+				seen[at].settles()
+			}
 		}
 		k.past(k.u)
 		for at, waiter := range waiters {
 			held, e := k.a.refusedAll(cases[at]), k.b.entry(waiter.Name)
 			if held.Name != waiter.Name || held.Fence != e.Fence || k.one(held.Holders).Fence != k.one(e.Holders).Fence {
 				k.Errorf("%q is in the way, the fence %d, held by %+v; then there is %+v", held.Name, held.Fence, held.Holders, e)
+			}
+			if s.tells {
+				seen[at].tells("what a refused one has passed on")
 			}
 			if s.signals {
 				if sig := heard.next(driver.SignalGranted, waiter); sig.Fence != held.Fence {

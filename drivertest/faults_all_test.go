@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
@@ -128,6 +129,14 @@ var allFaults = []fault{{
 			}
 			return grants, err
 		}}
+	},
+}, {
+	name:  "who finds that something has expired does not tell of it",
+	wants: []string{"All/WhatHasExpiredIsPassedOnAlthoughTheyAreRefused"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		expired := slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Expires <= now })
+		f(now)
+		e.News = e.News && !expired
 	},
 }, {
 	name:    "several claims have no end",

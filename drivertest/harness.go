@@ -150,7 +150,8 @@ func Run(t *testing.T, h Harness) {
 		t.Run(topic.name, func(t *testing.T) {
 			s := &suite{
 				T: t, Harness: h, properties: properties,
-				breaks: breaks, raises: raises, lists: lists, signals: signals && properties.Push, diagnoses: diagnoses,
+				breaks: breaks, raises: raises, lists: lists, diagnoses: diagnoses,
+				signals: signals && properties.Push, tells: watches && properties.PushesChanges,
 			}
 			s.parallel(t)
 			topic.run(s)

@@ -12,7 +12,7 @@ type suite struct {
 	Harness
 	properties driver.Properties
 
-	breaks, raises, lists, signals, diagnoses bool // what the driver can do
+	breaks, raises, lists, signals, tells, diagnoses bool // what the driver can do
 
 	timeless bool // being late is no excuse, see late.go
 }

@@ -24,6 +24,10 @@ const maxMarks = 64
 // signalChanged is for the client whose mark has that token. It reaches no listener.
 const signalChanged = driver.SignalLost + 1
 
+// IsChange reports whether a signal is for who watches, and not for a claim or a lease: a
+// table may have to tell them apart, see [Driver.Deliver].
+func IsChange(s driver.Signal) bool { return s.Kind == signalChanged }
+
 // Mark has a client told of changes for so long, in which it is to come again. known says
 // that it was told until now; ok, that there was room.
 func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
@@ -52,6 +56,13 @@ func (e *Entry) tell() {
 	for _, m := range e.Marks {
 		e.signal(m.Inbox, driver.Signal{Kind: signalChanged, Token: m.Token})
 	}
+}
+
+// hush takes back what tell has left, where the same transaction has told of it before:
+// who is told looks when all of it is there.
+func (e *Entry) hush() {
+	e.News = false
+	e.Signals = slices.DeleteFunc(e.Signals, func(s Signal) bool { return IsChange(s.Signal) })
 }
 
 // unmark drops the marks that are over. That is no change: they go when something else is

@@ -59,6 +59,20 @@ func TestMarks(t *testing.T) {
 			equal(l.t, "ok", ok, true)
 			l.said("changed x")
 		},
+		"AnExpiryIsToldByWhoIsRefusedSeveral": func(l *lab) {
+			l.granted(with(mutex("a"), func(c *driver.Claim) { c.TTL = sec }))
+			l.refused(mutex("b"))
+			l.mark("x", time.Minute)
+			l.sleep(sec)
+			if l.e.Refuses(l.now, try(mutex("c"))) == nil {
+				l.t.Fatalf("nobody is in the way of c")
+			}
+			l.said("granted b, changed x")
+			if l.e.Refuses(l.now, try(mutex("c"))) == nil {
+				l.t.Fatalf("nobody is in the way of c any more")
+			}
+			l.said("")
+		},
 		"AMarkEndsByItself": func(l *lab) {
 			l.mark("x", sec)
 			l.mark("y", 2*sec)
@@ -128,6 +142,14 @@ func TestMarksAreStoredBehindAllElse(t *testing.T) {
 	many := e.Append(nil)[:len(without)]
 	many = append(many, locktable.MaxMarks+1)
 	corrupt(t, append(many, bytes.Repeat(make([]byte, 18), locktable.MaxMarks+1)...))
+}
+
+func TestOnlyWhatIsForWhoWatchesIsAChange(t *testing.T) {
+	for kind := range locktable.SignalChanged + 3 {
+		if is := locktable.IsChange(driver.Signal{Kind: kind}); is != (kind == locktable.SignalChanged) {
+			t.Errorf("signal %d is a change: %v", kind, is)
+		}
+	}
 }
 
 // Who finds that places in rows have lapsed tells of it, also if it does nothing else.

@@ -12,6 +12,7 @@ import (
 // is a grant, which is not made.
 func (e *Entry) Refuses(now Instant, c *driver.Claim) error {
 	e.settle(now)
+	defer e.tell()
 	if e.holder(c.Token) != nil {
 		return nil
 	}

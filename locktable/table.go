@@ -152,7 +152,7 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 		c.Owner, c.Value, c.Above = shown(c.Owner), bytes.Clone(c.Value), bytes.Clone(c.Above)
 		steps[i] = Step{Name: c.Name, Token: c.Token, Place: true, OnTime: true}
 	}
-	grants := make([]driver.Grant, n)
+	grants, told := make([]driver.Grant, n), make([]bool, n)
 	var refused error
 	// First it looks at all of them, and passes on what has expired: that stays, whatever
 	// becomes of the claims. Then it grants.
@@ -160,8 +160,12 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	err := table.UpdateAll(ctx, steps, func(i int, e *Entry, now Instant) bool {
 		if i < n {
 			refused = e.Refuses(now, &claims[i])
-		} else {
-			grants[i-n], refused = e.Acquire(now, &claims[i-n], d.inbox)
+			told[i] = e.News
+			return refused == nil
+		}
+		grants[i-n], refused = e.Acquire(now, &claims[i-n], d.inbox)
+		if told[i-n] {
+			e.hush()
 		}
 		return refused == nil
 	})
@@ -327,7 +331,7 @@ func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.
 // Deliver hands a signal that came in for this driver's inbox to its listeners.
 func (d *Driver) Deliver(s driver.Signal) {
 	switch {
-	case s.Kind == signalChanged && d.watching != nil:
+	case IsChange(s) && d.watching != nil:
 		d.watching.Heard(s.Token)
 		return
 	case s.Kind == driver.SignalLook && s.Token.IsZero():

@@ -1,6 +1,7 @@
 package locktable_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -29,6 +30,18 @@ func (e *ears) Hear(f func(hears bool)) (stop func()) {
 }
 
 func (e *ears) Close() error { return nil }
+
+// UpdateAll takes one step after the other, for here is nobody to come in between.
+func (e *ears) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+	for i, s := range steps {
+		goesOn := true
+		err := e.Update(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) { goesOn = f(i, e, now) })
+		if err != nil || !goesOn {
+			return err
+		}
+	}
+	return nil
+}
 
 // aside is a client of a shelf that watches nothing, and another one that may.
 func aside() (e *ears, watcher, other *locktable.Driver) {
@@ -71,6 +84,37 @@ func TestChangesAreToldThroughMarks(t *testing.T) {
 			t.Errorf("a release, %v, was told to nobody", err)
 		}
 	})
+}
+
+// What several claims find expired is told whether they are refused or granted, and with
+// the grant of the same step it is told once.
+func TestClaimsOfSeveralNamesAreToldOnce(t *testing.T) {
+	for what, claims := range map[string][]driver.Claim{
+		"granted": {*try(mutex("b"))},
+		"refused": {*try(mutex("b")), *with(try(mutex("c")), func(c *driver.Claim) { c.Name = "held" })},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, x, y := aside()
+				defer x.Close()
+				told, _ := watch(x, "job")
+				held := with(mutex("d"), func(c *driver.Claim) { c.Name, c.TTL = "held", time.Hour })
+				for _, c := range []*driver.Claim{mutex("a"), held} {
+					if _, err := y.Acquire(t.Context(), *c); err != nil {
+						t.Fatal(err)
+					}
+				}
+				told()
+				e.mu.Lock()
+				e.now = e.now.Add(ttl)
+				e.mu.Unlock()
+				_, err := x.AcquireAll(t.Context(), claims)
+				if n := told(); (err == nil) != (what == "granted") || n != 1 {
+					t.Errorf("%v, and it was told %d times, want once", err, n)
+				}
+			})
+		})
+	}
 }
 
 // As long as somebody watches, the marks stand, and no longer.

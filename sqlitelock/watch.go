@@ -144,7 +144,7 @@ func (w *watch) heard(signals []driver.Signal, rung bool) {
 	defer w.mu.Unlock()
 	own := 0 // the others are for who watches, and may come from anybody
 	for _, s := range signals {
-		if s.Kind <= driver.SignalLost {
+		if !locktable.IsChange(s) {
 			own++
 		}
 		w.holds = max(w.holds, w.places[s.Token]) // a grant that somebody passed on lasts as long as the place

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // A process that waits for one name and ends has no second hand-over, from which to learn
@@ -110,6 +111,24 @@ func TestWhoHearsTheDoorbellLooksSeldom(t *testing.T) {
 	}
 	if p := w.pace(100, 4*time.Millisecond); p != 0 {
 		t.Fatalf("that ended: %v", p)
+	}
+}
+
+// A signal for who watches may come from anybody, and says nothing of the bell of those
+// that we wait for.
+func TestAChangeThatIsWatchedSaysNothingOfTheDoorbell(t *testing.T) {
+	e, now := &locktable.Entry{}, locktable.At(time.Now())
+	e.Mark(now, locktable.Mark{Token: driver.NewToken(), Inbox: "me"}, time.Minute)
+	c := mutex("job")
+	if _, err := e.Acquire(now, &c, "other"); err != nil || len(e.Signals) != 1 {
+		t.Fatalf("%v, with the signals %+v, want one", err, e.Signals)
+	}
+	for _, hears := range []bool{true, false} {
+		w := newWatch()
+		w.hears = hears
+		if w.heard([]driver.Signal{e.Signals[0].Signal}, !hears); w.hears != hears {
+			t.Errorf("it hears the bell: %v; want %v as before", w.hears, hears)
+		}
 	}
 }
 
