@@ -5,6 +5,7 @@ package watching
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,27 +195,42 @@ func (w *Watching) mark(all []*watch) (next time.Duration) {
 			due = append(due, x)
 		}
 	}
-	failed := false
-	if len(due) > 0 && !w.markThose(due) { // one of them may be damaged
-		for _, x := range due {
-			if w.life.Err() == nil && !w.markThose([]*watch{x}) {
-				failed = true
-			}
-		}
+	var err error
+	if len(due) > 0 {
+		err = w.markThose(due)
+	}
+	if err != nil && len(due) > 1 {
+		err = w.markEach(due)
+	}
+	if err != nil {
+		return 0
 	}
 	next = time.Hour
 	for _, x := range all {
 		next = min(next, x.until.Sub(now))
 	}
-	if failed {
-		return 0
-	}
 	return max(next, time.Millisecond)
 }
 
-// markThose marks some, and tells those that were not marked until then. It reports
-// whether it could.
-func (w *Watching) markThose(due []*watch) bool {
+// markEach marks those that could not be marked together, for one of them may be damaged.
+// Damage is found at once. So whatever runs out of time ends it: then the backend hangs,
+// and they are deaf, and have to hear of that before each has waited for itself.
+func (w *Watching) markEach(due []*watch) (failed error) {
+	for _, x := range due {
+		if err := w.markThose([]*watch{x}); err != nil {
+			failed = err
+		}
+		if w.life.Err() != nil || errors.Is(failed, context.DeadlineExceeded) {
+			break
+		}
+	}
+	return failed
+}
+
+// markThose marks some, and tells those that were not marked until then. If it could not,
+// they are deaf. Whatever the backend calls it, what ran out of time is
+// [context.DeadlineExceeded].
+func (w *Watching) markThose(due []*watch) error {
 	ctx, cancel := context.WithTimeout(w.life, markIn)
 	defer cancel()
 	tokens, names := make([]driver.Token, len(due)), make([]string, len(due))
@@ -234,5 +250,8 @@ func (w *Watching) markThose(due []*watch) bool {
 			x.tell() // something may have changed unheard
 		}
 	}
-	return err == nil
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }

@@ -1,0 +1,220 @@
+package watching
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// backend has names marked, until a test says otherwise.
+type backend struct {
+	hears func(bool)
+	ended int // how often it was no longer listened to
+
+	mu     sync.Mutex // protects what follows
+	fails  func(ctx context.Context, names []string) error
+	tries  []int // of how many names each was
+	tokens map[string]driver.Token
+}
+
+func (b *backend) ears(f func(hears bool)) (stop func()) {
+	b.hears = f
+	return func() { b.ended++ }
+}
+
+func (b *backend) mark(ctx context.Context, tokens []driver.Token, names []string) (known, ok []bool, err error) {
+	b.mu.Lock()
+	fails := b.fails
+	b.tries = append(b.tries, len(names))
+	b.mu.Unlock()
+	if fails != nil {
+		if err := fails(ctx, names); err != nil {
+			return nil, nil, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, name := range names {
+		known, ok = append(known, b.tokens[name] == tokens[i]), append(ok, true)
+		b.tokens[name] = tokens[i]
+	}
+	return known, ok, nil
+}
+
+func (b *backend) set(fails func(ctx context.Context, names []string) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fails, b.tries = fails, nil
+}
+
+// tried says how many names each try since set was of.
+func (b *backend) tried() []int {
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.tries)
+}
+
+// follow watches names, and hears of them from then on. told says how often that was told
+// of the first of them.
+func follow(names ...string) (w *Watching, b *backend, told func() int) {
+	b = &backend{tokens: map[string]driver.Token{}}
+	w = New(b.ears, b.mark)
+	n := 0
+	w.Follow(names[0], func() { n++ })
+	for _, name := range names[1:] {
+		w.Follow(name, func() {})
+	}
+	synctest.Wait()
+	return w, b, func() int {
+		synctest.Wait()
+		was := n
+		n = 0
+		return was
+	}
+}
+
+func TestNamesAreMarkedTogetherAndHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, b, told := follow("a", "b", "c")
+		defer w.Close()
+		b.hears(true)
+		if n := told(); n == 0 || w.Deaf() || !slices.Equal(b.tried(), []int{3}) {
+			t.Errorf("told %d times, deaf: %v, tries of %v names; want one of all", n, w.Deaf(), b.tried())
+		}
+		w.Heard(b.tokens["a"])
+		w.Heard(b.tokens["b"])
+		w.Heard(driver.NewToken())
+		if n := told(); n != 1 {
+			t.Errorf("told %d times of one change", n)
+		}
+		b.hears(false)
+		if n := told(); n != 1 || !w.Deaf() {
+			t.Errorf("told %d times that it hears no more, deaf: %v", n, w.Deaf())
+		}
+	})
+}
+
+func TestItListensUntilNobodyWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backend{tokens: map[string]driver.Token{}}
+		w := New(b.ears, b.mark)
+		defer w.Close()
+		for i := range 2 {
+			stop := w.Follow("a", func() {})
+			synctest.Wait()
+			b.hears(true)
+			synctest.Wait()
+			stop()
+			if synctest.Wait(); b.ended != i+1 {
+				t.Fatalf("it has ended %d times; want %d", b.ended, i+1)
+			}
+		}
+	})
+}
+
+// A damaged name costs the others one more try, and not the marks.
+func TestThoseBesideADamagedNameAreMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, b, _ := follow("a", "bad", "c")
+		defer w.Close()
+		b.set(func(_ context.Context, names []string) error {
+			if slices.Contains(names, "bad") {
+				return errors.New("damaged")
+			}
+			return nil
+		})
+		b.hears(true)
+		if got := b.tried(); !slices.Equal(got, []int{3, 1, 1, 1}) || len(b.tokens) != 2 || !w.Deaf() {
+			t.Errorf("tries of %v names, marked are %v, deaf: %v", got, b.tokens, w.Deaf())
+		}
+	})
+}
+
+func TestANameByItselfIsNotTriedTwiceInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, b, told := follow("a")
+		defer w.Close()
+		b.set(func(context.Context, []string) error { return errors.New("disk full") })
+		b.hears(true)
+		if got := b.tried(); !slices.Equal(got, []int{1}) || told() == 0 || !w.Deaf() {
+			t.Errorf("tries of %v names, deaf: %v", got, w.Deaf())
+		}
+		time.Sleep(10 * time.Minute)
+		if n := len(b.tried()); n < 6 || n > 30 {
+			t.Errorf("%d tries in ten minutes", n)
+		}
+	})
+}
+
+// While a backend hangs, those who watch hear soon that they are deaf, however many names
+// there are.
+func TestABackendThatHangsIsNotWaitedForByEachName(t *testing.T) {
+	gone := errors.New("the connection is gone")
+	for what, hangs := range map[string]func(ctx context.Context, names []string) error{
+		"until the end of ctx": func(ctx context.Context, _ []string) error {
+			<-ctx.Done()
+			return gone
+		},
+		"until a time limit of its own": func(context.Context, []string) error {
+			time.Sleep(markIn - 1)
+			return errors.Join(gone, context.DeadlineExceeded)
+		},
+		"after the first": func(ctx context.Context, names []string) error {
+			if len(names) == 1 {
+				<-ctx.Done()
+			}
+			return gone
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				names := slices.Repeat([]string{"a"}, 100)
+				w, b, told := follow(names...)
+				defer w.Close()
+				b.set(hangs)
+				b.hears(true)
+				synctest.Wait()
+				time.Sleep(2 * markIn)
+				n, got := told(), b.tried()
+				if n == 0 || !w.Deaf() {
+					t.Errorf("told %d times, deaf: %v", n, w.Deaf())
+				}
+				for i, names := range got {
+					if names != []int{100, 1}[i%2] {
+						t.Errorf("tries of %v names; want one of one after one of all", got[:min(len(got), 8)])
+						break
+					}
+				}
+				b.set(nil)
+				time.Sleep(10 * time.Second)
+				if n := told(); n == 0 || w.Deaf() {
+					t.Errorf("then it hangs no more: told %d times, deaf: %v", n, w.Deaf())
+				}
+			})
+		})
+	}
+}
+
+// Close does not wait for a backend that hangs.
+func TestCloseEndsATryUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, b, _ := follow("a", "b")
+		b.set(func(ctx context.Context, _ []string) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		b.hears(true)
+		synctest.Wait()
+		began := time.Now()
+		if w.Close(); time.Since(began) > 0 || len(b.tried()) > 2 {
+			t.Errorf("it took %v, and tries of %v names", time.Since(began), b.tried())
+		}
+	})
+}
