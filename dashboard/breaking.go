@@ -60,11 +60,13 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	number := strconv.FormatUint(wanted.fence, 10)
 	who := text("p", "No lease with this fence is seen now: it may be over already.", class("notice"))
 	m := h.latest(r)
-	row := m.v.Row(wanted.name)
+	row, err := m.v.Row(wanted.name), error(nil)
 	if row == nil {
-		row = new(unlisted).read(h, m, wanted.name) // a lease may be younger than the last look
+		row, err = new(unlisted).read(h, m, wanted.name) // a lease may be younger than the last look
 	}
-	if row != nil {
+	if err != nil {
+		who = text("p", unread(err), class("notice bad"))
+	} else {
 		for i := range row.Holders {
 			if x := &row.Holders[i]; x.Fence == wanted.fence {
 				who = markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),

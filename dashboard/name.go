@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/markup"
 	"github.com/pawl-go/pawl/internal/overview"
@@ -56,41 +55,65 @@ func (h *Handler) howToBreak() markup.HTML {
 func (h *Handler) nameSight(name string) sight {
 	var none unlisted
 	return func(m moment) ([]part, []string) {
-		row := m.v.Row(name)
+		row, err := m.v.Row(name), error(nil)
 		if row == nil {
-			row = none.read(h, m, name)
+			row, err = none.read(h, m, name)
+		} else {
+			none = unlisted{} // what it had is from before: when the name goes again, that is no answer
 		}
+		state, holders, queue := h.known(m, row, err)
 		return []part{
 			{"notices", m.notices()}, {"how", markup.Text(how(m.v))},
-			{"state", m.state(row)}, {"holders", h.holders(m, row)}, {"queue", m.queue(row)},
-			{"blocks", blocksOf(m.v, name)}, {"past", h.past(m, row)},
+			{"state", state}, {"holders", holders}, {"queue", queue},
+			{"blocks", blocksOf(m.v, name)}, {"past", h.past(m, name)},
 		}, []string{name}
 	}
 }
 
-// unlisted is a name that the last look has not found: what it keeps while unused,
-// or a lease that came after the look. It is read once, and again when it may be another.
+// unlisted is a name that the last look has not found: what it keeps while unused, a
+// lease that came after the look, or a row that is damaged. It is read once, and again
+// when it may be another; soon, if it could not be read.
 type unlisted struct {
-	at  time.Time
-	row *overview.Row
+	until time.Time // it is not read before
+	row   *overview.Row
+	err   error // why there is no row
 }
 
-func (f *unlisted) read(h *Handler, m moment, name string) *overview.Row {
-	if f.row != nil && m.now.Sub(f.at) < 15*time.Second {
-		return f.row
+const (
+	unlistedKeep = 15 * time.Second
+	unreadKeep   = time.Second
+)
+
+func (f *unlisted) read(h *Handler, m moment, name string) (*overview.Row, error) {
+	if m.now.Before(f.until) {
+		return f.row, f.err
 	}
 	ctx, cancel := context.WithTimeout(h.life, freshFor)
 	defer cancel()
 	e, err := h.names.Client().Inspect(ctx, name)
+	now := time.Now() // it may have taken as long as an error is kept
 	if err != nil {
-		e = pawl.Entry{Name: name} // the notices say what is wrong
+		*f = unlisted{until: now.Add(unreadKeep), err: err}
+		return nil, err
 	}
-	f.at, f.row = m.now, &overview.Row{Entry: e, At: time.Now(), TTLs: make([]time.Duration, len(e.Holders))}
+	row := &overview.Row{Entry: e, At: now, TTLs: make([]time.Duration, len(e.Holders))}
 	for i := range e.Holders {
-		f.row.TTLs[i] = e.Holders[i].ExpiresIn
+		row.TTLs[i] = e.Holders[i].ExpiresIn
 	}
-	return f.row
+	*f = unlisted{until: now.Add(unlistedKeep), row: row}
+	return row, nil
 }
+
+// known is what is known of a name. One that cannot be read is not free.
+func (h *Handler) known(m moment, r *overview.Row, err error) (state, holders, queue markup.HTML) {
+	if err != nil {
+		unknown := text("p", "Not known.", class("empty"))
+		return text("p", unread(err), class("state")), unknown, unknown
+	}
+	return m.state(r), h.holders(m, r), m.queue(r)
+}
+
+func unread(err error) string { return "It cannot be read now: " + visible.Text(bare(err)) }
 
 // state is what a name is, in a sentence or two.
 func (m moment) state(r *overview.Row) markup.HTML {

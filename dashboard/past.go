@@ -13,9 +13,9 @@ import (
 
 // past is what was seen of a name since the process started: as a picture, as a chart,
 // and as a table that says the same.
-func (h *Handler) past(m moment, r *overview.Row) markup.HTML {
+func (h *Handler) past(m moment, name string) markup.HTML {
 	memory := h.names.Memory()
-	leases := memory.Of(r.Name)
+	leases := memory.Of(name)
 	// The picture ends a little later than now, and is the same until then.
 	end := m.now.Add(m.v.Offset).Truncate(5 * time.Second).Add(5 * time.Second)
 	var rows []markup.HTML

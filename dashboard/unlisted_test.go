@@ -1,0 +1,72 @@
+package dashboard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/dashboard"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A damaged driver cannot read a name while it is told so, and lists the others.
+type damaged struct {
+	*locktable.Driver
+	is atomic.Bool
+}
+
+func (d *damaged) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if d.is.Load() {
+		return driver.Entry{}, errors.New("the row is <damaged>")
+	}
+	return d.Driver.Inspect(ctx, name)
+}
+
+// What cannot be read is not free.
+func TestANameThatCannotBeReadIsNotCalledFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		d := &damaged{Driver: memory.Driver()}
+		d.is.Store(true)
+		s := siteOver(t, d, memory, &dashboard.Options{AllowBreak: true})
+		time.Sleep(2 * time.Second)
+		page := s.get(t, "name?name=job")
+		wants(t, page, "It cannot be read now: ", "the row is &#60;damaged&#62;", "Not known.", "What has happened")
+		lacks(t, page, "It is free.", "Nobody holds it.", "Nobody waits.")
+		form := s.request(t, http.MethodGet, "break?name=job&fence=5", nil, nil).Body.String()
+		wants(t, form, "It cannot be read now: ", "the row is &#60;damaged&#62;", "Break the lease")
+		lacks(t, form, "No lease with this fence is seen now")
+
+		live := s.open(t.Context(), "events?view=name&name=job")
+		time.Sleep(2 * time.Second)
+		wants(t, live.take(), "It cannot be read now: ")
+		d.is.Store(false)
+		time.Sleep(4 * time.Second) // an error is not kept for as long as a row
+		wants(t, live.take(), "It is free.", "Nobody holds it.", "Nobody waits.")
+		wants(t, s.get(t, "break?name=job&fence=5"), "No lease with this fence is seen now")
+	})
+}
+
+// A stream that has shown a lease before any look found it, and then after, forgets what
+// it saw first.
+func TestALeaseThatIsOverDoesNotComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, nil)
+		s.get(t, "") // a look, so that the stream does not begin with one
+		c := claim("job", 1)
+		g := s.take(t, c)
+		live := s.open(t.Context(), "events?view=name&name=job")
+		time.Sleep(5 * time.Second)
+		wants(t, live.take(), "Held by 1 lease")
+		s.release(t, c)
+		time.Sleep(5 * time.Second)
+		wants(t, live.take(), "It is free.", fmt.Sprint(g.Fence), "Nobody holds it.")
+	})
+}
