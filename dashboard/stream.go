@@ -70,18 +70,20 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 		if !h.doors.stays(r) {
 			return // its session is over
 		}
+		if v.Looked.IsZero() && v.Err == nil {
+			continue // the page knows as much
+		}
 		m := moment{v: v, now: time.Now(), stream: true}
 		parts, names := see(m)
 		viewer.Show(names)
 		news := map[string]string{}
 		for _, p := range parts {
-			if s := p.html.String(); sent[p.id] != s {
+			s := p.html.String()
+			if last, was := sent[p.id]; !was || last != s { // the first time what is empty, too: the page may be older
 				news[p.id], sent[p.id] = s, s
 			}
 		}
 		switch {
-		case v.Looked.IsZero() && v.Err == nil:
-			continue // the page knows as much
 		case len(news) > 0:
 		case m.now.Sub(wrote) < quietFor:
 			continue

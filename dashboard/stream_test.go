@@ -120,6 +120,40 @@ func TestABackendThatGoesAndComesBackIsSaid(t *testing.T) {
 	})
 }
 
+// A slow driver lists when it is told to.
+type slow struct {
+	*locktable.Driver
+	lists chan struct{}
+}
+
+func (d *slow) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	select {
+	case <-d.lists:
+	case <-ctx.Done():
+	}
+	return d.Driver.List(ctx, prefix)
+}
+
+// A browser that was connected to another process, before, may show anything: what it is
+// sent first has all parts, also those that are the same as before the first look, or
+// empty.
+func TestAStreamThatBeginsBeforeTheFirstLookSendsAllParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		d := &slow{memory.Driver(), make(chan struct{})}
+		s := siteOver(t, d, memory, nil)
+		all, one := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
+		time.Sleep(time.Second)
+		if got := all.take() + one.take(); got != "" {
+			t.Errorf("before anything was seen it sent\n%s", got)
+		}
+		close(d.lists)
+		time.Sleep(time.Second)
+		wants(t, all.take(), `"notices":""`, `"how":`, `"counts":`, `"rows":`, `"pager":""`)
+		wants(t, one.take(), `"notices":""`, `"how":`, `"state":`, `"holders":`, `"queue":`, `"blocks":""`, `"past":`)
+	})
+}
+
 // 5 000 wait, and the page is one that can be sent.
 func TestAQueueOfThousandsIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
