@@ -10,6 +10,8 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -77,7 +79,7 @@ func bearerOf(r *http.Request) (token string, ok bool) {
 func (d *doors) opens(w http.ResponseWriter, r *http.Request, given string) bool {
 	now, from := time.Now(), addressOf(r)
 	if wait := d.barred(from, now); wait > 0 {
-		w.Header().Set("Retry-After", "60")
+		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 		return false
 	}
 	if d.is(given) {
@@ -87,12 +89,22 @@ func (d *doors) opens(w http.ResponseWriter, r *http.Request, given string) bool
 	return false
 }
 
+// addressOf is where a request comes from: of IPv6 the network, for one host has as many
+// addresses as are in it, and would use up the tries of everybody.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	return host
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	address = address.Unmap().WithZone("")
+	if network, err := address.Prefix(64); err == nil && address.Is6() {
+		return network.String()
+	}
+	return address.String()
 }
 
 // everybody stands for all addresses together.

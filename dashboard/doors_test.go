@@ -139,6 +139,68 @@ func TestWrongTokensFromEverywhere(t *testing.T) {
 	})
 }
 
+// One host has all addresses of its network, and is one. So it does not shut the door for
+// everybody.
+func TestWrongTokensFromOneNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: token})
+		from := func(address string) func(*http.Request) {
+			return func(r *http.Request) { r.RemoteAddr = "[" + address + "]:1" }
+		}
+		for network, addresses := range map[string][2]string{
+			"a network":     {"2001:db8:1:2:%x::%x", "2001:db8:1:2::ffff"},
+			"a link's zone": {"fe80::%x:%x%%eth0", "fe80::ffff%eth1"},
+		} {
+			looked := 0
+			for i := range 1000 {
+				if code, _ := signIn(s, t, "wrong", from(fmt.Sprintf(addresses[0], i/250+1, i%250+1))); code == http.StatusUnauthorized {
+					looked++
+				}
+			}
+			if looked != 10 {
+				t.Errorf("%s: %d were looked at, want 10", network, looked)
+			}
+			if code, _ := signIn(s, t, token, from(addresses[1])); code != http.StatusTooManyRequests {
+				t.Errorf("%s: then the right one was answered with %d", network, code)
+			}
+		}
+		for _, elsewhere := range []string{"2001:db8:1:3::1", "::ffff:10.0.0.1", "::1"} {
+			if code, _ := signIn(s, t, token, from(elsewhere)); code != http.StatusSeeOther {
+				t.Errorf("from %s it was answered with %d", elsewhere, code)
+			}
+		}
+		for range 10 {
+			signIn(s, t, "wrong", from("::ffff:10.0.0.1"))
+		}
+		for address, want := range map[string]int{"::ffff:10.0.0.2": http.StatusSeeOther, "::ffff:10.0.0.1": http.StatusTooManyRequests} {
+			if code, _ := signIn(s, t, token, from(address)); code != want {
+				t.Errorf("from %s it was answered with %d, want %d", address, code, want)
+			}
+		}
+	})
+}
+
+// Who is told to wait is told for how long, and let in then.
+func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: token})
+		for range 10 {
+			signIn(s, t, "wrong", nil)
+		}
+		for _, want := range []string{"6", "5"} {
+			w := s.request(t, "POST", "login", url.Values{"token": {token}}, nil)
+			if got := w.Header().Get("Retry-After"); w.Code != http.StatusTooManyRequests || got != want {
+				t.Errorf("it was answered with %d, and Retry-After %q, want %s", w.Code, got, want)
+			}
+			time.Sleep(1500 * time.Millisecond) // 4.5 s are left, which is 5
+		}
+		time.Sleep(3 * time.Second)
+		if code, _ := signIn(s, t, token, nil); code != http.StatusSeeOther {
+			t.Errorf("then it was answered with %d", code)
+		}
+	})
+}
+
 // A copy of the cookie is worth nothing any more, and what was open ends.
 func TestSigningOutEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
