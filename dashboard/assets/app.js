@@ -71,8 +71,14 @@
   };
 
   const live = document.querySelector("main[data-live]");
-  let stream = null;
+  let stream = null, again = 0;
+  const close = () => {
+    clearTimeout(again);
+    stream?.close();
+    stream = null;
+  };
   const open = () => {
+    close();
     stream = new EventSource(live.dataset.live);
     stream.onopen = () => link("Live", "up");
     stream.onmessage = (message) => {
@@ -89,19 +95,26 @@
     stream.onerror = () => {
       link("Not connected; trying again", "down");
       // A refusal ends the stream for good, unless somebody begins it anew.
-      if (stream.readyState === EventSource.CLOSED) setTimeout(open, 5000);
+      if (stream.readyState === EventSource.CLOSED) again = setTimeout(open, 5000);
     };
+  };
+  // A page that nobody sees takes no stream from those that somebody does.
+  const follow = () => {
+    if (document.hidden) { close(); return; }
+    if (stream) return;
+    link("Connecting", "wait");
+    open();
   };
   if (live) {
     const e = document.createElement("span");
     e.id = "link";
     document.querySelector(".how")?.before(e);
-    link("Connecting", "wait");
-    open();
+    follow();
     setInterval(tick, 250);
     // The browser may keep a page that was left, and show it again as it was.
-    addEventListener("pagehide", () => stream.close());
-    addEventListener("pageshow", (event) => { if (event.persisted) open(); });
+    addEventListener("pagehide", close);
+    addEventListener("pageshow", follow);
+    document.addEventListener("visibilitychange", follow);
   }
 
   // The theme.
