@@ -150,7 +150,7 @@ func (s *serving) run(ctx context.Context, c *pawl.Client) error {
 		return fmt.Errorf("cannot listen: %w", err)
 	}
 	server := &http.Server{
-		Handler: h, TLSConfig: secure,
+		Handler: panicsLogged(h, o.Log), TLSConfig: secure,
 		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // it would say what others do wrong
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,

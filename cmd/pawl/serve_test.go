@@ -53,6 +53,13 @@ func served(t *testing.T, s serving) (page string, client *pawl.Client, said *wr
 	if err != nil {
 		t.Fatal(err)
 	}
+	page, said = servedOf(t, s, client)
+	return page, client, said
+}
+
+// servedOf is that of a client, which it closes.
+func servedOf(t *testing.T, s serving, client *pawl.Client) (page string, said *written) {
+	t.Helper()
 	in, out := io.Pipe()
 	said = &written{}
 	s.v = &voice{out: out, err: said}
@@ -73,11 +80,11 @@ func served(t *testing.T, s serving) (page string, client *pawl.Client, said *wr
 		}
 		_ = client.Close(context.Background())
 	})
-	page, err = bufio.NewReader(in).ReadString('\n')
+	page, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(page), client, said
+	return strings.TrimSpace(page), said
 }
 
 func fetch(t *testing.T, c *http.Client, r *http.Request) (int, string) {
