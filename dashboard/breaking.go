@@ -142,7 +142,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 
 // audit is the line for the log.
 func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) {
-	level, words := slog.LevelWarn, "pawl: lease broken"
+	words := "pawl: lease broken"
 	args := []slog.Attr{
 		slog.String("name", wanted.name), slog.Uint64("fence", wanted.fence), slog.Duration("delay", h.o.BreakDelay), slog.String("by", by),
 	}
@@ -150,5 +150,5 @@ func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) 
 		words = "pawl: lease not broken"
 		args = append(args, slog.String("error", bare(err)))
 	}
-	h.o.Log.LogAttrs(ctx, level, words, args...)
+	h.o.Log.LogAttrs(ctx, slog.LevelWarn, words, args...)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
@@ -20,7 +21,7 @@ import (
 type Options struct {
 	// Hosts are the host names, without ports, that a request may be for. One for another
 	// is refused, so that a page elsewhere whose name is made to lead to this address
-	// (DNS rebinding) reads nothing. Default: localhost, 127.0.0.1 and ::1.
+	// (DNS rebinding) reads nothing. Default: LocalHosts().
 	Hosts []string
 
 	// Token, if it is not empty, has to be given by whoever opens the page: in a form,
@@ -108,7 +109,7 @@ func (o *Options) settle(c *pawl.Client) error {
 		return &pawl.InvalidError{What: "dashboard token", Problem: "is too short", Allowed: "16 bytes or more, for example of openssl rand -hex 32"}
 	case o.Streams < 0:
 		return &pawl.InvalidError{What: "Streams", Problem: "is negative", Allowed: "0 (the default) or more"}
-	case o.BreakDelay > maxDelay:
+	case o.BreakDelay > driver.MaxTTL:
 		return &pawl.InvalidError{What: "BreakDelay", Problem: "is " + o.BreakDelay.String(), Allowed: "30 days at most"}
 	}
 	if o.Log == nil {
@@ -129,8 +130,6 @@ func (o *Options) settle(c *pawl.Client) error {
 	o.BreakDelay = max(0, o.BreakDelay)
 	return nil
 }
-
-const maxDelay = 30 * 24 * time.Hour
 
 // Close ends all streams, and looks at the backend no more. It leaves the
 // client open.

@@ -27,6 +27,10 @@ const (
 	mostURL  = 4 << 10
 )
 
+// LocalHosts are the names of the host itself, which are the default of Options.Hosts:
+// localhost, 127.0.0.1 and ::1. The slice is the caller's own.
+func LocalHosts() []string { return []string{"localhost", "127.0.0.1", "::1"} }
+
 // A guard refuses requests before anything looks at what they want.
 type guard struct {
 	hosts []string
@@ -36,7 +40,7 @@ type guard struct {
 func newGuard(hosts []string) guard {
 	g := guard{cross: http.NewCrossOriginProtection()}
 	if len(hosts) == 0 {
-		hosts = []string{"localhost", "127.0.0.1", "::1"}
+		hosts = LocalHosts()
 	}
 	for _, host := range hosts {
 		g.hosts = append(g.hosts, hostOf(host))

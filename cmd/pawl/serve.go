@@ -203,7 +203,7 @@ func (s *serving) address(l net.Listener) string {
 
 func (s *serving) options() (*dashboard.Options, error) {
 	o := &dashboard.Options{
-		Hosts:      append([]string{"localhost", "127.0.0.1", "::1"}, s.hosts...),
+		Hosts:      append(dashboard.LocalHosts(), s.hosts...),
 		AllowBreak: s.allowBreak, BreakDelay: time.Duration(s.delay),
 		Log: slog.New(slog.NewTextHandler(s.v.err, nil)),
 	}
