@@ -99,36 +99,17 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	if len(steps) == 1 {
 		return t.one(ctx, steps[0], func(e *locktable.Entry, now locktable.Instant) { f(0, e, now) })
 	}
-	for from := 0; from < len(steps); from += atATime {
-		var all []int
-		for i := from; i < min(from+atATime, len(steps)); i++ {
-			all = append(all, i)
-		}
-		left, err := t.together(ctx, steps, all, f)
-		if err == nil && len(left) > few { // the store's clock has gone on, mostly
-			left, err = t.together(ctx, steps, left, f)
-		}
-		for _, i := range left {
-			if err == nil {
-				err = t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
-			}
-		}
-		if err != nil {
+	all := make([]int, len(steps))
+	for i := range all {
+		all[i] = i
+	}
+	for part := range slices.Chunk(all, atATime) {
+		if err := t.many(ctx, steps, part, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// atATime is how many steps are computed before they are swapped. Some hundred are done
-// within a window, also on a busy machine; for each one more the window is wider. If more
-// than one were in vain they are tried together once more.
-const (
-	atATime = 1024
-	ample   = 500
-	apiece  = 100 * time.Microsecond
-	few     = 1
-)
 
 // A sight is what was seen of a name.
 type sight struct {
@@ -197,62 +178,6 @@ func (t *Table) attempt(ctx context.Context, s locktable.Step, seen sight, f fun
 	return r, true, err
 }
 
-// together takes several steps in one request, and returns those that were in vain, or
-// have to be looked at by themselves.
-func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) (left []int, err error) {
-	chosen := make([]locktable.Step, len(which))
-	for k, i := range which {
-		chosen[k] = steps[i]
-	}
-	seen, err := t.lookAll(ctx, chosen)
-	if err != nil {
-		return nil, err
-	}
-	wider := time.Duration(max(0, len(which)-ample)) * apiece
-	leave, err := t.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	var swaps []Swap
-	var taken []int
-	names := map[string]bool{}
-	for _, i := range which {
-		s := steps[i]
-		if names[s.Name] { // its turn comes after the other one of this name
-			left = append(left, i)
-			continue
-		}
-		names[s.Name] = true
-		e, w, err := t.compute(ctx, s, seen[s.Name], wider, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
-		switch {
-		case errors.Is(err, errApart):
-			left = append(left, i)
-		case err != nil:
-			return nil, err
-		case e.Changed:
-			swaps, taken = append(swaps, t.swapOf(s, seen[s.Name], e, w)), append(taken, i)
-		default:
-			left = append(left, i)
-		}
-	}
-	if len(swaps) == 0 {
-		return left, nil
-	}
-	swapped, err := t.store.Swap(ctx, swaps)
-	for k := range swaps {
-		if err != nil {
-			t.cache.drop(swaps[k].Name)
-			continue
-		}
-		if t.note(swaps[k], swapped[k]); !swapped[k].Done {
-			left = append(left, taken[k])
-		}
-	}
-	slices.Sort(left) // of two steps on one name the first comes first
-	return left, err
-}
-
 // look is what was seen last of a name. If that is nothing, it is loaded.
 func (t *Table) look(ctx context.Context, name string) (sight, error) {
 	if s, ok := t.cache.get(name); ok {
@@ -268,35 +193,6 @@ func (t *Table) load(ctx context.Context, name string) (sight, error) {
 	}
 	t.cache.put(name, all[0])
 	return sight{all[0], true}, nil
-}
-
-// lookAll is look for the names of some steps. What is read of many names may be old, see
-// [Store]: a step that changes nothing looks again.
-func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string]sight, error) {
-	seen := make(map[string]sight, len(steps))
-	var unknown []string
-	for _, s := range steps {
-		if _, twice := seen[s.Name]; twice {
-			continue
-		}
-		stored, ok := t.cache.get(s.Name)
-		if !ok {
-			unknown = append(unknown, s.Name)
-		}
-		seen[s.Name] = sight{Stored: stored}
-	}
-	if len(unknown) == 0 {
-		return seen, nil
-	}
-	all, err := t.store.Load(ctx, unknown)
-	if err != nil {
-		return nil, err
-	}
-	for k, name := range unknown {
-		t.cache.put(name, all[k])
-		seen[name] = sight{Stored: all[k]}
-	}
-	return seen, nil
 }
 
 // after is what there is to see after a swap that was in vain.

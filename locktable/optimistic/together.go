@@ -1,0 +1,138 @@
+package optimistic
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// atATime is how many steps are computed before they are swapped. Some hundred are done
+// within a window, also on a busy machine; for each one more the window is wider. If more
+// than a few were in vain they are tried together once more, and those whose window was
+// over even then in parts, each a quarter as large as those before.
+const (
+	atATime = 1024
+	ample   = 500
+	apiece  = 100 * time.Microsecond
+	few     = 1
+	quarter = 4
+)
+
+// many takes several steps, as many as it can at a time.
+func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	left, late, err := t.together(ctx, steps, which, f)
+	if err == nil && len(left)+len(late) > few { // the store's clock has gone on, mostly
+		again := append(left, late...)
+		slices.Sort(again) // of two steps on one name the first comes first
+		left, late, err = t.together(ctx, steps, again, f)
+	}
+	for size := len(late) / quarter; err == nil && size > few; size /= quarter {
+		var again []int
+		for part := range slices.Chunk(late, size) {
+			var l, o []int
+			if l, o, err = t.together(ctx, steps, part, f); err != nil {
+				return err
+			}
+			left, again = append(left, l...), append(again, o...)
+		}
+		late = again
+	}
+	left = append(left, late...)
+	slices.Sort(left)
+	for _, i := range left {
+		if err == nil {
+			err = t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+		}
+	}
+	return err
+}
+
+// together takes several steps in one request, and returns those that were in vain, or
+// have to be looked at by themselves; and apart from these, those that were late.
+func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) (left, late []int, err error) {
+	chosen := make([]locktable.Step, len(which))
+	for k, i := range which {
+		chosen[k] = steps[i]
+	}
+	seen, err := t.lookAll(ctx, chosen)
+	if err != nil {
+		return nil, nil, err
+	}
+	wider := time.Duration(max(0, len(which)-ample)) * apiece
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
+	var swaps []Swap
+	var taken []int
+	names := map[string]bool{}
+	for _, i := range which {
+		s := steps[i]
+		if names[s.Name] { // its turn comes after the other one of this name
+			left = append(left, i)
+			continue
+		}
+		names[s.Name] = true
+		e, w, err := t.compute(ctx, s, seen[s.Name], wider, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+		switch {
+		case errors.Is(err, errApart):
+			left = append(left, i)
+		case err != nil:
+			return nil, nil, err
+		case e.Changed:
+			swaps, taken = append(swaps, t.swapOf(s, seen[s.Name], e, w)), append(taken, i)
+		default:
+			left = append(left, i)
+		}
+	}
+	if len(swaps) == 0 {
+		return left, nil, nil
+	}
+	swapped, err := t.store.Swap(ctx, swaps)
+	for k := range swaps {
+		if err != nil {
+			t.cache.drop(swaps[k].Name)
+			continue
+		}
+		switch t.note(swaps[k], swapped[k]); {
+		case swapped[k].Late:
+			late = append(late, taken[k])
+		case !swapped[k].Done:
+			left = append(left, taken[k])
+		}
+	}
+	return left, late, err
+}
+
+// lookAll is look for the names of some steps. What is read of many names may be old, see
+// [Store]: a step that changes nothing looks again.
+func (t *Table) lookAll(ctx context.Context, steps []locktable.Step) (map[string]sight, error) {
+	seen := make(map[string]sight, len(steps))
+	var unknown []string
+	for _, s := range steps {
+		if _, twice := seen[s.Name]; twice {
+			continue
+		}
+		stored, ok := t.cache.get(s.Name)
+		if !ok {
+			unknown = append(unknown, s.Name)
+		}
+		seen[s.Name] = sight{Stored: stored}
+	}
+	if len(unknown) == 0 {
+		return seen, nil
+	}
+	all, err := t.store.Load(ctx, unknown)
+	if err != nil {
+		return nil, err
+	}
+	for k, name := range unknown {
+		t.cache.put(name, all[k])
+		seen[name] = sight{Stored: all[k]}
+	}
+	return seen, nil
+}
