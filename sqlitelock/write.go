@@ -69,8 +69,12 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 		return w.transaction(func() error { return t.step(ctx, w, &did, steps, f) })
 	}
 	err = t.retry(ctx, try)
-	if isFull(err) && w.checkpoint() == nil {
-		err = t.retry(ctx, try) // the log begins again from its start, in the room that it has
+	// Once the log is copied it begins again from its start, in the room that it has:
+	// unless somebody looks at it in this instant.
+	for n := 0; isFull(err) && n < insist && w.checkpoint() == nil; n++ {
+		if err = t.retry(ctx, try); isFull(err) && t.pause(ctx, n) != nil {
+			break
+		}
 	}
 	if err != nil {
 		return did, err
@@ -98,8 +102,8 @@ func (t *table) keepHouse(w *writer) {
 	}
 }
 
-// insist is how often a very long log is tried again, while other processes write: some
-// 20 ms in all.
+// insist is how often a very long log is tried again, while other processes write, and a
+// step on a full disk: some 20 ms in all.
 const insist = 16
 
 // outcome is what a transaction did that concerns this driver.
