@@ -38,13 +38,7 @@ var (
 )
 
 func newKit(t *testing.T, s *suite, u time.Duration) *kit {
-	// A driver never waits; one that does, or that loses a waiter, must not hang the
-	// suite.
-	limit := 12 * s.Patience
-	if s.Clock == nil {
-		limit += 20 * u
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := s.bound(t, u)
 	t.Cleanup(cancel)
 	k := &kit{T: t, s: s, ctx: ctx, u: u, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
 	k.a, k.b = k.open(), k.open()
@@ -53,6 +47,16 @@ func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 		t.Cleanup(k.leave)
 	}
 	return k
+}
+
+// bound is for one subtest, or one case of many: a driver never waits; one that does, or
+// that loses a waiter, must not hang the suite.
+func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.CancelFunc) {
+	limit := 12 * s.Patience
+	if s.Clock == nil {
+		limit += 20 * u
+	}
+	return context.WithTimeout(t.Context(), limit)
 }
 
 // remember notes a claim, so that a server that is shared with others is left as it was

@@ -15,7 +15,7 @@ import (
 // the same order.
 func testRandom(s *suite) {
 	s.test("OperationsAreAnsweredAsByMemlock", func(k *kit) {
-		rapid.Check(k.T, func(t *rapid.T) {
+		k.cases(func(t *rapid.T) {
 			r := newRandom(k, t)
 			t.Repeat(map[string]func(*rapid.T){
 				"acquire": r.acquire,
@@ -32,7 +32,7 @@ func testRandom(s *suite) {
 
 	s.test("OperationsAreAnsweredAlikeByBothClients", func(k *kit) {
 		// What one client did, the other sees at once.
-		rapid.Check(k.T, func(t *rapid.T) {
+		k.cases(func(t *rapid.T) {
 			name := k.serial()
 			c := k.mutex(on(name))
 			if rapid.Bool().Draw(t, "reader") {
@@ -65,6 +65,18 @@ func testRandom(s *suite) {
 				}
 			}
 		})
+	})
+}
+
+// cases runs f on random cases, each of which has the time of a subtest.
+func (k *kit) cases(f func(t *rapid.T)) {
+	whole := k.ctx
+	defer func() { k.ctx = whole }()
+	rapid.Check(k.T, func(t *rapid.T) {
+		ctx, cancel := k.s.bound(k.T, k.u)
+		defer cancel()
+		k.ctx = ctx
+		f(t)
 	})
 }
 

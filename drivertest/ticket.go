@@ -44,16 +44,28 @@ func testTicket(s *suite) {
 
 	s.test("ItCountsForMaxLeadAndNoMore", func(k *kit) {
 		k.a.gets(k.mutex())
-		first, old := k.mutex(queue(long)), k.mutex(queue(long))
+		first := k.mutex(queue(long))
 		k.a.waits(first, 1)
 		k.past(driver.MaxLead + instant)
-		second := k.mutex(queue(long))
-		k.b.waits(second, 2)
-		k.pass(time.Millisecond)
-		old.Ticket = 1
-		k.a.waits(old, 2)
-		k.b.waits(first, 1)
-		k.b.waits(second, 3)
+		for range tries {
+			second, old := k.mutex(queue(long)), k.mutex(queue(long))
+			old.Ticket = 1
+			came := time.Now()
+			k.b.waits(second, 2)
+			k.pass(time.Millisecond)
+			place := k.a.refused(old).Position
+			if k.s.Clock == nil && time.Since(came) > driver.MaxLead/2 { // it may have come too late for that
+				k.a.releases(old)
+				k.b.releases(second)
+				continue
+			}
+			if place != 2 {
+				k.Fatalf("place %d in the queue, want 2", place)
+			}
+			k.b.waits(first, 1)
+			k.b.waits(second, 3)
+			return
+		}
 	})
 
 	s.test("OneFromTheFutureIsNow", func(k *kit) {
