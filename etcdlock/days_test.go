@@ -218,7 +218,8 @@ func TestAHolderIsCutOffWithItsMember(t *testing.T) {
 		t.Errorf("granted by one of three, fence %d", l.Fence())
 	}
 	c.Heal()
-	if err := next.Release(t.Context()); err != nil {
+	// The members may choose another leader first.
+	if err := next.Release(t.Context()); err != nil && !errors.Is(err, pawl.ErrUnavailable) {
 		t.Error(err)
 	}
 	last, err := lock(apart, 20*time.Second)

@@ -90,7 +90,7 @@ func lease(c driver.Claim) driver.LeaseRef {
 // brief bounds one call.
 func brief(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
