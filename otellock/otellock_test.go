@@ -234,7 +234,10 @@ func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
 
 func TestAnotherObserverIsToldToo(t *testing.T) {
 	told := 0
-	o, err := otellock.New(&otellock.Options{Next: &pawl.Observer{Acquired: func(pawl.AcquiredEvent) { told++ }}})
+	o, err := otellock.New(&otellock.Options{
+		Meters: sdkmetric.NewMeterProvider(), // the global one belongs to the test of it
+		Next:   &pawl.Observer{Acquired: func(pawl.AcquiredEvent) { told++ }},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
