@@ -264,10 +264,11 @@ func (b *tab) click(selector string) {
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// fill types into a field, key by key, as people do.
+// fill types into a field, key by key, as people do. (SendKeys of chromedp v0.23.0 reads
+// the field's attributes while another of its goroutines may write them.)
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
-	b.do(chromedp.Clear(chromedp.CSS(selector)), chromedp.SendKeys(chromedp.CSS(selector), text))
+	b.do(chromedp.Clear(chromedp.CSS(selector)), chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent(text))
 }
 
 // text is what the page says, or the begin of it.
