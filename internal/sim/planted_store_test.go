@@ -10,8 +10,8 @@ var ofStores = []bug{
 	}, nil},
 }
 
-// arrivesLate: claims are given up soon, half of what was sent arrives long after that, or
-// never, and nobody else changes the name meanwhile.
+// arrivesLate: claims are given up soon, half of what was sent arrives long after that,
+// or never, and nobody else changes the name meanwhile.
 func arrivesLate(p *plan) {
 	p.faults, p.weather = nil, foul(p.unit)
 	p.weather.slow, p.weather.lost = 50, 30

@@ -25,7 +25,7 @@ const (
 func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
 	left, late, err := t.together(ctx, steps, which, f)
 	if err == nil && len(left)+len(late) > few { // the store's clock has gone on, mostly
-		again := append(left, late...)
+		again := slices.Concat(left, late)
 		slices.Sort(again) // of two steps on one name the first comes first
 		left, late, err = t.together(ctx, steps, again, f)
 	}
