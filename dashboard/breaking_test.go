@@ -69,6 +69,19 @@ func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
 	})
 }
 
+// Without a delay the next one does not wait for any time, and none is spoken of.
+func TestALeaseIsBrokenWithoutADelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true, BreakDelay: -1})
+		g := s.take(t, claim("job", 1))
+		wants(t, s.get(t, fmt.Sprintf("break?name=job&fence=%d", g.Fence)), "may be granted to the next one at once")
+		to := s.request(t, http.MethodPost, "break", breaking("job", g.Fence, "job"), nil).Header().Get("Location")
+		page := s.get(t, strings.TrimPrefix(to, "/"))
+		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "Its holder is told, and the next one gets the name.")
+		lacks(t, page, "the time below", "Closed: ")
+	})
+}
+
 func TestALaterHolderIsNotHit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{AllowBreak: true})

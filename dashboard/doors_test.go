@@ -192,6 +192,7 @@ func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
 			if got := w.Header().Get("Retry-After"); w.Code != http.StatusTooManyRequests || got != want {
 				t.Errorf("it was answered with %d, and Retry-After %q, want %s", w.Code, got, want)
 			}
+			wants(t, w.Body.String(), "Try again in "+want+" s.")
 			time.Sleep(1500 * time.Millisecond) // 4.5 s are left, which is 5
 		}
 		time.Sleep(3 * time.Second)

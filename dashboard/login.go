@@ -14,8 +14,8 @@ func (h *Handler) askToken(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) askAgain(w http.ResponseWriter, r *http.Request, why string) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="pawl"`)
 	status := http.StatusUnauthorized
-	if w.Header().Get("Retry-After") != "" {
-		status, why = http.StatusTooManyRequests, "Too many wrong tokens came from your address. Wait a minute."
+	if wait := w.Header().Get("Retry-After"); wait != "" {
+		status, why = http.StatusTooManyRequests, "Too many wrong tokens came from your address. Try again in "+wait+" s."
 	}
 	complaint := markup.HTML{}
 	if why != "" {

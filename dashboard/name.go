@@ -290,6 +290,10 @@ func (h *Handler) wasBroken(fence string) markup.HTML {
 	if fence == "" || strings.Trim(fence, "0123456789") != "" || len(fence) > 20 {
 		return markup.HTML{}
 	}
+	next := " Its holder is told, and the next one gets the name."
+	if h.o.BreakDelay > 0 {
+		next = " Its holder is told. When the time below is over, the next one gets the name."
+	}
 	return markup.El("div", class("notice good"), markup.Attr("role", "status"), text("strong", "The lease with fence "+fence+" is broken."),
-		markup.Text(" Its holder is told. When the time below is over, the next one gets the name."))
+		markup.Text(next))
 }
