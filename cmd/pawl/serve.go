@@ -220,8 +220,8 @@ func (s *serving) options() (*dashboard.Options, error) {
 	if err != nil {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot read the token: %w", err)}
 	}
-	if o.Token = strings.TrimSpace(string(token)); o.Token == "" {
-		return nil, &exit{code: exitUsage, err: fmt.Errorf("%s has no token; write one, for example with openssl rand -hex 32", plain(s.tokenFile))}
+	if o.Token = strings.TrimSpace(string(token)); o.Token == "" || strings.ContainsAny(o.Token, "\r\n") {
+		return nil, &exit{code: exitUsage, err: fmt.Errorf("%s has no token, or more than one; write one, for example with openssl rand -hex 32", plain(s.tokenFile))}
 	}
 	return o, nil
 }
