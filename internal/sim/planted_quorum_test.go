@@ -41,7 +41,7 @@ var ofQuorums = []bug{
 			return e, err
 		}
 	}), nil},
-	{"two in the queues of a quorum change places", "FIFO", 3, "quorum", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
+	{"two in the queues of a quorum change places", "FIFO", 164, "quorum", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
 }
 
 // inVotes plants a bug between a process' quorum and its nodes.

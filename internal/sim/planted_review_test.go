@@ -103,7 +103,7 @@ var reviewed = []bug{
 			return g, err
 		}
 	}), nil},
-	{"a signal of before counts after a node lost its data", "they hold it at once", 20, "quorum", inNode(func(b *bent, m *memories) {
+	{"a signal of before counts after a node lost its data", "they hold it at once", 41, "quorum", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			m.mu.Lock()
