@@ -119,7 +119,7 @@ func exec(t testing.TB, c *pgx.Conn, statements ...string) {
 // eventually waits until f is true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it never came to pass: %s", what)
 		}

@@ -19,7 +19,7 @@ var ctx = context.Background()
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "64"); err != nil { // drivertest lets many subtests wait side by side
+	if err := flag.Set("test.parallel", "32"); err != nil { // drivertest lets many subtests wait side by side
 		panic(err)
 	}
 	code := m.Run()
@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 // shared is a server for all tests that do no harm to it.
 var shared = struct {
 	sync.Mutex
-	server *pgtest.Server
+	server    *pgtest.Server
+	databases int
 }{}
 
 // fresh makes a database of that server for this test, and returns its URL and its name.
@@ -48,7 +49,8 @@ func fresh(t testing.TB) (server *pgtest.Server, url, name string) {
 		shared.server = pgtest.Start(keptTB{t})
 	}
 	name = strings.ToLower(strings.NewReplacer("/", "_").Replace(t.Name()))
-	name = name[:min(len(name), 50)]
+	shared.databases++ // a test may run several times
+	name = fmt.Sprintf("%s_%d", name[:min(len(name), 50)], shared.databases)
 	return shared.server, shared.server.Database(name), name
 }
 
