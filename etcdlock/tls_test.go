@@ -46,12 +46,12 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 		"ca=" + cert:                          {"certificate required", "cert"},
 		"cert=" + other + "&key=" + otherKey + "&ca=" + cert: {"certificate", "cert"},
 	} {
-		isNotOpened(t, url+with+"&dial_timeout=1s", want[0], want[1])
+		isNotOpened(t, url+with+"&dial_timeout=2s", want[0], want[1])
 	}
-	isNotOpened(t, "etcd://"+c.Addrs()[0]+"?dial_timeout=1s", "preface", "etcds")
+	isNotOpened(t, "etcd://"+c.Addrs()[0]+"?dial_timeout=2s", "preface", "etcds")
 	without := etcdtest.Start(t, 1)
-	isNotOpened(t, "etcds://"+without.Addrs()[0]+"?dial_timeout=1s", "TLS handshake", "not etcds")
-	isNotOpened(t, "etcd://u:hunter2@127.0.0.1:1?dial_timeout=1s", "refused", "network")
+	isNotOpened(t, "etcds://"+without.Addrs()[0]+"?dial_timeout=2s", "TLS handshake", "not etcds")
+	isNotOpened(t, "etcd://u:hunter2@127.0.0.1:1?dial_timeout=2s", "refused", "network")
 	start(t, url+mine+"&server_name=localhost&ca="+cert)
 }
 
