@@ -47,9 +47,9 @@ built: needs ## build what the tests need, before they run: the servers, Prometh
 	@CGO_ENABLED=1 go build -race $$(go list -deps -test $(PKG) | grep -v ' \[\|\.test$$')
 	@GOFLAGS= GOWORK=off CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 
-# go test runs the packages side by side. These keep all processors busy by themselves, with whole clusters, whose
-# members take each other for dead beside others that do.
-ALONE := $(MODULE)/etcdlock
+# go test runs the packages side by side. These keep all processors busy by themselves, with whole clusters or dozens of
+# servers, and beside others that do so their members take each other for dead.
+ALONE := $(MODULE)/etcdlock $(MODULE)/postgreslock
 
 .PHONY: test
 test: built ## run all tests, with the race detector; what cannot be tested fails, nothing is skipped
