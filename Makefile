@@ -58,7 +58,7 @@ test: built ## run all tests, with the race detector; what cannot be tested fail
 		case ' $(ALONE) ' in *" $$pkg "*) alone="$$alone $$pkg" ;; *) beside="$$beside $$pkg" ;; esac; \
 	done; \
 	for pkgs in "$$beside" $$alone; do \
-		[ -z "$$pkgs" ] || CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 go test -race -shuffle=on -count=$(COUNT) $$pkgs || ok=false; \
+		[ -z "$$pkgs" ] || CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 internal/tools/racetest.sh -shuffle=on -count=$(COUNT) -- $$pkgs || ok=false; \
 	done; $$ok
 
 .PHONY: cover
