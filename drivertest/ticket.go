@@ -66,6 +66,7 @@ func testTicket(s *suite) {
 			k.b.waits(second, 3)
 			return
 		}
+		k.Fatalf("%d of %d came later than %v after the one before", tries, tries, driver.MaxLead/2)
 	})
 
 	s.test("OneFromTheFutureIsNow", func(k *kit) {
