@@ -78,7 +78,7 @@ func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 		for range 2 {
 			isError(t, get(t, skipped, "a run that is skipped"), pawl.ErrHeld)
 		}
-		eventually(t, "the third runs", func() bool { return ran.Load() > 0 }) // Shutdown keeps it from it
+		eventually(t, "the third runs", func() bool { return ran.Load() > 0 }) // Shutdown would keep it from running
 		for _, s := range all {
 			noError(t, s.Shutdown())
 		}
