@@ -99,9 +99,10 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 			continue
 		}
 		switch t.note(swaps[k], swapped[k]); {
+		case swapped[k].Done:
 		case swapped[k].Late:
 			late = append(late, taken[k])
-		case !swapped[k].Done:
+		default:
 			left = append(left, taken[k])
 		}
 	}
