@@ -71,7 +71,7 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 	err = t.retry(ctx, try)
 	// Once the log is copied it begins again from its start, in the room that it has:
 	// unless somebody looks at it in this instant.
-	for n := 0; isFull(err) && n < insist && w.checkpoint() == nil; n++ {
+	for n := 0; isFull(err) && n < glance && w.checkpoint() == nil; n++ {
 		if err = t.retry(ctx, try); isFull(err) && t.pause(ctx, n) != nil {
 			break
 		}
@@ -102,9 +102,13 @@ func (t *table) keepHouse(w *writer) {
 	}
 }
 
-// insist is how often a very long log is tried again, while other processes write, and a
-// step on a full disk: some 20 ms in all.
+// insist is how often a very long log is tried again, while other processes write: some
+// 20 ms in all.
 const insist = 16
+
+// glance is how often a step on a full disk is tried again: some 3 ms in all, for others
+// want the writer, too, and somebody who looks at the log does not do so for long.
+const glance = atOnce + 5
 
 // outcome is what a transaction did that concerns this driver.
 type outcome struct {
