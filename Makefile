@@ -53,7 +53,7 @@ ALONE := $(MODULE)/etcdlock $(MODULE)/postgreslock
 
 .PHONY: test
 test: built ## run all tests, with the race detector; what cannot be tested fails, nothing is skipped
-	@all=$$(go list $(PKG)) || exit 1; beside=; alone=; ok=true; \
+	@all=$$(go list $(PKG)) && [ -n "$$all" ] || exit 1; beside=; alone=; ok=true; \
 	for pkg in $$all; do \
 		case ' $(ALONE) ' in *" $$pkg "*) alone="$$alone $$pkg" ;; *) beside="$$beside $$pkg" ;; esac; \
 	done; \
