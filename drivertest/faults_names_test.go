@@ -92,6 +92,16 @@ var nameFaults = []fault{{
 	wants:  []string{"Names/AreComparedByteForByte"},
 	driver: names(func(s string) string { return strings.ReplaceAll(s, "//", "/") }),
 }, {
+	name:  "names of a session are in an encoding of its own",
+	wants: []string{"Sessions/Session1SeesTheNamesOfTheOthers", "Sessions/ManyNamesAtOnceAreTheSameNames"},
+	session: names(func(s string) string {
+		latin1 := make([]rune, len(s))
+		for i := range len(s) {
+			latin1[i] = rune(s[i])
+		}
+		return string(latin1)
+	}),
+}, {
 	name:  "bad names are mended",
 	wants: []string{"Invalid/NamesAreRefused"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {

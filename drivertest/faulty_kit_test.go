@@ -36,6 +36,8 @@ type fault struct {
 	step   func(s *server, e *locktable.Entry, now locktable.Instant, f apply) // wraps each atomic step
 	signal func(s *server, sig locktable.Signal) []locktable.Signal            // what is sent instead of sig
 
+	session func(d *faulty) driver.Driver // wraps a client whose session is another
+
 	network network // between a client that can be held up and the server
 	local   bool    // no request outlives its call, it says
 	ticks   bool    // its clock is that of the machine
@@ -55,6 +57,8 @@ func (s *server) harness() drivertest.Harness {
 		Open:  func(testing.TB) driver.Driver { return s.open() },
 		Clock: s.clock,
 		Wipe:  func(testing.TB) { s.wipe() },
+
+		Sessions: []func(testing.TB) driver.Driver{s.session, s.session},
 
 		AllAtOnce: true,
 	}
@@ -90,6 +94,14 @@ func (s *server) open() driver.Driver {
 		return s.fault.driver(d)
 	}
 	return d
+}
+
+// session is a client whose session is another.
+func (s *server) session(testing.TB) driver.Driver {
+	if s.fault.session != nil {
+		return s.fault.session(s.fresh())
+	}
+	return s.open()
 }
 
 // fresh is a client with nothing in front of it.

@@ -48,6 +48,12 @@ type Harness struct {
 	// its call; the suite looks at that instead.
 	Hold func(t testing.TB) (d driver.Driver, hold func() (letGo func()))
 
+	// Sessions open clients whose sessions differ from those of Open, and from each
+	// other, in all that a URL, a user or a role can set on this backend: encoding,
+	// collation, time zone, how values are quoted and written, isolation. The suite wants
+	// them to see the same names. nil means that a session has nothing to set.
+	Sessions []func(t testing.TB) driver.Driver
+
 	// TellsLater says that there is a Clock, and still those who watch a name are told of
 	// a change soon after the step that makes it, not before that returns.
 	TellsLater bool
@@ -128,6 +134,7 @@ func Run(t *testing.T, h Harness) {
 		{"LockDelay", true, testLockDelay},
 		{"MinHold", true, testMinHold},
 		{"Names", true, testNames},
+		{"Sessions", len(h.Sessions) > 0, testSessions},
 		{"Invalid", true, testInvalid},
 		{"Inspect", true, testInspect},
 		{"List", lists, testList},

@@ -84,7 +84,12 @@ func (k *kit) leave() {
 // open opens one more client.
 func (k *kit) open() *client {
 	k.Helper()
-	d := k.s.Open(k.T)
+	return k.with(k.s.Open(k.T))
+}
+
+// with makes a client of a driver, and closes it in the end.
+func (k *kit) with(d driver.Driver) *client {
+	k.Helper()
 	k.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			k.T.Errorf("Close: %v", err)

@@ -1,0 +1,112 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// foreignNames have characters that two encodings store differently, that some encodings
+// lack, and whose bytes are no character at all, or a quote or a backslash, in others.
+var foreignNames = []string{"ascii", "gr\u00f6\u00dfe", "\u0160\u0141\u20ac", "\u4e94\u8868\u80fd", "\u304a\u00c1\u00cd", "\U0001f512", `a'b"c\d\\`}
+
+// testSessions: clients whose sessions differ are clients of one backend all the same.
+func testSessions(s *suite) {
+	s.timeless = true
+	who := driver.Owner{Client: "drivertest", Host: "caf\u00e9-\u4e94", PID: 1, Labels: map[string]string{"gr\u00fc\u00df": "\u0160\U0001f512"}}
+	for i := range s.Sessions {
+		s.test(fmt.Sprintf("Session%dSeesTheNamesOfTheOthers", i+1), func(k *kit) {
+			one := k.openAs(s.Sessions[i])
+			others := []*client{k.a}
+			for _, open := range s.Sessions[i+1:] {
+				others = append(others, k.openAs(open))
+			}
+			for n, other := range others {
+				for _, foreign := range foreignNames {
+					name := fmt.Sprintf("%s%d/%s", k.name, n, foreign)
+					k.agree(one, other, name, who)
+					k.agree(other, one, name, who)
+				}
+			}
+		})
+	}
+
+	if s.lists {
+		s.test("AllListTheSameNames", func(k *kit) {
+			var want []string
+			for _, foreign := range foreignNames {
+				want = append(want, k.name+foreign)
+				k.a.gets(k.mutex(on(k.name+foreign), owner(who)))
+			}
+			slices.Sort(want)
+			for i, open := range s.Sessions {
+				k.b = k.openAs(open)
+				if got := k.list(k.name); !slices.Equal(got, want) {
+					k.Errorf("session %d lists in byte order:\n%s\nwant:\n%s", i+1, quoted(got), quoted(want))
+				}
+			}
+		})
+	}
+
+	if s.AllAtOnce {
+		s.test("ManyNamesAtOnceAreTheSameNames", func(k *kit) {
+			for i, open := range s.Sessions {
+				one := k.openAs(open)
+				var claims []driver.Claim
+				var leases []driver.LeaseRef
+				for _, foreign := range foreignNames {
+					claims = append(claims, k.mutex(on(fmt.Sprintf("%s%d/%s", k.name, i, foreign)), owner(who)))
+					leases = append(leases, lease(claims[len(claims)-1]))
+				}
+				one.getsAll(claims)
+				for _, c := range claims {
+					k.a.refused(k.mutex(on(c.Name)))
+				}
+				for j, err := range slices.Concat(one.renewAll(leases...), k.a.renewAll(leases...)) {
+					if err != nil {
+						k.Errorf("session %d: Renew of %+q: %v; want it held", i+1, leases[j%len(leases)].Name, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// openAs opens a client of one of the Sessions.
+func (k *kit) openAs(open func(t testing.TB) driver.Driver) *client {
+	k.Helper()
+	return k.with(open(k.T))
+}
+
+// agree wants a name that a holds to be held for b, and passes it on to b and back.
+func (k *kit) agree(a, b *client, name string, who driver.Owner) {
+	k.Helper()
+	holder, waiter := k.mutex(on(name), owner(who), value("\u00e4\x00\xff\\")), k.mutex(on(name), owner(who), queue(long))
+	g := a.gets(holder)
+	refused := b.refused(k.mutex(on(name)))
+	if h := k.one(refused.Holders); refused.Name != name || h.Fence != g.Fence || !sameOwner(h.Owner, who) {
+		k.Errorf("%+q is held by %+v; the other sees %+q held by %+v", name, g, refused.Name, h)
+	}
+	b.waits(waiter, 1)
+	b.findsAt(name, "\u00e4\x00\xff\\", g.Fence)
+	if e := b.entry(name); e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 || !sameOwner(e.Waiters[0].Owner, who) {
+		k.Errorf("Entry(%+q) = %+v", name, e)
+	}
+	a.keeps(holder)
+	b.keeps(holder) // the token names the lease, whoever sends it
+	a.releases(holder)
+	later := b.gets(waiter)
+	if later.Fence <= g.Fence {
+		k.Errorf("%+q has the fence %d after %d", name, later.Fence, g.Fence)
+	}
+	if k.s.breaks {
+		if err := a.Driver.(driver.LeaseBreaker).Break(k.ctx, name, later.Fence, 0, who); err != nil {
+			k.Errorf("Break of %+q: %v", name, err)
+		}
+		k.brokenBy(b.renew(waiter, long), who)
+	} else {
+		b.releases(waiter)
+	}
+}
