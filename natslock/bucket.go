@@ -50,7 +50,9 @@ func (s *store) ready(ctx context.Context) error {
 		stream, err := again(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, i >= patient) })
 		switch {
 		case err == nil:
-			s.bucket.config.Store(&stream.CachedInfo().Config)
+			if err := s.know(&stream.CachedInfo().Config); err != nil {
+				return err
+			}
 			s.push.probe(ctx, s.nc)
 			return nil
 		case i >= patient || !isPassing(err) && !isTooFew(err):
@@ -60,6 +62,17 @@ func (s *store) ready(ctx context.Context) error {
 			return s.trouble(err)
 		}
 	}
+	return nil
+}
+
+// know notes how the bucket is configured. One that is not fit is not noted, so that each
+// step looks again: somebody may have mended it.
+func (s *store) know(is *jetstream.StreamConfig) error {
+	if err := s.fit(is); err != nil {
+		s.bucket.doubt()
+		return err
+	}
+	s.bucket.config.Store(is)
 	return nil
 }
 

@@ -2,9 +2,9 @@ package natslock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,13 +21,14 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if s.closed.Load() {
 		return nil, driver.ErrClosed
 	}
-	if err := s.ready(ctx); err != nil {
+	err := s.ready(ctx)
+	if _, unfit := errors.AsType[*defect](err); err != nil && !unfit {
 		return nil, during("diagnose", err)
 	}
 	sent := time.Now()
-	info, err := s.info(ctx)
-	if err != nil {
-		return nil, during("diagnose", err)
+	info, unread := s.info(ctx)
+	if unread != nil {
+		return nil, during("diagnose", unread)
 	}
 	c := checkup{s: s, clustered: s.nc.ConnectedClusterName() != ""}
 	c.values(&info.Config)
@@ -37,7 +38,9 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	c.clock(locktable.At(info.TimeStamp), sent, time.Now())
 	c.server()
 	c.account(ctx)
-	c.found = append(c.found, locktable.Damaged(ctx, d)...)
+	if err == nil { // otherwise no entry can be read
+		c.found = append(c.found, locktable.Damaged(ctx, d)...)
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -60,19 +63,9 @@ func (c *checkup) find(severity, subject, detail, advice string) {
 
 // values is about what the bucket does with values.
 func (c *checkup) values(is *jetstream.StreamConfig) {
-	edit := "nats stream edit " + c.s.stream + " "
-	if is.MaxMsgsPerSubject != 1 {
-		c.find("error", "history", fmt.Sprintf("the bucket keeps %d values of a key: when the newest is forgotten, an old one comes back, and may say that somebody holds the name", is.MaxMsgsPerSubject),
-			edit+"--max-msgs-per-subject=1")
-	}
-	if is.Discard == jetstream.DiscardOld && (is.MaxBytes > 0 || is.MaxMsgs > 0) {
-		c.find("error", "discard policy", "when the bucket is full, the oldest locks are dropped while they are held", edit+"--discard=new")
-	}
-	if is.Mirror != nil || len(is.Sources) > 0 {
-		c.find("error", "mirror", "the bucket is filled from another one, whose values do not compare with its own", "use a bucket of its own")
-	}
-	if is.MaxAge > 0 {
-		c.find("warning", "max age", fmt.Sprintf("a key is dropped %v after it was last written: a longer lease ends with it, and so does the memory of its fence", is.MaxAge), edit+"--max-age=0")
+	edit := c.s.edit()
+	for _, d := range c.s.defects(is) {
+		c.find("error", d.subject, d.detail, d.advice)
 	}
 	if !is.AllowMsgTTL {
 		c.find("warning", "message TTL", "the bucket has no TTLs for each message: names that are not used any more stay for ever", edit+"--allow-msg-ttl")
@@ -99,13 +92,13 @@ func (c *checkup) room(is *jetstream.StreamConfig, state *jetstream.StreamState)
 		c.find("warning", "max payload", fmt.Sprintf("a message has %d bytes at most: a queue of some hundred does not fit", most), "raise max_payload to 1MB")
 	}
 	if is.MaxMsgSize > 0 && is.MaxMsgSize < 256<<10 {
-		c.find("warning", "max message size", fmt.Sprintf("a value has %d bytes at most: a queue of some hundred does not fit", is.MaxMsgSize), "nats stream edit "+c.s.stream+" --max-msg-size=-1")
+		c.find("warning", "max message size", fmt.Sprintf("a value has %d bytes at most: a queue of some hundred does not fit", is.MaxMsgSize), c.s.edit()+"--max-msg-size=-1")
 	}
 }
 
 // replicas is about what the loss of a server does.
 func (c *checkup) replicas(info *jetstream.StreamInfo) {
-	more := "nats stream edit " + c.s.stream + " --replicas=3"
+	more := c.s.edit() + "--replicas=3"
 	switch n := info.Config.Replicas; {
 	case n == 1 && c.clustered:
 		c.find("warning", "replicas", "the bucket is on one server of the cluster: without it nothing is granted, and without its disk all is forgotten", more)
@@ -116,7 +109,7 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	}
 	if want := c.s.o.Replicas; want > 0 && want != info.Config.Replicas {
 		c.find("info", "replicas", fmt.Sprintf("%d are asked for, and the bucket has %d: that counts only when it is made", want, info.Config.Replicas),
-			fmt.Sprintf("nats stream edit %s --replicas=%d, or leave it out", c.s.stream, want))
+			fmt.Sprintf("%s--replicas=%d, or leave it out", c.s.edit(), want))
 	}
 	if info.Cluster == nil {
 		return
@@ -142,7 +135,7 @@ func (c *checkup) disk(is *jetstream.StreamConfig) {
 	case is.Storage == jetstream.MemoryStorage:
 		c.find("warning", "storage", "the bucket is in memory: when a majority of its servers restart, what is held is granted again", "make it on disk")
 	case is.PersistMode == jetstream.AsyncPersistMode:
-		c.find("error", "persist mode", "the server acknowledges before it writes: when its process is killed, what is held is granted again", "nats stream edit "+c.s.stream+" --persist-mode=default")
+		c.find("error", "persist mode", "the server acknowledges before it writes: when its process is killed, what is held is granted again", c.s.edit()+"--persist-mode=default")
 	case is.Replicas == 1:
 		c.find("info", "sync interval", "a server syncs its disk every two minutes unless sync_interval says more, which cannot be seen from here: what it acknowledged before the machine (not the process) fails can be granted again",
 			"jetstream { sync_interval: always }, or three replicas whose machines do not fail together")
@@ -168,16 +161,6 @@ func (c *checkup) clock(is locktable.Instant, sent, now time.Time) {
 }
 
 func (c *checkup) server() {
-	version := c.s.nc.ConnectedServerVersion()
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return
-	}
-	major, err := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	if err == nil && err2 == nil && (major < 2 || major == 2 && minor < 11) {
-		c.find("warning", "version", "the server is "+version+", which has no TTLs for each message", "run 2.11 or later")
-	}
 	if o := &c.s.nc.Opts; (o.User != "" || o.Token != "" || o.Nkey != "" || o.UserJWT != nil) && !c.s.nc.AuthRequired() {
 		c.find("warning", "authentication", "a user, a token or credentials are given, and the server asks nobody for them: whoever reaches it can take and release any lock",
 			"give the server users (authorization { ... }, or accounts), or leave them out of the URL")

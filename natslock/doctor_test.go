@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -38,23 +37,16 @@ func TestDiagnoseFindsWhatSomebodyChanged(t *testing.T) {
 		want     []string
 	}{
 		"nothing":   {func(*jetstream.StreamConfig) {}, "error", nil},
-		"history":   {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, "error", []string{"history"}},
-		"discard":   {func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 }, "error", []string{"discard policy"}},
 		"memory":    {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, "error", []string{"storage"}},
 		"async":     {func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, "error", []string{"persist mode"}},
 		"payload":   {func(*jetstream.StreamConfig) {}, "warning", []string{"max payload"}},
-		"age":       {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, "warning", []string{"max age", "max payload"}},
 		"no-ttl":    {func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false }, "warning", []string{"message TTL", "max payload"}},
 		"msg-size":  {func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1 << 10 }, "warning", []string{"max payload", "max message size"}},
 		"info":      {func(*jetstream.StreamConfig) {}, "info", []string{"replicas", "sync interval"}},
 		"republish": {func(c *jetstream.StreamConfig) { c.RePublish = nil }, "info", []string{"republish", "replicas", "sync interval"}},
 		"first":     {func(c *jetstream.StreamConfig) { c.FirstSeq = 0 }, "info", []string{"first sequence", "replicas", "sync interval"}},
 	} {
-		c := jetstream.StreamConfig{
-			Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
-			AllowDirect: true, AllowRollup: true, DenyDelete: true, AllowMsgTTL: true, FirstSeq: uint64(time.Now().UnixMicro()),
-			RePublish: &jetstream.RePublish{Source: "$KV." + name + ".>", Destination: "_PAWL." + name + ".>", HeadersOnly: true},
-		}
+		c := bucketOf(name)
 		one.change(&c)
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(name, err)

@@ -21,6 +21,9 @@ func (d *Driver) Believes(ahead time.Duration) {
 	d.store.clock.Learn(locktable.At(now.Add(ahead)), now, now)
 }
 
+// ForgetTime makes a driver ask for the server's time.
+func ForgetTime(d *Driver) { d.store.clock.Forget() }
+
 // Node is the address of the server that a driver is connected to.
 func (d *Driver) Node() string { return d.store.nc.ConnectedAddr() }
 

@@ -89,9 +89,8 @@ func (s *store) askTime(ctx context.Context) error {
 		return err
 	}
 	s.clock.Learn(locktable.At(info.TimeStamp), sent, time.Now())
-	s.bucket.config.Store(&info.Config) // somebody may have followed the doctor's advice
 	s.stamps.missed.Store(0)
-	return nil
+	return s.know(&info.Config) // somebody may have changed it since, as the doctor advised or otherwise
 }
 
 // Load implements optimistic.Store.

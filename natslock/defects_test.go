@@ -1,0 +1,203 @@
+package natslock_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/natstest"
+	"github.com/pawl-go/pawl/natslock"
+)
+
+// bucketOf is a bucket as natslock makes it.
+func bucketOf(name string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew,
+		AllowDirect: true, AllowRollup: true, DenyDelete: true, AllowMsgTTL: true, FirstSeq: uint64(time.Now().UnixMicro()),
+		RePublish: &jetstream.RePublish{Source: "$KV." + name + ".>", Destination: "_PAWL." + name + ".>", HeadersOnly: true},
+	}
+}
+
+// unfit are configurations of a bucket that forgets what is held, or shows old values.
+var unfit = map[string]struct {
+	change  func(*jetstream.StreamConfig)
+	subject string
+}{
+	"age":       {func(c *jetstream.StreamConfig) { c.MaxAge, c.Duplicates = 10*time.Second, time.Second }, "max age"},
+	"bytes":     {func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 }, "discard policy"},
+	"messages":  {func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 100 }, "discard policy"},
+	"once":      {func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true }, "discard policy"},
+	"history":   {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 }, "history"},
+	"unlimited": {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = -1 }, "history"},
+	"interest":  {func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy }, "retention policy"},
+	"workqueue": {func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }, "retention policy"},
+	"no-ack":    {func(c *jetstream.StreamConfig) { c.NoAck = true }, "acknowledgements"},
+	"sources":   {func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "KV_other"}} }, "mirror"},
+	"mirror": {func(c *jetstream.StreamConfig) {
+		c.Mirror, c.Subjects, c.RePublish, c.FirstSeq = &jetstream.StreamSource{Name: "KV_other"}, nil, nil, 0
+	}, "mirror"},
+	"transform": {func(c *jetstream.StreamConfig) {
+		c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: "$KV.transform.>", Destination: "$KV.transform.x.>"}
+	}, "subject transform"},
+}
+
+// A bucket that forgets what is held grants it again, so it is refused when it is opened,
+// with a hint that says how to mend it.
+func TestAnUnfitBucketIsRefused(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	_, js := connect(t, server)
+	for name, one := range unfit {
+		c := bucketOf(name)
+		one.change(&c)
+		if _, err := js.CreateStream(ctx, c); err != nil {
+			t.Fatal(name, err)
+		}
+		d, err := natslock.Open(ctx, "nats://"+server.Addr+"/"+name)
+		if d != nil {
+			_ = d.Close()
+		}
+		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(err.Error(), one.subject+":") || !strings.Contains(e.Hint, "mend the bucket") {
+			t.Errorf("%s: %v; want it refused because of its %s", name, err, one.subject)
+		}
+	}
+}
+
+// A bucket that becomes unfit while it is open: the driver grants nothing when it has
+// looked, the doctor says why, and all goes on when the bucket is mended.
+func TestABucketThatBecomesUnfit(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	_, js := connect(t, server)
+	nc, _ := connect(t, server)
+	d, err := natslock.New(nc, nil) // it looks on first use
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	c := bucketOf("pawl")
+	c.MaxAge = time.Hour
+	if _, err := js.CreateStream(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := d.Acquire(ctx, mutex("n")); !isPermanent(err) || !strings.Contains(err.Error(), "max age") {
+			t.Fatalf("Acquire: %v; want it refused", err)
+		}
+	}
+	if got := subjects(t, d, "error"); !slices.Equal(got, []string{"max age"}) {
+		t.Errorf("the doctor finds %q", got)
+	}
+	c.MaxAge = 0
+	if _, err := js.UpdateStream(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	m := mutex("n")
+	gets(t, d, m)
+	c.MaxAge = time.Hour
+	if _, err := js.UpdateStream(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	natslock.ForgetTime(d) // the driver looks at the bucket when it has to ask for the time
+	if _, err := d.Acquire(ctx, mutex("other")); !isPermanent(err) || !strings.Contains(err.Error(), "max age") {
+		t.Fatalf("Acquire: %v; want it refused", err)
+	}
+}
+
+// A bucket that notes which keys it has dropped, as NATS' tools can make it, is fit.
+func TestABucketThatNotesWhatItDropped(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	_, js := connect(t, server)
+	c := bucketOf("pawl")
+	c.SubjectDeleteMarkerTTL = time.Minute
+	stream, err := js.CreateStream(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := start(t, "nats://"+server.Addr)
+	m := mutex("n")
+	first := gets(t, d, m)
+	if err := stream.Purge(ctx); err != nil { // leaves a marker of each key
+		t.Fatal(err)
+	}
+	isLost(t, d, m)
+	if second := gets(t, d, mutex("n")); second.Fence <= first.Fence {
+		t.Errorf("the fence is %d after %d", second.Fence, first.Fence)
+	}
+}
+
+// A server that is too old has no TTLs of messages.
+func TestAServerThatIsTooOldIsRefused(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	for version, refused := range map[string]bool{"2.10.29": true, "1.4.1": true, "2.11.0-preview.2": false, "3.0.0": false, "dev": false} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			d, err := natslock.Open(ctx, "nats://"+saysVersion(t, server.Addr, version))
+			if err == nil {
+				defer d.Close()
+			}
+			e, ok := errors.AsType[*driver.Error](err)
+			if refused != (err != nil) || refused && (!ok || !e.Permanent || !strings.Contains(e.Hint, "2.11")) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// saysVersion passes on what comes, and lets the server say another version of itself.
+func saysVersion(t *testing.T, server, version string) (addr string) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := new(net.Dialer).DialContext(context.Background(), "tcp", server)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			go pass(far, near, func(line string) string {
+				_, rest, found := strings.Cut(line, `"version":"`)
+				if _, rest, found = strings.Cut(rest, `"`); found {
+					return fmt.Sprintf(`INFO {"version":%q%s`, version, rest)
+				}
+				return line
+			})
+			go pass(near, far, func(line string) string { return line })
+		}
+	}()
+	return l.Addr().String()
+}
+
+// pass passes on what one says to the other, line by line.
+func pass(from, to net.Conn, change func(line string) string) {
+	defer from.Close()
+	defer to.Close()
+	for r := bufio.NewReader(from); ; {
+		line, err := r.ReadString('\n')
+		if strings.HasPrefix(line, "INFO ") {
+			line = change(line)
+		}
+		if _, err2 := to.Write([]byte(line)); err != nil || err2 != nil {
+			return
+		}
+	}
+}
