@@ -6,7 +6,9 @@ import (
 	"flag"
 	"maps"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,7 +29,21 @@ func TestMain(m *testing.M) {
 		},
 	}
 	maps.Copy(commands, otherCommands)
-	testscript.Main(m, commands)
+	testscript.Main(signalsByDefault{m}, commands)
+}
+
+// signalsByDefault runs tests whose children have the default action for signals that
+// whatever started the tests ignores, as nohup and a shell's & do: children inherit what
+// is ignored, but not what is caught. A process that is a command does not pass here.
+type signalsByDefault struct{ testscript.TestingM }
+
+func (m signalsByDefault) Run() int {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+	return m.TestingM.Run()
 }
 
 // otherCommands are what tests run in processes of their own, besides pawl.
