@@ -12,8 +12,8 @@ FUZZTIME ?= 10s
 
 # What `make test` needs on the machine, as COMMAND:DEBIAN-PACKAGE. It is installed where it is missing.
 # Memory and SQLite need no server. A backend whose tests start one adds it here, and its harness finds the command
-# in PATH.
-NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql mariadbd:mariadb-server $(if $(filter Linux,$(shell uname -s)),cron:cron chromium:chromium)
+# in PATH. bash-completion is no command: so it is looked for where Debian has it.
+NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql mariadbd:mariadb-server $(if $(filter Linux,$(shell uname -s)),cron:cron chromium:chromium zsh:zsh fish:fish $(if $(wildcard /usr/share/bash-completion/bash_completion),,bash-completion:bash-completion))
 
 .DEFAULT_GOAL := help
 

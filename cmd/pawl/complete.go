@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +20,8 @@ func completeURL(*cobra.Command, []string, string) ([]string, cobra.ShellCompDir
 	return backends(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeName completes a name that is in use, as the first and only argument.
+// completeName completes a name that is in use, as the first and only argument. It offers
+// only names that need no quotes.
 func completeName(where *location) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -30,11 +33,23 @@ func completeName(where *location) cobra.CompletionFunc {
 				if err != nil && e.Name == "" || len(names) == 1000 { // a name whose row is damaged is one, too
 					return
 				}
-				names = append(names, e.Name)
+				if isPlain(e.Name) {
+					names = append(names, e.Name)
+				}
 			}
 		})
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// isPlain tells whether no shell reads this name as anything but itself. cobra's script
+// for bash puts what several candidates have in common into the line without a quote, and
+// evaluates the line at the next TAB; names are written by others. An "=" comes first in
+// no such name because zsh replaces it with the path of a command.
+func isPlain(name string) bool {
+	return strings.IndexAny(name, "-=") != 0 && !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !strings.ContainsRune("+,-./:=@_", r)
+	})
 }
 
 // completeRun completes a name, and then leaves it to the shell: commands and files.

@@ -26,13 +26,23 @@ type shell struct {
 	shown  bytes.Buffer
 	seen   int // how much of it the test has dealt with
 	pid    int
+
+	finished int // how many lines finish has typed
 }
 
 func (b *lab) shell() *shell {
 	b.t.Helper()
+	s := b.shellOf("sh", "-i")
+	s.await(`\$ $`)
+	return s
+}
+
+// shellOf starts a shell by its own command line. Its prompt may be any.
+func (b *lab) shellOf(command ...string) *shell {
+	b.t.Helper()
 	master, slave := openPTY(b.t)
 	s := &shell{b: b, master: master, screen: screentest.New(80, 24)}
-	cmd := exec.Command("sh", "-i")
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), "PAWL_URL="+b.url, "HOME="+b.dir, "PS1=$ ", "ENV=")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
@@ -65,8 +75,13 @@ func (b *lab) shell() *shell {
 		_ = master.Close()
 		<-done
 	})
-	s.await(`\$ $`)
 	return s
+}
+
+func (s *shell) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown.String()
 }
 
 func openPTY(t *testing.T) (master, slave *os.File) {
