@@ -84,23 +84,16 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	defer func() { e.end(err) }()
 	for fails := 0; ; {
 		began := time.Now()
-		err := e.term(ctx, f)
+		next, err := e.term(ctx, f)
 		e.note(err)
-		switch {
-		case errors.Is(err, errAgain):
-			if fails++; time.Since(began) > e.o.ttl {
-				fails = 0
-			}
-		case errors.Is(err, errNoTerm) && ctx.Err() == nil && errors.Is(err, ErrUnavailable) && !permanent(err):
-			fails++
-		default:
-			if n, ok := errors.AsType[*noTermError](err); ok {
-				return n.err
-			}
+		if next == noTerm {
 			return err
 		}
+		if fails++; next == anotherTerm && time.Since(began) > e.o.ttl {
+			fails = 0
+		}
 		if fails > 1 {
-			timer := time.NewTimer(backoff.Early(backoff.Doubled(50*time.Millisecond, fails-1, 10*time.Second)))
+			timer := time.NewTimer(electionPause(fails - 1))
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
@@ -111,69 +104,87 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	}
 }
 
-var (
-	errAgain  = errors.New("pawl: the lead was lost")
-	errNoTerm = errors.New("pawl: no lead")
+// electionPause is how long to wait after so many failures in a row.
+func electionPause(fails int) time.Duration {
+	return backoff.Early(backoff.Doubled(50*time.Millisecond, fails, 10*time.Second))
+}
+
+// A next is what follows a term.
+type next int
+
+const (
+	noTerm      next = iota // Run returns: f is done, or ctx or the client has ended
+	anotherTerm             // the lead was lost or resigned
+	anotherTry              // the backend did not answer the campaign
 )
 
-// againError is why a term ended after which another follows.
-type againError struct{ err error }
-
-func (e *againError) Error() string        { return e.err.Error() }
-func (e *againError) Is(target error) bool { return target == errAgain }
-func (e *againError) Unwrap() error        { return e.err }
-
-// noTermError is why the lead was not got.
-type noTermError struct{ err error }
-
-func (e *noTermError) Error() string        { return e.err.Error() }
-func (e *noTermError) Is(target error) bool { return target == errNoTerm }
-func (e *noTermError) Unwrap() error        { return e.err }
-
-// term is one time of leading: errAgain if another shall follow.
-func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) error {
+// term is one time of leading. The error is what ended it, also if another follows.
+func (e *Election) term(ctx context.Context, f func(ctx context.Context) error) (next, error) {
 	lease, err := e.campaign(ctx)
-	if err != nil {
-		return &noTermError{err}
+	switch {
+	case err == nil:
+	case ctx.Err() == nil && errors.Is(err, ErrUnavailable) && !permanent(err):
+		return anotherTry, err
+	default:
+		return noTerm, err
 	}
-	var own error
-	resigned, returned := false, false
+	var own, cause error // what f returned, and what had ended its context by then
 	_, err = do(ctx, lease, nil, func(ctx context.Context) error {
+		var beside sync.WaitGroup
+		defer beside.Wait()
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		go func() { // Shutdown waits for functions: this one makes room for the next leader
+		beside.Go(func() { // Shutdown waits for functions: this one makes room for the next leader
 			select {
 			case <-e.c.closing:
 				cancel(errResigned)
 			case <-ctx.Done():
 			}
-		}()
-		value, changed := e.lead(lease, cancel)
+		})
+		e.lead(lease, cancel)
 		defer e.lead(nil, nil)
-		if changed { // while it waited
-			if err := lease.SetValue(ctx, value); err != nil && ctx.Err() == nil {
-				own, returned = err, true
-				return nil
-			}
+		if !e.write(ctx, lease) {
+			beside.Go(func() {
+				for fails := 1; lease.sleep(ctx, electionPause(fails)) == nil && !e.write(ctx, lease); fails++ {
+				}
+			})
 		}
 		own = f(ctx)
-		resigned, returned = errors.Is(context.Cause(ctx), errResigned), true
-		return nil
-	})
-	ended := own == nil || errors.Is(own, ErrLost) || errors.Is(own, errResigned) || errors.Is(own, context.Canceled)
-	switch {
-	case ctx.Err() == nil && ended && resigned:
-		return &againError{errResigned}
-	case ctx.Err() == nil && ended && errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed):
-		return &againError{err}
-	case !returned: // it was lost, or the client closed, before f began
-		return &noTermError{err}
-	case own != nil && err != nil:
-		return errors.Join(own, err)
-	case own != nil:
+		cause = context.Cause(ctx)
 		return own
+	})
+	lost := lease.Release(ctx) // as do was told
+	yields := own == nil || errors.Is(own, ErrLost) || errors.Is(own, errResigned) || errors.Is(own, context.Canceled)
+	switch {
+	case ctx.Err() != nil || !yields:
+	case errors.Is(cause, errResigned):
+		return anotherTerm, errResigned
+	case errors.Is(lost, ErrLost) && !errors.Is(lost, ErrClosed):
+		return anotherTerm, lost
 	}
-	return err
+	return noTerm, err
+}
+
+// write has the name keep the value that was set while this instance waited for the lead,
+// and reports whether it does, or never will. Nobody is kept from leading by a backend
+// that fails this one request, so term repeats it beside f.
+func (e *Election) write(ctx context.Context, lease *Lease) bool {
+	kept := lease.claim.Value
+	for {
+		e.mu.Lock()
+		value := e.value // SetValue may have changed it since
+		e.mu.Unlock()
+		if bytes.Equal(value, kept) {
+			return true
+		}
+		if err := lease.SetValue(ctx, value); err != nil {
+			if ctx.Err() == nil {
+				e.c.failedAside(lease.claim.later(), "renew", 1, err)
+			}
+			return permanent(err) || errors.Is(err, ErrInvalid)
+		}
+		kept = value
+	}
 }
 
 // campaign waits for the lead.
@@ -185,13 +196,11 @@ func (e *Election) campaign(ctx context.Context) (*Lease, error) {
 	return l.acquire(ctx, driver.Exclusive, driver.Unlimited, waiting)
 }
 
-// lead notes that this instance leads, or nil that it does not. The value is another one
-// now if it has changed since the lock was claimed.
-func (e *Election) lead(lease *Lease, resign context.CancelCauseFunc) (value []byte, changed bool) {
+// lead notes that this instance leads, or nil that it does not.
+func (e *Election) lead(lease *Lease, resign context.CancelCauseFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.leading, e.resign = lease, resign
-	return e.value, lease != nil && !bytes.Equal(e.value, lease.claim.Value)
 }
 
 func (e *Election) begin() bool {
@@ -215,9 +224,6 @@ func (e *Election) end(err error) {
 
 // note keeps what ended a term or a campaign, for Err.
 func (e *Election) note(err error) {
-	if inner := errors.Unwrap(err); errors.Is(err, errAgain) || errors.Is(err, errNoTerm) {
-		err = inner
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.why = err
@@ -268,7 +274,10 @@ func (e *Election) Resign() bool {
 }
 
 // SetValue changes what the leader says of itself: now, if this instance leads, and for
-// its later terms. The error is that of [Lease.SetValue], for now.
+// its later terms. The error is that of [Lease.SetValue], for now. A value that was set
+// while this instance waited is written when its term begins, before its function runs;
+// if the backend fails then, the function runs all the same, and Run writes the value
+// when it can.
 func (e *Election) SetValue(ctx context.Context, value []byte) error {
 	if err := driver.ValidateValue(value); err != nil {
 		return err
