@@ -89,7 +89,8 @@ BACKEND  ?=
 
 .PHONY: sim
 sim: ## run SEEDS schedules of the simulation, with the seeds of those that fail; SEED=17 repeats one
-	@mkdir -p bin && go test -c -o bin/sim.test ./internal/sim
+	@overlay=$$(go run ./internal/sim/runtimedice bin/_runtimedice) && go test -c -overlay "$$overlay" -o bin/sim.test ./internal/sim
+	@cd internal/sim && PAWL_SIM_BACKEND=$(BACKEND) ../../bin/sim.test -test.run '^TestASeedIsTheSameEachTime$$'
 	@cd internal/sim && export PAWL_SIM_BACKEND=$(BACKEND) && run='../../bin/sim.test -test.run ^TestSchedules$$ -test.v -test.timeout 0' && \
 	if [ -n '$(SEED)' ]; then PAWL_SIM_SEED=$(SEED) $$run; else \
 		seq 1 $(PARALLEL) | xargs -P $(PARALLEL) -I{} env PAWL_SIM_SEED={} PAWL_SIM_STEP=$(PARALLEL) \

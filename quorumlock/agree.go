@@ -3,7 +3,6 @@ package quorumlock
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -67,7 +66,7 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 			}
 		}
 		if round > 0 {
-			target += rand.Uint64N(1 << min(4+round, 12))
+			target += backoff.Number(1 << min(4+round, 12))
 		}
 		a.raise(ctx, votes, target)
 	}

@@ -37,10 +37,15 @@ func Below(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
+	return time.Duration(Number(uint64(d)))
+}
+
+// Number is a random number from 0 to less than n, which is above 0.
+func Number(n uint64) uint64 {
 	if s := seeded.Load(); s != nil {
-		return s.below(d)
+		return s.below(n)
 	}
-	return rand.N(d)
+	return rand.Uint64N(n)
 }
 
 // Early is d or up to a half of it sooner: never later than d.
@@ -60,10 +65,10 @@ type source struct {
 	random *rand.Rand
 }
 
-func (s *source) below(d time.Duration) time.Duration {
+func (s *source) below(n uint64) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Duration(s.random.Int64N(int64(d)))
+	return s.random.Uint64N(n)
 }
 
 // Seed makes the pauses of the whole process the same each time, for a test that repeats

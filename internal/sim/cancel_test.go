@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -84,7 +83,6 @@ func (s scene) cancelled(backend string, at time.Duration) *plan {
 }
 
 func TestEveryOperationIsCancelledAtEveryMoment(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, backend := range []string{"memory", "quorum"} {
 		for _, s := range scenes {
 			t.Run(fmt.Sprintf("%s over %s", s.name, backend), func(t *testing.T) {

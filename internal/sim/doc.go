@@ -13,6 +13,7 @@
 //   - history_test.go, tap_test.go: what is written down of it
 //   - check_*_test.go: what has to be true of that, a rule a file
 //   - world_test.go, run_test.go: how one schedule is run, and how many are
+//   - trace_test.go, runtimedice: why it is the same each time
 //   - cancel_test.go: every operation, cancelled at every moment at which something
 //     happens
 //   - planted_*_test.go: bugs that the checker has to find

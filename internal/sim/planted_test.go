@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -58,7 +57,6 @@ func (b *bug) find(t *testing.T) (seed uint64, said string) {
 }
 
 func TestPlantedBugsAreFound(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, b := range slices.Concat(reviewed, faults, ofQuorums, ofStores) {
 		t.Run(b.name, func(t *testing.T) {
 			began := time.Now()

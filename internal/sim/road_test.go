@@ -95,8 +95,11 @@ func over[T any](ctx context.Context, r *road, op, name string, ends bool, f fun
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithDeadline(ctx, driver.End(ctx))
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, driver.End(ctx))
+		defer cancel()
+	}
 	for {
 		in := make(chan reply[T], 1)
 		carry(ctx, r, op, name, ends, f, in)

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -46,6 +45,7 @@ func report(t *testing.T, h *history, how, repeat string) {
 //	PAWL_SIM_SEED     the first, or the only one
 //	PAWL_SIM_STEP     how far the seeds are apart, if several processes share the work
 //	PAWL_SIM_BACKEND  over this one only: memory, store, quorum or redis
+//	PAWL_SIM_TRACE    says for each a number for all that happened
 func TestSchedules(t *testing.T) {
 	count, first, step := uint64(2000), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)
 	if os.Getenv("PAWL_SIM_SEED") != "" {
@@ -53,12 +53,14 @@ func TestSchedules(t *testing.T) {
 	}
 	count = number(t, "PAWL_SIM_SEEDS", count)
 	backend := os.Getenv("PAWL_SIM_BACKEND")
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // as little of the order as possible is left to chance
 	const enough = 5
 	began, run, failed := time.Now(), map[string]int{}, 0
 	for seed := first; seed < first+count*step && failed < enough; seed += step {
 		h := live(t, planOver(backend, seed), planted{})
 		run[h.w.plan.backend]++
+		if os.Getenv("PAWL_SIM_TRACE") != "" || count == 1 {
+			t.Logf("seed %d over %s: trace %s", seed, h.w.plan.backend, h.trace())
+		}
 		if len(h.found) > 0 {
 			failed++
 			only := ""

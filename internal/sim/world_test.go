@@ -93,6 +93,7 @@ func (w *world) heals() moment {
 func live(t *testing.T, p *plan, bug planted) (h *history) {
 	t.Helper()
 	w := &world{plan: p, planted: bug}
+	w.collects()
 	w.history.w = w
 	w.queue.tickets = tickets{map[string]*place{}, map[string][]*frame{}}
 	defer func() {
@@ -101,7 +102,10 @@ func live(t *testing.T, p *plan, bug planted) (h *history) {
 			h = &w.history
 		}
 	}()
-	synctest.Test(t, func(*testing.T) { w.passes() })
+	synctest.Test(t, func(t *testing.T) {
+		w.seeds(t)
+		w.passes()
+	})
 	return &w.history
 }
 
@@ -124,6 +128,7 @@ func (w *world) passes() {
 	var users sync.WaitGroup
 	for i, p := range w.processes {
 		for _, steps := range w.plan.processes[i].sessions {
+			time.Sleep(2 * time.Microsecond) // each begins at a moment of its own, also for a ticket
 			users.Go(func() { p.work(steps) })
 		}
 	}

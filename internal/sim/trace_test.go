@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+
+	"github.com/pawl-go/pawl/internal/backoff"
+)
+
+// A schedule is the same each time as far as the process can make it so: goroutines take
+// turns on one processor, and no collection of garbage comes between them. What the Go
+// runtime itself draws it cannot: see runtimedice.
+func TestMain(m *testing.M) {
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(2 << 30)
+	os.Exit(m.Run())
+}
+
+// worlds counts those that were run, for the collections of garbage between them.
+var worlds int
+
+// seeds makes chance the world's own: that of the product's pauses, and that of its
+// tokens.
+func (w *world) seeds(t *testing.T) {
+	t.Helper()
+	t.Cleanup(backoff.Seed(w.plan.fates))
+	cryptotest.SetGlobalRandom(t, w.plan.fates)
+}
+
+// collects frees the memory of the worlds before. go-redis keeps timers in a sync.Pool,
+// and one of another bubble may not be used: two collections empty it.
+func (w *world) collects() {
+	if worlds++; w.plan.backend == "redis" {
+		runtime.GC()
+		runtime.GC()
+	} else if worlds%16 == 0 {
+		runtime.GC()
+	}
+}
+
+// trace is a number for all that happened, in its order: two runs of a schedule that
+// differ in anything that was noted, or in a moment of it, have different ones.
+func (h *history) trace() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	sum := fnv.New64a()
+	host, _ := os.Hostname()
+	here := strings.NewReplacer(fmt.Sprintf("%s:%d", host, os.Getpid()), "here") // as errors name a holder
+	for _, e := range h.events {
+		_, _ = here.WriteString(sum, fmt.Sprintln(int64(e.at), e.name, e.who, e.what, e.more))
+	}
+	_, _ = fmt.Fprintln(sum, h.w.moves)
+	return fmt.Sprintf("%016x", sum.Sum64())
+}
+
+// repeats reports whether the Go runtime has dice of its own for each bubble, and not for
+// the process.
+func repeats(t *testing.T) bool {
+	t.Helper()
+	var drawn [2]uint64
+	for i := range drawn {
+		synctest.Test(t, func(*testing.T) { drawn[i] = rand.Uint64() })
+	}
+	return drawn[0] == drawn[1]
+}
+
+// A seed is the same schedule each time: after other seeds, beside others in another
+// order, and in another process.
+func TestASeedIsTheSameEachTime(t *testing.T) {
+	if !repeats(t) {
+		t.Skip("this runtime draws by chance: make sim builds one that does not, and runs this test")
+	}
+	backend, count := os.Getenv("PAWL_SIM_BACKEND"), number(t, "PAWL_SIM_REPEATED", 60)
+	run := func(seed uint64) string {
+		h := live(t, planOver(backend, seed), planted{})
+		return fmt.Sprintf("seed %d over %s: trace %s", seed, h.w.plan.backend, h.trace())
+	}
+	first := map[uint64]string{}
+	for seed := uint64(1); seed <= count; seed++ {
+		first[seed] = run(seed)
+	}
+	differ := 0
+	for seed := count; seed > 0; seed-- {
+		if again := run(seed); again != first[seed] {
+			differ++
+			t.Errorf("%s, and then %s", first[seed], again)
+		}
+	}
+	other := exec.Command(os.Args[0], "-test.run", "^TestSchedules$", "-test.v", "-test.timeout", "0")
+	other.Env = append(os.Environ(), "PAWL_SIM_TRACE=1", "PAWL_SIM_SEED=1", fmt.Sprint("PAWL_SIM_SEEDS=", count), "PAWL_SIM_STEP=")
+	out, err := other.Output()
+	if err != nil {
+		t.Fatalf("another process: %v\n%s", err, out)
+	}
+	for seed := uint64(1); seed <= count; seed++ {
+		if !bytes.Contains(out, []byte(first[seed]+"\n")) {
+			differ++
+			t.Errorf("%s, and not in another process", first[seed])
+		}
+	}
+	t.Logf("%d seeds, three times each: %d differ", count, differ)
+}
