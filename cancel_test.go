@@ -41,7 +41,7 @@ func TestDeadlineOfAWaitSaysWhoHeldTheLock(t *testing.T) {
 				t.Errorf("the wait ended after %v", took)
 			}
 			var held *pawl.HeldError
-			if !errors.As(err, &held) || len(held.Holders) != 1 {
+			if !errors.As(err, &held) || held.Holders != 1 {
 				t.Errorf("the error does not name the holder: %v", err)
 			}
 		}
@@ -64,7 +64,7 @@ func TestDeadlineOfAWaitNamesNobodyWhoIsGone(t *testing.T) {
 		_, err := b.Mutex("x").Lock(ctx) // it waits here, for the lease to be passed on
 		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
 		var held *pawl.HeldError
-		if errors.As(err, &held) && len(held.Holders) > 0 && held.Holders[0].Fence == gone.Fence() {
+		if errors.As(err, &held) && held.Holders > 0 && held.Holder.Fence == gone.Fence() {
 			t.Errorf("%v, but that lease was released", err)
 		}
 		noError(t, lease.Release(background))

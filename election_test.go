@@ -237,7 +237,7 @@ func TestErrSaysWhyAnInstanceDoesNotLead(t *testing.T) {
 		up()
 		time.Sleep(11 * time.Second)
 		isError(t, second.Err(), pawl.ErrHeld)
-		if held, ok := errors.AsType[*pawl.HeldError](second.Err()); !ok || len(held.Holders) != 1 {
+		if held, ok := errors.AsType[*pawl.HeldError](second.Err()); !ok || held.Holders != 1 {
 			t.Errorf("it does not say who leads: %v", second.Err())
 		}
 

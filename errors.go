@@ -14,7 +14,7 @@ import (
 // types below.
 var (
 	// ErrHeld means that the lock was not granted, because others hold it or wait for it.
-	// A [*HeldError] names them.
+	// A [*HeldError] names one of them.
 	ErrHeld = driver.ErrHeld
 	// ErrLost means that the lease ended without a release. A [*LostError] says why.
 	ErrLost = errors.New("pawl: lock lost")
@@ -45,7 +45,8 @@ var (
 // HeldError answers a claim that was not granted. It matches ErrHeld. Its fields:
 //
 //   - Name is what was claimed.
-//   - Holders are those in the way, with their fences and the time that they have left.
+//   - Holders is how many hold the name, and Holder is the one of them whose lease ends
+//     first, with its fence and the time that it has left. [Client.Inspect] has them all.
 //   - Position is the claim's place in the queue: 1 is next, 0 means that it does not
 //     queue.
 //   - ClosedFor is how much longer nothing will be granted, after a break or an expiry.

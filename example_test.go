@@ -175,7 +175,7 @@ func ExampleMutex_TryLock() {
 
 	_, err := m.TryLock(ctx)
 	if held, ok := errors.AsType[*pawl.HeldError](err); ok {
-		fmt.Println("held by run", held.Holders[0].Owner.Labels["run"])
+		fmt.Println("held by run", held.Holder.Owner.Labels["run"])
 	}
 	// Output: held by run 7
 }

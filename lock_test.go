@@ -15,7 +15,7 @@ func TestLockExcludesOtherClients(t *testing.T) {
 		_, err := b.Mutex("x").TryLock(background)
 		isError(t, err, pawl.ErrHeld)
 		var held *pawl.HeldError
-		if !errors.As(err, &held) || len(held.Holders) != 1 || held.Holders[0].Fence != lease.Fence() {
+		if !errors.As(err, &held) || held.Holders != 1 || held.Holder.Fence != lease.Fence() {
 			t.Fatalf("the error does not name the holder: %v", err)
 		}
 		must(t)(b.Mutex("y").TryLock(background))

@@ -29,7 +29,7 @@ func TestEachWaiterIsToldItsOwnPlace(t *testing.T) {
 			go func() {
 				_, err := b.Mutex("x").Lock(ctx)
 				var held *pawl.HeldError
-				if !errors.As(err, &held) || len(held.Holders) != 1 || !errors.Is(err, context.DeadlineExceeded) {
+				if !errors.As(err, &held) || held.Holders != 1 || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%v does not say who holds it", err)
 					held = &pawl.HeldError{}
 				}

@@ -21,7 +21,8 @@ var (
 // HeldError answers a claim that was not granted. It matches ErrHeld.
 type HeldError struct {
 	Name      string
-	Holders   []Holder      // empty if the name is only closed or has waiters ahead, and with Local
+	Holders   int           // how many others hold it; 0 if it is only closed or has waiters ahead, and with Local
+	Holder    Holder        // the one of them whose lease ends first; Inspect has all
 	Position  int           // the place in the queue, from 1; 0 if the claim did not queue
 	ClosedFor time.Duration // how much longer the name stays closed, after a break or an expiry
 
@@ -37,9 +38,9 @@ type HeldError struct {
 
 	// RetryAfter is when things change by themselves; nobody who asks before that is
 	// granted, unless somebody acts. The name opens again; or, if it is not closed, the
-	// first holder expires, its lock-delay included; or, if the claim would fit beside
-	// the holders, the first in the queue does not keep its place. 0 means that this
-	// cannot be known.
+	// Holder expires, its lock-delay included; or, if the claim would fit beside the
+	// holders, the first in the queue does not keep its place. 0 means that this cannot
+	// be known.
 	RetryAfter time.Duration
 }
 
@@ -50,14 +51,14 @@ func (e *HeldError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pawl: %q ", e.Name)
 	switch {
-	case len(e.Holders) > 0:
-		h := e.Holders[0]
+	case e.Holders > 0:
+		h := e.Holder
 		after := ""
 		if h.Released {
 			after = "has released it; " // so it is no use to look for that process
 		}
 		fmt.Fprintf(&b, "is held by %v (%sfence %d, %v left)", h.Owner, after, h.Fence, round(h.ExpiresIn))
-		if n := len(e.Holders) - 1; n > 0 {
+		if n := e.Holders - 1; n > 0 {
 			fmt.Fprintf(&b, " and %d more", n)
 		}
 	case e.ClosedFor > 0:

@@ -19,16 +19,16 @@ func TestMessages(t *testing.T) {
 	kept.Released = true
 	for want, err := range map[string]error{
 		`pawl: "job" is held by web-3:4711 job=42 (fence 17, 12.35s left)`: &driver.HeldError{
-			Name: "job", Holders: []driver.Holder{holder},
+			Name: "job", Holders: 1, Holder: holder,
 		},
 		`pawl: "job" is held by web-3:4711 job=42 (fence 17, 12.35s left) and 2 more; place 3 in the queue`: &driver.HeldError{
-			Name: "job", Holders: []driver.Holder{holder, {}, {}}, Position: 3,
+			Name: "job", Holders: 3, Holder: holder, Position: 3,
 		},
 		`pawl: "job" is held by web-3:4711 job=42 (has released it; fence 17, 12.35s left)`: &driver.HeldError{
-			Name: "job", Holders: []driver.Holder{kept},
+			Name: "job", Holders: 1, Holder: kept,
 		},
 		`pawl: "j\x1b[2J" is held by somebody (fence 0, 0s left)`: &driver.HeldError{
-			Name: "j\x1b[2J", Holders: []driver.Holder{{}},
+			Name: "j\x1b[2J", Holders: 1,
 		},
 		`pawl: "job" is closed for another 5s, after its last holder was broken or expired`: &driver.HeldError{
 			Name: "job", ClosedFor: 5 * time.Second,
@@ -66,7 +66,7 @@ func TestMessagesRoundWhatIsLeft(t *testing.T) {
 		26*time.Hour + 400*time.Millisecond: "26h0m0s", 61500 * time.Millisecond: "1m2s", 1234567 * time.Microsecond: "1.23s",
 		123456789 * time.Nanosecond: "123.46ms", 5 * time.Microsecond: "10µs", 0: "0s",
 	} {
-		err := &driver.HeldError{Name: "x", Holders: []driver.Holder{{ExpiresIn: left}}}
+		err := &driver.HeldError{Name: "x", Holders: 1, Holder: driver.Holder{ExpiresIn: left}}
 		if s := fmt.Sprintf(`pawl: "x" is held by somebody (fence 0, %s left)`, want); err.Error() != s {
 			t.Errorf("%v left: message is %v", left, err)
 		}

@@ -18,10 +18,10 @@ func testAcquire(s *suite) {
 		who := driver.Owner{Client: "first", Host: "web-1", PID: 4711, Labels: map[string]string{"job": "42"}}
 		g := k.a.gets(k.mutex(owner(who)))
 		held := k.b.refused(k.mutex())
-		if len(held.Holders) != 1 || held.Position != 0 || held.ClosedFor != 0 {
+		if held.Holders != 1 || held.Position != 0 || held.ClosedFor != 0 {
 			k.Fatalf("%+v; want one holder, no place and not closed", held)
 		}
-		h := held.Holders[0]
+		h := held.Holder
 		if h.Fence != g.Fence || h.Weight != driver.Exclusive || h.Limit != driver.Unlimited || h.Released {
 			k.Errorf("holder = %+v; want the fence %d, all of all", h, g.Fence)
 		}

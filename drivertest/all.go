@@ -43,8 +43,8 @@ func testAll(s *suite) {
 			holder := k.mutex(on(claims[at].Name))
 			g := k.b.gets(holder)
 			held := k.a.refusedAll(claims)
-			if held.Name != claims[at].Name || len(held.Holders) != 1 || held.Holders[0].Fence != g.Fence || held.Position != 0 {
-				k.Errorf("%q is in the way, held by %+v, position %d; want %q, by the fence %d", held.Name, held.Holders, held.Position, claims[at].Name, g.Fence)
+			if held.Name != claims[at].Name || held.Holders != 1 || held.Holder.Fence != g.Fence || held.Position != 0 {
+				k.Errorf("%q is in the way, held by %+v, position %d; want %q, by the fence %d", held.Name, held.Holder, held.Position, claims[at].Name, g.Fence)
 			}
 			for i, c := range claims {
 				if i == at {
@@ -128,8 +128,8 @@ func testAll(s *suite) {
 		k.past(k.u)
 		for at, waiter := range waiters {
 			held, e := k.a.refusedAll(cases[at]), k.b.entry(waiter.Name)
-			if held.Name != waiter.Name || held.Fence != e.Fence || k.one(held.Holders).Fence != k.one(e.Holders).Fence {
-				k.Errorf("%q is in the way, the fence %d, held by %+v; then there is %+v", held.Name, held.Fence, held.Holders, e)
+			if held.Name != waiter.Name || held.Fence != e.Fence || held.Holders != 1 || held.Holder.Fence != k.one(e.Holders).Fence {
+				k.Errorf("%q is in the way, the fence %d, held by %+v; then there is %+v", held.Name, held.Fence, held.Holder, e)
 			}
 			if s.tells {
 				seen[at].tells("what a refused one has passed on")

@@ -33,7 +33,7 @@ func testBreaking(s *suite) {
 		k.b.mustBreak(g.Fence, 2*k.u, op)
 		k.pass(k.u)
 		held := k.b.refused(k.mutex())
-		if held.ClosedFor <= 0 || held.ClosedFor > k.u+k.u/2 || len(held.Holders) != 0 {
+		if held.ClosedFor <= 0 || held.ClosedFor > k.u+k.u/2 || held.Holders != 0 {
 			k.Errorf("%+v; want no holders, and closed for another %v", held, k.u)
 		}
 		if held.RetryAfter < held.ClosedFor {

@@ -73,7 +73,7 @@ func testExpiry(s *suite) {
 		g := k.a.gets(k.permits(1, 2))
 		k.past(k.u)
 		held := k.b.refused(k.mutex())
-		if len(held.Holders) != 1 || held.Holders[0].Fence != g.Fence {
+		if held.Holders != 1 || held.Holder.Fence != g.Fence {
 			k.Errorf("%+v; want only the holder with the fence %d", held.Holders, g.Fence)
 		}
 	})
@@ -132,6 +132,23 @@ func testExpiry(s *suite) {
 		k.retries(k.permits(1, 2), k.u)
 	})
 
+	s.test("ARefusalCountsTheHoldersAndNamesTheOneThatEndsFirst", func(k *kit) {
+		k.a.gets(k.permits(1, 4))
+		first := k.a.gets(k.permits(1, 4, ttl(long/2)))
+		k.a.gets(k.permits(2, 4))
+		k.a.waits(k.permits(1, 4, queue(k.u)), 1) // its place ends before, and holds nothing
+		held := k.b.refused(k.mutex())
+		if held.Holders != 3 || held.Holder.Fence != first.Fence || held.Holder.Weight != 1 || held.Holder.Limit != 4 {
+			k.Errorf("%d holders, the first %+v; want 3, the first the one with the fence %d", held.Holders, held.Holder, first.Fence)
+		}
+	})
+
+	s.test("RetryAfterCountsTheLockDelayOfTheFirstThatExpires", func(k *kit) {
+		k.a.gets(k.permits(1, 2, ttl(2*k.u)))
+		k.a.gets(k.permits(1, 2, ttl(k.u), lockDelay(2*k.u)))
+		k.retries(k.permits(1, 2), 3*k.u) // the second expires, and closes the name beyond the end of the first
+	})
+
 	s.test("ManyOtherNamesDoNotHoldItUp", func(k *kit) {
 		for i := range 100 {
 			k.a.gets(k.mutex(on(k.nth(i)), ttl(k.u)))
@@ -143,7 +160,7 @@ func testExpiry(s *suite) {
 
 	s.test("TheLongestTTLIsKept", func(k *kit) {
 		k.a.gets(k.mutex(ttl(driver.MaxTTL)))
-		if left := k.one(k.b.refused(k.mutex()).Holders).ExpiresIn; left < driver.MaxTTL-long || left > driver.MaxTTL+long {
+		if left := k.b.refused(k.mutex()).Holder.ExpiresIn; left < driver.MaxTTL-long || left > driver.MaxTTL+long {
 			k.Errorf("expires in %v, want %v", left, driver.MaxTTL)
 		}
 	})

@@ -105,7 +105,21 @@ var acquireFaults = []fault{{
 	name:  "a refusal does not say by whom",
 	wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
 	driver: refusals(func(held *driver.HeldError) {
-		held.Holders = nil
+		held.Holders, held.Holder = 0, driver.Holder{}
+	}),
+}, {
+	name: "a refusal looks at the holder who was granted first",
+	wants: []string{
+		"Expiry/RetryAfterIsWhenTheFirstOfSeveralHoldersExpires", "Expiry/ARefusalCountsTheHoldersAndNamesTheOneThatEndsFirst",
+	},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if held, ok := err.(*driver.HeldError); ok && held.Holders > 1 {
+			if e, err := d.Inspect(ctx, c.Name); err == nil && len(e.Holders) > 1 {
+				held.Holder, held.RetryAfter = e.Holders[0], e.Holders[0].ExpiresIn
+			}
+		}
+		return g, err
 	}),
 }, {
 	name:  "a refusal does not say until when",
@@ -117,24 +131,16 @@ var acquireFaults = []fault{{
 	name:  "a refusal forgets the lock-delay",
 	wants: []string{"Expiry/RetryAfterCountsTheLockDelay", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: refusals(func(held *driver.HeldError) {
-		if len(held.Holders) > 0 && held.ClosedFor == 0 {
-			held.RetryAfter = min(held.RetryAfter, held.Holders[0].ExpiresIn)
-		}
-	}),
-}, {
-	name:  "a refusal looks at the last holder",
-	wants: []string{"Expiry/RetryAfterIsWhenTheFirstOfSeveralHoldersExpires"},
-	driver: refusals(func(held *driver.HeldError) {
-		if len(held.Holders) > 0 {
-			held.RetryAfter = max(held.RetryAfter, held.Holders[0].ExpiresIn)
+		if held.Holders > 0 && held.ClosedFor == 0 {
+			held.RetryAfter = min(held.RetryAfter, held.Holder.ExpiresIn)
 		}
 	}),
 }, {
 	name:  "a refusal does not look at the queue",
 	wants: []string{"Expiry/RetryAfterIsWhenTheHeadOfTheQueueLosesItsPlace"},
 	driver: refusals(func(held *driver.HeldError) {
-		if len(held.Holders) > 0 && held.ClosedFor == 0 && held.RetryAfter < held.Holders[0].ExpiresIn {
-			held.RetryAfter = held.Holders[0].ExpiresIn
+		if held.Holders > 0 && held.ClosedFor == 0 && held.RetryAfter < held.Holder.ExpiresIn {
+			held.RetryAfter = held.Holder.ExpiresIn
 		}
 	}),
 }, {

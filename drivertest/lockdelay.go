@@ -7,7 +7,7 @@ func testLockDelay(s *suite) {
 		k.a.gets(k.mutex(ttl(k.u), lockDelay(2*k.u)))
 		k.past(k.u)
 		held := k.b.refused(k.mutex())
-		if held.ClosedFor <= 0 || held.ClosedFor > 2*k.u || len(held.Holders) != 0 {
+		if held.ClosedFor <= 0 || held.ClosedFor > 2*k.u || held.Holders != 0 {
 			k.Errorf("%+v; want no holders, and closed for another %v", held, 2*k.u)
 		}
 		if e := k.a.sees(0, 0); e.ClosedFor <= 0 || e.ClosedFor > 2*k.u {
@@ -59,7 +59,7 @@ func testLockDelay(s *suite) {
 		k.a.releases(holder)
 		k.past(k.u)
 		held := k.a.refused(k.mutex())
-		if held.ClosedFor <= long/2 || len(held.Holders) != 0 {
+		if held.ClosedFor <= long/2 || held.Holders != 0 {
 			k.Errorf("%+v; want it closed for another %v", held, long)
 		}
 	})

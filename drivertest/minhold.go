@@ -10,7 +10,7 @@ func testMinHold(s *suite) {
 		k.a.releasesEarly(c, 2*k.u)
 		k.pass(k.u)
 		held := k.b.refused(k.mutex())
-		if len(held.Holders) != 1 || held.Holders[0].Fence != g.Fence || !held.Holders[0].Released {
+		if held.Holders != 1 || held.Holder.Fence != g.Fence || !held.Holder.Released {
 			k.Errorf("%+v; want the holder, released", held.Holders)
 		}
 		k.past(k.u)

@@ -53,8 +53,8 @@ func testNames(s *suite) {
 		waiting := map[string]driver.Claim{}
 		for name := range held { // what is stored for those who wait must not meet either
 			c := k.mutex(on(name), queue(long))
-			if refused := k.b.refused(c); refused.Position != 1 || len(refused.Holders) != 1 {
-				k.Errorf("%+q has %d holders, and the first who waits for it has the place %d", name, len(refused.Holders), refused.Position)
+			if refused := k.b.refused(c); refused.Position != 1 || refused.Holders != 1 {
+				k.Errorf("%+q has %d holders, and the first who waits for it has the place %d", name, refused.Holders, refused.Position)
 			}
 			waiting[name] = c
 		}

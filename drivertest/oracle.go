@@ -77,6 +77,9 @@ func (r *random) same(t *rapid.T, what string, got, want error) {
 	if !r.k.s.AgreesLate {
 		r.ordered(t, gotHeld.Name, pair{gotHeld.Fence, wantHeld.Fence})
 	}
+	if d := gotHeld.Holder.ExpiresIn; d != wantHeld.Holder.ExpiresIn && r.k.s.Clock != nil {
+		t.Fatalf("%s: the first holder ends in %v, memlock: %v", what, d, wantHeld.Holder.ExpiresIn)
+	}
 	if d := gotHeld.RetryAfter; d != wantHeld.RetryAfter && d != 0 && r.k.s.Clock != nil {
 		t.Fatalf("%s: RetryAfter = %v, memlock: %v", what, d, wantHeld.RetryAfter)
 	}
@@ -90,7 +93,7 @@ func (r *random) kind(err error) string {
 	case err == nil:
 		return "done"
 	case errors.As(err, &held):
-		return fmt.Sprintf("held by %d, place %d, closed for %s", len(held.Holders), held.Position, r.time(held.ClosedFor))
+		return fmt.Sprintf("held by %d, place %d, closed for %s", held.Holders, held.Position, r.time(held.ClosedFor))
 	case errors.As(err, &refused):
 		return fmt.Sprintf("refused for the value %q", refused.Value)
 	case errors.As(err, &broken):

@@ -127,7 +127,7 @@ func testQueue(s *suite) {
 		g := k.a.gets(k.mutex())
 		k.b.waits(k.mutex(queue(long)), 1)
 		held := k.b.waits(k.mutex(queue(long)), 2)
-		if len(held.Holders) != 1 || held.Holders[0].Fence != g.Fence {
+		if held.Holders != 1 || held.Holder.Fence != g.Fence {
 			k.Errorf("holders = %+v; want the one with the fence %d", held.Holders, g.Fence)
 		}
 	})

@@ -11,8 +11,8 @@ func testSemaphore(s *suite) {
 			held = append(held, c)
 		}
 		refused := k.b.refused(k.permits(1, 3))
-		if len(refused.Holders) != 3 {
-			k.Errorf("%d holders in the way, want 3", len(refused.Holders))
+		if refused.Holders != 3 {
+			k.Errorf("%d holders in the way, want 3", refused.Holders)
 		}
 		k.a.releases(held[1])
 		k.b.gets(k.permits(1, 3))

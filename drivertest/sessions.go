@@ -86,7 +86,7 @@ func (k *kit) agree(a, b *client, name string, who driver.Owner) {
 	holder, waiter := k.mutex(on(name), owner(who), value("\u00e4\x00\xff\\")), k.mutex(on(name), owner(who), queue(long))
 	g := a.gets(holder)
 	refused := b.refused(k.mutex(on(name)))
-	if h := k.one(refused.Holders); refused.Name != name || h.Fence != g.Fence || !sameOwner(h.Owner, who) {
+	if h := refused.Holder; refused.Name != name || h.Fence != g.Fence || !sameOwner(h.Owner, who) {
 		k.Errorf("%+q is held by %+v; the other sees %+q held by %+v", name, g, refused.Name, h)
 	}
 	b.waits(waiter, 1)

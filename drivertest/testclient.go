@@ -77,7 +77,7 @@ func testClient(s *suite) {
 		first := k.locksIt(k.locks(&pawl.Options{ID: "holder"}))
 		_, err := k.locks(nil).Mutex(k.name).TryLock(k.ctx)
 		var held *pawl.HeldError
-		if !errors.As(err, &held) || k.one(held.Holders).Fence != first.Fence() || held.Holders[0].Owner.Client != "holder" {
+		if !errors.As(err, &held) || held.Holders != 1 || held.Holder.Fence != first.Fence() || held.Holder.Owner.Client != "holder" {
 			k.Errorf("TryLock: %v; want to be told of %q with the fence %d", err, "holder", first.Fence())
 		}
 	})

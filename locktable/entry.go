@@ -232,8 +232,8 @@ func (e *Entry) below(v []byte) bool {
 	return v == nil || e.Value.Bytes == nil || bytes.Compare(e.Value.Bytes, v) < 0
 }
 
-// Acquire grants the claim. Or its error is a [*driver.HeldError] with the holders and
-// waiters that are in its way, or a [*driver.ValueError].
+// Acquire grants the claim. Or its error is a [*driver.HeldError] that says what
+// is in its way, or a [*driver.ValueError].
 func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Grant, error) {
 	e.settle(now)
 	defer e.tell()
@@ -409,7 +409,7 @@ func (e *Entry) Raise(now Instant, c *driver.LeaseRef, fence uint64) (uint64, er
 		held += int64(o.Weight)
 	}
 	if held > int64(raised.Limit) {
-		return 0, e.held(now, &driver.Claim{Name: c.Name, Weight: raised.Weight, Limit: raised.Limit}, 0)
+		return 0, e.held(now, &driver.Claim{Name: c.Name, Token: c.Token, Weight: raised.Weight, Limit: raised.Limit}, 0)
 	}
 	if e.Value.Fence == raised.Fence {
 		e.Value.Fence = fence // it was written under this lease, and still is

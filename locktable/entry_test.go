@@ -55,8 +55,8 @@ func TestAcquire(t *testing.T) {
 			l.sleep(10 * sec)
 			held := l.refused(try(mutex("b")))
 			equal(l.t, "name", held.Name, "job")
-			equal(l.t, "number of holders", len(held.Holders), 1)
-			h := held.Holders[0]
+			equal(l.t, "number of holders", held.Holders, 1)
+			h := held.Holder
 			equal(l.t, "holder", h.Owner.String(), "a")
 			equal(l.t, "fence", h.Fence, g.Fence)
 			equal(l.t, "last fence", held.Fence, g.Fence)

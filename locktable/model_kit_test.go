@@ -194,14 +194,21 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		waiting.place, waiting.Fences = max(waiting.place, now.Add(c.QueueTTL)), c.Fences
 		waiting.Value, waiting.Above = c.Value, c.Above
 	}
+	var delay time.Duration // of the one whose lease ends first
 	held := &driver.HeldError{
 		Position: 1 + slices.Index(m.in("waits"), waiting), Fence: m.fence, ClosedFor: m.shutUntil(now),
 	}
 	for _, s := range m.in("holds", "kept") {
-		held.Holders = append(held.Holders, driver.Holder{
-			Owner: s.Owner, Fence: s.fence, Weight: s.Weight, Limit: s.Limit, ExpiresIn: now.Until(s.until),
-			Released: s.stage == "kept",
-		})
+		left, its := now.Until(s.until), s.LockDelay
+		if s.stage == "kept" {
+			its = 0
+		}
+		if held.Holders++; held.Holders > 1 && (left > held.Holder.ExpiresIn || left == held.Holder.ExpiresIn && its <= delay) {
+			continue
+		}
+		delay, held.Holder = its, driver.Holder{
+			Owner: s.Owner, Fence: s.fence, Weight: s.Weight, Limit: s.Limit, ExpiresIn: left, Released: s.stage == "kept",
+		}
 	}
 	return answerOf(driver.Grant{}, held)
 }

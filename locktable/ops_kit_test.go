@@ -172,8 +172,8 @@ func answerOf(g driver.Grant, err error) string {
 		return fmt.Sprintf("granted %d, run %d, for %v", g.Fence, g.Fences, g.TTL)
 	}
 	s := fmt.Sprintf("refused at place %d, closed for %v, after fence %d", held.Position, held.ClosedFor, held.Fence)
-	for _, h := range held.Holders {
-		s += fmt.Sprintf(", held by %s (fence %d, %d of %d, %v, released %v)", h.Owner.Client, h.Fence, h.Weight, h.Limit, h.ExpiresIn, h.Released)
+	if h := held.Holder; held.Holders > 0 {
+		s += fmt.Sprintf(", held by %d, of them %s (fence %d, %d of %d, %v, released %v)", held.Holders, h.Owner.Client, h.Fence, h.Weight, h.Limit, h.ExpiresIn, h.Released)
 	}
 	return s
 }

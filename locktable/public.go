@@ -31,13 +31,17 @@ func (e *Entry) Public(now Instant, name string) driver.Entry {
 
 func (e *Entry) public(now Instant) []driver.Holder {
 	out := make([]driver.Holder, len(e.Holders))
-	for i, h := range e.Holders {
-		out[i] = driver.Holder{
-			Fence: h.Fence, Weight: h.Weight, Limit: h.Limit, Owner: shown(h.Owner),
-			Since: h.Since.Time(), ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
-		}
+	for i := range e.Holders {
+		out[i] = e.Holders[i].public(now)
 	}
 	return out
+}
+
+func (h *Holder) public(now Instant) driver.Holder {
+	return driver.Holder{
+		Fence: h.Fence, Weight: h.Weight, Limit: h.Limit, Owner: shown(h.Owner),
+		Since: h.Since.Time(), ExpiresIn: now.Until(h.Expires), Released: h.Token.IsZero(),
+	}
 }
 
 // Holds reports whether the lease that has this fence, or whose range of fences contains

@@ -50,7 +50,7 @@ func TestPublic(t *testing.T) {
 			labelled := func(c *driver.Claim) { c.Owner.Labels = map[string]string{"k": "v"} }
 			l.granted(with(mutex("a"), labelled))
 			held := l.refused(with(mutex("b"), labelled))
-			held.Holders[0].Owner.Labels["k"] = "changed by a reader"
+			held.Holder.Owner.Labels["k"] = "changed by a reader"
 			seen := l.e.Public(l.now, "job")
 			seen.Holders[0].Owner.Labels["k"] = "changed by a reader"
 			seen.Waiters[0].Owner.Labels["k"] = "changed by a reader"

@@ -49,24 +49,43 @@ func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldErr
 	case e.waiting() > 0 && e.fits(now, c.Weight, c.Limit):
 		e.Short = true // it depends on the head, which is not seen
 	}
-	return &driver.HeldError{
-		Name: c.Name, Position: position, Fence: e.Fence, Holders: e.public(now),
-		ClosedFor: max(0, now.Until(e.Closed)), RetryAfter: e.RetryAfter(now, c, head),
+	first, others := e.others(c.Token)
+	refused := &driver.HeldError{
+		Name: c.Name, Position: position, Fence: e.Fence, Holders: others, ClosedFor: max(0, now.Until(e.Closed)),
 	}
+	if others > 0 {
+		refused.Holder = first.public(now)
+	}
+	refused.RetryAfter = e.retryAfter(now, c, first, head)
+	return refused
 }
 
-// RetryAfter is how long asking for c again is of no use, unless somebody acts. While
-// the name is closed nothing changes before it opens. Otherwise the first holder expires
-// (its lock-delay included); or, if only the queue is in the way of a claim that would
-// fit, the place of its head lapses. head is when that is, 0 if nobody waits.
-func (e *Entry) RetryAfter(now Instant, c *driver.Claim, head Instant) (d time.Duration) {
+// others finds the holder that expires first, and of several that do so at once the one
+// with the longest lock-delay; and counts the holders. The claim's own lease is left out.
+func (e *Entry) others(own driver.Token) (first *Holder, n int) {
+	for i := range e.Holders {
+		h := &e.Holders[i]
+		if h.Token == own && !own.IsZero() {
+			continue
+		}
+		if n++; first == nil || h.Expires < first.Expires || h.Expires == first.Expires && h.LockDelay > first.LockDelay {
+			first = h
+		}
+	}
+	return first, n
+}
+
+// retryAfter is how long asking for c again is of no use, unless somebody acts. While
+// the name is closed nothing changes before it opens. Otherwise the first holder expires,
+// and its lock-delay closes the name to all; or, if only the queue is in the way of a
+// claim that would fit, the place of its head lapses. head is when that is, 0 if nobody
+// waits.
+func (e *Entry) retryAfter(now Instant, c *driver.Claim, first *Holder, head Instant) (d time.Duration) {
 	if e.Closed > now {
 		return now.Until(e.Closed)
 	}
-	for i, h := range e.Holders {
-		if ends := now.Until(h.Expires.Add(h.LockDelay)); i == 0 || ends < d {
-			d = ends
-		}
+	if first != nil {
+		d = now.Until(first.Expires.Add(first.LockDelay))
 	}
 	if head > 0 && e.fits(now, c.Weight, c.Limit) {
 		d = min(d, now.Until(head))

@@ -30,12 +30,8 @@ func (e *crowdedError) Error() string { return "others came between: " + e.held.
 // crowded is the answer to a claim that others came before while the nodes agreed.
 func (a *attempt) crowded(held *driver.HeldError) *driver.HeldError {
 	out := &driver.HeldError{Name: a.claim.Name, Fence: held.Fence, RetryAfter: 5*time.Millisecond + backoff.Below(20*time.Millisecond)}
-	for _, h := range held.Holders {
-		t, owner := untag(h.Owner)
-		if h.Owner = owner; t.digest != a.place.tag.digest {
-			out.Holders = append(out.Holders, h)
-		}
-	}
+	out.Holders, out.Holder = held.Holders, held.Holder
+	_, out.Holder.Owner = untag(held.Holder.Owner)
 	if a.claim.Queue {
 		out.Position = 1
 	}

@@ -187,7 +187,7 @@ func TestAPartialGrantIsTakenBack(t *testing.T) {
 		second, lines := c.client(t, time.Millisecond)
 		lines[2].back.Store(int64(200 * time.Millisecond)) // and its answer comes late
 		_, err := second.Acquire(t.Context(), mutex("jobs"))
-		if held, ok := errors.AsType[*driver.HeldError](err); !ok || len(held.Holders) != 1 {
+		if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Holders != 1 {
 			t.Fatalf("Acquire: %v; want it held", err)
 		}
 		time.Sleep(time.Second)

@@ -113,7 +113,7 @@ func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	out := &driver.HeldError{Name: c.Name}
 	var entries []driver.Entry
 	var fences []uint64
-	var closed, retries, places []int64
+	var closed, retries, places, holders []int64
 	need := d.majority // of the nodes that refused, so many have to change their mind
 	for _, v := range votes {
 		held, ok := errors.AsType[*driver.HeldError](v.err)
@@ -122,7 +122,10 @@ func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 			need--
 			fences, closed, places = append(fences, v.value.Fence-1), append(closed, 0), append(places, 0)
 		case ok:
-			entries = append(entries, driver.Entry{Holders: held.Holders})
+			holders = append(holders, int64(held.Holders))
+			if held.Holders > 0 {
+				entries = append(entries, driver.Entry{Holders: []driver.Holder{held.Holder}})
+			}
 			fences, closed = append(fences, held.Fence), append(closed, int64(held.ClosedFor))
 			if held.RetryAfter > 0 {
 				retries = append(retries, int64(held.RetryAfter))
@@ -146,9 +149,23 @@ func (d *Driver) refusal(c driver.Claim, votes ballots, soon time.Duration) *dri
 	if soon > 0 { // we hold it on some nodes: nobody is ahead of us everywhere
 		out.RetryAfter, out.Position = soon, 1
 	}
-	for _, s := range sight(entries) {
-		out.Holders = append(out.Holders, d.holder(s, len(entries)))
-	}
-	sortHolders(out.Holders)
+	out.Holders, out.Holder = d.inTheWay(entries, holders)
 	return out
+}
+
+// inTheWay says how many hold a name, and which of them ends first, by what nodes show of
+// that: as many as one of them has, for a lease may be missing on a minority; and the one
+// that most of them show, or the one of those that ends first.
+func (d *Driver) inTheWay(entries []driver.Entry, holders []int64) (n int, first driver.Holder) {
+	if len(entries) == 0 {
+		return 0, driver.Holder{}
+	}
+	shown := 0
+	for _, s := range sight(entries) {
+		h := d.holder(s, len(entries))
+		if on := len(s.holders); on > shown || on == shown && h.ExpiresIn < first.ExpiresIn {
+			shown, first = on, h
+		}
+	}
+	return int(slices.Max(holders)), first
 }

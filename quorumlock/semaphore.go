@@ -1,7 +1,9 @@
 package quorumlock
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -73,8 +75,8 @@ func (a *attempt) recount(ctx context.Context, grant driver.Grant) error {
 		case weights(others) <= room:
 			return nil
 		case look > 1 && weights(before) > room || look == looks:
-			sortHolders(others)
-			return a.crowded(&driver.HeldError{Fence: grant.Fence, Holders: others})
+			first := slices.MinFunc(others, func(x, y driver.Holder) int { return cmp.Compare(x.ExpiresIn, y.ExpiresIn) })
+			return a.crowded(&driver.HeldError{Fence: grant.Fence, Holders: len(others), Holder: first})
 		}
 		if err := pause.For(ctx, min(max(time.Since(began), time.Millisecond), 20*time.Millisecond)); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,10 +37,10 @@ func TestWhatEachStepRuns(t *testing.T) {
 		step("raise", 4, func() { raises(t, d, holder) })                      // and GETEX
 		step("refused", 2, func() { _, _ = d.Acquire(ctx, late) })             // TIME GET
 		step("queue, the first", 10, func() { _, _ = d.Acquire(ctx, waiter) }) // and UNLINK, HSET, 2 ZADD, 3 PEXPIRE
-		// TIME GET ZCARD; ZRANGE, HSET, 2 ZADD; who is ahead: ZRANGE, ZSCORE; HLEN, ZCARD
-		step("queue, behind", 12, func() { _, _ = d.Acquire(ctx, next) })
-		// the same without HSET and a ZADD, with HGET, ZSCORE, ZRANK
-		step("keep the place", 10, func() { _, _ = d.Acquire(ctx, next) })
+		// TIME GET ZCARD; ZRANGE, ZSCORE, HSET, 2 ZADD; HLEN, ZCARD
+		step("queue, behind", 10, func() { _, _ = d.Acquire(ctx, next) })
+		// TIME GET ZCARD; 2 ZSCORE, HGET, ZADD, ZRANK
+		step("keep the place", 8, func() { _, _ = d.Acquire(ctx, next) })
 		step("renew while others wait", 9, func() { renews(t, d, holder) }) // TIME GET GETEX ZCARD SET, 4 PTTL
 		// and ZRANGE, HGET, ZSCORE; HDEL, 2 ZREM; PUBLISH
 		step("release to the next", 12, func() { releases(t, d, holder) })
@@ -55,6 +56,24 @@ func TestWhatEachStepRuns(t *testing.T) {
 		step("read shares", 8, func() { _, _ = d.Inspect(ctx, shared) })
 		step("release a share", 11, func() { releases(t, d, one) })
 		step("release the last share", 11, func() { releases(t, d, other) })
+
+		for _, holders := range []int{1, 50} { // however many they are
+			crowd := fmt.Sprint(shared, holders)
+			for range holders {
+				gets(t, d, reader(crowd))
+			}
+			writer, behind := queued(crowd), queued(crowd)
+			behind.Weight = 1
+			_, _ = d.Acquire(ctx, writer)
+			// TIME GET ZCARD; the head: ZRANGE, HGET, ZSCORE; ZSCORE; who ends first:
+			// 2 ZRANGEBYSCORE, HGET, ZSCORE
+			step("refused beside shares", 11, func() { _, _ = d.Acquire(ctx, mutex(crowd)) })
+			// and HGET, ZSCORE, ZADD, ZRANK
+			step("keep the place beside shares", 15, func() { _, _ = d.Acquire(ctx, writer) })
+			// without those, ZRANGE, HSET, 2 ZADD, HLEN, ZCARD, and when the head lapses:
+			// ZRANGE, ZSCORE
+			step("a reader behind a writer", 19, func() { _, _ = d.Acquire(ctx, behind) })
+		}
 
 		var g driver.Grant
 		step("force a free name", 3, func() { g = gets(t, d, forced(shared)) })

@@ -41,7 +41,6 @@ func parentsFence() parent {
 // holds reports whether it is our parent that holds the name, which waits for our end.
 // The fence says whether it is the same name on the same backend.
 func (p parent) holds(e pawl.QueuedEvent) bool {
-	return e.Name == p.name && slices.ContainsFunc(e.Held.Holders, func(h pawl.Holder) bool {
-		return p.fence > 0 && h.Fence == p.fence && !h.Released
-	})
+	h := e.Held.Holder
+	return e.Name == p.name && p.fence > 0 && h.Fence == p.fence && !h.Released
 }

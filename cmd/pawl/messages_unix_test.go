@@ -142,8 +142,8 @@ func still(t *testing.T, text, dir string) string {
 
 var (
 	someone = pawl.Owner{Host: "web-1", PID: 4242, Labels: map[string]string{"job": "42"}}
-	held    = &pawl.HeldError{Name: "x", Position: 2, Holders: []pawl.Holder{
-		{Owner: someone, Fence: 1763626152000001, Weight: driver.Exclusive, Limit: driver.Exclusive, ExpiresIn: 21 * time.Second},
+	held    = &pawl.HeldError{Name: "x", Position: 2, Holders: 1, Holder: pawl.Holder{
+		Owner: someone, Fence: 1763626152000001, Weight: driver.Exclusive, Limit: driver.Exclusive, ExpiresIn: 21 * time.Second,
 	}}
 	lost        = &pawl.LostError{Name: "x", Fence: 1763626152000001, Reason: pawl.ReasonExpired}
 	unreachable = &driver.Error{Backend: "redis host:6379", Op: "acquire", Err: errors.New("connection refused"), Hint: "is the server up?"}
@@ -234,7 +234,7 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# wait\n")
 	w := &freeing{name: "x", patience: time.Minute}
 	v.sayError(w.gaveUp().(*exit).err)
-	w.last = &pawl.Entry{Name: "x", Holders: held.Holders}
+	w.last = &pawl.Entry{Name: "x", Holders: []pawl.Holder{held.Holder}}
 	v.sayError(w.gaveUp().(*exit).err)
 }
 

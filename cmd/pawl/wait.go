@@ -107,7 +107,11 @@ func isFree(e *pawl.Entry) bool {
 
 // inTheWay says why the name is not free.
 func (w *freeing) inTheWay() string {
-	return bare(&pawl.HeldError{Name: w.name, Holders: w.last.Holders, ClosedFor: w.last.ClosedFor})
+	held := &pawl.HeldError{Name: w.name, Holders: len(w.last.Holders), ClosedFor: w.last.ClosedFor}
+	if held.Holders > 0 {
+		held.Holder = w.last.Holders[0]
+	}
+	return bare(held)
 }
 
 func (w *freeing) gaveUp() error {

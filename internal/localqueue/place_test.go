@@ -53,7 +53,7 @@ func TestWhatWasNotHeardFromTheBackendIsSaidToBeOfThisClient(t *testing.T) {
 	if !held(second.Heard()).Local || !held(p.Tried(exclusive("x"))).Local {
 		t.Error("nobody but the first here is known to be in the way")
 	}
-	first.Told(&driver.HeldError{Name: "x", Position: 1, Holders: make([]driver.Holder, 1)})
+	first.Told(&driver.HeldError{Name: "x", Position: 1, Holders: 1})
 	if held(second.Heard()).Local || held(p.Tried(exclusive("x"))).Local {
 		t.Error("the backend has said who holds it")
 	}

@@ -125,9 +125,9 @@ func (q *Queues[W]) Tried(c *driver.Claim) error {
 	}
 	held := &driver.HeldError{Name: c.Name}
 	if x.last != nil {
-		held.Holders = x.last.Holders
+		held.Holders, held.Holder = x.last.Holders, x.last.Holder
 	}
-	held.Local = len(held.Holders) == 0
+	held.Local = held.Holders == 0
 	return held
 }
 

@@ -70,9 +70,9 @@ func TestTryIsRefusedByWhoeverCouldNotStandBesideIt(t *testing.T) {
 	if p.Tried(exclusive("x")) == nil {
 		t.Error("a writer passes a reader that asks")
 	}
-	a.Told(&driver.HeldError{Holders: make([]driver.Holder, 2)})
+	a.Told(&driver.HeldError{Holders: 2, Holder: driver.Holder{Fence: 7}})
 	held, ok := p.Tried(reader("x")).(*driver.HeldError)
-	if !ok || len(held.Holders) != 2 || held.Position != 0 {
+	if !ok || held.Holders != 2 || held.Holder.Fence != 7 || held.Position != 0 {
 		t.Errorf("a reader passes one that waits, or hears %+v", held)
 	}
 	a.Leave(start)

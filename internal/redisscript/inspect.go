@@ -21,14 +21,14 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 }
 
 func (d *Driver) entry(ctx context.Context, name string, p Reply) (driver.Entry, error) {
-	var seen *snapshot
+	var seen driver.Entry
 	if p.Err == nil {
-		seen, p.Err = readSnapshot(p.Text)
+		seen, p.Err = readEntry(p.Text, name)
 	}
 	if p.Err != nil {
 		return driver.Entry{}, d.trouble(ctx, "read", name, p.Err)
 	}
-	return seen.public(name), nil
+	return seen, nil
 }
 
 // page is how many entries are read in one pipeline.

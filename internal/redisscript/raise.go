@@ -19,14 +19,14 @@ func (d *Driver) RaiseFence(ctx context.Context, l driver.LeaseRef, fence uint64
 	raise := d.raiseCall(&l, fence)
 	p := d.twice(ctx, func() Reply { return d.run(ctx, Raise, raise) })
 	d.tracking.held(l.Token, 0)
-	var seen *snapshot
+	var held *driver.HeldError
 	switch {
 	case p.Err != nil:
 	case p.Text == "" && p.Int > 0:
 		return uint64(p.Int), nil
 	case p.Text != "" && p.Text[0] == 'h':
-		if seen, p.Err = readSnapshot(p.Text); p.Err == nil {
-			return 0, seen.refusal(&driver.Claim{Name: l.Name})
+		if held, p.Err = readRefusal(p.Text, l.Name); p.Err == nil {
+			return 0, held
 		}
 	default:
 		return 0, readEnd(p)

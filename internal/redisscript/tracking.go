@@ -413,7 +413,7 @@ func (w *tracker) news(name string, p Armed, doubtful bool) (tokens []driver.Tok
 }
 
 // storedVersion is the first byte of what is stored of a name.
-const storedVersion = 162
+const storedVersion = 163
 
 // mayHold reports whether a token may hold its lease, by the first fields of what is
 // stored, see lua/lib/layout.lua: an exclusive holder is there by its token, and of the

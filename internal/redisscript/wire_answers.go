@@ -16,64 +16,57 @@ func (d *damage) Error() string {
 	return "the stored entry is damaged, or written by a newer version: " + d.problem
 }
 
-// A snapshot is what a script says of a name.
-type snapshot struct {
-	now      locktable.Instant
-	entry    locktable.Entry
-	head     locktable.Instant // when the first place in the queue ends; 0 if there is none
-	position int
-}
-
 const maxPeople = 1 << 20
 
-// readSnapshot reads what lua/lib/snapshot.lua wrote.
-func readSnapshot(s string) (*snapshot, error) {
-	r := reader{rest: s}
-	r.take(1) // 'h' or 'e'
-	p := &snapshot{now: r.instant()}
-	p.entry.Fence, p.entry.Closed = uint64(r.instant()), r.instant()
-	p.head, p.position = r.instant(), int(r.uint32())
+// readEntry reads what lua/read.lua answers.
+func readEntry(s, name string) (driver.Entry, error) {
+	r, e := reader{rest: s}, locktable.Entry{}
+	r.take(1) // 'e'
+	now := r.instant()
+	e.Fence, e.Closed = uint64(r.instant()), r.instant()
 	for range min(r.uint32(), maxPeople) {
 		if r.failed {
 			break
 		}
-		h := locktable.Holder{Fence: uint64(r.instant()), Fences: int(r.uint32()), Weight: int(r.uint32()), Limit: int(r.uint32())}
-		h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), time.Duration(r.instant())*time.Microsecond
-		if r.byte() == 0 {
-			h.Token = held
-		}
-		h.Owner = r.claimant()
-		p.entry.Holders = append(p.entry.Holders, h)
+		e.Holders = append(e.Holders, r.holder())
 	}
-	if s[0] == 'e' && !r.failed {
-		p.entry.Value = r.value()
-	}
+	e.Value = r.value()
 	for len(r.rest) > 0 && !r.failed {
 		w := locktable.Waiter{Weight: int(r.uint32()), Limit: int(r.uint32()), Since: r.instant(), Expires: r.instant()}
 		w.Owner = r.claimant()
-		p.entry.Queue = append(p.entry.Queue, w)
+		e.Queue = append(e.Queue, w)
 	}
 	if r.failed {
-		return nil, &damage{"the holders or the queue cannot be read"}
+		return driver.Entry{}, &damage{"the holders or the queue cannot be read"}
 	}
-	return p, nil
+	return e.Public(now, name), nil
+}
+
+// readRefusal reads what lua/lib/refusal.lua wrote: what is in the way of a claim, and
+// when that changes by itself.
+func readRefusal(s, name string) (*driver.HeldError, error) {
+	r, e := reader{rest: s}, locktable.Entry{}
+	r.take(1) // 'h'
+	now := r.instant()
+	refused := &driver.HeldError{Name: name, Fence: uint64(r.instant())}
+	refused.ClosedFor, refused.RetryAfter = max(0, now.Until(r.instant())), max(0, now.Until(r.instant()))
+	refused.Position, refused.Holders = int(r.uint32()), int(r.uint32())
+	if refused.Holders > 0 {
+		e.Holders = []locktable.Holder{r.holder()}
+	}
+	seen := e.Public(now, name).Holders
+	if r.failed || len(r.rest) > 0 || len(seen) != min(refused.Holders, 1) {
+		return nil, &damage{"a refusal that cannot be read"}
+	}
+	if len(seen) > 0 {
+		refused.Holder = seen[0]
+	}
+	return refused, nil
 }
 
 // held stands for the token of a holder that is not released. The real ones do not leave
 // Redis.
 var held = driver.Token{1}
-
-// public is the entry as it may be shown.
-func (p *snapshot) public(name string) driver.Entry { return p.entry.Public(p.now, name) }
-
-// refusal says who is in the way of a claim, and when that changes by itself.
-func (p *snapshot) refusal(c *driver.Claim) *driver.HeldError {
-	seen := p.public(c.Name)
-	return &driver.HeldError{
-		Name: c.Name, Position: p.position, Fence: p.entry.Fence, Holders: seen.Holders,
-		ClosedFor: seen.ClosedFor, RetryAfter: p.entry.RetryAfter(p.now, c, p.head),
-	}
-}
 
 // readClaim reads what a claim was answered: granted, or refused for now.
 func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
@@ -81,11 +74,11 @@ func readClaim(p Reply, c *driver.Claim) (g driver.Grant, refused, err error) {
 	case p.Err != nil:
 		return driver.Grant{}, nil, p.Err
 	case p.Text != "" && p.Text[0] == 'h':
-		seen, err := readSnapshot(p.Text)
+		held, err := readRefusal(p.Text, c.Name)
 		if err != nil {
 			return driver.Grant{}, nil, err
 		}
-		return driver.Grant{}, seen.refusal(c), nil
+		return driver.Grant{}, held, nil
 	case p.Text != "" && p.Text[0] == 'v':
 		r := reader{rest: p.Text[1:]}
 		refused := &driver.ValueError{Name: c.Name, Fence: uint64(r.instant()), Value: []byte(r.rest)}
@@ -186,6 +179,17 @@ func (r *reader) instant() locktable.Instant {
 		return 0
 	}
 	return locktable.Instant(f)
+}
+
+// holder reads what lua/lib/shown.lua wrote.
+func (r *reader) holder() locktable.Holder {
+	h := locktable.Holder{Fence: uint64(r.instant()), Fences: int(r.uint32()), Weight: int(r.uint32()), Limit: int(r.uint32())}
+	h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), time.Duration(r.instant())*time.Microsecond
+	if r.byte() == 0 {
+		h.Token = held
+	}
+	h.Owner = r.claimant()
+	return h
 }
 
 // value reads the value of a name, with its fence and its length before it.

@@ -9,7 +9,7 @@
 --   a number above 0: granted, and this is the first fence, of as many as were asked for
 --   a number below 0: the claim came after its end; the server's time, negated
 --   'g' and >dI4: granted; the first fence, and how many there are
---   'h' and a snapshot, see lib/snapshot: refused, or queued at the position it says
+--   'h', see lib/refusal: refused, or queued at the position it says
 --   'v', >d and the value of the name: refused because of that, see lib/refused
 --
 -- redis.calls:
@@ -20,10 +20,10 @@
 --   shared, and nobody holds it: TIME GET; UNLINK HSET ZADD ZADD; 3 PEXPIRE SET
 --   shared, beside others: TIME GET ZCARD; ZSCORE; HSET ZADD ZADD; HLEN ZCARD; SET
 --   asked again by a shared holder: TIME GET ZCARD; ZSCORE, HGET ZSCORE; ZADD
---   it queues behind others: TIME GET ZCARD; ZSCORE, ZRANGE; HSET ZADD ZADD; HLEN ZCARD;
---     for the snapshot ZRANGE ZSCORE
---   it waits already, and asks again: TIME GET ZCARD; ZSCORE, HGET ZSCORE; ZADD ZRANK;
---     for the snapshot ZRANGE ZSCORE
+--   it queues behind others: TIME GET ZCARD; ZSCORE, ZRANGE; HSET ZADD ZADD; HLEN ZCARD
+--   it waits already, and asks again: TIME GET ZCARD; ZSCORE, HGET ZSCORE; ZADD ZRANK
+--   refused or queued beside shared holders: ZRANGEBYSCORE HGET ZSCORE more; and ZRANGE
+--     ZSCORE if it would fit beside them
 --   a ticket puts it among others: two calls more, and one for each score that is taken
 
 --- @include lib/layout
@@ -35,7 +35,7 @@
 --- @include lib/place
 --- @include lib/extend
 --- @include lib/asked_again
---- @include lib/snapshot
+--- @include lib/refusal
 local wish = ARGV[3] or NO_WISH
 --- @include lib/refused
 
@@ -78,7 +78,7 @@ if queueing == 1 then
       call('HSET', D, token, new)
       news = true
     end
-    call('ZADD', E, 'GT', now + wait, token)
+    call('ZADD', E, 'GT', QUEUE_FROM + now + wait, token)
   else
     local since = ticket > 0 and score - QUEUE_FROM or now
     local rec = 'w' .. pack(WAITER, fences, weight, limit, since, delay) .. wish .. who
@@ -93,4 +93,4 @@ if queueing == 1 then
 end
 if place then position = call('ZRANK', L, token) - broken - holders + 1 end
 save()
-return snapshot('h', position, false, head)
+return refusal(position, weight, limit, head)

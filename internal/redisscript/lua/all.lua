@@ -29,12 +29,12 @@ local function look(KEYS, ARGV)
   --- @include lib/place
   --- @include lib/extend
   --- @include lib/asked_again
-  --- @include lib/snapshot
+  --- @include lib/refusal
   local wish = ARGV[3]
   --- @include lib/refused
   save()
   if size > holders + broken or closed > now or lease or held + weight > limit then
-    return snapshot('h', 0, false)
+    return refusal(0, weight, limit)
   end
   return function()
     local first = grant(token, weight, limit, 1, now + ttl, delay, who, min_fence, writes)

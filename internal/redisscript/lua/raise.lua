@@ -9,8 +9,7 @@
 --   written by this lease before.
 -- Answers:
 --   a number above 0: the first fence that the lease has now, not below the wanted one
---   'h' and a snapshot, see lib/snapshot: permits that would be too many behind a higher
---     fence
+--   'h', see lib/refusal: permits that would be too many behind a higher fence
 --   else as lib/not_held
 --   an error PAWLFENCE: there are no fences as high as that
 --
@@ -25,7 +24,7 @@
 local token, wanted, keep = unpack('>c16dd', ARGV[1])
 --- @include lib/entry
 --- @include lib/place
---- @include lib/snapshot
+--- @include lib/refusal
 --- @include lib/not_held
 --- @include lib/settled
 
@@ -57,7 +56,7 @@ if fence > first + fences - 1 then -- others were granted since
 end
 if place == 'h' and held > limit then -- after them it could not have been
   save()
-  return snapshot('h', 0, false)
+  return refusal(0, weight, limit, nil, token)
 end
 if wanted + fences - 1 >= QUEUE_FROM then
   save()

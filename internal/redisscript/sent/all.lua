@@ -9,7 +9,7 @@ if s then
 if #s ~= 26 then return 0 end
 local v, f, closed
 v, f, fence, closed, kept_until = unpack('>BBddd', s)
-if v ~= 162 or f ~= 0 then return 0 end
+if v ~= 163 or f ~= 0 then return 0 end
 if not (closed <= now and fence >= 0 and kept_until >= 0 and kept_until < 9007199254740992) then
 return 0
 end
@@ -27,10 +27,10 @@ local least = now + keep
 if least < fence then least = fence end
 if kept_until < least then
 kept_until = math.ceil(least + keep / 8)
-s = pack('>BBddddd', 162, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 163, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'PX', math.ceil((kept_until - now) / 1000))
 else
-s = pack('>BBddddd', 162, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 163, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'KEEPTTL')
 end
 return r.err and 0 or first
@@ -66,7 +66,7 @@ if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 162 or f > 31 then damaged('the state is of another version') end
+if v ~= 163 or f > 31 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
@@ -134,6 +134,7 @@ local function record(id)
 local rec = call('HGET', D, id)
 local expires = tonumber(call('ZSCORE', E, id) or nil)
 if not rec or not expires then damaged('details are missing') end
+if rec:sub(1, 1) == 'w' then expires = expires - 4503599627370496 end
 return rec, expires
 end
 local joined = false
@@ -146,7 +147,8 @@ end
 joined, news = true, true
 if size == 0 or expires < soonest then soonest, changed = expires, true end
 call('HSET', D, id, rec)
-call('ZADD', E, expires, id)
+local from = score < 0 and -4503599627370496 or score >= 4503599627370496 and 4503599627370496 or 0
+call('ZADD', E, from + expires, id)
 local new = call('ZADD', L, score, id)
 size = size + new
 return new
@@ -251,25 +253,25 @@ if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) e
 lease, changed, news = nil, true, true
 end
 if size > 0 and soonest <= now then
-local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
+soonest, changed = 9007199254740992 - 1, true
+for from = -4503599627370496, 4503599627370496, 4503599627370496 do
+local dead = call('ZRANGEBYSCORE', E, from, from + now, 'WITHSCORES')
 for i = 1, #dead, 2 do
 local id = dead[i]
-if #id == 17 then
+if from < 0 then
 broken = broken - 1
-else
+elseif from == 0 then
 local rec = call('HGET', D, id)
 if not rec then damaged('details are missing') end
-if rec:sub(1, 1) ~= 'w' then
 local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
 held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
 end
-end
 remove(id)
 end
-changed = true
-if size > 0 then
-soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0)
+local next = call('ZRANGEBYSCORE', E, from, from + 4503599627370496 - 1, 'WITHSCORES',
+'LIMIT', 0, 1)[2]
+if next then soonest = math.min(soonest, next - from) end
 end
 end
 if closed <= now then closed = 0 end
@@ -308,7 +310,7 @@ if value then
 f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
 end
 if watched > 0 then f, state = f + ways, state .. pack('>d', watched) end
-state = pack('>BBddd', 162, f, fence, closed, kept_until) .. state
+state = pack('>BBddd', 163, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else
@@ -347,46 +349,42 @@ save()
 if place == 'h' then return score end
 return answer(lease.first, lease.fences)
 end
-local function snapshot(kind, position, waiters, head)
-local out = { '' }
-local n = 0
-local function add(first, fences, weight, limit, since, expires, delay, released, who)
-n = n + 1
-local kept = released and 1 or 0
-out[#out + 1] = pack('>dI4I4I4dddBI4', first, fences, weight, limit, since, expires,
-delay, kept, #who) .. who
+local function shown(id)
+if not id then
+local kept = lease.token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' and 1 or 0
+local text = pack('>dI4I4I4dddBI4', lease.first, lease.fences, 2147483647, 2147483647,
+lease.since, lease.expires, lease.delay, kept, #lease.who) .. lease.who
+return text, lease.expires + lease.delay
 end
-if lease then
-add(lease.first, lease.fences, 2147483647, 2147483647, lease.since, lease.expires,
-lease.delay, lease.token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', lease.who)
-end
-if holders > 0 then
-for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do
 local rec, expires = record(id)
 local first, weight, limit, since, delay, at = unpack('>dI4I4dd', rec, 2)
-add(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
+local text = pack('>dI4I4I4dddBI4', first, 1, weight, limit, since, expires, delay,
+#id ~= 16 and 1 or 0, #rec - at + 1) .. rec:sub(at)
+return text, expires + delay
 end
+local function refusal(position, weight, limit, head, own)
+local n, first, over = holders, '', 0
+if lease then
+n, first, over = 1, shown()
+elseif n > 0 then
+local two = call('ZRANGEBYSCORE', E, 0, 4503599627370496 - 1, 'WITHSCORES', 'LIMIT', 0, 2)
+local at = two[two[1] == own and 4 or 2]
+for _, id in ipairs(at and call('ZRANGEBYSCORE', E, at, at) or {}) do
+local text, its = shown(id)
+if id ~= own and its > over then first, over = text, its end
 end
-if kind == 'e' then
-local v = value or ''
-out[#out + 1] = pack('>dI2', value_fence, value and #v + 1 or 0) .. v
+if own then n = n - 1 end
 end
-if size > holders + broken and (waiters or not head) then
-local from = broken + holders
-for _, id in ipairs(call('ZRANGE', L, from, waiters and -1 or from)) do
-if waiters then
-local rec, expires = record(id)
-local _, weight, limit, since, _, at = unpack('>I4I4I4dd', rec, 2)
-_, _, at = wish_of(rec, at)
-out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1)
-.. rec:sub(at)
-else
-head = tonumber(call('ZSCORE', E, id) or 0)
+if closed > now then
+over = closed
+elseif not lease and size > holders + broken and held + weight <= limit then
+if not head then
+local at = tostring(broken + holders)
+head = call('ZSCORE', E, call('ZRANGE', L, at, at)[1]) - 4503599627370496
 end
+if over == 0 or head < over then over = head end
 end
-end
-out[1] = kind .. pack('>ddddI4I4', now, fence, closed, head or 0, position, n)
-return table.concat(out)
+return 'h' .. pack('>ddddI4I4', now, fence, closed, over, position, n) .. first
 end
 local wish = ARGV[3]
 local writes, above = wish_of(wish, 1)
@@ -401,7 +399,7 @@ return refusal
 end
 save()
 if size > holders + broken or closed > now or lease or held + weight > limit then
-return snapshot('h', 0, false)
+return refusal(0, weight, limit)
 end
 return function()
 local first = grant(token, weight, limit, 1, now + ttl, delay, who, min_fence, writes)

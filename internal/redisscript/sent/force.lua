@@ -11,7 +11,7 @@ if s then
 if #s ~= 26 then return 0 end
 local v, f, closed
 v, f, fence, closed, kept_until = unpack('>BBddd', s)
-if v ~= 162 or f ~= 0 then return 0 end
+if v ~= 163 or f ~= 0 then return 0 end
 if not (closed <= now and fence >= 0 and kept_until >= 0 and kept_until < 9007199254740992) then
 return 0
 end
@@ -29,10 +29,10 @@ local least = now + keep
 if least < fence then least = fence end
 if kept_until < least then
 kept_until = math.ceil(least + keep / 8)
-s = pack('>BBddddd', 162, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 163, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'PX', math.ceil((kept_until - now) / 1000))
 else
-s = pack('>BBddddd', 162, 1, fence, 0, kept_until, now + ttl, now) .. holder
+s = pack('>BBddddd', 163, 1, fence, 0, kept_until, now + ttl, now) .. holder
 r = pcall('SET', S, s, 'KEEPTTL')
 end
 return r.err and 0 or first
@@ -65,7 +65,7 @@ if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 162 or f > 31 then damaged('the state is of another version') end
+if v ~= 163 or f > 31 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
@@ -133,6 +133,7 @@ local function record(id)
 local rec = call('HGET', D, id)
 local expires = tonumber(call('ZSCORE', E, id) or nil)
 if not rec or not expires then damaged('details are missing') end
+if rec:sub(1, 1) == 'w' then expires = expires - 4503599627370496 end
 return rec, expires
 end
 local joined = false
@@ -145,7 +146,8 @@ end
 joined, news = true, true
 if size == 0 or expires < soonest then soonest, changed = expires, true end
 call('HSET', D, id, rec)
-call('ZADD', E, expires, id)
+local from = score < 0 and -4503599627370496 or score >= 4503599627370496 and 4503599627370496 or 0
+call('ZADD', E, from + expires, id)
 local new = call('ZADD', L, score, id)
 size = size + new
 return new
@@ -250,25 +252,25 @@ if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) e
 lease, changed, news = nil, true, true
 end
 if size > 0 and soonest <= now then
-local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
+soonest, changed = 9007199254740992 - 1, true
+for from = -4503599627370496, 4503599627370496, 4503599627370496 do
+local dead = call('ZRANGEBYSCORE', E, from, from + now, 'WITHSCORES')
 for i = 1, #dead, 2 do
 local id = dead[i]
-if #id == 17 then
+if from < 0 then
 broken = broken - 1
-else
+elseif from == 0 then
 local rec = call('HGET', D, id)
 if not rec then damaged('details are missing') end
-if rec:sub(1, 1) ~= 'w' then
 local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
 held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
 end
-end
 remove(id)
 end
-changed = true
-if size > 0 then
-soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0)
+local next = call('ZRANGEBYSCORE', E, from, from + 4503599627370496 - 1, 'WITHSCORES',
+'LIMIT', 0, 1)[2]
+if next then soonest = math.min(soonest, next - from) end
 end
 end
 if closed <= now then closed = 0 end
@@ -307,7 +309,7 @@ if value then
 f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
 end
 if watched > 0 then f, state = f + ways, state .. pack('>d', watched) end
-state = pack('>BBddd', 162, f, fence, closed, kept_until) .. state
+state = pack('>BBddd', 163, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else

@@ -22,7 +22,7 @@ if s then
 if #s < 26 then damaged('the state is too short') end
 local v, f, at
 v, f, fence, closed, kept_until, at = unpack('>BBddd', s)
-if v ~= 162 or f > 31 then damaged('the state is of another version') end
+if v ~= 163 or f > 31 then damaged('the state is of another version') end
 kept_until = math.ceil(kept_until)
 if not (sane(fence, 4503599627370496) and sane(closed, 9007199254740992)
 and sane(kept_until, 9007199254740992)) then
@@ -90,6 +90,7 @@ local function record(id)
 local rec = call('HGET', D, id)
 local expires = tonumber(call('ZSCORE', E, id) or nil)
 if not rec or not expires then damaged('details are missing') end
+if rec:sub(1, 1) == 'w' then expires = expires - 4503599627370496 end
 return rec, expires
 end
 local joined = false
@@ -102,7 +103,8 @@ end
 joined, news = true, true
 if size == 0 or expires < soonest then soonest, changed = expires, true end
 call('HSET', D, id, rec)
-call('ZADD', E, expires, id)
+local from = score < 0 and -4503599627370496 or score >= 4503599627370496 and 4503599627370496 or 0
+call('ZADD', E, from + expires, id)
 local new = call('ZADD', L, score, id)
 size = size + new
 return new
@@ -207,25 +209,25 @@ if lease.delay > 0 then closed = math.max(closed, lease.expires + lease.delay) e
 lease, changed, news = nil, true, true
 end
 if size > 0 and soonest <= now then
-local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
+soonest, changed = 9007199254740992 - 1, true
+for from = -4503599627370496, 4503599627370496, 4503599627370496 do
+local dead = call('ZRANGEBYSCORE', E, from, from + now, 'WITHSCORES')
 for i = 1, #dead, 2 do
 local id = dead[i]
-if #id == 17 then
+if from < 0 then
 broken = broken - 1
-else
+elseif from == 0 then
 local rec = call('HGET', D, id)
 if not rec then damaged('details are missing') end
-if rec:sub(1, 1) ~= 'w' then
 local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
 held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
 end
-end
 remove(id)
 end
-changed = true
-if size > 0 then
-soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0)
+local next = call('ZRANGEBYSCORE', E, from, from + 4503599627370496 - 1, 'WITHSCORES',
+'LIMIT', 0, 1)[2]
+if next then soonest = math.min(soonest, next - from) end
 end
 end
 if closed <= now then closed = 0 end
@@ -264,53 +266,43 @@ if value then
 f, state = f + 4, state .. value .. pack('>dI2', value_fence, #value)
 end
 if watched > 0 then f, state = f + ways, state .. pack('>d', watched) end
-state = pack('>BBddd', 162, f, fence, closed, kept_until) .. state
+state = pack('>BBddd', 163, f, fence, closed, kept_until) .. state
 if longer then
 call('SET', S, state, 'PX', math.ceil((kept_until - now) / 1000))
 else
 call('SET', S, state, 'KEEPTTL')
 end
 end
-local function snapshot(kind, position, waiters, head)
-local out = { '' }
-local n = 0
-local function add(first, fences, weight, limit, since, expires, delay, released, who)
-n = n + 1
-local kept = released and 1 or 0
-out[#out + 1] = pack('>dI4I4I4dddBI4', first, fences, weight, limit, since, expires,
-delay, kept, #who) .. who
+local function shown(id)
+if not id then
+local kept = lease.token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' and 1 or 0
+local text = pack('>dI4I4I4dddBI4', lease.first, lease.fences, 2147483647, 2147483647,
+lease.since, lease.expires, lease.delay, kept, #lease.who) .. lease.who
+return text, lease.expires + lease.delay
 end
-if lease then
-add(lease.first, lease.fences, 2147483647, 2147483647, lease.since, lease.expires,
-lease.delay, lease.token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', lease.who)
-end
-if holders > 0 then
-for _, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do
 local rec, expires = record(id)
 local first, weight, limit, since, delay, at = unpack('>dI4I4dd', rec, 2)
-add(first, 1, weight, limit, since, expires, delay, #id ~= 16, rec:sub(at))
+local text = pack('>dI4I4I4dddBI4', first, 1, weight, limit, since, expires, delay,
+#id ~= 16 and 1 or 0, #rec - at + 1) .. rec:sub(at)
+return text, expires + delay
+end
+count()
+local out = { '' }
+if lease then out[2] = shown() end
+if holders > 0 then
+for i, id in ipairs(call('ZRANGE', L, broken, broken + holders - 1)) do
+out[1 + i] = shown(id)
 end
 end
-if kind == 'e' then
-local v = value or ''
-out[#out + 1] = pack('>dI2', value_fence, value and #v + 1 or 0) .. v
-end
-if size > holders + broken and (waiters or not head) then
-local from = broken + holders
-for _, id in ipairs(call('ZRANGE', L, from, waiters and -1 or from)) do
-if waiters then
+out[1] = 'e' .. pack('>dddI4', now, fence, closed, #out - 1)
+out[#out + 1] = pack('>dI2', value_fence, value and #value + 1 or 0) .. (value or '')
+if size > holders + broken then
+for _, id in ipairs(call('ZRANGE', L, broken + holders, '-1')) do
 local rec, expires = record(id)
 local _, weight, limit, since, _, at = unpack('>I4I4I4dd', rec, 2)
 _, _, at = wish_of(rec, at)
 out[#out + 1] = pack('>I4I4ddI4', weight, limit, since, expires, #rec - at + 1)
 .. rec:sub(at)
-else
-head = tonumber(call('ZSCORE', E, id) or 0)
 end
 end
-end
-out[1] = kind .. pack('>ddddI4I4', now, fence, closed, head or 0, position, n)
 return table.concat(out)
-end
-count()
-return snapshot('e', 0, true)

@@ -96,6 +96,7 @@ local function record(id)
   local rec = call('HGET', D, id)
   local expires = tonumber(call('ZSCORE', E, id) or nil)
   if not rec or not expires then damaged('details are missing') end
+  if rec:sub(1, 1) == 'w' then expires = expires - QUEUE_FROM end
   return rec, expires
 end
 
@@ -110,7 +111,8 @@ local function put(id, score, rec, expires)
   joined, news = true, true
   if size == 0 or expires < soonest then soonest, changed = expires, true end
   call('HSET', D, id, rec)
-  call('ZADD', E, expires, id)
+  local from = score < 0 and -QUEUE_FROM or score >= QUEUE_FROM and QUEUE_FROM or 0
+  call('ZADD', E, from + expires, id)
   local new = call('ZADD', L, score, id)
   size = size + new
   return new
@@ -202,25 +204,25 @@ local function settle()
     lease, changed, news = nil, true, true
   end
   if size > 0 and soonest <= now then
-    local dead = call('ZRANGEBYSCORE', E, '-inf', now, 'WITHSCORES')
-    for i = 1, #dead, 2 do
-      local id = dead[i]
-      if #id == 17 then
-        broken = broken - 1
-      else
-        local rec = call('HGET', D, id)
-        if not rec then damaged('details are missing') end
-        if rec:sub(1, 1) ~= 'w' then
+    soonest, changed = NEVER - 1, true
+    for from = -QUEUE_FROM, QUEUE_FROM, QUEUE_FROM do -- the broken, holders, waiters
+      local dead = call('ZRANGEBYSCORE', E, from, from + now, 'WITHSCORES')
+      for i = 1, #dead, 2 do
+        local id = dead[i]
+        if from < 0 then
+          broken = broken - 1
+        elseif from == 0 then
+          local rec = call('HGET', D, id)
+          if not rec then damaged('details are missing') end
           local _, weight, _, _, delay = unpack(HOLDER, rec, 2)
           held, holders = held - weight, holders - 1
           if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
         end
+        remove(id)
       end
-      remove(id)
-    end
-    changed = true
-    if size > 0 then
-      soonest = tonumber(call('ZRANGE', E, '0', '0', 'WITHSCORES')[2] or 0)
+      local next = call('ZRANGEBYSCORE', E, from, from + QUEUE_FROM - 1, 'WITHSCORES',
+        'LIMIT', 0, 1)[2]
+      if next then soonest = math.min(soonest, next - from) end
     end
   end
   if closed <= now then closed = 0 end

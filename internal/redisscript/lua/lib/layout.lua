@@ -27,7 +27,10 @@
 --        of a broken lease: who broke it, as locktable.AppendOwner writes it
 --   L  sorted set, the line: first the broken, by time (scores below 0); then the shared
 --      holders, by fence; then the waiters, by arrival (scores from QUEUE_FROM)
---   E  sorted set: when each member expires
+--   E  sorted set: when each member expires. Those of the broken, of the shared holders
+--      and of the waiters are apart, as in L, so that the first holder is found at once:
+--      QUEUE_FROM is taken from the scores of the broken, and added to those of the
+--      waiters
 --
 -- The members of D, L and E are the same: a token; 'l' and the fence (>d) for a shared
 -- lease that was released, and is kept for its minimum hold; 'b' and a token for a broken
@@ -43,7 +46,7 @@
 -- details there are none. Instants and durations are microseconds. Numbers are doubles,
 -- as Lua has no others: exact up to 2^53.
 
-local VERSION = 162
+local VERSION = 163
 local HEAD = '>BBddd'
 local HEAD_SIZE = 26
 local DETAILS = '>ddI4I4d'
