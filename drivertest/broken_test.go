@@ -41,6 +41,7 @@ func TestSuite(t *testing.T) {
 		for _, f := range faults {
 			if f.name == name {
 				h = newServer(&f).harness()
+				h = h.Thorough()
 				h.Patience = 60 * time.Millisecond // memory is quick: what has not come by then never comes
 			}
 		}
@@ -51,7 +52,11 @@ func TestSuite(t *testing.T) {
 // TestSuiteInRealTime runs it as on a server: most of what the suite does differently
 // there is in the topic End.
 func TestSuiteInRealTime(t *testing.T) {
-	drivertest.Run(t, newServer(&fault{ticks: true}).harness())
+	s := newServer(&fault{ticks: true})
+	drivertest.Run(t, s.harness())
+	if n := s.connected(); n != 0 { // the caller may close its server now
+		t.Errorf("Run has returned, and %d clients of its subtests are open", n)
+	}
 }
 
 // TestEveryFaultIsFound proves that the suite can fail: on each broken driver, at the

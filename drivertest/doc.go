@@ -17,7 +17,8 @@
 //	}
 //
 // That is all for a backend with a server and a clock of its own: the suite lets real
-// time pass, in short pieces and in parallel (go test -parallel 16 helps). A backend
+// time pass, in short pieces, with 48 subtests side by side (or as many as -parallel
+// says). A backend
 // whose clock can be injected says so with [Harness.Clock]; then no time is waited for,
 // the instants of expiry themselves are looked at, and time passes in the random
 // comparison with memlock, too.
@@ -25,6 +26,12 @@
 // A backend whose requests can arrive after their call returned, as over any network,
 // gives [Harness.Hold] as well: a client whose requests the suite holds up until their
 // end has passed.
+//
+// Run returns when all subtests have. It begins with the topic Basics, and ends with it
+// if one of the basics fails: that one is reported. Each failure comes with a line that
+// begins "look at:". Of a backend that is wrong in one way the suite wants to say so
+// within 30 s: no subtest begins later than two [Harness.Patience] after the first
+// failure.
 //
 // The suite needs no empty backend: it uses names of its own in each run. Abilities are
 // found as the root package finds them, by type assertion; what a driver cannot do is not

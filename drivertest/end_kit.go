@@ -90,13 +90,10 @@ func (c *call) over() bool {
 // wait returns the error, once there is one.
 func (c *call) wait() error {
 	c.k.Helper()
-	select {
-	case <-c.done:
-		return c.err
-	case <-c.k.ctx.Done():
+	if _, ok := happens(c.k, c.done); !ok {
 		c.k.Fatalf("%s does not return", c.what)
-		return nil
 	}
+	return c.err
 }
 
 // way is one way for a ctx to end.
@@ -117,7 +114,7 @@ func (k *kit) givesUp(w way, calls ...*call) {
 		c.begin(ctx)
 	}
 	if w.cancel {
-		time.AfterFunc(k.brief()/2, cancel)
+		time.AfterFunc(k.brief()/4, cancel)
 	}
 	ended := k.runsOut(ctx)
 	soon := time.NewTimer(k.soon())

@@ -122,6 +122,13 @@ func (s *server) leave(inbox string) {
 	delete(s.clients, inbox)
 }
 
+// connected is how many clients are open.
+func (s *server) connected() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clients)
+}
+
 // everybody addresses a signal to all clients.
 func (s *server) everybody(sig driver.Signal) (all []locktable.Signal) {
 	s.mu.Lock()

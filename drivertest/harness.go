@@ -29,8 +29,9 @@ type Harness struct {
 	// has none.
 	Blur time.Duration
 
-	// Patience is how long a signal may take before it counts as missing, and a twelfth
-	// of what a subtest may take beside the time that it lets pass. Default 5 s.
+	// Patience is how long a signal may take before it counts as missing. A subtest has
+	// some Patiences, beside the time that it lets pass, before it counts as stuck.
+	// Default 5 s.
 	Patience time.Duration
 
 	// Wipe loses all that the backend stored, as a server does that is killed without
@@ -75,6 +76,8 @@ type Harness struct {
 	// WritesLate allows what every quorum does: a waiter to which the name is passed on
 	// has its value written when it is told, and not before.
 	WritesLate bool
+
+	thorough bool // all subtests are run, though many have failed
 }
 
 // Clock is a clock that stands still until it is told to move.
@@ -86,7 +89,8 @@ type Clock interface {
 // long is for leases that shall not expire while a test looks at them.
 const long = time.Hour
 
-// Run runs the whole suite, as subtests of t.
+// Run runs the whole suite, as subtests of t, and returns when all of them have. It
+// begins with the basics; where one of those fails, the suite ends with it.
 func Run(t *testing.T, h Harness) {
 	d := h.Open(t)
 	properties := d.Properties()
@@ -110,58 +114,11 @@ func Run(t *testing.T, h Harness) {
 		h.Patience = 5 * time.Second
 	}
 
-	for _, topic := range []struct {
-		name string
-		can  bool
-		run  func(*suite)
-	}{
-		{"Properties", true, testProperties},
-		{"Acquire", true, testAcquire},
-		{"Renew", true, testRenew},
-		{"Release", true, testRelease},
-		{"Expiry", true, testExpiry},
-		{"Queue", true, testQueue},
-		{"Ticket", raises, testTicket},
-		{"Place", true, testPlace},
-		{"Promotion", true, testPromotion},
-		{"ReadWrite", true, testReadWrite},
-		{"Semaphore", true, testSemaphore},
-		{"Fence", true, testFence},
-		{"Raise", raises, testRaise},
-		{"Force", true, testForce},
-		{"Value", true, testValue},
-		{"Break", breaks, testBreaking},
-		{"LockDelay", true, testLockDelay},
-		{"MinHold", true, testMinHold},
-		{"Names", true, testNames},
-		{"Sessions", len(h.Sessions) > 0, testSessions},
-		{"Invalid", true, testInvalid},
-		{"Inspect", true, testInspect},
-		{"List", lists, testList},
-		{"Secret", true, testSecret},
-		{"Signals", signals && properties.Push, testSignals},
-		{"Watch", watches && properties.PushesChanges, testWatch},
-		{"Ctx", true, testCtx},
-		{"End", true, testEnd},
-		{"Close", true, testClose},
-		{"All", h.AllAtOnce, testAll},
-		{"Concurrent", true, testConcurrent},
-		{"Random", true, testRandom},
-		{"Client", true, testClient},
-		{"ClientLoss", true, testClientLoss},
-	} {
-		if !topic.can {
-			t.Logf("not run: %s, for the driver has no such ability", topic.name)
-			continue
-		}
-		t.Run(topic.name, func(t *testing.T) {
-			s := &suite{
-				T: t, Harness: h, properties: properties,
-				breaks: breaks, raises: raises, lists: lists, diagnoses: diagnoses,
-				signals: signals && properties.Push, tells: watches && properties.PushesChanges,
-			}
-			s.parallel(t)
-			topic.run(s)
-		})
+	s := &suite{
+		Harness: h, properties: properties, running: &running{},
+		breaks: breaks, raises: raises, lists: lists, diagnoses: diagnoses,
+		signals: signals && properties.Push, tells: watches && properties.PushesChanges,
 	}
+	defer s.stalls.watch()()
+	s.runTopics(t)
 }

@@ -16,16 +16,18 @@ import (
 // kit is what a subtest works with.
 type kit struct {
 	*testing.T
-	s    *suite
-	ctx  context.Context
-	u    time.Duration // Harness.Unit, or longer, see late.go
-	name string        // that nobody else uses
-	a, b *client       // two clients that share nothing but the backend
+	s     *suite
+	ctx   context.Context
+	whole context.Context // ctx, where that is not for one case of many
+	until atomic.Int64    // when it has to have ended, in ns since 1970
+	u     time.Duration   // Harness.Unit, or longer, see late.go
+	name  string          // that nobody else uses
+	a, b  *client         // two clients that share nothing but the backend
 
 	mu     sync.Mutex // protects claims
 	claims []driver.Claim
 
-	notes *notes // nil with an injected clock
+	notes *notes
 	began time.Time
 	asked atomic.Int64 // how much time the subtest let pass, in ns
 }
@@ -40,7 +42,8 @@ var (
 func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 	ctx, cancel := s.bound(t, u)
 	t.Cleanup(cancel)
-	k := &kit{T: t, s: s, ctx: ctx, u: u, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
+	k := &kit{T: t, s: s, ctx: ctx, whole: ctx, u: u, notes: &notes{}, began: time.Now(), name: fmt.Sprintf("drivertest-%s-%d:", run, serial.Add(1))}
+	k.expects(ctx)
 	k.a, k.b = k.open(), k.open()
 
 	if s.Clock == nil {
@@ -53,10 +56,19 @@ func newKit(t *testing.T, s *suite, u time.Duration) *kit {
 // that loses a waiter, must not hang the suite.
 func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.CancelFunc) {
 	limit := 12 * s.Patience
-	if s.Clock == nil {
-		limit += 20 * u
+	switch {
+	case s.name == basics:
+		limit = 2*s.Patience + 4*u
+	case s.Clock == nil:
+		limit = 4*s.Patience + 20*u
 	}
 	return context.WithTimeout(t.Context(), limit)
+}
+
+// expects says until when the subtest goes on: as long as its ctx.
+func (k *kit) expects(ctx context.Context) {
+	end, _ := ctx.Deadline()
+	k.until.Store(end.UnixNano())
 }
 
 // remember notes a claim, so that a server that is shared with others is left as it was

@@ -17,36 +17,139 @@ import (
 // being late.
 
 // tries is how often a subtest is run at the most, each time with a unit twice as long.
+// One that was a little late has one more try, for what lasts longer by some round trips
+// may last longer by more than it was late; and so has one that took all the time there
+// is: a backend that is wrong in one way is to be told so soon.
 const tries = 4
 
-// attempt runs f until it passes, or fails while it was on time.
-func (s *suite) attempt(t *testing.T, f func(k *kit)) {
+// attempt runs f until it passes, or fails while it was on time. It reports nothing
+// before its turn, if that is not nil.
+func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(k *kit)) {
 	for try, u := 1, s.Unit; ; try, u = try+1, 2*u {
 		k := newKit(t, s, u)
-		k.notes = &notes{}
 		done := make(chan struct{})
 		go func() { // FailNow ends it
 			defer close(done)
 			f(k)
 		}()
-		<-done
+		if !k.returns(done) {
+			k.notes.add("a call has not returned, though its ctx is over:\n" + stuckIn())
+		}
 		failures := k.notes.take()
 		late := k.late()
-		if len(failures) == 0 || late <= u/4 || try == tries {
-			for _, f := range failures {
-				t.Error(f)
-			}
-			return
+		final := s.Clock != nil || s.timeless || try == tries || late <= u/16 ||
+			try > 1 && (late <= u/4 || k.whole.Err() != nil)
+		if len(failures) > 0 && !final {
+			t.Logf("%v late, where a unit was %v; once more, with a longer one, after %q", late.Round(time.Millisecond), u, failures)
+			continue
 		}
-		t.Logf("%v late, where a unit was %v; once more, with a longer one, after %q", late.Round(time.Millisecond), u, failures)
+		if turn != nil {
+			<-turn
+			if s.failed.Load() != 0 {
+				t.Skip("what is more telling has failed")
+			}
+		}
+		if s.Clock != nil {
+			k.notes.goOn(t)
+		}
+		for _, f := range failures {
+			t.Error(f)
+		}
+		if t.Failed() {
+			s.failed.CompareAndSwap(0, time.Now().UnixNano())
+			t.Log("look at: " + look)
+		}
+		return
 	}
+}
+
+// returns waits for a subtest, and reports false if it should have ended a while ago.
+func (k *kit) returns(done <-chan struct{}) bool {
+	for {
+		left := time.Until(time.Unix(0, k.until.Load())) + k.s.Patience
+		if left <= 0 {
+			return false
+		}
+		select {
+		case <-done:
+			return true
+		case <-time.After(left):
+		}
+	}
+}
+
+// stuckIn is where the goroutines of subtests are.
+func stuckIn() string {
+	b := make([]byte, 1<<20)
+	var in []string
+	for _, one := range strings.Split(string(b[:runtime.Stack(b, true)]), "\n\n") {
+		if strings.Contains(one, "(*suite).attempt.func") {
+			in = append(in, one)
+		}
+	}
+	return strings.Join(in[:min(len(in), 3)], "\n\n")
+}
+
+// stalls are the times for which the process did not run, as far as a goroutine of it
+// knows.
+type stalls struct {
+	mu  sync.Mutex // protects all
+	all []stall
+}
+
+type stall struct {
+	at   time.Time
+	last time.Duration
+}
+
+// beat is how often it looks.
+const beat = 10 * time.Millisecond
+
+// watch looks until stop is called.
+func (s *stalls) watch() (stop func()) {
+	done := make(chan struct{})
+	var loop sync.WaitGroup
+	loop.Go(func() { s.look(done) })
+	return func() {
+		close(done)
+		loop.Wait()
+	}
+}
+
+func (s *stalls) look(done <-chan struct{}) {
+	tick := time.NewTimer(beat)
+	defer tick.Stop()
+	for began := time.Now(); ; began = time.Now() {
+		tick.Reset(beat)
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			if last := time.Since(began) - beat; last > beat {
+				s.mu.Lock()
+				s.all = append(s.all, stall{time.Now(), last})
+				s.mu.Unlock()
+			}
+		}
+	}
+}
+
+// since is the longest of them since then.
+func (s *stalls) since(t time.Time) (longest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.all) - 1; i >= 0 && s.all[i].at.After(t); i-- {
+		longest = max(longest, s.all[i].last)
+	}
+	return longest
 }
 
 // notes are the failures of a subtest that may be run again.
 type notes struct {
-	mu       sync.Mutex // protects both
+	mu       sync.Mutex // protects all
 	failures []string
 	over     bool
+	after    testing.TB // what is noted after that goes there; nil if nowhere
 }
 
 func (n *notes) add(what string) {
@@ -54,7 +157,16 @@ func (n *notes) add(what string) {
 	defer n.mu.Unlock()
 	if !n.over {
 		n.failures = append(n.failures, where()+what)
+	} else if n.after != nil {
+		n.after.Error(what)
 	}
+}
+
+// goOn has what the end of the subtest's clients still finds reported.
+func (n *notes) goOn(t testing.TB) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.after = t
 }
 
 func (n *notes) take() []string {
@@ -81,40 +193,60 @@ func where() (line string) {
 }
 
 func (k *kit) Error(args ...any) {
-	k.Helper()
-	if k.notes == nil {
-		k.T.Error(args...)
-		return
-	}
 	k.notes.add(strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
 }
 
 func (k *kit) Errorf(format string, args ...any) {
-	k.Helper()
-	if k.notes == nil {
-		k.T.Errorf(format, args...)
-		return
-	}
 	k.notes.add(fmt.Sprintf(format, args...))
 }
 
 func (k *kit) Fatal(args ...any) {
-	k.Helper()
-	if k.notes == nil {
-		k.T.Fatal(args...)
-	}
 	k.notes.add(strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
 	runtime.Goexit()
 }
 
 func (k *kit) Fatalf(format string, args ...any) {
-	k.Helper()
-	if k.notes == nil {
-		k.T.Fatalf(format, args...)
-	}
 	k.notes.add(fmt.Sprintf(format, args...))
 	runtime.Goexit()
 }
 
-// late is how much longer than it let pass the subtest took.
-func (k *kit) late() time.Duration { return time.Since(k.began) - time.Duration(k.asked.Load()) }
+// late is how much longer than it let pass the subtest took. A subtest that took all the
+// time there is waited for what never came: then it was late by what the process did not
+// run for.
+func (k *kit) late() time.Duration {
+	stalled := k.s.stalls.since(k.began)
+	if k.whole.Err() != nil {
+		return stalled
+	}
+	return max(stalled, time.Since(k.began)-time.Duration(k.asked.Load()))
+}
+
+// overdue is when a signal has not come for so long that it never comes.
+func (k *kit) overdue() <-chan time.Time { return time.After(k.s.Patience) }
+
+// missed fails for a signal that has not come: to wait for it was no delay.
+func (k *kit) missed(format string, args ...any) {
+	k.asked.Add(int64(k.s.Patience))
+	k.Fatalf(format+" within %v", append(args, k.s.Patience)...)
+}
+
+// ages is how long what a client of the root package does by itself may take: it asks
+// again where nothing is pushed, and a lease may have to expire before.
+func (k *kit) ages() time.Duration {
+	if k.s.Clock != nil {
+		return 4 * k.s.Patience
+	}
+	return 2*k.s.Patience + 8*k.u
+}
+
+// happens waits for an event of those, and reports whether it came.
+func happens[T any](k *kit, event <-chan T) (v T, ok bool) {
+	select {
+	case v = <-event:
+		return v, true
+	case <-time.After(k.ages()):
+		k.asked.Add(int64(k.ages()))
+	case <-k.ctx.Done():
+	}
+	return v, false
+}

@@ -76,6 +76,7 @@ func (k *kit) cases(f func(t *rapid.T)) {
 		ctx, cancel := k.s.bound(k.T, k.u)
 		defer cancel()
 		k.ctx = ctx
+		k.expects(ctx)
 		f(t)
 	})
 }

@@ -1,8 +1,6 @@
 package drivertest
 
 import (
-	"time"
-
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -159,7 +157,7 @@ func (d *client) listen() *listener {
 // SignalLook, and repeats.
 func (l *listener) next(kind driver.SignalKind, c driver.Claim) driver.Signal {
 	l.k.Helper()
-	missing := time.After(l.k.s.Patience)
+	missing := l.k.overdue()
 	for {
 		select {
 		case s := <-l.heard:
@@ -167,7 +165,7 @@ func (l *listener) next(kind driver.SignalKind, c driver.Claim) driver.Signal {
 				return s
 			}
 		case <-missing:
-			l.k.Fatalf("no signal of kind %d for the token came within %v", kind, l.k.s.Patience)
+			l.k.missed("no signal of kind %d for the token came", kind)
 		}
 	}
 }

@@ -1,7 +1,12 @@
 package drivertest
 
 import (
+	"flag"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -11,29 +16,84 @@ type suite struct {
 	*testing.T
 	Harness
 	properties driver.Properties
+	topic
+	*running
 
 	breaks, raises, lists, signals, tells, diagnoses bool // what the driver can do
 
 	timeless bool // being late is no excuse, see late.go
+
+	tests sync.WaitGroup // subtests that run side by side
+	turn  chan struct{}  // of the basics: closed when all before have been reported
 }
 
-// parallel lets t run beside the others where time is real and waited for. An injected
-// clock is moved for all at once, so there one goes after the other.
-func (s *suite) parallel(t *testing.T) {
-	if s.Clock == nil {
-		t.Parallel()
+// of is the suite for one topic.
+func (s *suite) of(t *testing.T, topic topic) *suite {
+	return &suite{
+		T: t, Harness: s.Harness, properties: s.properties, topic: topic, running: s.running,
+		breaks: s.breaks, raises: s.raises, lists: s.lists, diagnoses: s.diagnoses, signals: s.signals, tells: s.tells,
 	}
 }
 
-// test runs f as a subtest with two clients and a name of its own.
-func (s *suite) test(name string, f func(k *kit)) {
-	s.Run(name, func(t *testing.T) {
-		s.parallel(t)
-		if s.Clock != nil || s.timeless {
-			f(newKit(t, s, s.Unit))
-			return
+// running is what the topics of one Run have in common.
+type running struct {
+	stalls stalls
+	failed atomic.Int64 // when the first subtest failed, in ns since 1970; 0 if none has
+}
+
+// enough is after how many Patiences since the first failure no other subtest begins: its
+// author waits for the first one to be printed.
+const enough = 2
+
+// over reports whether the suite has failed, and the rest would only keep its user
+// waiting.
+func (s *suite) over() bool {
+	first := s.failed.Load()
+	return first != 0 && !s.thorough && time.Since(time.Unix(0, first)) > enough*s.Patience
+}
+
+// room is how many subtests of this process run side by side: they mostly wait for time
+// to pass. So there may be many more of them than processors, unless -parallel says how
+// many.
+var room = sync.OnceValue(func() chan struct{} {
+	n := 48
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "test.parallel" {
+			n, _ = strconv.Atoi(f.Value.String())
 		}
-		s.attempt(t, f)
+	})
+	return make(chan struct{}, max(n, 1))
+})
+
+// test runs f as a subtest with two clients and a name of its own: beside the others
+// where time is real and waited for. An injected clock is moved for all at once, so there
+// one goes after the other. It is not testing's Parallel, with which a subtest begins
+// after Run has returned.
+func (s *suite) test(name string, f func(k *kit)) { s.lookAt(s.look, name, f) }
+
+// lookAt is test for a subtest that has something of its own to look at.
+func (s *suite) lookAt(look, name string, f func(k *kit)) {
+	before, own := s.turn, make(chan struct{})
+	if s.name == basics {
+		s.turn = own
+	}
+	do := func() {
+		defer close(own)
+		s.Run(name, func(t *testing.T) {
+			if s.over() {
+				t.Skip("not run: another subtest has failed some time ago")
+			}
+			s.attempt(t, look, before, f)
+		})
+	}
+	if s.Clock != nil {
+		do()
+		return
+	}
+	s.tests.Go(func() {
+		room() <- struct{}{}
+		defer func() { <-room() }()
+		do()
 	})
 }
 

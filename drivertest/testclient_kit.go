@@ -58,9 +58,7 @@ func (k *kit) releasesIt(l *pawl.Lease) {
 // hears waits until the lease is lost, and wants this to be why.
 func (k *kit) hears(l *pawl.Lease, why pawl.Reason) *pawl.LostError {
 	k.Helper()
-	select {
-	case <-l.Done():
-	case <-k.ctx.Done():
+	if _, ok := happens(k, l.Done()); !ok {
 		k.Fatal("the holder never heard that its lease was lost")
 	}
 	var lost *pawl.LostError

@@ -53,7 +53,7 @@ func testClientLoss(s *suite) {
 	s.test("ALeaseIsKeptOverManyTTLsThoughOthersWait", func(k *kit) {
 		first := k.locksIt(k.locks(&pawl.Options{TTL: 3 * k.u}))
 		waiter := k.waiter(nil)
-		k.sleep(10 * k.u)
+		k.sleep(8 * k.u)
 		if err := first.Err(); err != nil {
 			k.Fatalf("Err: %v; want it kept", err)
 		}

@@ -93,7 +93,7 @@ func (s *slow) releasesWith(l driver.LeaseRef) *call {
 // looks waits for a signal that tells the claim, or everybody, to look.
 func (l *listener) looks(c driver.Claim) {
 	l.k.Helper()
-	missing := time.After(l.k.s.Patience)
+	missing := l.k.overdue()
 	for {
 		select {
 		case s := <-l.heard:
@@ -101,7 +101,7 @@ func (l *listener) looks(c driver.Claim) {
 				return
 			}
 		case <-missing:
-			l.k.Fatalf("no signal to look came within %v", l.k.s.Patience)
+			l.k.missed("no signal to look came")
 		}
 	}
 }

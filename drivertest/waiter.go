@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/pawl-go/pawl"
 )
@@ -12,8 +13,13 @@ type waiter struct {
 	k     *kit
 	c     *pawl.Client
 	ctx   *endable
-	lease chan *pawl.Lease
-	err   chan error
+	ended chan outcome
+}
+
+// outcome is how its wait ended.
+type outcome struct {
+	lease *pawl.Lease
+	err   error
 }
 
 // waiter starts one, and returns when the backend has told it that others hold the name.
@@ -25,22 +31,18 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 	told := make(chan struct{})
 	var once sync.Once
 	o.Observer = &pawl.Observer{Queued: func(pawl.QueuedEvent) { once.Do(func() { close(told) }) }}
-	w := &waiter{k: k, c: k.locks(o), ctx: newEndable(k.ctx), lease: make(chan *pawl.Lease, 1), err: make(chan error, 1)}
+	w := &waiter{k: k, c: k.locks(o), ctx: newEndable(k.ctx), ended: make(chan outcome, 1)}
 	k.Cleanup(func() { w.ends(context.Canceled) })
 	go func() {
-		if lease, err := w.c.Mutex(k.name).Lock(w.ctx); err != nil {
-			w.err <- err
-		} else {
-			w.lease <- lease
-		}
+		lease, err := w.c.Mutex(k.name).Lock(w.ctx)
+		w.ended <- outcome{lease, err}
 	}()
 	select {
 	case <-told:
-	case err := <-w.err:
-		k.Fatalf("Lock: %v; want it to wait", err)
-	case <-w.lease:
-		k.Fatal("Lock did not wait")
-	case <-k.ctx.Done():
+	case o := <-w.ended:
+		k.Fatalf("Lock ended with %v; want it to wait", o.err)
+	case <-time.After(k.ages()):
+		k.asked.Add(int64(k.ages()))
 		k.Fatal("Lock neither waited nor ended")
 	}
 	return w
@@ -49,29 +51,27 @@ func (k *kit) waiter(o *pawl.Options) *waiter {
 // gets wants the waiter to be granted the name.
 func (w *waiter) gets() *pawl.Lease {
 	w.k.Helper()
-	select {
-	case lease := <-w.lease:
-		return lease
-	case err := <-w.err:
-		w.k.Fatalf("Lock: %v; want it granted", err)
-	case <-w.k.ctx.Done():
+	o, ok := happens(w.k, w.ended)
+	if !ok {
 		w.k.Fatal("the waiter was not granted the name")
 	}
-	return nil
+	if o.err != nil {
+		w.k.Fatalf("Lock: %v; want it granted", o.err)
+	}
+	return o.lease
 }
 
 // fails wants the wait to end with an error.
 func (w *waiter) fails() error {
 	w.k.Helper()
-	select {
-	case <-w.lease:
-		w.k.Fatal("the waiter was granted the name")
-	case err := <-w.err:
-		return err
-	case <-w.k.ctx.Done():
+	o, ok := happens(w.k, w.ended)
+	if !ok {
 		w.k.Fatal("the wait did not end")
 	}
-	return nil
+	if o.err == nil {
+		w.k.Fatal("the waiter was granted the name")
+	}
+	return o.err
 }
 
 // ends ends the ctx of the wait.

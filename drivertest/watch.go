@@ -152,7 +152,7 @@ func (k *kit) watch(name string) *watching {
 		case <-time.After(k.s.Patience / 10):
 		}
 		if time.Since(began) > k.s.Patience {
-			k.Fatalf("no change was told within %v", k.s.Patience)
+			k.missed("no change was told")
 		}
 	}
 }
@@ -175,8 +175,8 @@ func (w *watching) tells(what string) {
 	w.k.Helper()
 	select {
 	case <-w.told:
-	case <-time.After(w.k.s.Patience):
-		w.k.Fatalf("%s was not told within %v", what, w.k.s.Patience)
+	case <-w.k.overdue():
+		w.k.missed("%s was not told", what)
 	}
 	w.settles()
 }

@@ -1,0 +1,123 @@
+package drivertest
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// basics is the topic that comes before the others.
+const basics = "Basics"
+
+// testBasics: what nothing else works without. The first of its subtests that fails, in
+// this order, is reported, and none behind it: it is the most telling one.
+func testBasics(s *suite) {
+	s.turn = make(chan struct{})
+	close(s.turn)
+
+	s.lookAt("Properties", "PropertiesSayWhatItIs", func(k *kit) {
+		if p := k.a.Properties(); p.Backend == "" || p.Clock == "" || p.MinTTL < 0 || p.MinTTL > driver.MaxTTL {
+			k.Errorf("%+v; want a Backend, whose Clock it is, and a MinTTL from 0 to %v", p, driver.MaxTTL)
+		}
+	})
+
+	s.lookAt("Acquire of a name that was never there: nothing is stored of it, and that is no error", "AFreeNameIsGranted", func(k *kit) {
+		k.a.gets(k.mutex())
+	})
+
+	s.lookAt("whether the grant is stored before Acquire returns, where each client reads it, and read again; "+
+		"what was read must not be damaged on the way (it is bytes, not text)", "AnotherClientSeesWhoHoldsIt", func(k *kit) {
+		g := k.a.gets(k.mutex(owner(driver.Owner{Client: "first"})))
+		held := k.b.refused(k.mutex())
+		if h := held.Holder; held.Holders != 1 || h.Fence != g.Fence || h.Owner.Client != "first" {
+			k.Errorf("in the way is %+v; want one holder, the fence %d and the owner %q", held, g.Fence, "first")
+		}
+		k.b.heldBy(g.Fence)
+	})
+
+	s.lookAt("the token: who has it holds, whichever client asks", "TheSameTokenIsTheSameGrant", func(k *kit) {
+		c := k.mutex()
+		first := k.a.gets(c)
+		if again := k.b.gets(c); again.Fence != first.Fence {
+			k.Errorf("fence %d, and then %d; want one grant", first.Fence, again.Fence)
+		}
+		k.b.keeps(c)
+	})
+
+	s.lookAt("Release: it is stored, too, and of another token it changes nothing", "AReleaseLetsTheNextIn", func(k *kit) {
+		c := k.mutex()
+		k.a.gets(c)
+		k.b.cannotRelease(k.mutex())
+		k.b.refused(k.mutex())
+		k.a.releases(c)
+		k.b.gets(k.mutex())
+		k.a.lost(c)
+	})
+
+	s.lookAt("the queue: it is a part of what is stored, and Release grants to its head", "AReleasePassesTheNameToTheFirstThatWaits", func(k *kit) {
+		c, waiter := k.mutex(), k.mutex(queue(long))
+		k.a.gets(c)
+		k.b.waits(waiter, 1)
+		k.a.refused(k.mutex())
+		k.a.releases(c)
+		k.a.refused(k.mutex())
+		k.b.gets(waiter)
+	})
+
+	s.lookAt("whether the last fence is stored, and kept when nobody holds the name; and that it is at least the clock in microseconds",
+		"FencesRise", func(k *kit) {
+			var last uint64
+			for i := range 5 {
+				c := k.mutex()
+				g := []*client{k.a, k.b}[i%2].gets(c)
+				if g.Fence <= last {
+					k.Fatalf("fence %d after %d; want it to rise", g.Fence, last)
+				}
+				last = g.Fence
+				k.b.releases(c)
+			}
+		})
+
+	s.lookAt("how a name becomes a key: collation, path, pattern, escape, or its length", "NamesAreComparedByteForByte", func(k *kit) {
+		for _, name := range []string{k.name, strings.ToUpper(k.name), k.name + " ", k.name + "/", k.name + "%2F", k.name + "\u00e9",
+			k.name + "e\u0301", k.name + "*", k.name + "/..", k.name + strings.Repeat("x", driver.MaxName-len(k.name))} {
+			if _, err := k.a.Acquire(k.ctx, k.mutex(on(name))); err != nil {
+				k.Errorf("%+q: %v; want it granted, for only others like it are held", name, err)
+			}
+		}
+	})
+
+	s.lookAt("whether reading an entry and storing it is one step: a transaction, a lock, or a swap that fails if the value is not the one "+
+		"that was read; also among the goroutines of one client", "OfManyAtOnceOneIsGranted", func(k *kit) {
+		for i := range 5 {
+			var granted atomic.Int32
+			k.together(8, func(j int) {
+				_, err := []*client{k.a, k.b}[j%2].Acquire(k.ctx, k.mutex(on(k.nth(i))))
+				switch {
+				case err == nil:
+					granted.Add(1)
+				case !errors.Is(err, driver.ErrHeld):
+					k.Errorf("Acquire: %v; want it granted, or a *driver.HeldError", err)
+				}
+			})
+			if n := granted.Load(); n != 1 && (n != 0 || !k.s.WritesLate) { // of a quorum's votes nobody may have most
+				k.Fatalf("%d of 8 were granted one mutex; want 1", n)
+			}
+		}
+	})
+
+	s.lookAt("whose clock decides, its unit and its zone; and that what has expired is removed before anything else",
+		"ALeaseLastsItsTTLAndNoLonger", func(k *kit) {
+			c, short := k.mutex(ttl(2*k.u)), k.mutex(ttl(k.u), on(k.nth(1)))
+			k.a.gets(c)
+			k.a.gets(short)
+			k.pass(k.u / 2)
+			k.b.refused(k.mutex(on(short.Name)))
+			k.past(k.u / 2)
+			k.b.gets(k.mutex(on(short.Name)))
+			k.b.refused(k.mutex())
+			k.a.lost(short)
+		})
+}
