@@ -18,9 +18,10 @@ const (
 // A fence that is refused has been granted all the same, so it may be remembered: it says
 // nothing that the higher one does not say.
 const (
-	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES ($1, $2, $2) ON CONFLICT (resource)
+	// The resource is sent as bytes: PostgreSQL reads a text in the session's encoding.
+	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (convert_from($1, 'UTF8'), $2, $2) ON CONFLICT (resource)
 		DO UPDATE SET fence = greatest(known.fence, excluded.fence), seen = greatest(known.seen, excluded.seen) RETURNING seen`
-	postgresReader = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES ($1, 0, $2) ON CONFLICT (resource)
+	postgresReader = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (convert_from($1, 'UTF8'), 0, $2) ON CONFLICT (resource)
 		DO UPDATE SET seen = greatest(known.seen, excluded.seen) RETURNING fence`
 
 	sqliteWriter = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (?1, ?2, ?2) ON CONFLICT (resource)
@@ -57,7 +58,7 @@ func Query[R Row](query func(ctx context.Context, sql string, args ...any) R) fu
 // Permanent and says what to do. In REPEATABLE READ or above a transaction that waited
 // here fails with SQLSTATE 40001, and is to be repeated.
 func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
-	return check(ctx, "postgres", query, postgresWriter, resource, fence)
+	return check(ctx, "postgres", query, postgresWriter, resource, []byte(resource), fence)
 }
 
 // CheckPostgresReader is CheckPostgres for a reader of an RWMutex: it is refused if a
@@ -74,12 +75,12 @@ func CheckPostgres(ctx context.Context, query func(ctx context.Context, sql stri
 // the first time and after the last: then no writer came in between, and what was read is
 // of one moment.
 func CheckPostgresReader(ctx context.Context, query func(ctx context.Context, sql string, args ...any) Row, resource string, fence uint64) error {
-	return check(ctx, "postgres", query, postgresReader, resource, fence)
+	return check(ctx, "postgres", query, postgresReader, resource, []byte(resource), fence)
 }
 
 // CheckSQLite is CheckPostgres on SQLite, with the table of [SQLiteTable].
 func CheckSQLite(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
-	return check(ctx, "sqlite", Query(tx.QueryRowContext), sqliteWriter, resource, fence)
+	return check(ctx, "sqlite", Query(tx.QueryRowContext), sqliteWriter, resource, resource, fence)
 }
 
 // CheckSQLiteReader is CheckPostgresReader on SQLite. db is a *sql.DB, a *sql.Conn or a
@@ -87,15 +88,15 @@ func CheckSQLite(ctx context.Context, tx *sql.Tx, resource string, fence uint64)
 func CheckSQLiteReader(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }, resource string, fence uint64) error {
-	return check(ctx, "sqlite", Query(db.QueryRowContext), sqliteReader, resource, fence)
+	return check(ctx, "sqlite", Query(db.QueryRowContext), sqliteReader, resource, resource, fence)
 }
 
-func check(ctx context.Context, store string, query func(ctx context.Context, sql string, args ...any) Row, statement, resource string, fence uint64) error {
+func check(ctx context.Context, store string, query func(ctx context.Context, sql string, args ...any) Row, statement, resource string, sent any, fence uint64) error {
 	if err := validate(resource, fence); err != nil {
 		return err
 	}
 	var highest uint64
-	if err := query(ctx, statement, resource, int64(fence)).Scan(&highest); err != nil {
+	if err := query(ctx, statement, sent, int64(fence)).Scan(&highest); err != nil {
 		return inTable(store, resource, err)
 	}
 	return decide(resource, fence, highest)

@@ -118,6 +118,34 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
+// A session of another encoding writes to the same resource.
+func TestPostgresInAnotherEncoding(t *testing.T) {
+	s := pgtest.Start(t)
+	dsn := s.Database("app")
+	db := must(sql.Open("pgx", dsn))(t)
+	defer db.Close()
+	must(db.ExecContext(t.Context(), fence.PostgresTable))(t)
+	for _, mode := range []string{"cache_statement", "exec"} {
+		other := must(sql.Open("pgx", dsn+"?default_query_exec_mode="+mode+"&options=-cclient_encoding%3DLATIN1"))(t)
+		defer other.Close()
+		query, resource := fence.Query(other.QueryRowContext), "größe "+mode
+		if err := fence.CheckPostgres(t.Context(), fence.Query(db.QueryRowContext), resource, 9); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []uint64{5, 10} {
+			write := fence.CheckPostgres(t.Context(), query, resource, f)
+			read := fence.CheckPostgresReader(t.Context(), query, resource, f)
+			if errors.Is(write, pawl.ErrStale) != (f == 5) || errors.Is(read, pawl.ErrStale) != (f == 5) {
+				t.Errorf("%s: %d after 9: %v, %v", mode, f, write, read)
+			}
+		}
+		var n int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pawl_fences WHERE resource = $1", resource).Scan(&n); err != nil || n != 1 {
+			t.Errorf("%d rows of %q, %v", n, resource, err)
+		}
+	}
+}
+
 // A write with a lower fence that comes while one with a higher fence is under way waits
 // for it, and is refused then.
 func TestWritersToOneResourceWaitForEachOther(t *testing.T) {

@@ -89,7 +89,7 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	for _, f := range []struct{ name, bad, severity, detail, advice string }{
 		{"fsync", "off", "error", "a crash of the machine can lose grants, or the whole database", "set it to on"},
 		{"full_page_writes", "off", "warning", "a crash of the machine can damage the tables", "set it to on, unless the filesystem writes whole pages"},
-		{"synchronous_commit", "off", "warning", "a crash of the server can lose the last grants, and the names be granted again", "set it to on for the user of the locks"},
+		{"synchronous_commit", "off", "error", "a crash of the server can lose the last grants, and the names be granted again", "set it to on for the user of the locks"},
 		{"default_transaction_read_only", "on", "error", "this user's sessions may not write", "set it to off for the user of the locks"},
 		{"autovacuum", "off", "warning", "the tables grow with every step", "set it to on"},
 	} {
@@ -112,10 +112,15 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	var missing []string
 	e.whole = !e.recovery
 	for _, name := range []string{"locks", "waiters", "tidying"} {
-		var there, logged, may bool
+		var there, logged, may, meddled bool
+		var lacks string
 		err := c.QueryRow(ctx, "SELECT r IS NOT NULL, coalesce((SELECT relpersistence = 'p' FROM pg_class WHERE oid = r), true),"+
-			" coalesce((SELECT bool_and(has_table_privilege(r, p)) FROM unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) p), true)"+
-			" FROM (SELECT to_regclass($1)::oid AS r) x", o.table(name)).Scan(&there, &logged, &may)
+			" coalesce((SELECT bool_and(has_table_privilege(r, p)) FROM unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) p), true),"+
+			" r IS NOT NULL AND (EXISTS (SELECT FROM pg_trigger WHERE tgrelid = r AND NOT tgisinternal AND tgenabled <> 'D')"+
+			" OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = r) OR (SELECT relrowsecurity FROM pg_class WHERE oid = r)),"+
+			" coalesce((SELECT string_agg(n, ', ') FROM unnest($2::text[]) n WHERE r IS NOT NULL"+
+			" AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = r AND attname = n AND NOT attisdropped)), '')"+
+			" FROM (SELECT to_regclass(convert_from($1, 'UTF8'))::oid AS r) x", o.regclass(name), columns[name]).Scan(&there, &logged, &may, &meddled, &lacks)
 		if sqlState(err) == "42501" {
 			e.find("error", "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
 			e.whole = false
@@ -126,6 +131,15 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 		if !there {
 			missing = append(missing, o.table(name))
 		}
+		if lacks != "" {
+			e.whole = false
+			e.find("error", "tables", o.table(name)+" lacks "+lacks+": what needs that fails",
+				"while no lock is held, drop the table, and run what `"+o.command()+"` prints")
+		}
+		if meddled {
+			e.find("error", "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
+				"drop the trigger or the rule; ALTER TABLE ... DISABLE ROW LEVEL SECURITY")
+		}
 		if !logged {
 			e.find("error", "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
 		}
@@ -134,8 +148,16 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			e.find("error", "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
 		}
 	}
-	switch e.whole = e.whole && len(missing) == 0; {
+	rowless := false
+	if e.whole = e.whole && len(missing) == 0; e.whole {
+		if err := c.QueryRow(ctx, "SELECT NOT EXISTS (SELECT FROM "+o.table("tidying")+")").Scan(&rowless); err != nil {
+			return err
+		}
+	}
+	switch {
 	case e.recovery:
+	case rowless:
+		e.find("error", "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
 	case len(missing) == 3:
 		e.find("info", "tables", "they are not there yet", "whoever locks first makes them, or run what `"+o.command()+"` prints")
 	case len(missing) > 0:
@@ -143,6 +165,13 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			"run what `"+o.command()+"` prints, while no lock is held; whoever has the database open has to open it anew")
 	}
 	return nil
+}
+
+// columns are those of the tables.
+var columns = map[string][]string{
+	"locks":   {"name", "holders", "fence", "until", "version", "entry"},
+	"waiters": {"id", "name", "token", "since", "expires", "waiter"},
+	"tidying": {"one", "version", "cursor_name", "rest"},
 }
 
 // standbys looks at whether a failover can lose grants.

@@ -25,11 +25,10 @@ func TestTheDoctorFindsWhatIsWrong(t *testing.T) {
 	pooler := pgtest.StartPooler(t, server, "transaction")
 	for url, want := range map[string]string{
 		server.URL("postgres") + "?push=false":             "info push",
-		server.URL("postgres") + "?synchronous_commit=off": "warning synchronous_commit",
+		server.URL("postgres") + "?synchronous_commit=off": "error synchronous_commit",
 		server.URL("unlogged"):                             "error tables",
 		poor:                                               "error rights,error rights,error rights",
 		pooler.URL("postgres"):                             "info pooler",
-		server.URL("postgres") + "?options=-cdefault_transaction_read_only%3Don": "error default_transaction_read_only",
 	} {
 		if found := diagnose(t, start(t, url)); found != want {
 			t.Errorf("%s: %s; want %s", url, found, want)
@@ -61,6 +60,25 @@ func TestTheDoctorNamesATableThatIsMissing(t *testing.T) {
 			}) {
 				t.Errorf("without %s%s it finds %+v, %v", of.tables, table, found, err)
 			}
+		}
+	}
+	for of, want := range map[string]string{
+		"ALTER TABLE pawl.locks DROP COLUMN until":                   "lacks until",
+		"DELETE FROM pawl.tidying":                                   "no client can begin",
+		"ALTER TABLE pawl.waiters ENABLE ROW LEVEL SECURITY":         "row security",
+		"CREATE RULE odd AS ON UPDATE TO pawl.locks DO ALSO NOTHING": "a rule",
+		"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;" +
+			"CREATE TRIGGER odd BEFORE UPDATE ON pawl.locks FOR EACH ROW EXECUTE FUNCTION f()": "a trigger",
+	} {
+		name := "odd_" + strings.ReplaceAll(want, " ", "_")
+		server.Database(name)
+		d := start(t, server.URL(name))
+		server.Do(name, of)
+		found, err := d.Diagnose(ctx)
+		if !slices.ContainsFunc(found, func(f driver.Finding) bool {
+			return f.Severity == "error" && f.Subject == "tables" && strings.Contains(f.Detail, want)
+		}) {
+			t.Errorf("after %s it finds %+v, %v; want %q", of, found, err, want)
 		}
 	}
 	server.Database("nothing")

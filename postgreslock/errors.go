@@ -74,6 +74,8 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	switch state {
 	case "25006":
 		return standbyHint, false // it may be promoted
+	case "42703", "42P10":
+		return "a table is not as `" + s.options.command() + "` makes it: look at the columns and the primary key", true
 	case "3D000":
 		return "there is no such database: make it, or look at the URL", true
 	case "28P01", "28000":

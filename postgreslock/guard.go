@@ -3,6 +3,7 @@ package postgreslock
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -52,26 +53,31 @@ func guard(ctx context.Context, tx any, table, name string, fence uint64) error 
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
 		return err
 	}
-	// The time is asked above the locking, as in lock.
+	// The time is asked above the locking, as in lock. The entry is answered in
+	// hexadecimal: pgx cannot read what a session with bytea_output=escape answers.
 	//nolint:gosec // the name of the table was quoted when the options were read
-	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = $1 FOR SHARE)" +
-		" SELECT entry, " + clock + " FROM locked"
+	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = " + text("$1") + " FOR SHARE)" +
+		" SELECT encode(entry, 'hex'), " + clock + " FROM locked"
 	var row interface{ Scan(dest ...any) error }
 	switch tx := tx.(type) {
 	case pgx.Tx:
-		row = tx.QueryRow(ctx, statement, name)
+		row = tx.QueryRow(ctx, statement, []byte(name))
 	case *sql.Tx:
-		row = tx.QueryRowContext(ctx, statement, name)
+		row = tx.QueryRowContext(ctx, statement, []byte(name))
 	default:
 		return &driver.InvalidError{What: "transaction", Problem: fmt.Sprintf("is a %T", tx), Allowed: "a pgx.Tx, a *sql.Tx"}
 	}
-	var stored []byte
+	var digits string
 	var now int64
-	err := row.Scan(&stored, &now)
+	err := row.Scan(&digits, &now)
 	switch {
 	case errors.Is(err, sql.ErrNoRows): // pgx.ErrNoRows is that, too
 		return stale(name, fence)
 	case err != nil:
+		return fmt.Errorf("pawl: guard %q: %w", name, err)
+	}
+	stored, err := hex.DecodeString(digits)
+	if err != nil {
 		return fmt.Errorf("pawl: guard %q: %w", name, err)
 	}
 	e, err := locktable.Decode(stored)

@@ -69,13 +69,19 @@
 // changes the entry notifies it in the same statement; a name that nobody watches costs
 // no notification.
 //
+// # What may sessions set?
+//
+// Anything: names travel as bytes of UTF-8, and a step sets what it depends on. So
+// clients whose roles, URLs or pools have another client_encoding, DateStyle or isolation
+// level lock the same names. A session that may not write is refused.
+//
 // # What about PgBouncer?
 //
-// In transaction mode a connection that listens hears nothing. The driver finds that out
-// by a notification to itself; then Properties.Push and PushesChanges are false, and
-// waiting claims ask again, every 5 to 250 ms. A pool that is opened by URL behind a
-// pooler keeps no prepared statements. Give a pool of your own
-// pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
+// In statement mode it is refused. In transaction mode a connection that listens hears
+// nothing. The driver finds that out by a notification to itself; then Properties.Push
+// and PushesChanges are false, and waiting claims ask again, every 5 to 250 ms. A pool
+// that is opened by URL behind a pooler keeps no prepared statements. Give a pool of your
+// own pgx.QueryExecModeCacheDescribe or pgx.QueryExecModeExec there.
 //
 // # Can the work itself check the lock?
 //
@@ -113,7 +119,9 @@ type Options struct {
 
 	// Retention is how long the last fence of a name is remembered after its last grant.
 	// When it is forgotten, the next fence is greater all the same, unless the clock was
-	// set back past that grant. Default: 24 hours; at least a minute.
+	// set back past that grant. The name's value is forgotten then, too, so an instance
+	// that is late by more than this runs a tick of pawl.Once again: keep it above the
+	// longest delay. Default: 24 hours; at least a minute.
 	Retention time.Duration
 
 	// NoPush makes waiting claims ask again, instead of listening for signals. It saves a

@@ -3,8 +3,6 @@ package postgreslock
 import (
 	"regexp"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // schemaVersion is that of the tables below.
@@ -57,7 +55,7 @@ func Schema(o *Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{options.Schema}.Sanitize() + ";\n\n" + options.tables(), nil
+	return "CREATE SCHEMA IF NOT EXISTS " + identifier(options.Schema) + ";\n\n" + options.tables(), nil
 }
 
 // command is the one of `pawl` that prints the schema of these options.
@@ -87,6 +85,6 @@ func shell(word string) string {
 func (o *Options) tables() string {
 	return strings.NewReplacer(
 		"{locks}", o.table("locks"), "{waiters}", o.table("waiters"), "{tidying}", o.table("tidying"),
-		"{waiters_place}", pgx.Identifier{o.Prefix + "waiters_place"}.Sanitize(), // in the schema of its table
+		"{waiters_place}", identifier(o.Prefix+"waiters_place"), // in the schema of its table
 	).Replace(tables)
 }

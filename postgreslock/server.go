@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -95,7 +96,7 @@ func (s *server) wasReady() bool {
 // no more.
 func isStandby(err error) bool {
 	e, ok := errors.AsType[*setupError](err)
-	return ok && e.hint == standbyHint || sqlState(err) == "25006"
+	return ok && (e.hint == standbyHint || e.hint == readOnlyHint) || sqlState(err) == "25006"
 }
 
 // ended is for what has failed on a connection. If that was to a standby, it is ended,
@@ -145,23 +146,50 @@ func (s *server) prepare(ctx context.Context, c *pgx.Conn) error {
 
 // look finds out whether the tables are there, and whether the server will do.
 func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err error) {
-	var recovery bool
+	var recovery, readOnly, escapes bool
 	var number int
 	var pid uint32
-	err = c.QueryRow(ctx, "SELECT pg_is_in_recovery(), current_setting('server_version_num')::int, pg_backend_pid(), to_regclass($1) IS NOT NULL",
-		s.options.table("tidying")).Scan(&recovery, &number, &pid, &there)
+	var called string
+	err = c.QueryRow(ctx, "SELECT version(), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,"+
+		" current_setting('bytea_output') = 'escape', current_setting('server_version_num')::int, pg_backend_pid(), to_regclass(convert_from($1, 'UTF8')) IS NOT NULL",
+		s.options.regclass("tidying")).Scan(&called, &recovery, &readOnly, &escapes, &number, &pid, &there)
 	switch {
 	case err != nil:
 		return false, false, err
+	case likeness(called) != "":
+		return false, false, &setupError{
+			problem: "the server is " + likeness(called) + ", whose nodes have a clock each",
+			hint:    "use PostgreSQL itself, or another backend of Pawl",
+		}
 	case number < 120000:
 		return false, false, &setupError{problem: fmt.Sprintf("the server's version is %d", number/10000), hint: "PostgreSQL 12 or later is needed"}
 	case recovery:
 		return false, false, &setupError{"the server is in recovery: a standby takes no locks", standbyHint, s.wasReady()}
-	case !there:
-		return false, false, nil
+	case readOnly:
+		return false, false, &setupError{
+			problem: "this user's sessions may not write: default_transaction_read_only is on", hint: readOnlyHint, passing: s.wasReady(),
+		}
+	case escapes && asText(c):
+		return false, false, &setupError{
+			problem: "the server answers with bytes in a form that pgx cannot read: bytea_output is escape",
+			hint:    "set bytea_output to hex for the user of the locks, or give the pool QueryExecModeCacheDescribe",
+		}
+	}
+	if pooled = pid != c.PgConn().PID(); pooled {
+		if err := transacts(ctx, c); err != nil {
+			return false, false, err
+		}
+	}
+	if !there {
+		return false, pooled, nil
 	}
 	var version int
-	if err := c.QueryRow(ctx, "SELECT version FROM "+s.options.table("tidying")).Scan(&version); err != nil {
+	switch err := c.QueryRow(ctx, "SELECT version FROM "+s.options.table("tidying")).Scan(&version); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, false, &setupError{
+			problem: "the row of " + s.options.table("tidying") + " is gone", hint: "run what `" + s.options.command() + "` prints, which puts it back",
+		}
+	case err != nil:
 		return false, false, err
 	}
 	if version != schemaVersion {
@@ -170,7 +198,38 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 			hint:    "update this program, or give it a schema of its own",
 		}
 	}
-	return true, pid != c.PgConn().PID(), nil
+	return true, pooled, nil
+}
+
+// likeness is what speaks like PostgreSQL, and has no one clock, by its version().
+func likeness(version string) string {
+	for in, name := range map[string]string{"CockroachDB": "CockroachDB", "-YB-": "YugabyteDB", "Redshift": "Redshift"} {
+		if strings.Contains(version, in) {
+			return name
+		}
+	}
+	return ""
+}
+
+// asText reports whether the client asks for its answers as text.
+func asText(c *pgx.Conn) bool {
+	mode := c.Config().DefaultQueryExecMode
+	return mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol
+}
+
+// transacts finds out whether a pooler lets a transaction have several statements.
+func transacts(ctx context.Context, c *pgx.Conn) error {
+	tx, err := c.Begin(ctx)
+	if err == nil {
+		return tx.Rollback(ctx)
+	}
+	if sqlState(err) == "08P01" {
+		return &setupError{
+			problem: "the pooler before the server allows no transaction: its pool_mode is statement",
+			hint:    "set pool_mode to transaction or session for the database of the locks",
+		}
+	}
+	return err
 }
 
 // names are some of those with a prefix that come after a name, in order.
@@ -178,8 +237,14 @@ func (s *server) names(ctx context.Context, prefix, after string) (names []strin
 	c, free, err := s.connect(ctx)
 	if err == nil {
 		defer free()
-		rows, _ := c.Query(ctx, "SELECT name FROM "+s.options.table("locks")+" WHERE name > $1 AND starts_with(name, $2) ORDER BY name LIMIT 256", after, prefix)
-		names, err = pgx.CollectRows(rows, pgx.RowTo[string]) // it has the error of the query
+		// CollectRows has the error of the query.
+		rows, _ := c.Query(ctx, "SELECT convert_to(name, 'UTF8') FROM "+s.options.table("locks")+
+			" WHERE name > "+text("$1")+" AND starts_with(name, "+text("$2")+") ORDER BY name LIMIT 256", []byte(after), []byte(prefix))
+		names, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+			var name []byte
+			err := row.Scan(&name)
+			return string(name), err
+		})
 	}
 	if err != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
 		err = s.failed(err)
@@ -187,11 +252,14 @@ func (s *server) names(ctx context.Context, prefix, after string) (names []strin
 	return names, err
 }
 
-const standbyHint = "connect to the primary; with several hosts, target_session_attrs=read-write finds it"
+const (
+	standbyHint  = "connect to the primary; with several hosts, target_session_attrs=read-write finds it"
+	readOnlyHint = "set default_transaction_read_only to off for the user of the locks"
+)
 
 // create makes the tables. CREATE IF NOT EXISTS alone fails when two do it at once.
 func (s *server) create(ctx context.Context, c *pgx.Conn) error {
-	schema := pgx.Identifier{s.options.Schema}.Sanitize()
+	schema := identifier(s.options.Schema)
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '30s'"); err != nil { // many may come at once
 			return err
@@ -200,7 +268,7 @@ func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 			return err
 		}
 		var there bool
-		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", schema).Scan(&there); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace(convert_from($1, 'UTF8')) IS NOT NULL", []byte(pgx.Identifier{s.options.Schema}.Sanitize())).Scan(&there); err != nil {
 			return err
 		}
 		script := s.options.tables()

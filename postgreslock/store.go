@@ -38,7 +38,7 @@ type store struct {
 // inTime is the time, or fails with the state tooLate. What is divided by is 0, and not
 // known to be before there is a row.
 const (
-	inTime  = "CASE WHEN clock_timestamp() <= $9 THEN clock_timestamp() ELSE to_timestamp(1 / (version - version)) END"
+	inTime  = "CASE WHEN clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
 	tooLate = "22012"
 )
 
@@ -47,28 +47,29 @@ const (
 func inVain(err error) bool { return passing(err) || sqlState(err) == tooLate }
 
 func newStore(s *server) *store {
-	sql := func(text string) string {
-		return strings.NewReplacer("{locks}", s.options.table("locks"), "{now}", clock).Replace(text)
+	sql := func(statement string) string {
+		return strings.NewReplacer("{locks}", s.options.table("locks"), "{now}", clock,
+			"{name}", text("$1"), "{n.name}", text("n.name"), "{holders}", text("$5"), "{n.holders}", text("n.holders")).Replace(statement)
 	}
 	return &store{
 		server: s,
-		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM unnest($1::text[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = n.name COLLATE \"C\""),
-		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = $5, fence = $6, until = $7" +
-			" WHERE name = $1 AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9 RETURNING " + inTime),
-		swapFree: sql("UPDATE {locks} SET version = $3, entry = $4, holders = $5, fence = $6, until = $7" +
-			" WHERE name = $1 AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9" +
+		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM unnest($1::bytea[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = {n.name} COLLATE \"C\""),
+		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
+			" WHERE name = {name} AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9 RETURNING " + inTime),
+		swapFree: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
+			" WHERE name = {name} AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9" +
 			" AND set_config('synchronous_commit', 'off', true) = 'off' RETURNING " + inTime),
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
-			" SELECT $1, $3::bigint, $4::bytea, $5, $6::bigint, $7::timestamptz" +
+			" SELECT {name}, $3::bigint, $4::bytea, {holders}, $6::bigint, $7::timestamptz" +
 			" WHERE $2::bigint = 0 AND clock_timestamp() BETWEEN $8 AND $9 ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
 		// Rows that others have locked are left out, and their turn comes one by one: so
 		// nobody waits for them, and two of these cannot wait for each other.
 		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
-			" JOIN unnest($1::text[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::bigint[], $7::timestamptz[])" +
-			" AS n (name, was, version, entry, holders, fence, until) ON l.name = n.name COLLATE \"C\" AND l.version = n.was" +
+			" JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
+			" AS n (name, was, version, entry, holders, fence, until) ON l.name = {n.name} COLLATE \"C\" AND l.version = n.was" +
 			" WHERE clock_timestamp() BETWEEN $8 AND $9 FOR UPDATE OF l SKIP LOCKED)" +
-			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = n.holders, fence = n.fence, until = n.until" +
-			" FROM free n WHERE l.name = n.name COLLATE \"C\" RETURNING l.name, clock_timestamp()"),
+			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = {n.holders}, fence = n.fence, until = n.until" +
+			" FROM free n WHERE l.name = {n.name} COLLATE \"C\" RETURNING n.name, {now}"),
 	}
 }
 
@@ -77,7 +78,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 	all := make([]optimistic.Stored, len(names))
 	err := s.do(ctx, func(c *pgx.Conn) error {
 		sent := time.Now()
-		rows, err := c.Query(ctx, s.load, names)
+		rows, err := c.Query(ctx, s.load, bytesOf(names))
 		return each(rows, err, func(scan sqltable.Scan) error {
 			var i, now int64
 			var version sql.NullInt64
@@ -96,6 +97,15 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 		})
 	})
 	return all, err
+}
+
+// bytesOf are names as arguments, see text.
+func bytesOf(names []string) [][]byte {
+	all := make([][]byte, len(names))
+	for i, name := range names {
+		all[i] = []byte(name)
+	}
+	return all
 }
 
 // Time implements optimistic.Store.
@@ -140,7 +150,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	}
 	columns, version := sqltable.ColumnsOf(w.Entry), uint64(sqltable.NewVersion())
 	args := []any{
-		w.Name, int64(w.Version), int64(version), w.Value, plain(columns.Holders), int64(columns.Fence), moment(columns.Until),
+		[]byte(w.Name), int64(w.Version), int64(version), w.Value, plain(columns.Holders), int64(columns.Fence), moment(columns.Until),
 		moment(w.Window.From), moment(w.Window.To),
 	}
 	if len(w.Signals) > 0 && !s.hush.kept() {
@@ -167,7 +177,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 	}
 	defer rows.Close()
 	if rows.Next() {
-		var now time.Time
+		var now int64
 		into := make([]any, len(rows.FieldDescriptions()))
 		into[0] = &now
 		if err := rows.Scan(into...); err != nil {
@@ -175,7 +185,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		}
 		done.Done, done.Version = true, version
 		s.clock.InTime(w.Window)
-		s.clock.Learn(locktable.At(now), sent, time.Now())
+		s.clock.Learn(locktable.Instant(now), sent, time.Now())
 	}
 	rows.Close()
 	switch err := rows.Err(); {
@@ -213,21 +223,21 @@ func (s *store) past(w optimistic.Window, now time.Time) bool {
 // renewals.
 func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	n := len(swaps)
-	names, was, versions := make([]string, n), make([]int64, n), make([]int64, n)
-	entries, holders := make([][]byte, n), make([]string, n)
+	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
+	entries, holders := make([][]byte, n), make([][]byte, n)
 	fences, ends := make([]int64, n), make([]*time.Time, n)
 	index := make(map[string]int, n)
 	from, to := swaps[0].Window.From, swaps[0].Window.To
 	for i, w := range swaps {
 		columns := sqltable.ColumnsOf(w.Entry)
-		names[i], was[i], versions[i] = w.Name, int64(w.Version), sqltable.NewVersion()
+		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), sqltable.NewVersion()
 		entries[i], holders[i], fences[i] = w.Value, plain(columns.Holders), int64(columns.Fence)
 		if columns.Until != 0 {
 			ends[i] = new(time.Time)
 			*ends[i] = columns.Until.Time()
 		}
 		if w.Version == 0 || len(w.Signals) > 0 {
-			names[i] = "" // which no row has: its turn comes by itself
+			names[i] = []byte{} // which no row has: its turn comes by itself
 		}
 		index[w.Name], from, to = i, max(from, w.Window.From), min(to, w.Window.To)
 	}
@@ -236,14 +246,14 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 		sent := time.Now()
 		rows, err := c.Query(ctx, s.swapMany, names, was, versions, entries, holders, fences, ends, moment(from), moment(to))
 		return each(rows, err, func(scan sqltable.Scan) error {
-			var name string
-			var now time.Time
+			var name []byte
+			var now int64
 			if err := scan(&name, &now); err != nil {
 				return err
 			}
-			i := index[name]
+			i := index[string(name)]
 			done[i] = optimistic.Swapped{Done: true, Version: uint64(versions[i])}
-			s.clock.Learn(locktable.At(now), sent, time.Now())
+			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
 		})
 	})

@@ -201,7 +201,7 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 		query.Del(name)
 	}
 	rest := *u
-	rest.RawQuery = query.Encode()
+	rest.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // pgx reads a + as such
 	config, err := pgxpool.ParseConfig(rest.String())
 	if err != nil {
 		return nil, nil, invalid(sayable(err, u))
@@ -215,6 +215,7 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
 	}
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // what the server says is readable; see text
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 5 * time.Second
 	}

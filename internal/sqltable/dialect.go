@@ -10,6 +10,9 @@ import (
 // A Dialect is what servers say differently. Its statements have a ? for each argument,
 // or $1, $2, ... where they are Numbered.
 //
+// Names and other texts are sent, and answered, as bytes of UTF-8, {text} and
+// {bytes e.name} in a statement: in a session of another encoding they would be others.
+//
 // There are three tables. Names compare byte for byte, and in that order:
 //
 //	entries (name PRIMARY KEY, version, entry, holders, fence, until)
@@ -19,6 +22,9 @@ import (
 type Dialect struct {
 	Entries, Waiters, Tidying string // the tables, quoted if need be
 	Numbered                  bool
+
+	Text  string                     // an argument of bytes as text: what stands for {text}
+	Bytes func(column string) string // text as bytes
 
 	// Now is an expression: the server's time in microseconds since 1970 as it is when
 	// that is evaluated, not as it was when the statement or the transaction began.
@@ -62,7 +68,8 @@ type Row struct {
 
 // statement fills in the tables, the time and the numbers of arguments.
 func (d *Dialect) statement(sql string) string {
-	sql = strings.NewReplacer("{entries}", d.Entries, "{waiters}", d.Waiters, "{tidying}", d.Tidying, "{now}", d.Now).Replace(sql)
+	sql = strings.NewReplacer("{entries}", d.Entries, "{waiters}", d.Waiters, "{tidying}", d.Tidying, "{now}", d.Now, "{text}", d.Text,
+		"{bytes name}", d.Bytes("name"), "{bytes e.name}", d.Bytes("e.name"), "{bytes cursor_name}", d.Bytes("cursor_name")).Replace(sql)
 	if !d.Numbered {
 		return sql
 	}
@@ -91,28 +98,28 @@ func (d *Dialect) statements() statements {
 	s := statements{
 		now:    "SELECT {now}",
 		insert: d.Insert,
-		remove: "DELETE FROM {entries} WHERE name = ?",
+		remove: "DELETE FROM {entries} WHERE name = {text}",
 
-		read: "SELECT e.name, e.entry, {now}, w.waiter FROM {entries} e LEFT JOIN {waiters} w ON w.name = e.name" +
-			" WHERE e.name = ? ORDER BY w.since, w.id",
-		page: "SELECT e.name, e.entry, {now}, w.waiter" +
-			" FROM (SELECT name, entry FROM {entries} WHERE name >= ? ORDER BY name LIMIT ?) e" +
+		read: "SELECT {bytes e.name}, e.entry, {now}, w.waiter FROM {entries} e LEFT JOIN {waiters} w ON w.name = e.name" +
+			" WHERE e.name = {text} ORDER BY w.since, w.id",
+		page: "SELECT {bytes e.name}, e.entry, {now}, w.waiter" +
+			" FROM (SELECT name, entry FROM {entries} WHERE name >= {text} ORDER BY name LIMIT ?) e" +
 			" LEFT JOIN {waiters} w ON w.name = e.name ORDER BY e.name, w.since, w.id",
 
-		first: "SELECT id, waiter FROM {waiters} WHERE name = ? ORDER BY since, id LIMIT ?",
-		own:   "SELECT id, waiter FROM {waiters} WHERE name = ? AND token = ?",
-		ahead: "SELECT (SELECT count(*) FROM {waiters} WHERE name = ? AND since < ?)" +
-			" + (SELECT count(*) FROM {waiters} WHERE name = ? AND since = ? AND id < ?)",
-		join:  "INSERT INTO {waiters} (name, token, since, expires, waiter) VALUES (?, ?, ?, ?, ?)",
-		keep:  "UPDATE {waiters} SET expires = ?, waiter = ? WHERE name = ? AND token = ?",
-		leave: "DELETE FROM {waiters} WHERE name = ? AND token = ?",
-		lapse: "DELETE FROM {waiters} WHERE name = ? AND expires <= ?",
-		ends:  "SELECT coalesce(min(expires), 0), coalesce(max(since), 0) FROM {waiters} WHERE name = ?",
+		first: "SELECT id, waiter FROM {waiters} WHERE name = {text} ORDER BY since, id LIMIT ?",
+		own:   "SELECT id, waiter FROM {waiters} WHERE name = {text} AND token = ?",
+		ahead: "SELECT (SELECT count(*) FROM {waiters} WHERE name = {text} AND since < ?)" +
+			" + (SELECT count(*) FROM {waiters} WHERE name = {text} AND since = ? AND id < ?)",
+		join:  "INSERT INTO {waiters} (name, token, since, expires, waiter) VALUES ({text}, ?, ?, ?, ?)",
+		keep:  "UPDATE {waiters} SET expires = ?, waiter = ? WHERE name = {text} AND token = ?",
+		leave: "DELETE FROM {waiters} WHERE name = {text} AND token = ?",
+		lapse: "DELETE FROM {waiters} WHERE name = {text} AND expires <= ?",
+		ends:  "SELECT coalesce(min(expires), 0), coalesce(max(since), 0) FROM {waiters} WHERE name = {text}",
 
-		selectTidying: "SELECT cursor_name, rest, {now} FROM {tidying} FOR UPDATE",
-		setTidying:    "UPDATE {tidying} SET cursor_name = ?, rest = ?",
-		some:          "SELECT name, version, entry FROM {entries} WHERE name >= ? ORDER BY name LIMIT ?",
-		forget:        "DELETE FROM {entries} WHERE name = ? AND version = ?",
+		selectTidying: "SELECT {bytes cursor_name}, rest, {now} FROM {tidying} FOR UPDATE",
+		setTidying:    "UPDATE {tidying} SET cursor_name = {text}, rest = ?",
+		some:          "SELECT {bytes name}, version, entry FROM {entries} WHERE name >= {text} ORDER BY name LIMIT ?",
+		forget:        "DELETE FROM {entries} WHERE name = {text} AND version = ?",
 	}
 	for _, sql := range []*string{
 		&s.now, &s.insert, &s.remove, &s.read, &s.page, &s.first, &s.own, &s.ahead, &s.join, &s.keep, &s.leave,
@@ -128,8 +135,8 @@ func (d *Dialect) locking(n int) (sql string, timed bool) {
 	if d.Lock != nil {
 		return d.statement(d.Lock(n)), true
 	}
-	return d.statement("SELECT name, version, entry, 0 FROM {entries} WHERE name IN (" + Marks(n) + ") ORDER BY name FOR UPDATE"), false
+	return d.statement("SELECT {bytes name}, version, entry, 0 FROM {entries} WHERE name IN (" + Texts(n) + ") ORDER BY name FOR UPDATE"), false
 }
 
-// Marks are n placeholders.
-func Marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
+// Texts are n arguments that are texts.
+func Texts(n int) string { return strings.TrimSuffix(strings.Repeat("{text}, ", n), ", ") }

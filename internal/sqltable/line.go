@@ -15,10 +15,10 @@ type line struct{ *work }
 
 // Lapse implements locktable.Rows.
 func (l *line) Lapse(name string, now locktable.Instant) (gone int, next, last locktable.Instant, err error) {
-	if gone, err = l.change(l.table.sql.lapse, -1, name, int64(now)); err != nil {
+	if gone, err = l.change(l.table.sql.lapse, -1, []byte(name), int64(now)); err != nil {
 		return 0, 0, 0, err
 	}
-	err = l.tx.Query(l.ctx, Statement{SQL: l.table.sql.ends, Args: []any{name}}, func(scan Scan) error {
+	err = l.tx.Query(l.ctx, Statement{SQL: l.table.sql.ends, Args: []any{[]byte(name)}}, func(scan Scan) error {
 		return scan((*int64)(&next), (*int64)(&last))
 	})
 	return gone, next, last, err
@@ -27,14 +27,14 @@ func (l *line) Lapse(name string, now locktable.Instant) (gone int, next, last l
 // Look implements locktable.Rows.
 func (l *line) Look(name string, k locktable.Look) (s locktable.Sight, err error) {
 	if k.First > 0 {
-		if s.First, _, err = l.waiters(name, l.table.sql.first, name, int64(k.First)); err != nil {
+		if s.First, _, err = l.waiters(name, l.table.sql.first, []byte(name), int64(k.First)); err != nil {
 			return s, err
 		}
 	}
 	if k.Token.IsZero() {
 		return s, nil
 	}
-	own, ids, err := l.waiters(name, l.table.sql.own, name, k.Token[:])
+	own, ids, err := l.waiters(name, l.table.sql.own, []byte(name), k.Token[:])
 	if err != nil {
 		return s, err
 	}
@@ -43,7 +43,7 @@ func (l *line) Look(name string, k locktable.Look) (s locktable.Sight, err error
 		s.Own, since, id = &own[0], int64(own[0].Since), ids[0]
 	}
 	if k.Rank && (s.Own != nil || k.Early) {
-		ahead := Statement{SQL: l.table.sql.ahead, Args: []any{name, since, name, since, id}}
+		ahead := Statement{SQL: l.table.sql.ahead, Args: []any{[]byte(name), since, []byte(name), since, id}}
 		err = l.tx.Query(l.ctx, ahead, func(scan Scan) error { return scan(&s.Ahead) })
 	}
 	return s, err
@@ -52,17 +52,17 @@ func (l *line) Look(name string, k locktable.Look) (s locktable.Sight, err error
 // Move implements locktable.Rows.
 func (l *line) Move(name string, m locktable.Moves) error {
 	for _, x := range m.Left {
-		if _, err := l.change(l.table.sql.leave, 1, name, x.Token[:]); err != nil {
+		if _, err := l.change(l.table.sql.leave, 1, []byte(name), x.Token[:]); err != nil {
 			return err
 		}
 	}
 	for _, x := range m.Kept {
-		if _, err := l.change(l.table.sql.keep, 1, int64(x.Expires), x.Append(nil), name, x.Token[:]); err != nil {
+		if _, err := l.change(l.table.sql.keep, 1, int64(x.Expires), x.Append(nil), []byte(name), x.Token[:]); err != nil {
 			return err
 		}
 	}
 	for _, x := range m.Joined {
-		_, err := l.change(l.table.sql.join, 1, name, x.Token[:], int64(x.Since), int64(x.Expires), x.Append(nil))
+		_, err := l.change(l.table.sql.join, 1, []byte(name), x.Token[:], int64(x.Since), int64(x.Expires), x.Append(nil))
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 
 // Read implements locktable.Table.
 func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
-	all, err := t.rows(ctx, Statement{SQL: t.sql.read, Args: []any{name}})
+	all, err := t.rows(ctx, Statement{SQL: t.sql.read, Args: []any{[]byte(name)}})
 	if err != nil {
 		return nil, 0, t.failed(ctx, err)
 	}
@@ -31,7 +31,7 @@ func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 	return func(yield func(locktable.Row, error) bool) {
 		from := prefix
 		for {
-			page, err := t.rows(ctx, Statement{SQL: t.sql.page, Args: []any{from, scanPage}})
+			page, err := t.rows(ctx, Statement{SQL: t.sql.page, Args: []any{[]byte(from), scanPage}})
 			if err != nil {
 				yield(locktable.Row{}, t.failed(ctx, err))
 				return

@@ -211,7 +211,7 @@ func (w *work) lock(steps []locktable.Step) error {
 			if w.rows[name] != nil {
 				continue
 			}
-			n, err := w.tx.Exec(w.ctx, Statement{SQL: w.table.sql.insert, Args: []any{name, NewVersion()}})
+			n, err := w.tx.Exec(w.ctx, Statement{SQL: w.table.sql.insert, Args: []any{[]byte(name), NewVersion()}})
 			if err != nil {
 				return err
 			}
@@ -233,7 +233,7 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 		n *= 4 // few statements, whatever the number of names
 	}
 	for i := range n {
-		args = append(args, names[min(i, len(names)-1)])
+		args = append(args, []byte(names[min(i, len(names)-1)]))
 	}
 	sql, timed := w.table.Dialect.locking(n)
 	asked := time.Now()
@@ -338,7 +338,7 @@ func (w *work) last(end locktable.Instant) (all []Statement) {
 	}
 	slices.SortFunc(changed, func(a, b Row) int { return cmp.Compare(a.Name, b.Name) })
 	for _, name := range superfluous {
-		all = append(all, Statement{SQL: w.table.sql.remove, Args: []any{name}, Rows: -1})
+		all = append(all, Statement{SQL: w.table.sql.remove, Args: []any{[]byte(name)}, Rows: -1})
 	}
 	if len(changed) > 0 {
 		s := w.table.Dialect.Store(changed, end)

@@ -60,7 +60,7 @@ func (t *Table) tidy(ctx context.Context) error {
 		return err
 	}
 	over = true
-	err = tx.Commit(ctx, Statement{SQL: t.sql.setTidying, Args: []any{next, int64(until)}, Rows: -1})
+	err = tx.Commit(ctx, Statement{SQL: t.sql.setTidying, Args: []any{[]byte(next), int64(until)}, Rows: -1})
 	for _, name := range lapsed {
 		if err == nil { // its waiters may have died, and nobody has come since to find out
 			err = t.Update(ctx, []locktable.Step{{Name: name}}, func(int, *locktable.Entry, locktable.Instant) {})
@@ -78,7 +78,7 @@ func (t *Table) forget(ctx context.Context, tx Tx, from string, now locktable.In
 	}
 	var old []found
 	n := 0
-	some := Statement{SQL: t.sql.some, Args: []any{from, tidyRows}}
+	some := Statement{SQL: t.sql.some, Args: []any{[]byte(from), tidyRows}}
 	err = tx.Query(ctx, some, func(scan Scan) error {
 		var name, stored []byte
 		var version int64
@@ -100,7 +100,7 @@ func (t *Table) forget(ctx context.Context, tx Tx, from string, now locktable.In
 	})
 	for _, o := range old {
 		if err == nil {
-			_, err = tx.Exec(ctx, Statement{SQL: t.sql.forget, Args: []any{o.name, o.version}})
+			_, err = tx.Exec(ctx, Statement{SQL: t.sql.forget, Args: []any{[]byte(o.name), o.version}})
 		}
 	}
 	if n < tidyRows {

@@ -1,0 +1,187 @@
+package postgreslock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/postgreslock"
+)
+
+// odd are settings of a session, none of which is the default, and none of which changes
+// what a client sees.
+var odd = map[string]string{
+	"client_encoding": "LATIN1", "standard_conforming_strings": "off", "bytea_output": "escape", "DateStyle": "German, DMY",
+	"IntervalStyle": "sql_standard", "TimeZone": "Asia/Kathmandu", "lc_messages": "C.UTF-8", "lc_monetary": "C.UTF-8",
+	"lc_numeric": "C.UTF-8", "lc_time": "C.UTF-8", "default_transaction_isolation": "serializable",
+	"default_transaction_deferrable": "on", "search_path": "nowhere", "row_security": "off", "statement_timeout": "30s",
+	"idle_in_transaction_session_timeout": "30s", "extra_float_digits": "-15", "synchronous_commit": "local",
+	"array_nulls": "off", "backslash_quote": "off", "transform_null_equals": "on", "plan_cache_mode": "force_generic_plan",
+}
+
+// with is the settings above, with some changed.
+func with(changes map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, some := range []map[string]string{odd, changes} {
+		for name, value := range some {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// sessionPool is a pool of a caller whose sessions have these settings.
+func sessionPool(t testing.TB, url string, mode pgx.QueryExecMode, settings map[string]string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig.RuntimeParams, config.ConnConfig.DefaultQueryExecMode = settings, mode
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// sessions open clients with settings of each kind, from pools and by URL.
+func sessions(server *pgtest.Server, url string) []func(t testing.TB) driver.Driver {
+	pooled := func(mode pgx.QueryExecMode, changes map[string]string) func(t testing.TB) driver.Driver {
+		return func(t testing.TB) driver.Driver {
+			d, err := postgreslock.New(sessionPool(t, url, mode, with(changes)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+	}
+	return []func(t testing.TB) driver.Driver{
+		pooled(pgx.QueryExecModeCacheStatement, nil),
+		pooled(pgx.QueryExecModeCacheDescribe, map[string]string{"client_encoding": "SJIS", "default_transaction_isolation": "repeatable read"}),
+		pooled(pgx.QueryExecModeExec, map[string]string{"client_encoding": "EUC_JP", "bytea_output": "hex"}),
+		pooled(pgx.QueryExecModeSimpleProtocol, map[string]string{
+			"client_encoding": "UTF8", "standard_conforming_strings": "on", "bytea_output": "hex",
+		}),
+		func(t testing.TB) driver.Driver {
+			config, err := pgx.ParseConfig(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.RuntimeParams = with(map[string]string{"client_encoding": "WIN1252"})
+			db := stdlib.OpenDB(*config)
+			t.Cleanup(func() { _ = db.Close() })
+			d, err := postgreslock.NewDB(db, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		},
+		func(t testing.TB) driver.Driver {
+			return open(t, strings.Replace(url, "postgres@", "odd@", 1)+"?options=-c%20client_encoding%3DLATIN1")
+		},
+	}
+}
+
+// TestConformanceOfSessions is that part of the suite which looks at sessions.
+func TestConformanceOfSessions(t *testing.T) {
+	t.Parallel()
+	server, url, _ := fresh(t)
+	c := conn(t, url)
+	exec(t, c, "CREATE USER odd SUPERUSER")
+	for name, value := range odd {
+		exec(t, c, "ALTER ROLE odd SET "+name+" = '"+value+"'")
+	}
+	drivertest.Run(t, drivertest.Harness{
+		Open:     func(t testing.TB) driver.Driver { return open(t, url) },
+		Sessions: sessions(server, url),
+		Unit:     unit,
+		Blur:     blur,
+
+		AllAtOnce: true,
+	})
+}
+
+// The tables of a schema are the same ones in every encoding.
+func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	o := &postgreslock.Options{Schema: `gr\öße"🔒`, Prefix: "ü_"}
+	c := mutex("größe")
+	for i, encoding := range []string{"UTF8", "LATIN1", "SJIS"} {
+		settings := map[string]string{"client_encoding": encoding}
+		d, err := postgreslock.New(sessionPool(t, url, pgx.QueryExecModeCacheStatement, settings), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		if i == 0 {
+			gets(t, d, c)
+			continue
+		}
+		waits(t, d, mutex(c.Name))
+		renews(t, d, c)
+		if found, err := d.Diagnose(ctx); err != nil || len(found) != 1 || found[0].Subject != "fsync" {
+			t.Errorf("%s: %v, %v; want nothing found but fsync", encoding, found, err)
+		}
+	}
+	var name string
+	row := conn(t, url).QueryRow(ctx, `SELECT name FROM "gr\öße""🔒"."ü_locks"`)
+	if err := row.Scan(&name); err != nil || name != c.Name {
+		t.Errorf("the row of %q, %v; want it to be of %q", name, err, c.Name)
+	}
+}
+
+// Sessions that cannot work are refused when they are first used, and say why.
+func TestSessionsThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	server, url, name := fresh(t)
+	start(t, url) // the tables are there
+	exec(t, conn(t, url), "CREATE SCHEMA likes", "CREATE FUNCTION likes.version() RETURNS text LANGUAGE sql AS $$SELECT 'CockroachDB CCL v25.1'$$")
+	pooler := pgtest.StartPooler(t, server, "statement")
+	for from, want := range map[string]string{
+		url + "?options=-cdefault_transaction_read_only%3Don":                               "set default_transaction_read_only to off",
+		url + "?default_query_exec_mode=exec&options=-cbytea_output%3Descape":               "set bytea_output to hex",
+		url + "?default_query_exec_mode=simple_protocol&options=-c%20bytea_output%3Descape": "set bytea_output to hex",
+		url + "?search_path=likes,pg_catalog":                                               "the server is CockroachDB",
+		pooler.URL(name):                                                                    "set pool_mode to transaction or session",
+		url + "?schema=rowless":                                                             "the row of \"rowless\".\"tidying\" is gone",
+	} {
+		if strings.Contains(from, "rowless") {
+			start(t, from)
+			exec(t, conn(t, url), "DELETE FROM rowless.tidying")
+		}
+		if d, err := postgreslock.Open(ctx, from); !permanent(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want %q", from, d, err, want)
+		}
+	}
+}
+
+// A transaction of the caller's may be in a session with another encoding.
+func TestGuardInAnotherEncoding(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	g := gets(t, d, mutex("größe"))
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
+		tx, err := sessionPool(t, url, mode, with(nil)).Begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Guard(ctx, tx, "größe", g.Fence); err != nil {
+			t.Errorf("in mode %v: %v; want the lease to hold", mode, err)
+		}
+		if err := d.Guard(ctx, tx, "größe", g.Fence-1); !errors.Is(err, driver.ErrStale) {
+			t.Errorf("in mode %v, with a lower fence: %v; want ErrStale", mode, err)
+		}
+		_ = tx.Rollback(ctx)
+	}
+}
