@@ -135,8 +135,6 @@ func TestWhatIsTamperedWithIsAnErrorAndNeverAGrant(t *testing.T) {
 		"a newer version": func() { server.Do("SETRANGE", state, "0", "\xa4") },
 		"longer":          func() { server.Do("SET", state, "\xa3"+strings.Repeat("\x00", 30)) },
 		"an absurd fence": func() { server.Do("SETRANGE", state, "2", "\x7f\xf8\x00\x00\x00\x00\x00\x00") },
-		"no details":      func() { server.Do("DEL", "pawl:{job}d") },
-		"no line":         func() { server.Do("DEL", "pawl:{job}l") },
 		"details of another type": func() {
 			server.Do("DEL", "pawl:{job}l")
 			server.Do("SET", "pawl:{job}l", "x")

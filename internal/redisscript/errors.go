@@ -85,6 +85,7 @@ var hints = []struct {
 	hint      string
 }{
 	{"PAWLDAMAGED", true, damagedHint},
+	{"PAWLMISSING", false, "somebody deleted keys of ours, or the server did because its memory is full: pawl doctor"},
 	{"data string too short", true, damagedHint},
 	{"the stored entry is damaged", true, damagedHint},
 	{"PAWLFENCE", true, "another node's clock, or fence, is far in the future"},

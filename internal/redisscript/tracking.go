@@ -425,7 +425,7 @@ func mayHold(state string, t driver.Token, all bool) bool {
 	}
 	at, more := details, state[1]%4 >= 2
 	if more {
-		at += 32
+		at += 40
 	}
 	if all {
 		at += 8 + 8 + 4

@@ -12,16 +12,16 @@
 --   'h', see lib/refusal: refused, or queued at the position it says
 --   'v', >d and the value of the name: refused because of that, see lib/refused
 --
--- redis.calls:
+-- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   nobody holds the name or waits for it: TIME GET SET
 --   held, and it does not queue: TIME GET
 --   held, and it is the first in the queue: TIME GET; UNLINK HSET ZADD ZADD; 3
 --     PEXPIRE SET
 --   shared, and nobody holds it: TIME GET; UNLINK HSET ZADD ZADD; 3 PEXPIRE SET
---   shared, beside others: TIME GET ZCARD; ZSCORE; HSET ZADD ZADD; HLEN ZCARD; SET
---   asked again by a shared holder: TIME GET ZCARD; ZSCORE, HGET ZSCORE; ZADD
---   it queues behind others: TIME GET ZCARD; ZSCORE, ZRANGE; HSET ZADD ZADD; HLEN ZCARD
---   it waits already, and asks again: TIME GET ZCARD; ZSCORE, HGET ZSCORE; ZADD ZRANK
+--   shared, beside others: TIME GET DETAILS; ZSCORE; HSET ZADD ZADD; SET
+--   asked again by a shared holder: TIME GET DETAILS; ZSCORE, HGET ZSCORE; ZADD
+--   it queues behind others: TIME GET DETAILS; ZSCORE, ZRANGE; HSET ZADD ZADD
+--   it waits already, and asks again: TIME GET DETAILS; ZSCORE, HGET ZSCORE; ZADD ZRANK
 --   refused or queued beside shared holders: ZRANGEBYSCORE HGET ZSCORE more; and ZRANGE
 --     ZSCORE if it would fit beside them
 --   a ticket puts it among others: two calls more, and one for each score that is taken

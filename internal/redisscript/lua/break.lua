@@ -8,11 +8,11 @@
 -- ARGV[2]: who does it, as locktable.AppendOwner writes it.
 -- Answers: 1, broken; 0, nobody holds that fence.
 --
--- redis.calls:
+-- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease: TIME GET GETEX; UNLINK HSET ZADD ZADD for the word that is left
 --     to its holder; PUBLISH; 3 PEXPIRE SET
---   a shared one: TIME GET GETEX ZCARD; ZRANGEBYSCORE; HGET ZSCORE; HDEL ZREM ZREM; HSET
---     ZADD ZADD; PUBLISH; HLEN ZCARD SET
+--   a shared one: TIME GET GETEX DETAILS; ZRANGEBYSCORE; HGET ZSCORE; HDEL ZREM ZREM;
+--     HSET ZADD ZADD; PUBLISH; SET
 --   then for each waiter that is granted the name: as in release
 
 --- @include lib/layout

@@ -6,10 +6,10 @@
 -- ARGV[1]: the lease, see lib/renew_args.
 -- Answers: 1, it is held; else as lib/not_held.
 --
--- redis.calls:
+-- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease, and nobody waits: TIME GET SET
---   somebody waits: TIME GET GETEX ZCARD; SET
---   a shared lease: TIME GET GETEX ZCARD; ZSCORE, HGET ZSCORE; ZADD; SET
+--   somebody waits: TIME GET GETEX DETAILS; SET
+--   a shared lease: TIME GET GETEX DETAILS; ZSCORE, HGET ZSCORE; ZADD; SET
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout

@@ -13,9 +13,9 @@
 --   else as lib/not_held
 --   an error PAWLFENCE: there are no fences as high as that
 --
--- redis.calls:
+-- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease: TIME GET GETEX; SET
---   a shared one: TIME GET GETEX ZCARD; ZSCORE; HGET ZSCORE; HSET ZADD; SET
+--   a shared one: TIME GET GETEX DETAILS; ZSCORE; HGET ZSCORE; HSET ZADD; SET
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout

@@ -11,9 +11,9 @@
 --   for each waiter >I4I4ddI4: weight; limit; since; when its place ends; the length of
 --     who it is; and that
 --
--- redis.calls:
+-- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease or none, and nobody waits: TIME GET
---   else: TIME GET ZCARD; ZRANGE if it is shared; ZRANGE if somebody waits; HGET and
+--   else: TIME GET DETAILS; ZRANGE if it is shared; ZRANGE if somebody waits; HGET and
 --     ZSCORE for each
 
 --- @include lib/layout

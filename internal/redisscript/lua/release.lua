@@ -9,11 +9,11 @@
 -- Answers: 1, released; below 0, the server's time, negated: it came after its end; else
 --   as lib/not_held.
 --
--- redis.calls:
+-- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease, and nobody waits: TIME GET SET
---   the next in the queue gets the name: TIME GET GETEX ZCARD; ZRANGE HGET ZSCORE; HDEL
+--   the next in the queue gets the name: TIME GET GETEX DETAILS; ZRANGE HGET ZSCORE; HDEL
 --     ZREM ZREM; PUBLISH or SPUBLISH; SET
---   a shared lease: TIME GET GETEX ZCARD; ZSCORE; HGET ZSCORE; HDEL ZREM ZREM; SET
+--   a shared lease: TIME GET GETEX DETAILS; ZSCORE; HGET ZSCORE; HDEL ZREM ZREM; SET
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout
@@ -55,6 +55,7 @@ elseif place == 'h' then
   if ends > now then
     rec = 'h' .. pack(HOLDER, first, weight, limit, since, 0) .. rec:sub(at)
     put('l' .. pack('>d', first), first, rec, ends)
+    leased(ends)
     keep_until(ends)
   else
     held, holders = held - weight, holders - 1

@@ -9,11 +9,11 @@
 -- Answers: 1, renewed; below 0, the server's time, negated: it came after its end; else
 --   as lib/not_held.
 --
--- redis.calls:
+-- redis.calls: (DETAILS is ZCARD HLEN ZCARD, see count in lib/entry)
 --   an exclusive lease, and nobody waits: TIME GET SET
---   somebody waits: TIME GET GETEX ZCARD; 4 PTTL; SET
---   a shared lease: TIME GET GETEX ZCARD; ZSCORE, HGET ZSCORE; ZADD; 4 PTTL; now and then
---     SET
+--   somebody waits: TIME GET GETEX DETAILS; 4 PTTL; SET
+--   a shared lease: TIME GET GETEX DETAILS; ZSCORE, HGET ZSCORE; ZADD; 4 PTTL; once in
+--     half a TTL SET
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout

@@ -11,8 +11,8 @@
 --
 -- redis.calls:
 --   it is watched for half as long already: TIME GET
---   else: TIME GET SET; before SET, ZCARD if there are details; before that, PUBLISH or
---     SPUBLISH if it was not watched
+--   else: TIME GET SET; before SET, ZCARD HLEN ZCARD if there are details; before that,
+--     PUBLISH or SPUBLISH if it was not watched
 
 --- @include lib/layout
 --- @include lib/time

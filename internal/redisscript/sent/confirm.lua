@@ -23,6 +23,7 @@ local D, L, E = KEYS[2], KEYS[3], KEYS[4]
 local fence, closed, kept_until = 0, 0, 0
 local details_until, held, holders, broken = 0, 0, 0, 0
 local soonest = 0
+local leases_until = 0
 local size = 0
 local lease
 local value, value_fence = nil, 0
@@ -63,10 +64,12 @@ f = f - 4
 end
 more = f >= 2
 if more then
-if #s < at + 31 then damaged('the state is too short') end
-details_until, held, holders, broken, soonest, at = unpack('>ddI4I4d', s, at)
+if #s < at + 39 then damaged('the state is too short') end
+details_until, held, holders, broken, soonest, leases_until, at =
+unpack('>ddI4I4dd', s, at)
 details_until = math.ceil(details_until)
-if not (sane(details_until, 9007199254740992) and sane(held, 9007199254740992) and soonest < 9007199254740992)
+if not (sane(details_until, 9007199254740992) and sane(held, 9007199254740992) and soonest < 9007199254740992
+and sane(leases_until, 9007199254740992))
 or held < holders then
 damaged('a number is out of range')
 end
@@ -98,7 +101,13 @@ local function count()
 if not more then return end
 details()
 size = call('ZCARD', L)
-if size < holders + broken then damaged('holders are missing') end
+local whole = size == call('HLEN', D) and size == call('ZCARD', E)
+if whole and size >= holders + broken then return end
+if holders > 0 and now < leases_until then
+error('PAWLMISSING details of the name are missing; it is granted again in '
+.. math.ceil((leases_until - now) / 1000000) .. ' s')
+end
+size, held, holders, broken, changed, news = 0, 0, 0, 0, true, true
 end
 local function record(id)
 local rec = call('HGET', D, id)
@@ -107,14 +116,13 @@ if not rec or not expires then damaged('details are missing') end
 if rec:sub(1, 1) == 'w' then expires = expires - 4503599627370496 end
 return rec, expires
 end
-local joined = false
 local function put(id, score, rec, expires)
 details()
 if size == 0 then
 call('UNLINK', D, L, E)
 details_until = 0
 end
-joined, news = true, true
+news = true
 if size == 0 or expires < soonest then soonest, changed = expires, true end
 call('HSET', D, id, rec)
 local from = score < 0 and -4503599627370496 or score >= 4503599627370496 and 4503599627370496 or 0
@@ -134,6 +142,11 @@ local longer = false
 local function keep_until(instant)
 if instant > kept_until then
 kept_until, longer, changed = math.ceil(instant + keep / 8), true, true
+end
+end
+local function leased(instant)
+if instant > leases_until then
+leases_until, changed = instant + math.ceil((instant - now) / 2), true
 end
 end
 local function signal(who, kind, token, first, fences)
@@ -187,7 +200,9 @@ lease = { token = token, first = first, fences = fences, since = now,
 expires = expires, delay = delay, who = who }
 else
 local rec = pack('>dI4I4dd', first, weight, limit, now, delay) .. who
+if holders == 0 then leases_until = 0 end
 put(token, first, (writes and 'H' or 'h') .. rec, expires)
+leased(expires + delay)
 held, holders = held + weight, holders + 1
 end
 keep_until(math.max(expires + delay, now + keep, fence))
@@ -255,10 +270,6 @@ end
 local function save()
 if news and watched > 0 then tell() end
 if more ~= (size > 0) then changed = true end
-if joined and size > 0 and not (details_until >= kept_until
-and call('HLEN', D) == size and call('ZCARD', E) == size) then
-details_until = 0
-end
 if size > 0 and details_until < kept_until then
 details_until, changed = kept_until + 3600000000, true
 local ms = string.format('%d', math.ceil((details_until - now) / 1000))
@@ -269,7 +280,8 @@ end
 if not changed then return end
 local f, state = 0, ''
 if size > 0 then
-f, state = 2, pack('>ddI4I4d', details_until, held, holders, broken, soonest)
+f, state = 2, pack('>ddI4I4dd', details_until, held, holders, broken, soonest,
+leases_until)
 end
 if lease then
 f = f + 1
@@ -304,6 +316,7 @@ local _, _, _, _, delay = unpack('>dI4I4dd', rec, 2)
 if later > expires then
 call('ZADD', E, later, token)
 keep_until(later + delay)
+leased(later + delay)
 end
 end
 end

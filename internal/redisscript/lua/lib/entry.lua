@@ -5,6 +5,7 @@ local D, L, E = KEYS[2], KEYS[3], KEYS[4] -- nil while a slot is moved, see deta
 local fence, closed, kept_until = 0, 0, 0
 local details_until, held, holders, broken = 0, 0, 0, 0
 local soonest = 0 -- nobody in E expires before
+local leases_until = 0 -- no shared holder has a lease, or a lock-delay, after that
 local size = 0    -- of D, L and E
 local lease       -- the exclusive holder
 local value, value_fence = nil, 0
@@ -49,10 +50,12 @@ if s then
   end
   more = f >= 2
   if more then
-    if #s < at + 31 then damaged('the state is too short') end
-    details_until, held, holders, broken, soonest, at = unpack(DETAILS, s, at)
+    if #s < at + 39 then damaged('the state is too short') end
+    details_until, held, holders, broken, soonest, leases_until, at =
+      unpack(DETAILS, s, at)
     details_until = math.ceil(details_until)
-    if not (sane(details_until, NEVER) and sane(held, NEVER) and soonest < NEVER)
+    if not (sane(details_until, NEVER) and sane(held, NEVER) and soonest < NEVER
+      and sane(leases_until, NEVER))
       or held < holders then
       damaged('a number is out of range')
     end
@@ -85,11 +88,21 @@ local function details()
   end
 end
 
+-- count finds how many details there are. Somebody may have deleted some of D, L and E,
+-- or the server, to free memory. Then nobody knows who holds, until the last lease among
+-- them must be over. Then they are forgotten; at once if there is no lease among them.
+-- Waiters ask again.
 local function count()
   if not more then return end
   details()
   size = call('ZCARD', L)
-  if size < holders + broken then damaged('holders are missing') end
+  local whole = size == call('HLEN', D) and size == call('ZCARD', E)
+  if whole and size >= holders + broken then return end
+  if holders > 0 and now < leases_until then
+    error('PAWLMISSING details of the name are missing; it is granted again in '
+      .. math.ceil((leases_until - now) / 1000000) .. ' s')
+  end
+  size, held, holders, broken, changed, news = 0, 0, 0, 0, true, true
 end
 
 local function record(id)
@@ -100,15 +113,14 @@ local function record(id)
   return rec, expires
 end
 
-local joined = false -- somebody was put into D, L and E
 local function put(id, score, rec, expires)
   details()
   if size == 0 then
-    -- They are there if somebody deleted the name, but not all of it.
+    -- They are there if somebody deleted the name, but not all of it, see count.
     call('UNLINK', D, L, E)
     details_until = 0
   end
-  joined, news = true, true
+  news = true
   if size == 0 or expires < soonest then soonest, changed = expires, true end
   call('HSET', D, id, rec)
   local from = score < 0 and -QUEUE_FROM or score >= QUEUE_FROM and QUEUE_FROM or 0
@@ -132,6 +144,14 @@ local longer = false
 local function keep_until(instant)
   if instant > kept_until then
     kept_until, longer, changed = math.ceil(instant + keep / 8), true, true
+  end
+end
+
+-- leased notes until when a shared lease lasts. It adds half of that, so that S is seldom
+-- written for it.
+local function leased(instant)
+  if instant > leases_until then
+    leases_until, changed = instant + math.ceil((instant - now) / 2), true
   end
 end
 
@@ -164,7 +184,9 @@ local function grant(token, weight, limit, fences, expires, delay, who, min_fenc
       expires = expires, delay = delay, who = who }
   else
     local rec = pack(HOLDER, first, weight, limit, now, delay) .. who
+    if holders == 0 then leases_until = 0 end
     put(token, first, (writes and 'H' or 'h') .. rec, expires)
+    leased(expires + delay)
     held, holders = held + weight, holders + 1
   end
   keep_until(math.max(expires + delay, now + keep, fence))
@@ -239,11 +261,6 @@ end
 local function save()
   if news and watched > 0 then tell() end
   if more ~= (size > 0) then changed = true end
-  if joined and size > 0 and not (details_until >= kept_until
-    and call('HLEN', D) == size and call('ZCARD', E) == size) then
-    -- One that somebody deleted was made anew, and nothing says how long it is kept.
-    details_until = 0
-  end
   if size > 0 and details_until < kept_until then
     -- An hour more, so that this is done about once an hour.
     details_until, changed = kept_until + 3600000000, true
@@ -255,7 +272,8 @@ local function save()
   if not changed then return end
   local f, state = 0, ''
   if size > 0 then
-    f, state = 2, pack(DETAILS, details_until, held, holders, broken, soonest)
+    f, state = 2, pack(DETAILS, details_until, held, holders, broken, soonest,
+      leases_until)
   end
   if lease then
     f = f + 1

@@ -9,6 +9,7 @@ local function extend(place, token, later)
     if later > expires then
       call('ZADD', E, later, token)
       keep_until(later + delay)
+      leased(later + delay)
     end
   end
 end

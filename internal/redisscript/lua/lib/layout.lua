@@ -12,7 +12,8 @@
 --                 the last fence; closed until (lock-delay); S is kept until
 --        DETAILS  if there are details: D, L and E are kept until; the weights of the
 --                 shared holders together; how many they are; how many are broken; when
---                 the first of the details expires, at the earliest
+--                 the first of the details expires, at the earliest; when the last lease
+--                 of a shared holder is over, its lock-delay included, at the latest
 --        LEASE    if there is an exclusive holder: when it expires; since when it holds;
 --                 how many fences it has; its token; its lock-delay; then who it is. Its
 --                 fences are the last ones granted.
@@ -49,7 +50,7 @@
 local VERSION = 163
 local HEAD = '>BBddd'
 local HEAD_SIZE = 26
-local DETAILS = '>ddI4I4d'
+local DETAILS = '>ddI4I4dd'
 local VALUE = '>dI2'
 local WATCHED = '>d'
 local LEASE = '>ddI4c16d'
