@@ -1,6 +1,8 @@
 package mysqllock_test
 
 import (
+	"database/sql"
+	"strings"
 	"testing"
 
 	"github.com/pawl-go/pawl/driver"
@@ -22,7 +24,8 @@ func TestConformance(t *testing.T) {
 		return d
 	}
 	drivertest.Run(t, drivertest.Harness{
-		Open: over,
+		Open:     over,
+		Sessions: sessions(s, database),
 		Hold: func(t testing.TB) (driver.Driver, func() func()) {
 			road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})
 			db, err := mysqltest.OpenDSN(mysqltest.DSN(road.Addr, database))
@@ -37,4 +40,29 @@ func TestConformance(t *testing.T) {
 			return d, road.Hold
 		},
 	})
+}
+
+// sessions open drivers over pools whose sessions differ from others in all that decides
+// how a statement is read, how values compare, and what time it is.
+func sessions(s *mysqltest.Server, database string) (all []func(testing.TB) driver.Driver) {
+	for _, variables := range []string{
+		"charset=latin1&time_zone='%2B12:45'&sql_mode='ANSI_QUOTES,PAD_CHAR_TO_FULL_LENGTH,NO_BACKSLASH_ESCAPES,HIGH_NOT_PRECEDENCE'&tx_isolation='SERIALIZABLE'",
+		"charset=cp932&time_zone='-03:30'&sql_mode=''&clientFoundRows=true",
+		"collation=utf8mb4_general_ci&sql_mode='ORACLE,EMPTY_STRING_IS_NULL,TIME_ROUND_FRACTIONAL,STRICT_ALL_TABLES,NO_ZERO_DATE'&tx_isolation='REPEATABLE-READ'&innodb_snapshot_isolation=1",
+	} {
+		all = append(all, func(t testing.TB) driver.Driver { return over(t, openWith(t, s, database, variables), nil) })
+	}
+	return append(all, func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(database)) })
+}
+
+// openWith opens a pool of go-sql-driver with these parameters, of which those that it
+// does not know set variables of each session.
+func openWith(t testing.TB, s *mysqltest.Server, database, parameters string) *sql.DB {
+	t.Helper()
+	db, err := mysqltest.OpenDSN(s.DSN(database) + "?" + strings.ReplaceAll(parameters, "'", "%27"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }

@@ -27,13 +27,15 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		found = append(found, driver.Finding{Severity: "error", Subject: "server", Detail: err.Error(), Advice: hint})
 	}
 	found = append(found, s.rights(ctx)...)
-	found = append(found, s.engines(ctx)...)
+	found = append(found, s.unfit(ctx)...)
 	if len(found) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
+	found = append(found, s.altered(ctx)...)
 	found = append(found, s.dropped()...)
 	found = append(found, v.durability()...)
 	found = append(found, v.replication()...)
+	found = append(found, s.repeats(ctx)...)
 	found = append(found, v.session()...)
 	found = append(found, s.clocks(ctx)...)
 	return append(found, s.connections()...), ctx.Err()
@@ -82,23 +84,12 @@ func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 	return found
 }
 
-// engines looks at what the tables are made of.
-func (s *store) engines(ctx context.Context) (found []driver.Finding) {
-	_ = s.query(ctx, "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ("+
-		blob(s.Prefix+"names")+", "+blob(s.Prefix+"lost")+")", func(rows *sql.Rows) error {
-		var table string
-		var engine sql.NullString
-		if err := rows.Scan(&table, &engine); err != nil {
-			return err
-		}
-		if engine.String != "InnoDB" {
-			found = append(found, driver.Finding{
-				Severity: "error", Subject: "engine", Detail: table + " is in the engine " + engine.String + ", not InnoDB",
-				Advice: "ALTER TABLE " + table + " ENGINE=InnoDB: others neither lock a row nor survive a crash",
-			})
-		}
-		return nil
-	})
+// unfit is what keeps the driver from opening the tables.
+func (s *store) unfit(ctx context.Context) (found []driver.Finding) {
+	unfit, _ := s.tables(ctx)
+	for _, e := range unfit {
+		found = append(found, driver.Finding{Severity: "error", Subject: "tables", Detail: e.problem, Advice: e.hint})
+	}
 	return found
 }
 

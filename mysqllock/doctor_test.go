@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
@@ -81,7 +82,7 @@ func TestTheDoctorOnServersThatAreNot(t *testing.T) {
 	finds(t, d, "info", "durability", "sync_binlog is 0")
 	finds(t, d, "error", "replication", "STATEMENT")
 	s.Do(t, "ALTER TABLE "+mysqltest.Database+".pawl_names ENGINE=Aria")
-	finds(t, d, "error", "engine", "pawl_names is in the engine Aria")
+	finds(t, d, "error", "tables", "pawl_names is in the engine Aria")
 	s.Do(t, "SET GLOBAL read_only = 1")
 	finds(t, d, "error", "server", "read-only")
 	s.Do(t, "SET GLOBAL read_only = 0")
@@ -92,5 +93,33 @@ func TestTheDoctorOnServersThatAreNot(t *testing.T) {
 		d := over(t, s.Open(t, mysqltest.Database), nil)
 		finds(t, d, "error", "rights", "the user may not "+right+" in `"+table+"`")
 		s.Do(t, "GRANT ALL ON "+mysqltest.Database+".* TO '"+mysqltest.User+"'@'%'")
+	}
+}
+
+// What somebody lets the server do with the tables, a doctor says.
+func TestTheDoctorNamesTriggersAndEvents(t *testing.T) {
+	_, db, d := fresh(t)
+	gets(t, d, mutex("job"))
+	exec(t, db, "CREATE TRIGGER sweep AFTER INSERT ON pawl_names FOR EACH ROW DELETE FROM pawl_lost",
+		"CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY DISABLE DO DELETE FROM pawl_names WHERE until < NOW()")
+	finds(t, d, "error", "trigger", `"sweep"`)
+	finds(t, d, "error", "event", `"nightly"`)
+}
+
+// A replica that takes writes grants what its primary has granted.
+func TestTheDoctorNamesAReplicaThatTakesWrites(t *testing.T) {
+	primary := mysqltest.Start(t, "--log-bin", "--binlog-format=ROW", "--server-id=1")
+	s := mysqltest.Start(t, "--server-id=2")
+	_, port, _ := strings.Cut(primary.Addr, ":")
+	s.Do(t, "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT="+port+", MASTER_USER='root', MASTER_USE_GTID=slave_pos", "START SLAVE")
+	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	running := func(f driver.Finding) bool { return f.Severity == "warning" && f.Subject == "replication" }
+	for until := time.Now().Add(20 * time.Second); !slices.ContainsFunc(diagnose(t, d), running); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%+v", diagnose(t, d))
+		}
+	}
+	if found := diagnose(t, start(t, "mysql:"+primary.DSN(mysqltest.Database))); slices.ContainsFunc(found, running) {
+		t.Errorf("of the primary: %+v", found)
 	}
 }

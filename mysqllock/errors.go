@@ -18,6 +18,7 @@ import (
 
 // The numbers of the servers' errors that mean something here.
 const (
+	hasChanged  = 1020 // in a transaction with innodb_snapshot_isolation, since it first read
 	noSuchTable = 1146
 	lockTimeout = 1205
 	deadlock    = 1213
@@ -33,7 +34,8 @@ func number(err error) uint16 {
 
 func isOverflow(err error) bool { return number(err) == overflow }
 
-func isDeadlock(err error) bool { return number(err) == deadlock }
+// isDeadlock reports whether the server gave a statement up in favour of another one.
+func isDeadlock(err error) bool { return number(err) == deadlock || number(err) == hasChanged }
 
 func isLocked(err error) bool { return number(err) == lockTimeout }
 
@@ -156,6 +158,8 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 		return "somebody keeps the row locked: a transaction that called Guard and does not end, an open client, or a commit that hangs (a backup, a full disk, a replica)?", false
 	case 1153:
 		return "raise max_allowed_packet", true
+	case 1969, 3024:
+		return "a limit on the time of statements ended it: raise max_statement_time for this user, to 5 s or more", false
 	case 1665:
 		return "with binlog_format=STATEMENT a replica could not repeat what depends on the clock: set MIXED or ROW", true
 	}

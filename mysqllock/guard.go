@@ -31,6 +31,13 @@ import (
 // too: where the name has no row, one in REPEATABLE READ keeps others from making rows
 // near it.
 //
+// A transaction that checks several leases does so in the order of their names, as the
+// driver renews them. In another order the two can wait for each other: the server then
+// ends one of them with error 1213, and the transaction has to be repeated. So it does,
+// with 1020, in REPEATABLE READ under innodb_snapshot_isolation, MariaDB's default from
+// 11.6.2 on, if the lease was renewed since the transaction first read. READ COMMITTED
+// knows no such error.
+//
 // The transaction has to be one in the database that the driver works on, with tables of
 // the default prefix; for another prefix there is [Driver.Guard]. The user needs SELECT
 // on the table, no more; before MySQL 8.0.22, by its manual, UPDATE as well. A lease that
@@ -59,6 +66,8 @@ func guard(ctx context.Context, tx *sql.Tx, table, name string, fence uint64) er
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return stale(name, fence)
+	case isDeadlock(err):
+		return fmt.Errorf("pawl: guard %q: %w (repeat the transaction: another one was in its way, or has renewed the lease since it began)", name, err)
 	case err != nil:
 		return fmt.Errorf("pawl: guard %q: %w", name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -124,7 +125,10 @@ func increment(db *sql.DB, fence uint64, pause time.Duration) error {
 	return tx.Commit()
 }
 
-func exec(t testing.TB, db *sql.DB, statements ...string) {
+func exec(t testing.TB, db interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, statements ...string,
+) {
 	t.Helper()
 	for _, s := range statements {
 		if _, err := db.ExecContext(ctx, s); err != nil {
@@ -145,5 +149,31 @@ func TestGuardInAnotherDatabase(t *testing.T) {
 	without := begin(t, s.Open(t, s.NewDatabase(t)))
 	if err := mysqllock.Guard(ctx, without, "job", g.Fence); err == nil || errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want it told that there are no tables", err)
+	}
+}
+
+// MariaDB can refuse to lock a row that was changed since the transaction first read,
+// which a renewal does: the error says that the transaction is to be repeated.
+func TestGuardInASnapshotSaysWhatToDo(t *testing.T) {
+	s, db, d := fresh(t)
+	c := mutex("job")
+	g := gets(t, d, c)
+	for isolation, repeats := range map[string]bool{"REPEATABLE-READ": true, "READ-COMMITTED": false} {
+		pool := openWith(t, s, name(t, db), "innodb_snapshot_isolation=1&tx_isolation='"+isolation+"'")
+		tx := begin(t, pool)
+		exec(t, tx, "SELECT * FROM pawl_names")
+		if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || answers[0] != nil {
+			t.Fatal(answers, err)
+		}
+		err := mysqllock.Guard(ctx, tx, "job", g.Fence)
+		if repeats != (err != nil) || repeats && !strings.Contains(err.Error(), "repeat the transaction") {
+			t.Errorf("%s: %v", isolation, err)
+		}
+		_ = tx.Rollback()
+		again := begin(t, pool)
+		if err := mysqllock.Guard(ctx, again, "job", g.Fence); err != nil {
+			t.Errorf("%s, once more: %v", isolation, err)
+		}
+		_ = again.Rollback()
 	}
 }

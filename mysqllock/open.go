@@ -84,9 +84,11 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	}
 	if x, ok := conn.(sqldriver.ExecerContext); ok {
 		for _, statement := range []string{
-			// What is sent is stored as it is, whatever init_connect says.
-			"SET autocommit = 1, innodb_lock_wait_timeout = 1, character_set_client = binary, character_set_connection = binary",
-			"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+			// The server stores what is sent as it is, and changes and returns all rows
+			// that it is told to, whatever init_connect or its own variables say.
+			"SET autocommit = 1, innodb_lock_wait_timeout = 1, character_set_client = binary, character_set_connection = binary, " +
+				"sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', sql_safe_updates = 0, sql_select_limit = " + noLimit,
+			"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
 		} {
 			if _, err := x.ExecContext(ctx, statement, nil); err != nil {
 				return nil, errors.Join(err, conn.Close())

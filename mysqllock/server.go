@@ -110,6 +110,13 @@ func (s *server) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unfit, err := s.tables(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(unfit) > 0:
+		return unfit[0]
+	}
 	s.prepare(ctx)
 	s.ready.Store(true)
 	return nil
@@ -167,7 +174,7 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	v := variables{}
 	err := s.query(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ('version', 'autocommit', 'read_only', 'innodb_read_only', "+
 		"'tx_isolation', 'transaction_isolation', 'log_bin', 'sql_log_bin', 'binlog_format', 'sync_binlog', 'wsrep_on', "+
-		"'innodb_flush_log_at_trx_commit')", func(rows *sql.Rows) error {
+		"'innodb_flush_log_at_trx_commit', 'sql_safe_updates')", func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		v[strings.ToLower(name)] = value
@@ -177,14 +184,26 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 		return nil, err
 	}
 	// Where SYSDATE stands still, too, nobody could say when a statement that waited took
-	// effect.
-	still := false
-	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6))", func(rows *sql.Rows) error { return rows.Scan(&still) })
+	// effect. And NOW is what the session's variable timestamp says, if that is set.
+	var still, set bool
+	err = s.query(ctx, "SELECT SLEEP(0.001) + (SYSDATE(6) = NOW(6)), ABS(TIMESTAMPDIFF(SECOND, NOW(), SYSDATE())) > 600, @@sql_select_limit",
+		func(rows *sql.Rows) error {
+			var limit string
+			err := rows.Scan(&still, &set, &limit)
+			v["sql_select_limit"] = limit // it counts for SHOW, too
+			return err
+		})
 	if still {
 		v["sysdate_is_now"] = "ON"
 	}
+	if set {
+		v["timestamp"] = "ON"
+	}
 	return v, err
 }
+
+// noLimit is the sql_select_limit of a session that has none.
+const noLimit = "18446744073709551615"
 
 func (v variables) isolation() string {
 	return strings.ToUpper(strings.ReplaceAll(v["tx_isolation"]+v["transaction_isolation"], " ", "-"))
@@ -205,14 +224,22 @@ func (e *unfitError) Error() string { return e.problem }
 func (v variables) fit() error {
 	major, minor, maria := v.version()
 	switch {
+	case v["sql_select_limit"] != noLimit:
+		return &unfitError{problem: "sql_select_limit is " + v["sql_select_limit"], hint: "the server would leave out what others hold: leave sql_select_limit out of the DSN, or init_connect"}
 	case maria && (major < 10 || major == 10 && minor < 6) || !maria && major < 8:
 		return &unfitError{problem: "its version is " + v["version"], hint: "MySQL 8 or later, or MariaDB 10.6 or later, is needed"}
+	case strings.Contains(v["version"], "TiDB"):
+		return &unfitError{problem: "it is TiDB, version " + v["version"], hint: "TiDB has another clock and other row locks: use MySQL or MariaDB"}
 	case v.on("read_only") || v.on("innodb_read_only"):
 		return &unfitError{problem: "the server is read-only", hint: "it is a replica, or was set so: give the address of the primary", passing: true}
 	case !v.on("autocommit"):
 		return &unfitError{problem: "autocommit is off", hint: "each step has to be stored when it is answered: leave autocommit=0 out of the DSN, or init_connect"}
 	case strings.Contains(v.isolation(), "READ-UNCOMMITTED"):
 		return &unfitError{problem: "the isolation level is READ UNCOMMITTED", hint: "a grant could be seen that is then undone: READ COMMITTED is best"}
+	case v.on("sql_safe_updates"):
+		return &unfitError{problem: "sql_safe_updates is on", hint: "the server refuses to renew several leases at once: leave sql_safe_updates out of the DSN, or init_connect"}
+	case v.on("timestamp"):
+		return &unfitError{problem: "the session's clock is set", hint: "a client with a time of its own ends the leases of others: leave timestamp out of the DSN, or init_connect"}
 	case v.on("sysdate_is_now"):
 		return &unfitError{problem: "the server runs with sysdate-is-now", hint: "nobody can say then when a statement that waited took effect: start it without"}
 	}

@@ -150,14 +150,10 @@ func TestAServerThatIsReadOnlyIsRefused(t *testing.T) {
 func TestPoolsThatAreNotForLocksAreRefused(t *testing.T) {
 	s := mysqltest.Shared(t)
 	for parameter, hint := range map[string]string{
-		"autocommit=0": "autocommit", "tx_isolation='READ-UNCOMMITTED'": "READ COMMITTED",
+		"autocommit=0": "autocommit", "tx_isolation='READ-UNCOMMITTED'": "READ COMMITTED", "sql_select_limit=1": "sql_select_limit",
+		"sql_safe_updates=1": "sql_safe_updates", "timestamp=1000000000": "timestamp",
 	} {
-		db, err := mysqltest.OpenDSN(s.DSN(s.NewDatabase(t)) + "?" + strings.ReplaceAll(parameter, "'", "%27"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		_, err = over(t, db, nil).Acquire(ctx, mutex("job"))
+		_, err := over(t, openWith(t, s, s.NewDatabase(t), parameter), nil).Acquire(ctx, mutex("job"))
 		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, hint) {
 			t.Errorf("%s: %v", parameter, err)
 		}
@@ -207,4 +203,61 @@ func TestAnAddressThatDoesNotAnswerIsSaid(t *testing.T) {
 	})
 	defer mysql.DeregisterDialContext("nowhere")
 	fails(t, "mysql:pawl:hunter2@nowhere(nohost)/locks", false, "check the server and the network")
+}
+
+// Whatever the server gives each session, those of a driver's own pool are fit.
+func TestAPoolOfOurOwnIsFitWhateverTheServerGivesIt(t *testing.T) {
+	s := mysqltest.Start(t)
+	s.Do(t, "SET GLOBAL autocommit = 0, sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL', tx_isolation = 'READ-UNCOMMITTED', tx_read_only = 1, time_zone = '-03:30', "+
+		"init_connect = 'SET sql_select_limit = 1, sql_safe_updates = 1, innodb_lock_wait_timeout = 50'")
+	d := start(t, "mysql:"+s.DSN(mysqltest.Database))
+	var all []driver.LeaseRef
+	for i := range 3 {
+		c := mutex(fmt.Sprint("job", i))
+		gets(t, d, c)
+		all = append(all, lease(c))
+	}
+	answers, err := d.Renew(ctx, all)
+	if err = errors.Join(append(answers, err)...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnotherKindOfServerIsRefused(t *testing.T) {
+	s := mysqltest.Start(t, "--version=8.0.11-TiDB-v8.1.0")
+	fails(t, "mysql:"+s.DSN(mysqltest.Database), true, "TiDB")
+}
+
+// Tables that somebody made otherwise are refused: in an engine that locks no row, or
+// with names that a collation compares.
+func TestTablesThatAreNotForLocksAreRefused(t *testing.T) {
+	s := mysqltest.Shared(t)
+	for change, hint := range map[string]string{
+		"ALTER TABLE pawl_names ENGINE=MyISAM":                            "ENGINE=InnoDB",
+		"ALTER TABLE pawl_lost ENGINE=Aria":                               "ENGINE=InnoDB",
+		"ALTER TABLE pawl_names MODIFY name VARCHAR(255) CHARSET utf8mb4": "pawl schema",
+	} {
+		database := s.NewDatabase(t)
+		db := s.Open(t, database)
+		gets(t, over(t, db, nil), mutex("job"))
+		exec(t, db, change)
+		fails(t, "mysql:"+s.DSN(database), true, hint)
+	}
+}
+
+// A statement that the server ends for its own limit says which one.
+func TestALimitOnTheTimeOfStatementsIsNamed(t *testing.T) {
+	s := mysqltest.Shared(t)
+	database := s.NewDatabase(t)
+	db := s.Open(t, database)
+	gets(t, over(t, db, nil), mutex("job"))
+	tx := begin(t, db)
+	if _, err := tx.ExecContext(ctx, "SELECT * FROM pawl_names FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	d := over(t, openWith(t, s, database, "max_statement_time=0.1"), nil)
+	_, err := d.Acquire(ctx, queued("job"))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !strings.Contains(e.Hint, "max_statement_time") {
+		t.Errorf("%v", err)
+	}
 }

@@ -107,7 +107,7 @@ func (s *store) changes(ctx context.Context, rows int, again func(error) bool, s
 // too late, an error that undoes all. Other rows stay as they are.
 func (s *store) insert(w optimistic.Swap, version uint64) string {
 	c := columnsOf(w.Entry)
-	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, '', 0, '', NULL) "+
+	return literally("INSERT INTO "+s.names+" (name, version, entry, fence, holders, until) VALUES (?, ?, ?, ?, ?, ?), (?, 0, x'', 0, x'', NULL) "+
 		"ON DUPLICATE KEY UPDATE version = IF(version = ?, version + 1 + ~0 * ("+serverTime+" NOT BETWEEN ? AND ?), version)",
 		[]any{
 			[]byte(w.Name), version - 1, w.Value, c.fence, c.holders, c.until, []byte(w.Name),

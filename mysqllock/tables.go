@@ -1,0 +1,79 @@
+package mysqllock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// ours are the names of the tables, for IN.
+func (s *server) ours() string { return blob(s.Prefix+"names") + ", " + blob(s.Prefix+"lost") }
+
+// tables says what makes the tables unfit for locks: whoever made or altered them may not
+// have followed the schema.
+func (s *server) tables(ctx context.Context) (unfit []*unfitError, err error) {
+	err = s.query(ctx, "SELECT t.table_name, COALESCE(t.engine, 'VIEW'), c.data_type FROM information_schema.tables AS t "+
+		"JOIN information_schema.columns AS c ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name IN ('name', 'inbox') "+
+		"WHERE t.table_schema = DATABASE() AND t.table_name IN ("+s.ours()+")", func(rows *sql.Rows) error {
+		var table, engine, column string
+		if err := rows.Scan(&table, &engine, &column); err != nil {
+			return err
+		}
+		if engine != "InnoDB" {
+			unfit = append(unfit, &unfitError{
+				problem: table + " is in the engine " + engine + ", not InnoDB",
+				hint:    "others neither lock a row nor survive a crash: ALTER TABLE " + table + " ENGINE=InnoDB",
+			})
+		}
+		if !strings.EqualFold(column, "varbinary") {
+			unfit = append(unfit, &unfitError{
+				problem: table + " has names of the type " + column + ", not VARBINARY, so that a collation compares them",
+				hint:    "names that differ would be one: stop all clients, drop both tables, and have them made by " + s.command(),
+			})
+		}
+		return nil
+	})
+	return unfit, err
+}
+
+// altered finds triggers and events that change what is stored.
+func (s *server) altered(ctx context.Context) (found []driver.Finding) {
+	for _, x := range []struct{ kind, statement string }{
+		{"trigger", "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = DATABASE() AND event_object_table IN (" + s.ours() + ")"},
+		{"event", fmt.Sprintf("SELECT event_name FROM information_schema.events WHERE LOCATE(%s, event_definition) + LOCATE(%s, event_definition) > 0",
+			blob(s.Prefix+"names"), blob(s.Prefix+"lost"))},
+	} {
+		_ = s.query(ctx, x.statement, func(rows *sql.Rows) error { // not everybody may ask
+			var name string
+			err := rows.Scan(&name)
+			found = append(found, driver.Finding{
+				Severity: "error", Subject: x.kind, Advice: "DROP " + strings.ToUpper(x.kind) + " `" + name + "`",
+				Detail: fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, what is held is granted again", x.kind, name),
+			})
+			return err
+		})
+	}
+	return found
+}
+
+// repeats finds a server that takes writes, and repeats those of another one: MariaDB,
+// and MySQL, if the user may ask.
+func (s *server) repeats(ctx context.Context) (found []driver.Finding) {
+	for _, statement := range []string{
+		"SELECT variable_value > 0 FROM information_schema.global_status WHERE variable_name = 'SLAVES_RUNNING'",
+		"SELECT service_state = 'ON' FROM performance_schema.replication_applier_status",
+	} {
+		running := false
+		_ = s.query(ctx, statement, func(rows *sql.Rows) error { return rows.Scan(&running) })
+		if running {
+			return []driver.Finding{{
+				Severity: "warning", Subject: "replication", Advice: "set read_only=1 on all servers but one, and give all clients the address of that one",
+				Detail: "the server repeats what another one writes, and takes writes itself: clients that ask one each can be granted the same name",
+			}}
+		}
+	}
+	return nil
+}
