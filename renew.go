@@ -90,12 +90,12 @@ func (r *renewer) renew(ctx context.Context, batch []*renewal, flight *keepalive
 	c := r.c
 	sent := c.now()
 	leases := make([]driver.LeaseRef, len(batch))
-	shortest := driver.MaxTTL
+	shortest := driver.MaxTTL // of the claims: until a maximum hold there may be little left
 	for i, x := range batch {
 		leases[i] = x.Lease.wire(sent)
-		shortest = min(shortest, leases[i].TTL)
+		shortest = min(shortest, x.Lease.claim.TTL)
 	}
-	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.renewTimeout(shortest, flight.Again())))
+	attempt := lazyctx.WithDeadline(ctx, sent.Mono.Add(c.renewTimeout(shortest, flight.Again() && len(batch) > 1)))
 	answers, err := c.driver.Renew(attempt, leases)
 	attempt.Cancel()
 	if err == nil && len(answers) != len(batch) {
@@ -134,13 +134,14 @@ func about(batch []*renewal) Event {
 
 // renewTimeout bounds a renewal, so that there is time to ask again for all but the one
 // that hangs: what was in a batch with it is asked for in smaller ones, three times at
-// the most.
-func (c *Client) renewTimeout(ttl time.Duration, again bool) time.Duration {
+// the most. A lease that is alone holds up no other, and may need the time: an engine
+// that compares and swaps takes several round trips while others change the name.
+func (c *Client) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
 	d := c.settings.RequestTimeout
 	if d == 0 {
 		d = trust.RequestTimeout(ttl)
 	}
-	if again {
+	if smaller {
 		return min(d, ttl/12)
 	}
 	return min(d, ttl/3)

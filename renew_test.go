@@ -251,3 +251,21 @@ func TestLeasesCostNoGoroutines(t *testing.T) {
 		}
 	})
 }
+
+// A renewal that failed has as much time again as it had at first, if its lease is alone:
+// also shortly before its maximum hold, when there is little left to ask for.
+func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, f := w.client(nil)
+		lease := must(t)(c.Mutex("x", pawl.WithTTL(6*time.Second), pawl.WithMaxHold(7*time.Second)).Lock(background))
+		up := f.down()
+		time.Sleep(4 * time.Second)
+		f.slow(900 * time.Millisecond) // a sixth of the TTL is a second
+		up()
+		<-lease.Done()
+		var lost *pawl.LostError
+		if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
+			t.Errorf("%v; want it to have been held for as long as it may", lease.Err())
+		}
+	})
+}
