@@ -5,29 +5,44 @@ package turns
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
 // Turns are those of all names. The zero value is ready.
 type Turns struct {
 	mu    sync.Mutex
-	lines map[string][]chan struct{} // of those that wait, for each name that has one at work
+	lines map[string][]waiting // for each name that has one at work
+}
+
+type waiting struct {
+	turn  chan struct{}
+	ahead bool // of those that are not
 }
 
 // Enter waits for the name, as long as ctx lasts.
-func (t *Turns) Enter(ctx context.Context, name string) error {
+func (t *Turns) Enter(ctx context.Context, name string) error { return t.enter(ctx, name, false) }
+
+// EnterAhead is Enter before all that wait by Enter.
+func (t *Turns) EnterAhead(ctx context.Context, name string) error { return t.enter(ctx, name, true) }
+
+func (t *Turns) enter(ctx context.Context, name string, ahead bool) error {
 	t.mu.Lock()
 	line, taken := t.lines[name]
 	if !taken {
 		if t.lines == nil {
-			t.lines = map[string][]chan struct{}{}
+			t.lines = map[string][]waiting{}
 		}
 		t.lines[name] = nil
 		t.mu.Unlock()
 		return nil
 	}
 	turn := make(chan struct{})
-	t.lines[name] = append(line, turn)
+	at := len(line)
+	for ahead && at > 0 && !line[at-1].ahead {
+		at--
+	}
+	t.lines[name] = slices.Insert(line, at, waiting{turn, ahead})
 	t.mu.Unlock()
 	select {
 	case <-turn:
@@ -46,7 +61,7 @@ func (t *Turns) quit(name string, turn chan struct{}) bool {
 	defer t.mu.Unlock()
 	line := t.lines[name]
 	for i, other := range line {
-		if other == turn {
+		if other.turn == turn {
 			t.lines[name] = append(line[:i:i], line[i+1:]...)
 			return true
 		}
@@ -64,5 +79,5 @@ func (t *Turns) Leave(name string) {
 		return
 	}
 	t.lines[name] = line[1:]
-	close(line[0])
+	close(line[0].turn)
 }

@@ -3,6 +3,7 @@ package turns
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +42,35 @@ func TestANameIsForOneAtATimeInOrder(t *testing.T) {
 		turns.Leave("b")
 		if len(turns.lines) > 0 {
 			t.Error("lines are left")
+		}
+	})
+}
+
+func TestAheadIsBeforeAllThatAreNotAndBehindThoseThatAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var turns Turns
+		if err := turns.Enter(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, who := range []string{"1", "2", "ahead 1", "ahead 2"} {
+			go func() {
+				enter := turns.Enter
+				if len(who) > 1 {
+					enter = turns.EnterAhead
+				}
+				if err := enter(t.Context(), "a"); err != nil {
+					t.Error(err)
+				}
+				order = append(order, who)
+				turns.Leave("a")
+			}()
+			synctest.Wait()
+		}
+		turns.Leave("a")
+		synctest.Wait()
+		if want := []string{"ahead 1", "ahead 2", "1", "2"}; !slices.Equal(order, want) {
+			t.Errorf("%q; want %q", order, want)
 		}
 	})
 }

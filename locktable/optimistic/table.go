@@ -117,65 +117,109 @@ type sight struct {
 	fresh bool // read in this step, by itself; else it may have changed long ago
 }
 
-// one takes one step, until it was not in vain.
-func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
-	if err := t.turns.Enter(ctx, s.Name); err != nil {
-		return err
-	}
-	defer t.turns.Leave(s.Name)
-	err := t.untilTaken(ctx, s, f)
-	if err != nil {
-		t.cache.drop(s.Name) // it may have been taken all the same
-	}
-	return err
-}
-
 // atOnce is how often a step that was in vain is taken again without a pause. With that
 // several processes on one name get on; a pause only keeps them from doing the same for
 // ever.
 const atOnce = 4
 
-func (t *Table) untilTaken(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
-	seen, err := t.look(ctx, s.Name)
-	for vain := 0; err == nil; {
-		var r Swapped
-		var changed bool
-		if r, changed, err = t.attempt(ctx, s, seen, f); errors.Is(err, errApart) {
-			return t.aside(ctx, s, f)
-		} else if err != nil || r.Done || !changed && seen.fresh {
+// one takes one step, until it was not in vain.
+func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
+	for back := (stepBack{}); ; {
+		waits, err := t.inTurn(ctx, s, &back, f)
+		if err == nil && waits {
+			err = back.pause(ctx)
+		} else if err == nil {
+			return nil
+		}
+		if err != nil {
+			t.cache.drop(s.Name) // it may have been taken all the same
 			return err
 		}
-		if !changed {
-			seen, err = t.load(ctx, s.Name) // whoever is refused is to hear how it is now
+	}
+}
+
+// inTurn is untilTaken, with no other step of this process on the name beside it. What is
+// no claim goes first.
+func (t *Table) inTurn(ctx context.Context, s locktable.Step, back *stepBack, f func(e *locktable.Entry, now locktable.Instant)) (waits bool, err error) {
+	enter := t.turns.EnterAhead
+	if s.Place {
+		enter = t.turns.Enter
+	}
+	if err := enter(ctx, s.Name); err != nil {
+		return false, err
+	}
+	defer t.turns.Leave(s.Name)
+	return t.untilTaken(ctx, s, back, f)
+}
+
+// untilTaken takes a step until it was not in vain. A claim that is to step back leaves
+// that to its caller.
+func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack, f func(e *locktable.Entry, now locktable.Instant)) (waits bool, err error) {
+	look := t.look
+	if back.times > 0 {
+		look = t.load // what is known is old after a pause
+	}
+	began := time.Now()
+	seen, err := look(ctx, s.Name)
+	if seen.fresh {
+		back.trip = time.Since(began)
+	}
+	for vain := 0; err == nil; {
+		began = time.Now()
+		var r Swapped
+		var did outcome
+		r, did, err = t.attempt(ctx, s, seen, back, f)
+		switch {
+		case errors.Is(err, errApart):
+			return false, t.aside(ctx, s, f)
+		case err != nil || r.Done || did == nothing && seen.fresh:
+			return false, err
+		case did == nothing: // whoever is refused is to hear how it is now
+			seen, err = t.load(ctx, s.Name)
 			continue
-		}
-		if t.slow != nil && !r.Late {
-			return t.aside(ctx, s, f)
+		case did == refrained && back.trip == 0:
+			seen, err = t.load(ctx, s.Name)
+			back.trip = time.Since(began)
+			continue
+		case did == refrained:
+			return true, nil
+		case t.slow != nil && !r.Late:
+			return false, t.aside(ctx, s, f)
+		case did == waited && seen.fresh && !r.Late:
+			back.lost, back.trip = back.lost+1, time.Since(began)
+			return true, nil
 		}
 		if vain++; vain > atOnce { // what is known now is old after a pause
-			if err = pause.For(ctx, backoff.Around(backoff.Doubled(time.Millisecond, vain-atOnce, 32*time.Millisecond))); err == nil {
+			d := time.Since(began) / 2
+			if r.Late {
+				d = backoff.Doubled(time.Millisecond, vain-atOnce, 32*time.Millisecond)
+			}
+			if err = pause.For(ctx, backoff.Around(d)); err == nil {
 				seen, err = t.load(ctx, s.Name)
 			}
 		} else if !r.Late || r.Known {
 			seen, err = t.after(ctx, s.Name, r)
 		}
 	}
-	return err
+	return false, err
 }
 
 // attempt computes a step, and swaps in what it changed.
-func (t *Table) attempt(ctx context.Context, s locktable.Step, seen sight, f func(e *locktable.Entry, now locktable.Instant)) (r Swapped, changed bool, err error) {
+func (t *Table) attempt(ctx context.Context, s locktable.Step, seen sight, back *stepBack, f func(e *locktable.Entry, now locktable.Instant)) (r Swapped, did outcome, err error) {
 	leave, err := t.enter(ctx)
 	if err != nil {
-		return r, false, err
+		return r, nothing, err
 	}
 	defer leave()
 	e, w, err := t.compute(ctx, s, seen, 0, f)
 	if err != nil || !e.Changed {
-		return r, false, err
+		return r, nothing, err
+	}
+	if did = outcomeOf(s, e); did == waited && t.slow == nil && back.refrains(s, e, w.From) {
+		return r, refrained, nil
 	}
 	r, err = t.swap(ctx, t.swapOf(s, seen, e, w))
-	return r, true, err
+	return r, did, err
 }
 
 // look is what was seen last of a name. If that is nothing, it is loaded.

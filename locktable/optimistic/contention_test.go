@@ -1,0 +1,177 @@
+package optimistic_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// oneWay is how long a message takes in the tests of contention, and trip there and back.
+const (
+	oneWay = 5 * time.Millisecond
+	trip   = 2 * oneWay
+)
+
+func exclusive(queue bool) driver.Claim {
+	return driver.Claim{
+		Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+		TTL: time.Minute, QueueTTL: time.Minute, Queue: queue,
+	}
+}
+
+func renewal(c driver.Claim, ttl time.Duration) []driver.LeaseRef {
+	return []driver.LeaseRef{{Name: c.Name, Token: c.Token, TTL: ttl}}
+}
+
+// contested has a name that the first of two clients holds. Messages of both take oneWay.
+func contested(t *testing.T, f func(t *testing.T, held driver.Claim, s *farValues, d, other *locktable.Driver)) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newValues(time.Now, 50*time.Millisecond)
+		n := newNetwork(oneWay, oneWay, 1)
+		d, s := v.openFar("one", n)
+		other, _ := v.openFar("other", n)
+		held := exclusive(false)
+		if _, err := d.Acquire(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		f(t, held, s, d, other)
+	})
+}
+
+// A claim that waits, and finds each time that another client was quicker, tries less and
+// less often. A renewal tries again at once.
+func TestAClaimThatLosesRacesStepsBackAndARenewalDoesNot(t *testing.T) {
+	for _, what := range []string{"claim", "renewal"} {
+		t.Run(what, func(t *testing.T) {
+			contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+				var at []time.Time
+				s.arrives = func(optimistic.Swap) {
+					if at = append(at, time.Now()); len(at) <= 4 {
+						s.touch(held.Name)
+					}
+				}
+				if what == "claim" {
+					if _, err := d.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+						t.Fatal(err)
+					}
+				} else if answers, err := d.Renew(t.Context(), renewal(held, time.Hour)); err != nil || answers[0] != nil {
+					t.Fatal(answers, err)
+				}
+				for i := 1; i < len(at); i++ {
+					apart := at[i].Sub(at[i-1])
+					steppedBack := what == "claim" && i > 1 // the first may have been made of what was seen long ago
+					if got := apart > 2*trip; got != steppedBack {
+						t.Errorf("swap %d came %v after the one before it", i+1, apart)
+					}
+				}
+				if len(at) != 5 {
+					t.Errorf("%d swaps; want 5", len(at))
+				}
+			})
+		})
+	}
+}
+
+// A claim makes room when it waits behind a lease that should have been renewed by now.
+// When that is renewed it goes on; and not much later if it is not, for the holder may be
+// dead.
+func TestAClaimMakesRoomForAHolderThatIsLate(t *testing.T) {
+	queue := func(t *testing.T, d *locktable.Driver) (took time.Duration) {
+		t.Helper()
+		began := time.Now()
+		if _, err := d.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+			t.Error(err)
+		}
+		return time.Since(began)
+	}
+	t.Run("NotIfItIsInTime", func(t *testing.T) {
+		contested(t, func(t *testing.T, held driver.Claim, _ *farValues, _, other *locktable.Driver) {
+			time.Sleep(held.TTL / 3)
+			if took := queue(t, other); took != 2*trip {
+				t.Errorf("it queued in %v; want the time of a load and a swap", took)
+			}
+		})
+	})
+	t.Run("UntilItHasRenewed", func(t *testing.T) {
+		contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, other *locktable.Driver) {
+			time.Sleep(held.TTL * 2 / 3)
+			var all sync.WaitGroup
+			all.Go(func() {
+				if took := queue(t, other); took > 6*trip {
+					t.Errorf("it queued in %v", took)
+				}
+			})
+			time.Sleep(trip + trip/10) // a swap that the claim began at once would arrive before that of the renewal
+			if answers, err := d.Renew(t.Context(), renewal(held, time.Minute)); err != nil || answers[0] != nil {
+				t.Error(answers, err)
+			}
+			all.Wait()
+			if vain := s.vain.Load(); vain > 0 {
+				t.Errorf("%d swaps of the renewal were in vain", vain)
+			}
+		})
+	})
+	t.Run("NotForLongIfItIsDead", func(t *testing.T) {
+		contested(t, func(t *testing.T, held driver.Claim, _ *farValues, _, other *locktable.Driver) {
+			time.Sleep(held.TTL * 2 / 3)
+			if took := queue(t, other); took < 4*trip || took > 15*trip {
+				t.Errorf("it queued in %v; want some round trips of %v", took, trip)
+			}
+		})
+	})
+}
+
+// A renewal does not stand in line with the claims of its own process.
+func TestARenewalGoesAheadOfTheClaimsOfItsProcess(t *testing.T) {
+	contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+		var order []int // how many waited when a swap came
+		s.arrives = func(one optimistic.Swap) { order = append(order, len(one.Entry.Queue)) }
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				if _, err := d.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		if answers, err := d.Renew(t.Context(), renewal(held, time.Hour)); err != nil || answers[0] != nil {
+			t.Error(answers, err)
+		}
+		all.Wait()
+		if want := []int{1, 1, 2, 3}; !slices.Equal(order, want) {
+			t.Errorf("%v waited when a swap came; want %v: the second is the renewal", order, want)
+		}
+	})
+}
+
+// BenchmarkLossOnOneName is no time but a table, in virtual time: how many of the leases
+// on one name are lost by so many processes, and how many hand-overs it sees, if a TTL is
+// so many round trips of 20 ms. Each lease is held for three TTLs, or not at all.
+func BenchmarkLossOnOneName(b *testing.B) {
+	for _, processes := range []int{2, 4, 8, 16, 64} {
+		for _, trips := range []int{25, 50, 100, 200, 400} {
+			b.Run(fmt.Sprintf("processes=%d/ttl=%d", processes, trips), func(b *testing.B) {
+				ttl := time.Duration(trips) * 20 * time.Millisecond
+				for b.Loop() {
+					held := crowd{processes, 20 * time.Millisecond, ttl, 3 * ttl, 100 * ttl, 1}
+					passed := crowd{processes, 20 * time.Millisecond, ttl, 1, 20 * ttl, 1}
+					var l, h *tally
+					synctest.Test(&testing.T{}, func(*testing.T) { l, _ = held.live() })
+					synctest.Test(&testing.T{}, func(*testing.T) { h, _ = passed.live() })
+					b.ReportMetric(float64(l.lost.Load())/float64(l.granted.Load())*100, "lost/100")
+					b.ReportMetric(float64(h.granted.Load())/float64(20*trips), "leases/trip")
+					b.ReportMetric(float64(h.swaps)/float64(h.granted.Load()), "swaps/lease")
+				}
+			})
+		}
+	}
+}
