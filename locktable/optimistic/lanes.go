@@ -13,7 +13,8 @@ import (
 type Gatherer interface {
 	Lingerer
 
-	// Fit is how many of these swaps, from the first on, share a request.
+	// Fit is how many of these swaps, from the first on, share a request: one at the
+	// least, whatever it says.
 	Fit(swaps []Swap) int
 }
 
@@ -133,7 +134,7 @@ func (l *lanes) take() (*batch, []Swap, context.Context) {
 	for i, r := range l.next {
 		swaps[i] = r.swap
 	}
-	n := l.fit(swaps)
+	n := min(max(l.fit(swaps), 1), len(swaps))
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &batch{riders: l.next[:n:n], wait: n, cancel: cancel}
 	for _, r := range b.riders {

@@ -98,6 +98,22 @@ func TestWhatDoesNotFitGoesAtOnce(t *testing.T) {
 	})
 }
 
+// A store that says that none fits, or more than there are, holds nobody up.
+func TestAStoreThatMiscountsWhatFitsGetsOneAtLeast(t *testing.T) {
+	for _, fits := range []int{-1, 0, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &requests{takes: time.Millisecond}
+			l := &lanes{store: r, fit: func([]Swap) int { return fits }}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			come(t, ctx, l, 0, 10)()
+			if n := underWay(l); n > 0 {
+				t.Errorf("with a Fit of %d, %d requests are under way", fits, n)
+			}
+		})
+	}
+}
+
 // Where answers take long nobody waits for them to be sent.
 func TestSlowAnswersHoldNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
