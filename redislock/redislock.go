@@ -39,7 +39,8 @@
 //	sentinel_password=...
 //
 //	ca_cert=FILE             with rediss: trust only the authorities in this PEM file
-//	server_name=NAME         with rediss: the name in the certificate, if it is not the host's
+//	server_name=NAME         with rediss: the name in all certificates; else each node's is for the
+//	                         address that it, or a Sentinel, announces
 //	skip_verify=true         with rediss: trust any certificate
 //
 //	prefix=app:              the rest are fields of Options: Prefix

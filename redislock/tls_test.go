@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -20,53 +21,155 @@ import (
 )
 
 func TestTLSWithACertificateThatIsTrustedAndOneThatIsNot(t *testing.T) {
-	dir := t.TempDir()
-	cert, key := certificate(t, dir)
+	ca := newAuthority(t)
+	cert, key := ca.certifies(t, "localhost", "127.0.0.1")
 	port := redistest.FreePort(t)
-	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", cert)
+	redistest.Start(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no", "--tls-ca-cert-file", ca.file)
 	url := "rediss://:hunter2@localhost:" + port
 	_, err := redislock.Open(ctx, url)
 	if err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("%v; want it to say that the certificate is not trusted", err)
 	}
 	url = "rediss://localhost:" + port
-	for _, trusted := range []string{url + "?ca_cert=" + cert, url + "?skip_verify=true"} {
+	for _, trusted := range []string{url + "?ca_cert=" + ca.file, url + "?skip_verify=true"} {
 		d := start(t, trusted)
 		c := mutex("job")
 		gets(t, d, c)
 		releases(t, d, c)
 	}
-	if _, err := redislock.Open(ctx, url+"?server_name=elsewhere&ca_cert="+cert); err == nil {
+	if _, err := redislock.Open(ctx, url+"?server_name=elsewhere&ca_cert="+ca.file); err == nil {
 		t.Error("a certificate for another name was trusted")
 	}
 }
 
-// certificate makes one that signs itself, for localhost.
-func certificate(t *testing.T, dir string) (cert, key string) {
+// Each node has a certificate of its own, for the address by which the others know it.
+// The one that the URL names has another name, too.
+func TestEachNodeIsVerifiedByTheAddressThatIsDialled(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	secured := func(hosts ...string) (port string, args []string) {
+		port = redistest.FreePort(t)
+		cert, key := ca.certifies(t, hosts...)
+		return port, []string{
+			"--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.file,
+			"--tls-auth-clients", "no", "--tls-cluster", "yes", "--tls-replication", "yes",
+		}
+	}
+	locks := func(t *testing.T, url string) (n int, err error) {
+		d := start(t, url+"ca_cert="+ca.file)
+		for i := range 24 {
+			c := mutex(fmt.Sprint("job", i))
+			if _, e := d.Acquire(ctx, c); e != nil {
+				err = e
+				continue
+			}
+			releases(t, d, c)
+			n++
+		}
+		return n, err
+	}
+
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		for what, others := range map[string]string{"its own": "127.0.0.1", "an impostor's": "elsewhere"} {
+			var first string
+			redistest.StartClusterWith(t, 3, func(node int) []string {
+				hosts := []string{others}
+				if node == 0 {
+					hosts = []string{"localhost", "127.0.0.1"}
+				}
+				port, args := secured(hosts...)
+				if node == 0 {
+					first = port
+				}
+				return args
+			})
+			n, err := locks(t, "rediss://localhost:"+first+"?cluster=true&")
+			if right := others == "127.0.0.1"; right && n < 24 || !right && (n == 24 || !strings.Contains(fmt.Sprint(err), "certificate")) {
+				t.Errorf("with %s certificates of the others %d of 24 names can be locked: %v", what, n, err)
+			}
+		}
+	})
+
+	t.Run("Sentinel", func(t *testing.T) {
+		t.Parallel()
+		master, args := secured("127.0.0.1")
+		redistest.Start(t, args...)
+		at, args := secured("localhost")
+		var lines []string
+		for i := 0; i < len(args); i += 2 {
+			if name := strings.TrimPrefix(args[i], "--"); name != "tls-cluster" {
+				lines = append(lines, name+" "+args[i+1])
+			}
+		}
+		redistest.StartSentinel(t, master, 1, lines...)
+		if n, err := locks(t, "rediss://localhost:"+at+"?master_set=main&"); n < 24 {
+			t.Errorf("%d of 24 names can be locked: %v", n, err)
+		}
+	})
+}
+
+// An authority signs certificates.
+type authority struct {
+	file string // of its own certificate
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := &authority{key: newKey(t), cert: &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}}
+	a.file = a.signs(t, a.cert, a.key)
+	return a
+}
+
+// certifies makes a certificate for these hosts.
+func (a *authority) certifies(t *testing.T, hosts ...string) (cert, key string) {
+	t.Helper()
+	private := newKey(t)
 	what := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, what, what, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			what.IPAddresses = append(what.IPAddresses, ip)
+		} else {
+			what.DNSNames = append(what.DNSNames, h)
+		}
 	}
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write := func(name, kind string, b []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	return a.signs(t, what, private), pemFile(t, "PRIVATE KEY", secret)
+}
+
+func (a *authority) signs(t *testing.T, what *x509.Certificate, private *ecdsa.PrivateKey) (file string) {
+	t.Helper()
+	signed, err := x509.CreateCertificate(rand.Reader, what, a.cert, &private.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return write("cert.pem", "CERTIFICATE", signed), write("key.pem", "PRIVATE KEY", secret)
+	return pemFile(t, "CERTIFICATE", signed)
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func pemFile(t *testing.T, kind string, b []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pem")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -99,9 +99,6 @@ func (p *parsed) finish(secure bool) error {
 	if !secure && p.client.TLSConfig != nil {
 		return invalid("has parameters of TLS, and does not begin with rediss")
 	}
-	if secure && len(p.client.InitAddress) == 1 && p.client.TLSConfig.ServerName == "" {
-		p.client.TLSConfig.ServerName, _, _ = net.SplitHostPort(p.client.InitAddress[0])
-	}
 	if len(p.client.InitAddress) > 1 && p.client.SelectDB != 0 && p.client.Sentinel.MasterSet == "" {
 		return invalid("has a database number, and a cluster has no databases")
 	}

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -10,15 +11,21 @@ import (
 // them says that it is whole.
 func StartCluster(tb TB, n int) []*Server {
 	tb.Helper()
+	return StartClusterWith(tb, n, func(int) []string { return nil })
+}
+
+// StartClusterWith is StartCluster with more arguments for each node.
+func StartClusterWith(tb TB, n int, args func(node int) []string) []*Server {
+	tb.Helper()
 	nodes := make([]*Server, n)
 	for i := range nodes {
-		nodes[i] = Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		nodes[i] = Start(tb, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000"}, args(i)...)...)
 	}
 	for i, node := range nodes {
 		node.Do("CLUSTER", "ADDSLOTSRANGE", fmt.Sprint(i*16384/n), fmt.Sprint((i+1)*16384/n-1))
 		node.Do("CLUSTER", "SET-CONFIG-EPOCH", fmt.Sprint(i+1))
 		if i > 0 {
-			node.Do("CLUSTER", "MEET", "127.0.0.1", nodes[0].Port)
+			node.Do("CLUSTER", "MEET", "127.0.0.1", nodes[0].announced())
 		}
 	}
 	for _, node := range nodes {
@@ -34,6 +41,14 @@ func StartCluster(tb TB, n int) []*Server {
 		}
 	}
 	return nodes
+}
+
+// announced is the port by which the nodes of a cluster know each other.
+func (s *Server) announced() string {
+	if i := slices.Index(s.args, "--tls-port"); i >= 0 {
+		return s.args[i+1]
+	}
+	return s.Port
 }
 
 // StartReplica starts a replica of a server, and waits until it follows and its master

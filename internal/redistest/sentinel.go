@@ -21,17 +21,7 @@ func StartGroup(tb TB, args ...string) *Group {
 	g := &Group{Master: Start(tb, args...)}
 	g.Replica = StartReplica(tb, g.Master, args...)
 	for range 3 {
-		s := &Server{tb: tb, Dir: tb.TempDir(), Port: FreePort(tb)}
-		s.Addr = "127.0.0.1:" + s.Port
-		conf := filepath.Join(s.Dir, "sentinel.conf")
-		text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main 127.0.0.1 %s 2\n"+
-			"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n", s.Port, s.Dir, g.Master.Port)
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			tb.Fatalf("%v", err)
-		}
-		s.run("redis-sentinel", conf)
-		tb.Cleanup(s.Kill)
-		g.Sentinels = append(g.Sentinels, s)
+		g.Sentinels = append(g.Sentinels, StartSentinel(tb, g.Master.Port, 2))
 	}
 	for tries := 0; !g.ready(); tries++ {
 		if tries == 1000 {
@@ -40,6 +30,23 @@ func StartGroup(tb TB, args ...string) *Group {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return g
+}
+
+// StartSentinel starts a Sentinel that watches a master under the name "main", with these
+// lines more in its configuration.
+func StartSentinel(tb TB, port string, quorum int, lines ...string) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, Dir: tb.TempDir(), Port: FreePort(tb)}
+	s.Addr = "127.0.0.1:" + s.Port
+	conf := filepath.Join(s.Dir, "sentinel.conf")
+	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main 127.0.0.1 %s %d\n"+
+		"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n%s\n", s.Port, s.Dir, port, quorum, strings.Join(lines, "\n"))
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		tb.Fatalf("%v", err)
+	}
+	s.run("redis-sentinel", conf)
+	tb.Cleanup(s.Kill)
+	return s
 }
 
 // ready reports whether every Sentinel knows the two others and the replica.
