@@ -13,6 +13,14 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
+// The keys of the attributes, of metrics and of spans.
+const (
+	nameKey    = "pawl.name"
+	outcomeKey = "pawl.outcome"
+	reasonKey  = "pawl.reason"
+	opKey      = "pawl.op"
+)
+
 // The values of the attributes.
 var (
 	outcomes = []string{"acquired", "held", "gave_up", "unavailable", "invalid", "closed", "done", "released", "lost", "detached"}
@@ -107,13 +115,13 @@ func (i *instruments) begin(stale metric.Int64Counter) {
 	}
 	stale.Add(ctx, 0, know("", "").add...)
 	for _, reason := range reasons {
-		i.losses.Add(ctx, 0, know("reason", reason).add...)
+		i.losses.Add(ctx, 0, know(reasonKey, reason).add...)
 	}
 	for _, op := range ops {
-		i.failures.Add(ctx, 0, know("op", op).add...)
+		i.failures.Add(ctx, 0, know(opKey, op).add...)
 	}
 	for _, outcome := range outcomes {
-		know("outcome", outcome)
+		know(outcomeKey, outcome)
 	}
 }
 
@@ -166,7 +174,7 @@ func (i *instruments) measure(batch []note) {
 		if ctx == nil {
 			ctx = context.Background()
 		}
-		n.histogram.Record(ctx, n.seconds, i.label(n.name, "outcome", n.outcome).record...)
+		n.histogram.Record(ctx, n.seconds, i.label(n.name, outcomeKey, n.outcome).record...)
 	}
 	clear(batch)
 	i.mu.Lock()
@@ -233,7 +241,7 @@ func (i *instruments) label(name, key, value string) labels {
 	}
 	attributes := l.attributes()
 	if i.names {
-		attributes = append(attributes, attribute.String("pawl.name", name))
+		attributes = append(attributes, attribute.String(nameKey, name))
 	}
 	return newLabels(attributes...)
 }

@@ -6,15 +6,15 @@
 //
 // # Metrics
 //
-//   - pawl.wait.duration (s): how long claims waited, by "outcome": acquired, held (a
-//     try that was skipped), gave_up, unavailable, invalid, closed, done (a tick that was
-//     done before).
-//   - pawl.hold.duration (s): how long leases were held, by "outcome": released, lost,
-//     detached.
+//   - pawl.wait.duration (s): how long claims waited, by "pawl.outcome": acquired, held
+//     (a try that was skipped), gave_up, unavailable, invalid, closed, done (a tick that
+//     was done before).
+//   - pawl.hold.duration (s): how long leases were held, by "pawl.outcome": released,
+//     lost, detached.
 //   - pawl.waiting and pawl.held: how many claims wait, and how many leases are held.
-//   - pawl.lost: leases that were lost, by "reason": expired, unreachable, broken,
+//   - pawl.lost: leases that were lost, by "pawl.reason": expired, unreachable, broken,
 //     max_hold, closed, unhealthy.
-//   - pawl.request.failures: requests to the backend that failed, by "op": acquire,
+//   - pawl.request.failures: requests to the backend that failed, by "pawl.op": acquire,
 //     renew, release.
 //   - pawl.stale.writes: writes that were refused, where the application tells: [Stale].
 //
@@ -26,13 +26,9 @@
 // # Prometheus and Grafana
 //
 // OpenTelemetry's exporter for Prometheus makes pawl_wait_duration_seconds_bucket of the
-// first name, pawl_lost_total of another, and so on. The file grafana.json beside this
-// one is a dashboard of them, to be imported into Grafana; it is tested against what is
-// really exported. What to be woken for:
-//
-//	sum(increase(pawl_lost_total[10m])) > 0                                                     # others may have worked beside a holder
-//	sum(increase(pawl_wait_duration_seconds_count{outcome="unavailable"}[10m])) > 0             # nobody runs
-//	histogram_quantile(0.99, sum by (le) (rate(pawl_wait_duration_seconds_bucket[10m]))) > 60   # who waits, waits for long
+// first name, pawl_lost_total of another, and so on. Beside this file, grafana.json is a
+// dashboard for Grafana and alerts.yaml has alerts for Prometheus; both are tested
+// against what is really exported.
 //
 // # Spans
 //
@@ -145,7 +141,7 @@ func (t *teller) waitSpan(e pawl.Event, waited time.Duration) trace.Span {
 		return nil
 	}
 	_, span := t.tracer.Start(e.Ctx, "pawl wait", trace.WithTimestamp(time.Now().Add(-waited)),
-		trace.WithAttributes(attribute.String("pawl.name", e.Name)))
+		trace.WithAttributes(attribute.String(nameKey, e.Name)))
 	return span
 }
 
@@ -156,7 +152,7 @@ func (t *teller) refused(e pawl.RefusedEvent) {
 	if span == nil {
 		return
 	}
-	span.SetAttributes(attribute.String("pawl.outcome", outcome))
+	span.SetAttributes(attribute.String(outcomeKey, outcome))
 	if outcome != "held" && outcome != "done" { // to be skipped is no error
 		span.SetStatus(codes.Error, e.Err.Error())
 	}
@@ -189,7 +185,7 @@ func (t *teller) acquired(e pawl.AcquiredEvent) {
 	wait.SetAttributes(fence)
 	wait.End()
 	_, hold := t.tracer.Start(e.Ctx, "pawl hold", trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(e.Ctx)),
-		trace.WithAttributes(attribute.String("pawl.name", e.Name), fence))
+		trace.WithAttributes(attribute.String(nameKey, e.Name), fence))
 	if hold.IsRecording() {
 		t.traced.Add(1)
 		t.spans.Store(e.Claim, hold)
@@ -205,7 +201,7 @@ func (t *teller) over(e pawl.Event, held time.Duration, outcome string, err erro
 	if span, ok := t.spans.LoadAndDelete(e.Claim); ok {
 		t.traced.Add(-1)
 		span := span.(trace.Span) //nolint:forcetypeassert // nothing else is stored there
-		span.SetAttributes(attribute.String("pawl.outcome", outcome))
+		span.SetAttributes(attribute.String(outcomeKey, outcome))
 		if err != nil && outcome != "detached" {
 			span.SetStatus(codes.Error, err.Error())
 		}
@@ -223,9 +219,9 @@ func (t *teller) released(e pawl.ReleasedEvent) {
 
 func (t *teller) lost(e pawl.LostEvent) {
 	t.over(e.Event, e.Held, "lost", e.Err)
-	t.losses.Add(e.Ctx, 1, t.label(e.Name, "reason", reasons[e.Err.Reason]).add...)
+	t.losses.Add(e.Ctx, 1, t.label(e.Name, reasonKey, reasons[e.Err.Reason]).add...)
 }
 
 func (t *teller) failed(e pawl.FailedEvent) {
-	t.failures.Add(e.Ctx, 1, t.label(e.Name, "op", e.Op).add...)
+	t.failures.Add(e.Ctx, 1, t.label(e.Name, opKey, e.Op).add...)
 }

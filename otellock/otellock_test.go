@@ -123,7 +123,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 		}()
 		synctest.Wait()
 		l.want(
-			`pawl.wait.duration{outcome=gave_up} 1 times, 2 s`, `pawl.wait.duration{outcome=held} 1 times, 0 s`,
+			`pawl.wait.duration{pawl.outcome=gave_up} 1 times, 2 s`, `pawl.wait.duration{pawl.outcome=held} 1 times, 0 s`,
 			`pawl.waiting{} 1`,
 		)
 		time.Sleep(3 * time.Second)
@@ -146,10 +146,10 @@ func TestWhatHappensIsCounted(t *testing.T) {
 		<-lost.Done()
 		synctest.Wait()
 		l.want(
-			`pawl.hold.duration{outcome=lost} 1 times, 1 s`, `pawl.hold.duration{outcome=released} 1 times, 4 s`,
-			`pawl.lost{reason=broken} 1`,
-			`pawl.wait.duration{outcome=acquired} 2 times, 3 s`,
-			`pawl.wait.duration{outcome=gave_up} 1 times, 2 s`, `pawl.wait.duration{outcome=held} 1 times, 0 s`,
+			`pawl.hold.duration{pawl.outcome=lost} 1 times, 1 s`, `pawl.hold.duration{pawl.outcome=released} 1 times, 4 s`,
+			`pawl.lost{pawl.reason=broken} 1`,
+			`pawl.wait.duration{pawl.outcome=acquired} 2 times, 3 s`,
+			`pawl.wait.duration{pawl.outcome=gave_up} 1 times, 2 s`, `pawl.wait.duration{pawl.outcome=held} 1 times, 0 s`,
 		)
 	})
 }
@@ -161,9 +161,9 @@ func TestCountersBeginAtZero(t *testing.T) {
 	l.zero = nil
 	l.want(
 		`pawl.held{} 0`,
-		`pawl.lost{reason=broken} 0`, `pawl.lost{reason=closed} 0`, `pawl.lost{reason=expired} 0`,
-		`pawl.lost{reason=max_hold} 0`, `pawl.lost{reason=unhealthy} 0`, `pawl.lost{reason=unreachable} 0`,
-		`pawl.request.failures{op=acquire} 0`, `pawl.request.failures{op=release} 0`, `pawl.request.failures{op=renew} 0`,
+		`pawl.lost{pawl.reason=broken} 0`, `pawl.lost{pawl.reason=closed} 0`, `pawl.lost{pawl.reason=expired} 0`,
+		`pawl.lost{pawl.reason=max_hold} 0`, `pawl.lost{pawl.reason=unhealthy} 0`, `pawl.lost{pawl.reason=unreachable} 0`,
+		`pawl.request.failures{pawl.op=acquire} 0`, `pawl.request.failures{pawl.op=release} 0`, `pawl.request.failures{pawl.op=renew} 0`,
 		`pawl.stale.writes{} 0`, `pawl.waiting{} 0`,
 	)
 }
@@ -175,8 +175,8 @@ func TestNamesAreAttributesOnlyIfAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.want(
-			`pawl.held{pawl.name=x} 0`, `pawl.hold.duration{outcome=released,pawl.name=x} 1 times, 0 s`,
-			`pawl.wait.duration{outcome=acquired,pawl.name=x} 1 times, 0 s`, `pawl.waiting{pawl.name=x} 0`,
+			`pawl.held{pawl.name=x} 0`, `pawl.hold.duration{pawl.name=x,pawl.outcome=released} 1 times, 0 s`,
+			`pawl.wait.duration{pawl.name=x,pawl.outcome=acquired} 1 times, 0 s`, `pawl.waiting{pawl.name=x} 0`,
 		)
 	})
 }
@@ -228,7 +228,7 @@ func TestADetachedLeaseIsHeldNoMore(t *testing.T) {
 		if _, err := lease.Detach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		l.want(`pawl.hold.duration{outcome=detached} 1 times, 0 s`, `pawl.wait.duration{outcome=acquired} 1 times, 0 s`)
+		l.want(`pawl.hold.duration{pawl.outcome=detached} 1 times, 0 s`, `pawl.wait.duration{pawl.outcome=acquired} 1 times, 0 s`)
 	})
 }
 
@@ -259,7 +259,7 @@ func TestNothingIsMissingWhenItIsRead(t *testing.T) {
 			if err := l.a.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
-			l.want(fmt.Sprintf(`pawl.hold.duration{outcome=released} %d times, 0 s`, cycles), fmt.Sprintf(`pawl.wait.duration{outcome=acquired} %d times, 0 s`, cycles))
+			l.want(fmt.Sprintf(`pawl.hold.duration{pawl.outcome=released} %d times, 0 s`, cycles), fmt.Sprintf(`pawl.wait.duration{pawl.outcome=acquired} %d times, 0 s`, cycles))
 		}
 		var all sync.WaitGroup
 		for n := range 50 {
@@ -270,7 +270,7 @@ func TestNothingIsMissingWhenItIsRead(t *testing.T) {
 			})
 		}
 		all.Wait()
-		l.want(`pawl.hold.duration{outcome=released} 1200 times, 0 s`, `pawl.wait.duration{outcome=acquired} 1200 times, 0 s`)
+		l.want(`pawl.hold.duration{pawl.outcome=released} 1200 times, 0 s`, `pawl.wait.duration{pawl.outcome=acquired} 1200 times, 0 s`)
 	})
 }
 
@@ -292,7 +292,7 @@ func TestObserversOfOneProviderAddUp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l.want(`pawl.held{} 2`, `pawl.wait.duration{outcome=acquired} 2 times, 0 s`)
+		l.want(`pawl.held{} 2`, `pawl.wait.duration{pawl.outcome=acquired} 2 times, 0 s`)
 	})
 }
 
@@ -320,7 +320,9 @@ func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
 		runtime.GC()
 		counts := l.counts()
 		if !slices.Contains(counts, "pawl.held{} 0") {
-			if !slices.ContainsFunc(counts, func(line string) bool { return strings.HasPrefix(line, "pawl.hold.duration{outcome=released} 1 times") }) {
+			if !slices.ContainsFunc(counts, func(line string) bool {
+				return strings.HasPrefix(line, "pawl.hold.duration{pawl.outcome=released} 1 times")
+			}) {
 				t.Errorf("what it counted is lost: %q", counts)
 			}
 			return

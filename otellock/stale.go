@@ -46,7 +46,7 @@ func whatIsStale(ctx context.Context, err error) (about []attribute.KeyValue) {
 		about = append(about, attribute.String("pawl.resource", refused.Resource))
 	}
 	if lease, ok := pawl.LeaseFromContext(ctx); ok {
-		about = append(about, attribute.String("pawl.name", lease.Name()))
+		about = append(about, attribute.String(nameKey, lease.Name()))
 	}
 	return about
 }

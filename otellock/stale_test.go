@@ -92,7 +92,7 @@ func TestABackendThatIsDownIsCounted(t *testing.T) {
 		if _, err := locks.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrUnavailable) {
 			t.Fatal(err)
 		}
-		l.want("pawl.request.failures{op=acquire} 1", "pawl.wait.duration{outcome=unavailable} 1 times, 0 s")
+		l.want("pawl.request.failures{pawl.op=acquire} 1", "pawl.wait.duration{pawl.outcome=unavailable} 1 times, 0 s")
 		if ended := l.spans.Ended(); len(ended) != 1 || ended[0].Name() != "pawl wait" || ended[0].Status().Code != codes.Error {
 			t.Errorf("spans: %v", ended)
 		}

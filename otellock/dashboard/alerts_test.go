@@ -1,105 +1,211 @@
 package dashboard
 
 import (
-	"os"
-	"regexp"
+	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/otellock"
 )
 
-// alerts are the rules that the documents give, by their names.
-func alerts(t *testing.T) map[string]string {
+// alerts are the rules that are shipped, by their names, as Prometheus reads them.
+func alerts(t *testing.T) map[string]rulefmt.Rule {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/operations-alerts.md")
-	if err != nil {
+	groups, errs := rulefmt.ParseFile("../alerts.yaml", false, model.UTF8Validation, promQL, slog.New(slog.DiscardHandler))
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]string{}
-	for _, m := range regexp.MustCompile(`- alert: (\w+)\n +expr: (.*)\n`).FindAllStringSubmatch(string(text), -1) {
-		found[m[1]] = m[2]
-	}
-	if len(found) < 5 {
-		t.Fatalf("only %q were found: is the pattern right?", found)
+	found := map[string]rulefmt.Rule{}
+	for _, g := range groups.Groups {
+		for _, r := range g.Rules {
+			found[r.Alert] = r
+		}
 	}
 	return found
 }
 
-// goesOff reports whether an alarm went off in the last five minutes: whether its rule
-// has an answer.
-func (i *instance) goesOff(rule string, end time.Time) bool {
-	return slices.ContainsFunc(i.ask(rule, end), func(s promql.Series) bool { return len(s.Floats) > 0 })
+// fires reports whether an alert fired at some time from begin to end: whether its
+// expression yielded the same series for as long as it has to.
+func (i *instance) fires(rule rulefmt.Rule, begin, end time.Time) bool {
+	i.t.Helper()
+	step := 15 * time.Second
+	if end.Sub(begin) > 12*time.Hour {
+		step = 5 * time.Minute
+	}
+	for _, s := range i.askFrom(rule.Expr, begin, end, step) {
+		row := 0
+		for n := range s.Floats {
+			if n == 0 || s.Floats[n].T-s.Floats[n-1].T > step.Milliseconds() {
+				row = 0
+			}
+			if time.Duration(row)*step >= time.Duration(rule.For) {
+				return true
+			}
+			row++
+		}
+	}
+	return false
 }
 
-// Each alarm goes off on one of two bad days: where all fails that can, and where one
-// holds the lock for longer than anybody should.
-func TestEachAlertGoesOff(t *testing.T) {
-	var failing, stuck *instance
-	var failed, waiting, granted time.Time
-	synctest.Test(t, func(t *testing.T) {
-		failing = start(t, false)
-		failing.scrape()
-		for range 40 {
-			failing.live(t.Context())
-		}
-		failed = time.Now()
-	})
-	synctest.Test(t, func(t *testing.T) {
-		stuck = start(t, false)
-		stuck.want(must(stuck.locks.Mutex("y").Lock(t.Context())).Release(t.Context()), nil)
-		stuck.scrape()
-		held := must(stuck.other.Mutex("x").Lock(t.Context()))
-		waits := make(chan error)
-		go func() { waits <- must(stuck.locks.Mutex("x").Lock(t.Context())).Release(t.Context()) }()
-		for range 20 * 4 {
-			time.Sleep(15 * time.Second)
-			stuck.scrape()
-		}
-		waiting = time.Now()
-		stuck.want(held.Release(t.Context()), nil)
-		stuck.want(<-waits, nil)
-		for range 4 {
-			time.Sleep(15 * time.Second)
-			stuck.scrape()
-		}
-		granted = time.Now()
-	})
-	failing.t, stuck.t = t, t
+// wantFired checks that these alerts fired, and no others.
+func (i *instance) wantFired(t *testing.T, begin, end time.Time, want ...string) {
+	t.Helper()
+	i.t = t // the bubble's is over
 	for name, rule := range alerts(t) {
-		failing.checkNames(rule, false)
-		if !failing.goesOff(rule, failed) && !stuck.goesOff(rule, waiting) && !stuck.goesOff(rule, granted) {
-			t.Errorf("%s never goes off: %s", name, rule)
+		if got := i.fires(rule, begin, end); got != slices.Contains(want, name) {
+			t.Errorf("%s fires: %t; its rule is %s", name, got, rule.Expr)
 		}
-	}
-	if rule := alerts(t)["PawlStuck"]; !stuck.goesOff(rule, waiting) || failing.goesOff(rule, failed) {
-		t.Errorf("PawlStuck does not tell a lock that is stuck from one that is not")
 	}
 }
 
-// Where locks are waited for, held and released, no alarm goes off.
-func TestNoAlertGoesOffWhereAllIsWell(t *testing.T) {
-	var i *instance
-	var end time.Time
-	synctest.Test(t, func(t *testing.T) {
-		i = start(t, false)
+// scrapeFor scrapes for so long.
+func (i *instance) scrapeFor(d time.Duration) {
+	i.t.Helper()
+	for range d / (15 * time.Second) {
+		time.Sleep(15 * time.Second)
 		i.scrape()
-		for range 80 {
-			held := must(i.other.Mutex("x").Lock(t.Context()))
-			time.AfterFunc(5*time.Second, func() { _ = held.Release(t.Context()) })
-			lease := must(i.locks.Mutex("x").Lock(t.Context()))
-			time.Sleep(10 * time.Second)
-			i.scrape()
-			i.want(lease.Release(t.Context()), nil)
-		}
+	}
+}
+
+// run runs a scenario in virtual time, and returns what was scraped.
+func run(t *testing.T, names bool, f func(ctx context.Context, i *instance)) (i *instance, begin, end time.Time) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		i, begin = start(t, names), time.Now()
+		f(t.Context(), i)
 		end = time.Now()
 	})
-	i.t = t
-	for name, rule := range alerts(t) {
-		if i.goesOff(rule, end) {
-			t.Errorf("%s goes off: %s", name, rule)
+	return i, begin, end
+}
+
+func TestAlertsWhereAllFails(t *testing.T) {
+	i, begin, end := run(t, false, func(ctx context.Context, i *instance) {
+		i.scrape()
+		for range 60 {
+			i.live(ctx)
 		}
+	})
+	i.wantFired(t, begin, end, "PawlLeaseLost", "PawlBackendDown", "PawlRequestsFail", "PawlStaleWrite")
+	for _, rule := range alerts(t) {
+		i.checkNames(rule.Expr, false)
 	}
+}
+
+// One event of each kind, before the process is first scraped: all counters begin with 1.
+func TestAlertsOfTheFirstEventOfAProcess(t *testing.T) {
+	for _, names := range []bool{false, true} {
+		i, begin, end := run(t, names, func(ctx context.Context, i *instance) {
+			lost := must(i.locks.Mutex("y").Lock(ctx))
+			i.want(i.other.Break(ctx, "y", lost.Fence(), 0), nil)
+			<-lost.Done()
+			i.want(otellock.Stale(lost.Context(), pawl.ErrStale, i.o), pawl.ErrStale)
+			i.flaky.fails = true
+			_, err := i.locks.Mutex("x").TryLock(ctx)
+			i.want(err, pawl.ErrUnavailable)
+			i.scrapeFor(20 * time.Minute)
+		})
+		i.wantFired(t, begin, end, "PawlLeaseLost", "PawlBackendDown", "PawlStaleWrite")
+		i.wantFired(t, end.Add(-5*time.Minute), end)
+	}
+}
+
+// The other locks of a busy process do not hide the one that is stuck.
+func TestAlertsWhereOneLockIsStuck(t *testing.T) {
+	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
+		held := must(i.other.Mutex("x").Lock(ctx))
+		waits := make(chan error)
+		go func() { waits <- must(i.locks.Mutex("x").Lock(ctx)).Release(ctx) }()
+		for range 40 {
+			i.want(must(i.locks.Mutex("busy").Lock(ctx)).Release(ctx), nil)
+			i.scrapeFor(30 * time.Second)
+		}
+		i.want(held.Release(ctx), nil)
+		i.want(<-waits, nil)
+	})
+	i.wantFired(t, begin, begin.Add(14*time.Minute))
+	i.wantFired(t, begin, end, "PawlStuck")
+}
+
+func TestAlertsWhereClaimsWaitForLong(t *testing.T) {
+	i, begin, end := run(t, false, func(ctx context.Context, i *instance) {
+		for range 40 {
+			held := must(i.other.Mutex("x").Lock(ctx))
+			time.AfterFunc(88*time.Second, func() { _ = held.Release(ctx) })
+			go func() { i.scrapeFor(75 * time.Second) }()
+			i.want(must(i.locks.Mutex("x").Lock(ctx)).Release(ctx), nil)
+			time.Sleep(2 * time.Second)
+			i.scrape()
+		}
+	})
+	i.wantFired(t, begin, end, "PawlWaitsLong")
+}
+
+// Of an election that another process has won, as far as these processes see.
+func TestAlertsWhereNoProcessLeads(t *testing.T) {
+	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
+		held := must(i.other.Mutex("leader-mail").Lock(ctx))
+		waits := make(chan error)
+		go func() { waits <- must(i.locks.Mutex("leader-mail").Lock(ctx)).Release(ctx) }()
+		i.scrapeFor(5 * time.Minute)
+		i.want(held.Release(ctx), nil)
+		i.want(<-waits, nil)
+	})
+	i.wantFired(t, begin, end, "PawlNoLeader")
+}
+
+// Locks are waited for, held and released; standbys of an election wait for hours, and
+// one of them takes over.
+func TestNoAlertWhereAllIsWell(t *testing.T) {
+	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
+		leader := must(i.locks.Mutex("leader-mail").Lock(ctx))
+		leads := make(chan *pawl.Lease)
+		for range 2 {
+			go func() { leads <- must(i.locks.Mutex("leader-mail").Lock(ctx)) }()
+		}
+		for n := range 720 {
+			held := must(i.other.Mutex("x").Lock(ctx))
+			time.AfterFunc(5*time.Second, func() { _ = held.Release(ctx) })
+			lease := must(i.locks.Mutex("x").Lock(ctx))
+			time.Sleep(10 * time.Second)
+			i.scrape()
+			i.want(lease.Release(ctx), nil)
+			if n == 300 || n == 500 {
+				i.want(leader.Release(ctx), nil)
+				leader = <-leads
+			}
+		}
+		i.want(leader.Release(ctx), nil)
+	})
+	i.wantFired(t, begin, end)
+}
+
+// It runs once a day, in a process that is new each second day, and then no more.
+func TestAlertsOfADailyJob(t *testing.T) {
+	const often = 4 * time.Minute // a scrape; Prometheus forgets after five
+	var ran time.Time
+	i, begin, end := run(t, true, func(ctx context.Context, i *instance) {
+		for day := range 5 {
+			if day%2 == 0 {
+				i.restart()
+			}
+			if day < 4 {
+				ran = time.Now()
+				i.want(must(i.locks.Mutex("daily-report").Lock(ctx)).Release(ctx), nil)
+			}
+			for range 24 * time.Hour / often {
+				time.Sleep(often)
+				i.scrape()
+			}
+		}
+	})
+	i.wantFired(t, begin, ran.Add(25*time.Hour))
+	i.wantFired(t, begin, end, "PawlDailyMissed")
 }

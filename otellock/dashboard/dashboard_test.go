@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -50,22 +51,29 @@ type instance struct {
 
 func start(t *testing.T, names bool) *instance {
 	t.Helper()
+	memory := memlock.NewMemory(nil)
+	i := &instance{scraper: &scraper{t: t, series: map[string]*promql.Series{}}, flaky: &flaky{Driver: memory.Driver()}}
+	i.o = &otellock.Options{Names: names}
+	i.restart()
+	i.other = client(t, memory.Driver(), nil)
+	return i
+}
+
+// restart puts a new process in the place of the observed one, with the same address.
+func (i *instance) restart() {
+	i.t.Helper()
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(exporter.WithRegisterer(registry))
 	if err != nil {
-		t.Fatal(err)
+		i.t.Fatal(err)
 	}
-	i := &instance{scraper: newScraper(t, registry)}
-	i.o = &otellock.Options{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), Names: names}
+	i.scraper.exports = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	i.o.Meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	observer, err := otellock.New(i.o)
 	if err != nil {
-		t.Fatal(err)
+		i.t.Fatal(err)
 	}
-	memory := memlock.NewMemory(nil)
-	i.flaky = &flaky{Driver: memory.Driver()}
-	i.locks = client(t, i.flaky, &pawl.Options{Observer: observer})
-	i.other = client(t, memory.Driver(), nil)
-	return i
+	i.locks = client(i.t, i.flaky, &pawl.Options{Observer: observer})
 }
 
 func client(t *testing.T, d driver.Driver, o *pawl.Options) *pawl.Client {

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/promql"
@@ -26,10 +24,6 @@ type scraper struct {
 	t       *testing.T
 	exports http.Handler
 	series  map[string]*promql.Series // by their labels
-}
-
-func newScraper(t *testing.T, registry *prometheus.Registry) *scraper {
-	return &scraper{t: t, exports: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), series: map[string]*promql.Series{}}
 }
 
 func (s *scraper) scrape() {
@@ -70,9 +64,15 @@ func (s *scraper) keep(l labels.Labels, value float64) {
 // ask asks a query for each 15 s of the last five minutes before now.
 func (s *scraper) ask(query string, now time.Time) promql.Matrix {
 	s.t.Helper()
+	return s.askFrom(query, now.Add(-5*time.Minute), now, 15*time.Second)
+}
+
+// askFrom asks a query for each step from begin to end.
+func (s *scraper) askFrom(query string, begin, end time.Time, step time.Duration) promql.Matrix {
+	s.t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1 << 20, Timeout: time.Minute, Parser: promQL})
 	defer engine.Close()
-	q, err := engine.NewRangeQuery(context.Background(), s, nil, query, now.Add(-5*time.Minute), now, 15*time.Second)
+	q, err := engine.NewRangeQuery(context.Background(), s, nil, query, begin, end, step)
 	if err != nil {
 		s.t.Fatalf("%s: %v", query, err)
 	}
