@@ -34,7 +34,7 @@ lock is lost.
 The handle is a secret: whoever has it can release the lock. Pass it on by a
 file or a pipe, not as an argument, which others can read. --handle writes it to
 a file for this user only, and prints nothing. A file that is there is refused,
-unless it has the handle of a lease that is over.
+unless it has the handle of a lease that this database knows to be over.
 
 With --json it prints one object: name, fence (the fencing token), handle
 (without --handle FILE), and expires_in_ms: for how long it can be relied on.
@@ -109,7 +109,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 	case over && lost.Err != nil: // of another server, where it may be held
 		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", plain(h.path), lost.Err)}
 	case over:
-		return nil
+		return h.knownOver(ctx, c, lost)
 	case errors.Is(err, pawl.ErrInvalid):
 		return fmt.Errorf("--handle %s: cannot be replaced: %w", plain(h.path), foreign(err))
 	case err != nil:
@@ -119,6 +119,25 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 		return err
 	}
 	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", plain(h.path), lease.Name(), lease.Fence())}
+}
+
+// remembered is for how long every backend remembers the last fence of a name, unless its
+// URL says otherwise.
+const remembered = 24 * time.Hour
+
+// knownOver refuses to replace a handle whose lease is not held here, but may be in
+// another schema or under another prefix, of which the place in a handle may say nothing.
+// Fences only rise, so a name whose last fence is smaller never had the lease here. The
+// database may have forgotten a name without a fence: an old handle is replaced then.
+func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, lost *pawl.LostError) error {
+	e, err := c.Inspect(ctx, lost.Name)
+	switch {
+	case err != nil:
+		return err
+	case e.Fence >= lost.Fence, e.Fence == 0 && time.Since(h.since) > remembered:
+		return nil
+	}
+	return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", plain(h.path), lost.Name, lost.Fence)}
 }
 
 // An acquiring is one `pawl acquire`: a job that leaves its lock held.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -104,6 +105,7 @@ type handleFile struct {
 	path  string
 	begun *os.File // beside it
 	old   string   // the handle that is replaced, or empty
+	since time.Time
 }
 
 // newHandleFile begins the file, before the lock is claimed: who waits for an hour shall
@@ -117,6 +119,7 @@ func newHandleFile(path string) (*handleFile, error) {
 	case err != nil:
 		return nil, cause(err)
 	default:
+		h.since = info.ModTime()
 		text, _ := os.ReadFile(path)
 		h.old = strings.TrimSpace(string(text))
 		if !info.Mode().IsRegular() || !strings.HasPrefix(h.old, handleBegin) || len(h.old) > maxHandle {

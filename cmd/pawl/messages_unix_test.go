@@ -219,6 +219,9 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	elsewhere := handleBegin + base64.RawURLEncoding.EncodeToString([]byte(
 		`{"b":"memory","p":"memory of another host","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`))
 	v.sayError((&handleFile{path: "lock", old: elsewhere}).replaceable(t.Context(), c))
+	unknown := handleBegin + base64.RawURLEncoding.EncodeToString([]byte(
+		`{"b":"memory","p":"memory","n":"z","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`))
+	v.sayError((&handleFile{path: "lock", old: unknown, since: time.Now()}).replaceable(t.Context(), c))
 
 	fmt.Fprint(out, "\n# acquire, and nobody can be given the handle\n")
 	lease, err = c.Mutex("y").Lock(t.Context())
