@@ -236,9 +236,8 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 
 	fmt.Fprint(out, "\n# wait\n")
 	w := &freeing{name: "x", patience: time.Minute}
-	v.sayError(w.gaveUp().(*exit).err)
-	w.last = &pawl.Entry{Name: "x", Holders: []pawl.Holder{held.Holder}}
-	v.sayError(w.gaveUp().(*exit).err)
+	v.sayError(w.unanswered().(*exit).err)
+	v.sayError(fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&pawl.Entry{Name: "x", Holders: []pawl.Holder{held.Holder}})))
 }
 
 // A brokenPipe cannot be written.

@@ -64,11 +64,16 @@ type freeing struct {
 	name     string
 	patience time.Duration // 0 is for ever
 	once     bool
-
-	last *pawl.Entry // nil until the backend has answered
 }
 
 func (w *freeing) run(ctx context.Context, v *voice, where *location, cmd *cobra.Command) error {
+	return w.on(ctx, func(ctx context.Context, f func(*pawl.Client) error) error {
+		return withClient(ctx, v, where, cmd, f, nothing)
+	})
+}
+
+// on waits on the client that open gives to a function.
+func (w *freeing) on(ctx context.Context, open func(context.Context, func(*pawl.Client) error) error) error {
 	bound, cancel := context.WithCancel(ctx)
 	switch {
 	case w.once:
@@ -77,11 +82,34 @@ func (w *freeing) run(ctx context.Context, v *voice, where *location, cmd *cobra
 		bound, cancel = context.WithTimeout(ctx, w.patience)
 	}
 	defer cancel()
-	err := withClient(bound, v, where, cmd, func(c *pawl.Client) error { return w.watch(bound, c) }, nothing)
+	err := open(bound, func(c *pawl.Client) error {
+		err := w.watch(bound, c)
+		if isOver(bound) && errors.Is(err, context.DeadlineExceeded) {
+			return w.lookAgain(ctx, c)
+		}
+		return err
+	})
 	if isOver(bound) && errors.Is(err, context.DeadlineExceeded) {
-		return w.gaveUp()
+		return w.unanswered()
 	}
 	return err
+}
+
+// lookAgain ends a wait whose time is up. What the watch saw last may be long ago: the
+// database may have failed since.
+func (w *freeing) lookAgain(ctx context.Context, c *pawl.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, tryPatience)
+	defer cancel()
+	e, err := c.Inspect(ctx, w.name)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case err != nil:
+		return w.unanswered()
+	case isFree(&e):
+		return nil
+	}
+	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&e))}}
 }
 
 // watch returns when the name is free.
@@ -90,12 +118,11 @@ func (w *freeing) watch(ctx context.Context, c *pawl.Client) error {
 		if err != nil {
 			return err
 		}
-		w.last = &e
 		switch {
 		case isFree(&e):
 			return nil
 		case w.once:
-			return &exit{code: exitHeld, err: notAcquiredError{errors.New(w.inTheWay())}}
+			return &exit{code: exitHeld, err: notAcquiredError{errors.New(inTheWay(&e))}}
 		}
 	}
 	return ctx.Err()
@@ -106,21 +133,18 @@ func isFree(e *pawl.Entry) bool {
 }
 
 // inTheWay says why the name is not free.
-func (w *freeing) inTheWay() string {
-	held := &pawl.HeldError{Name: w.name, Holders: len(w.last.Holders), ClosedFor: w.last.ClosedFor}
+func inTheWay(e *pawl.Entry) string {
+	held := &pawl.HeldError{Name: e.Name, Holders: len(e.Holders), ClosedFor: e.ClosedFor}
 	if held.Holders > 0 {
-		held.Holder = w.last.Holders[0]
+		held.Holder = e.Holders[0]
 	}
 	return bare(held)
 }
 
-func (w *freeing) gaveUp() error {
+func (w *freeing) unanswered() error {
 	patience := w.patience
 	if w.once {
 		patience = tryPatience
 	}
-	if w.last == nil {
-		return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, patience)}
-	}
-	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", patience, w.inTheWay())}}
+	return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: the database did not answer; try pawl doctor", w.name, patience)}
 }

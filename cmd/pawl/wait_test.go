@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A deafDriver does not answer questions about a name while it is deaf: it fails with
+// err, or hangs if that is nil.
+type deafDriver struct {
+	driver.Driver
+
+	deaf atomic.Bool
+	err  error
+}
+
+func (d *deafDriver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	if !d.deaf.Load() {
+		return d.Driver.Inspect(ctx, name)
+	}
+	if d.err != nil {
+		return driver.Entry{}, d.err
+	}
+	<-ctx.Done()
+	return driver.Entry{}, ctx.Err()
+}
+
+// When its time is up, wait says what is so then, and not what the database said last.
+func TestWaitEndsWithWhatIsSo(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		err  error
+		deaf bool
+		back time.Duration // after that the lease is released, and the database answers
+		code int
+	}{
+		{what: "still held", code: exitHeld},
+		{what: "the database hangs", deaf: true, code: exitUnavailable},
+		{what: "the database is down", deaf: true, err: errors.New("down"), code: exitUnavailable},
+		{what: "free, and the watch missed it", deaf: true, err: errors.New("down"), back: 1500 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := memlock.NewMemory(nil)
+			d := &deafDriver{Driver: memory.Driver(), err: c.err}
+			locks, err := pawl.New(d, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer locks.Close(t.Context())
+			lease, err := locks.Mutex("x").Lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.AfterFunc(time.Second, func() { d.deaf.Store(c.deaf) })
+			if c.back > 0 {
+				time.AfterFunc(time.Second+c.back, func() {
+					_ = lease.Release(context.Background())
+					d.deaf.Store(false)
+				})
+			}
+			w := &freeing{name: "x", patience: 2*time.Second + 600*time.Millisecond}
+			began := time.Now()
+			err = w.on(t.Context(), func(_ context.Context, f func(*pawl.Client) error) error { return f(locks) })
+			if c.code == 0 && err != nil || c.code != 0 && !codeIs(err, c.code) {
+				t.Errorf("%s: it ends with %v, want the code %d", c.what, err, c.code)
+			}
+			if took := time.Since(began); took > w.patience+tryPatience {
+				t.Errorf("%s: it took %v", c.what, took)
+			}
+		})
+	}
+}
