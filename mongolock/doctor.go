@@ -23,12 +23,15 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if t.life.Err() != nil {
 		return nil, driver.ErrClosed
 	}
-	at, err := t.server(ctx)
+	sent := time.Now()
+	g, err := t.greet(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sent := time.Now()
-	g, err := t.greet(ctx)
+	if unfit := t.unfit(ctx, g); unfit != nil {
+		return []driver.Finding{{Severity: "error", Subject: "collection", Detail: unfit.problem, Advice: unfit.hint}}, nil
+	}
+	at, err := t.server(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +43,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	found = append(found, g.topology()...)
 	found = append(found, clock(g.LocalTime, sent, time.Now())...)
 	found = append(found, t.config(ctx)...)
+	found = append(found, t.majorities(ctx)...)
 	found = append(found, rights...)
 	found = append(found, t.indexes(ctx, at)...)
 	return found, t.failed(ctx, ctx.Err())

@@ -24,6 +24,7 @@ const (
 	unauthorized         = 13
 	authenticationFailed = 18
 	notImplemented       = 238
+	noMajorityReads      = 148
 )
 
 // hints is what is said, by what it has in it, and what to do about it. The first that
@@ -33,6 +34,8 @@ var hints = []struct {
 	permanent bool
 	hint      string
 }{
+	{"no such command: 'hello'", true, oldHint},
+	{"but this version of the Go driver requires", true, oldHint},
 	{"auth error", true, "the user or the password is wrong, or belongs to another database: ?authSource=admin"},
 	{"Authentication", true, "the user or the password is wrong, or belongs to another database: ?authSource=admin"},
 	{"x509:", true, "the server's certificate is not one that this machine trusts for that host"},
@@ -44,7 +47,12 @@ var hints = []struct {
 	{"server selection", false, "no primary answers: can it be reached, and does it speak TLS if and only if the URL says tls=true?"},
 }
 
+const oldHint = "MongoDB 4.4.2 or later is needed"
+
 func advice(err error) (hint string, permanent bool) {
+	if unfit, ok := errors.AsType[*unfitError](err); ok {
+		return unfit.hint, true
+	}
 	if _, ok := errors.AsType[*locktable.CorruptError](err); ok {
 		return "nobody is granted this name until its document is repaired, or deleted while nobody holds it", true
 	}
@@ -52,6 +60,8 @@ func advice(err error) (hint string, permanent bool) {
 		switch {
 		case e.HasErrorCode(unauthorized):
 			return "the user may not do this: it needs readWrite on the database, see docs/backends-detail.md", true
+		case e.HasErrorCode(noMajorityReads):
+			return majorityHint, true
 		case e.HasErrorCode(authenticationFailed):
 			return "the user or the password is wrong, or belongs to another database: ?authSource=admin", true
 		}

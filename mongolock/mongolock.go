@@ -57,9 +57,10 @@
 //
 // # What has to be set up?
 //
-// Nothing. The two collections, and the TTL indexes by which the server forgets old names
-// and signals, are made on first use. The user needs readWrite on the database. A driver
-// whose Diagnose (`pawl doctor`) is silent has what it needs.
+// Nothing, on MongoDB 4.4.2 or later. The two collections, and the TTL indexes by which
+// the server forgets old names and signals, are made on first use. The user needs
+// readWrite on the database. A driver whose Diagnose (`pawl doctor`) is silent has what
+// it needs.
 package mongolock
 
 import (

@@ -51,6 +51,9 @@ func (t *store) server(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if unfit := t.unfit(ctx, g); unfit != nil {
+		return nil, t.trouble(unfit)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.at == nil && t.life.Err() == nil {

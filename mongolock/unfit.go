@@ -1,0 +1,104 @@
+package mongolock
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// unfitError says that two clients would see different entries in a collection, or that
+// the server deletes them.
+type unfitError struct{ problem, hint string }
+
+func (e *unfitError) Error() string { return e.problem }
+
+// unfit returns what is wrong with the collection of the entries, as far as the user may
+// ask. One that is not there yet is made as it has to be.
+func (t *store) unfit(ctx context.Context, g *greeting) *unfitError {
+	for _, look := range []func(ctx context.Context) *unfitError{t.unfitOptions, t.unfitIndexes} {
+		if unfit := look(ctx); unfit != nil {
+			return unfit
+		}
+	}
+	if g.router() {
+		return t.unfitShards(ctx)
+	}
+	return nil
+}
+
+func (t *store) unfitOptions(ctx context.Context) *unfitError {
+	const hint = "use another collection (collection=NAME), which mongolock makes"
+	all, err := t.db.ListCollectionSpecifications(ctx, bson.D{{Key: "name", Value: t.Collection}})
+	if err != nil || len(all) != 1 {
+		return nil
+	}
+	has := func(option string) bool {
+		v, err := all[0].Options.LookupErr(option)
+		return err == nil && v.String() != "false"
+	}
+	switch {
+	case has("collation"):
+		return &unfitError{"the collection " + t.Collection + " has a collation, by which names that differ are one", hint}
+	case has("capped"):
+		return &unfitError{"the collection " + t.Collection + " is capped: it drops the oldest locks while they are held", hint}
+	case all[0].Type != "" && all[0].Type != "collection":
+		return &unfitError{t.Collection + " is a " + all[0].Type + ", and not a collection", hint}
+	}
+	return nil
+}
+
+// unfitIndexes looks for those by which the server deletes entries too early: all but
+// ours, that is.
+func (t *store) unfitIndexes(ctx context.Context) *unfitError {
+	all, _ := t.db.Collection(t.Collection).Indexes().ListSpecifications(ctx)
+	for _, s := range all {
+		if _, err := s.KeysDocument.LookupErr("forget"); err != nil && s.ExpireAfterSeconds != nil {
+			return &unfitError{
+				problem: "the collection " + t.Collection + " has the TTL index " + s.Name + ", by which the server deletes locks while they are held",
+				hint:    "drop the TTL index: db.getCollection(NAME).dropIndex(INDEX)",
+			}
+		}
+	}
+	return nil
+}
+
+// unfitShards looks at what the collection is sharded by: another key lets each shard
+// have a document of one name.
+func (t *store) unfitShards(ctx context.Context) *unfitError {
+	var c struct {
+		Key     bson.Raw `bson:"key"`
+		Dropped bool     `bson:"dropped"`
+	}
+	err := t.db.Client().Database("config").Collection("collections").
+		FindOne(ctx, bson.D{{Key: "_id", Value: t.db.Name() + "." + t.Collection}}).Decode(&c)
+	fields, _ := c.Key.Elements()
+	if err != nil || c.Dropped || len(fields) == 0 || len(fields) == 1 && fields[0].Key() == "_id" {
+		return nil
+	}
+	return &unfitError{
+		problem: "the collection " + t.Collection + " is sharded by " + c.Key.String() + ": two shards can have an entry of one name",
+		hint:    "leave the collection unsharded, or shard it by _id",
+	}
+}
+
+// majorities looks at whether the server can read what a majority has: a driver cannot do
+// without.
+func (t *store) majorities(ctx context.Context) []driver.Finding {
+	var s struct {
+		Engine struct {
+			Committed *bool `bson:"supportsCommittedReads"`
+		} `bson:"storageEngine"`
+	}
+	err := t.db.Client().Database("admin").RunCommand(ctx, bson.D{{Key: "serverStatus", Value: 1}}).Decode(&s)
+	if err != nil || s.Engine.Committed == nil || *s.Engine.Committed {
+		return nil // not everybody may ask
+	}
+	return []driver.Finding{{
+		Severity: "error", Subject: "read concern", Detail: "the server cannot read what a majority has, and nothing tells waiters of a change",
+		Advice: majorityHint,
+	}}
+}
+
+const majorityHint = "start the members without enableMajorityReadConcern=false"

@@ -1,0 +1,100 @@
+package mongolock
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// answers is a cursor with one document.
+func answers(d bson.D) bson.D {
+	return bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "db.c"}, {Key: "firstBatch", Value: bson.A{d}}}}, {Key: "ok", Value: 1.0}}
+}
+
+// made is a collection as listCollections has it.
+func made(option string, value any) bson.D {
+	return answers(bson.D{{Key: "name", Value: "pawl"}, {Key: "type", Value: "collection"}, {Key: "options", Value: bson.D{{Key: option, Value: value}}}})
+}
+
+// A collection in which names meet, or whose documents go, is refused when it is opened,
+// and the doctor says so of one that became so. What the server says of it is MongoDB's
+// documentation, by a proxy.
+func TestACollectionThatIsUnfitIsRefused(t *testing.T) {
+	t.Parallel()
+	m, db, d := onReplicas(t)
+	expires := answers(bson.D{{Key: "v", Value: 2}, {Key: "name", Value: "at_1"}, {Key: "key", Value: bson.D{{Key: "at", Value: 1}}}, {Key: "expireAfterSeconds", Value: int32(60)}})
+	sharded := answers(bson.D{{Key: "_id", Value: db + ".pawl"}, {Key: "key", Value: bson.D{{Key: "fence", Value: "hashed"}}}})
+	router := &plan{command: "hello", adds: bson.D{{Key: "msg", Value: "isdbgrid"}}, is: func(c bson.D) bool { return field(c, "$db") == db }}
+	for want, plans := range map[string][]*plan{
+		"collation": {{command: "listCollections", instead: made("collation", bson.D{{Key: "locale", Value: "en"}, {Key: "strength", Value: 2}})}},
+		"capped":    {{command: "listCollections", instead: made("capped", true)}},
+		"TTL index": {{command: "listIndexes", instead: expires}},
+		"sharded":   {router, {command: "find", instead: sharded, is: func(c bson.D) bool { return c[0].Value == "collections" }}},
+	} {
+		for range 2 { // opened, and diagnosed
+			for _, p := range plans {
+				again := *p
+				m.next(&again)
+			}
+		}
+		other, err := Open(ctx, m.url(db))
+		if err == nil {
+			_ = other.Close()
+		}
+		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || e.Hint == "" || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+		found, err := d.Diagnose(within(t, 20*time.Second))
+		if err != nil || !slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Severity == "error" && strings.Contains(f.Detail, want) }) {
+			t.Errorf("%s: the doctor finds %+v, %v", want, found, err)
+		}
+	}
+	for _, fit := range []bson.D{made("capped", false), made("validator", bson.D{})} {
+		m.next(&plan{command: "listCollections", instead: fit})
+		open(t, m.url(db))
+	}
+}
+
+// A server that is too old, or cannot read what a majority has, says what is needed.
+func TestAServerThatIsTooOldIsRefused(t *testing.T) {
+	t.Parallel()
+	m, db, d := onReplicas(t)
+	unknown := bson.D{{Key: "ok", Value: 0.0}, {Key: "code", Value: 59}, {Key: "codeName", Value: "CommandNotFound"}, {Key: "errmsg", Value: "no such command: 'hello'"}}
+	m.next(&plan{command: "hello", instead: unknown, is: func(c bson.D) bool { return field(c, "$db") == db }})
+	other, err := Open(ctx, m.url(db))
+	if err == nil {
+		_ = other.Close()
+	}
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "4.4.2") {
+		t.Errorf("Open: %v", err)
+	}
+	none := bson.D{{Key: "storageEngine", Value: bson.D{{Key: "supportsCommittedReads", Value: false}}}, {Key: "ok", Value: 1.0}}
+	m.next(&plan{command: "serverStatus", instead: none})
+	found, err := d.Diagnose(within(t, 20*time.Second))
+	if err != nil || !slices.ContainsFunc(found, func(f driver.Finding) bool { return f.Severity == "error" && f.Subject == "read concern" }) {
+		t.Errorf("the doctor finds %+v, %v", found, err)
+	}
+	m.next(&plan{command: "find", instead: refusal(noMajorityReads, "ReadConcernMajorityNotEnabled")})
+	_, err = d.Inspect(within(t, 20*time.Second), "job")
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || e.Hint != majorityHint {
+		t.Errorf("Inspect: %v", err)
+	}
+	for range 20 { // as often as the client asks
+		for _, command := range []string{"hello", "isMaster", "ismaster"} {
+			m.next(&plan{command: command, adds: bson.D{{Key: "maxWireVersion", Value: int32(8)}}})
+		}
+	}
+	other, err = Open(within(t, 20*time.Second), m.url(db))
+	if err == nil {
+		_ = other.Close()
+	}
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "4.4.2") {
+		t.Errorf("with wire version 8: %v", err)
+	}
+}
