@@ -3,8 +3,11 @@ package redislock_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/redistest"
@@ -21,6 +24,8 @@ const (
 	rightsToList   = "+scan"
 	rightsToDoctor = "+info +config|get"
 	rightsToWait   = "+wait"
+	rightsToSelect = "+select"
+	rightsToRESP2  = "+client|setname"
 
 	// In a cluster, besides.
 	rightsInCluster = "+asking +ssubscribe +sunsubscribe +spublish +multi +exec +role +cluster|info"
@@ -38,6 +43,33 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	d := start(t, user(t, server, strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")))
 	doesEverything(t, d, func() { armed(t, server) })
 	neverRefused(t, server)
+}
+
+func TestTheDocumentHasTheRightsThatAreTried(t *testing.T) {
+	text, err := os.ReadFile("../docs/backends-redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Fields(strings.NewReplacer(`\|`, "|", "`", " ", ";", " ").Replace(string(text)))
+	all := []string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor, rightsToWait, rightsToSelect, rightsToRESP2, rightsInCluster}
+	for right := range strings.FieldsSeq(strings.Join(all, " ")) {
+		if !slices.Contains(said, right) {
+			t.Errorf("docs/backends-redis.md does not name %s", right)
+		}
+	}
+}
+
+func TestAnotherDatabaseAndRESP2NeedARightMore(t *testing.T) {
+	t.Parallel()
+	all := strings.Join([]string{rights, rightsToPush, rightsToTrack, rightsToList, rightsToDoctor}, " ")
+	for place, right := range map[string]string{"/1": rightsToSelect, "?protocol=2": rightsToRESP2} {
+		server := redistest.Start(t)
+		_, err := redislock.Open(ctx, user(t, server, all)+place)
+		unavailable(t, err, true, "ACL")
+		server.Do("ACL", "LOG", "RESET")
+		doesEverything(t, start(t, user(t, server, all+" "+right)+place), func() {})
+		neverRefused(t, server)
+	}
 }
 
 // Names in all slots, so that each node is asked for all that it may be asked for.
@@ -84,6 +116,28 @@ func doesEverything(t *testing.T, d *redislock.Driver, watched func()) {
 		}
 		hear(t, heard, driver.SignalLost, waiter.Token)
 	}
+	several := []driver.Claim{mutex("{several} 1"), reader("{several} 2")}
+	if _, err := d.AcquireAll(ctx, several); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+	taken, kept := forced("{several} 1"), reader("{several} 2")
+	taken.Value = []byte("1")
+	gets(t, d, taken)
+	late := mutex("{several} 1")
+	late.Above = []byte("0")
+	if _, err := d.Acquire(ctx, late); !errors.Is(err, driver.ErrValue) {
+		t.Error(err)
+	}
+	gets(t, d, kept)
+	brief := lease(kept)
+	brief.MinHold = time.Second
+	if err := d.Release(ctx, brief); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Acquire(ctx, mutex(kept.Name)); !errors.Is(err, driver.ErrHeld) {
+		t.Error(err)
+	}
+	watch(t, d, "{several} 1")
 	if _, err := d.Diagnose(ctx); err != nil {
 		t.Error(err)
 	}

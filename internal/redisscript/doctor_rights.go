@@ -21,13 +21,21 @@ func (p *patient) rights() {
 		shard = p.d.Prefix + "{" + tags()[slot(doctorsName)] + "}inbox:doctor"
 	}
 	answer, err := p.Do(p.ctx, "EVAL", rightsScript.Source, "0", key, inbox, shard)
-	var missing []string
+	var missing, unknown []string
 	for command := range strings.FieldsSeq(answer) {
-		if strings.HasSuffix(command, "PUBLISH") {
-			p.mute = append(p.mute, p.Name)
-		} else {
-			missing = append(missing, strings.ToLower(command))
+		name, lacks := strings.CutPrefix(command, "?")
+		if lacks {
+			unknown = append(unknown, name)
+		} else if !strings.HasSuffix(name, "PUBLISH") {
+			missing = append(missing, strings.ToLower(name))
 		}
+		if strings.HasSuffix(name, "PUBLISH") {
+			p.mute = append(p.mute, p.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		p.finds("error", "commands", "the server lacks what the scripts call, or calls it otherwise (rename-command): "+strings.Join(unknown, " "),
+			"Redis 6.2 or later, or a Valkey, with the names of their commands")
 	}
 	switch {
 	case err != nil:
@@ -61,7 +69,7 @@ func (x *examination) push(ctx context.Context) {
 		x.say("", "warning", "push", "no channel can be subscribed to: waiters ask now and then, which is slower and more load", rights)
 	case len(x.mute) > 0:
 		for _, at := range x.mute {
-			x.say(at, "warning", "push", "the user may not publish: those who wait for what it releases are not told, and ask now and then", rights)
+			x.say(at, "warning", "push", "it cannot publish: those who wait for what it releases are not told, and ask now and then", rights)
 		}
 	case x.d.sender.Cluster() && shard == "":
 		x.say("", "info", "push", "no channel that belongs to a slot can be subscribed to: what tells a waiter that it was granted goes to all nodes", "Redis 7.0, or "+rights)

@@ -111,6 +111,7 @@ var hints = []struct {
 	{"TRYAGAIN", false, "the slot of the name is being moved"},
 	{"BUSY", false, "another script has been running for long: SCRIPT KILL ends it if it has written nothing"},
 	{"max number of clients", false, "the server has as many connections as its maxclients allows"},
+	{"Unknown Redis command called", true, "the server, or a proxy before it, lacks a command that our scripts call, or calls it otherwise: pawl doctor names it"},
 	{"unknown command", true, "the server, or a proxy before it, lacks a command: Redis 6.2 or later is needed"},
 	{"Wrong number of args calling Redis command", true, "Redis 6.2 or later is needed"},
 	{"x509:", true, "the server's certificate is not one that this machine trusts for that host"},

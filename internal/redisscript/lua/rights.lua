@@ -1,6 +1,7 @@
 -- rights: for the doctor. It tries what the scripts call, and answers with what the user
--- may not. The key is nobody's and is gone afterwards; a node of a cluster refuses a key
--- of another one, but looks at the rights first. It is sent with EVAL.
+-- may not, and with a ? before it what the server does not know. The key is nobody's and
+-- is gone afterwards; a node of a cluster refuses a key of another one, but looks at the
+-- rights first. It is sent with EVAL.
 --
 -- KEYS: none, for any node of a cluster is asked.
 -- ARGV: the key; the channel to publish on, or ''; the sharded channel, or ''.
@@ -14,6 +15,7 @@ local refused = {}
 local function try(command, ...)
   local r = redis.pcall(command, ...)
   local said = type(r) == 'table' and r.err or ''
+  if said:find('Unknown Redis command') then refused[#refused + 1] = '?' .. command end
   for _, refusal in ipairs(refusals) do
     if said:find(refusal) then
       refused[#refused + 1] = command

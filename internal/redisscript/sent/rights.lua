@@ -4,6 +4,7 @@ local refused = {}
 local function try(command, ...)
 local r = redis.pcall(command, ...)
 local said = type(r) == 'table' and r.err or ''
+if said:find('Unknown Redis command') then refused[#refused + 1] = '?' .. command end
 for _, refusal in ipairs(refusals) do
 if said:find(refusal) then
 refused[#refused + 1] = command

@@ -1,0 +1,52 @@
+package redislock_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// A server that lacks a command, or calls it otherwise, is told so by the first step that
+// needs it, and by the doctor, who names it.
+func TestACommandThatTheServerLacksIsNamed(t *testing.T) {
+	t.Parallel()
+	for command, step := range map[string]func(t *testing.T, d driver.Driver) error{
+		"GETEX": func(t *testing.T, d driver.Driver) error {
+			return d.Release(ctx, lease(mutex("job")))
+		},
+		"UNLINK": func(t *testing.T, d driver.Driver) error {
+			_, err := d.Acquire(ctx, reader("job"))
+			return err
+		},
+		"HLEN": func(t *testing.T, d driver.Driver) error {
+			gets(t, d, reader("job"))
+			_, err := d.Acquire(ctx, mutex("job"))
+			return err
+		},
+		"SET": func(t *testing.T, d driver.Driver) error {
+			_, err := d.Acquire(ctx, mutex("job"))
+			return err
+		},
+		"PUBLISH": nil, // only waiters miss it
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, "--appendonly", "yes", "--rename-command", command, "")
+			d := start(t, "redis://"+server.Addr)
+			if step != nil {
+				unavailable(t, step(t, d), true, "doctor")
+			} else {
+				c := queued("job")
+				gets(t, d, mutex("job"))
+				if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
+					t.Error(err)
+				}
+			}
+			if found := findings(t, d); !found.have("error commands", server.Addr, command) || found.have("error rights") {
+				t.Errorf("%v; want %s named", found, command)
+			}
+		})
+	}
+}
