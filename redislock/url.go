@@ -28,6 +28,7 @@ type parsed struct {
 	client rueidis.ClientOption
 	own    Options
 	lazy   bool
+	db     bool   // a database was named
 	where  string // for errors: without the user and the password
 
 	untracked string // why there shall be no tracking, empty if it shall
@@ -146,7 +147,10 @@ func (p *parsed) setDB(v string) error {
 	if err != nil || n < 0 {
 		return invalid("has a database that is no number")
 	}
-	p.client.SelectDB = n
+	if p.db && n != p.client.SelectDB {
+		return invalid("has two databases, behind the host and as db")
+	}
+	p.client.SelectDB, p.db = n, true
 	return nil
 }
 
@@ -198,6 +202,9 @@ func init() {
 		"sentinel_password": text(func(p *parsed) *string { return &p.client.Sentinel.Password }),
 		"cluster":           yes("cluster", func(p *parsed, on bool) { p.client.ForceSingleClient = !on }),
 		"protocol": func(p *parsed, v string) error {
+			if v != "2" && v != "3" {
+				return invalid("has a protocol that is neither 2 nor 3")
+			}
 			if p.client.AlwaysRESP2 = v == "2"; p.client.AlwaysRESP2 {
 				p.untracked = "protocol=2 has no messages for it"
 			}

@@ -299,7 +299,8 @@ func (b *subscriber) close() {
 	b.loops.Wait()
 }
 
-// A signature is what signed made last, and of what: a process mostly signs the same.
+// A signature is what signed made last, and of what: a process mostly signs the same. of
+// compares all that signed takes, but for labels, with which nothing is kept.
 type signature struct {
 	box, shard string
 	owner      driver.Owner
