@@ -152,7 +152,13 @@ func (d *Driver) Properties() driver.Properties {
 	return out
 }
 
-// Close implements driver.Driver. It ends what is still under way, and closes the nodes.
+// farewell is how long Close waits for what is still under way. A node that is slower
+// than the majority may have a release under way that nobody waits for; without it the
+// node would keep a lease until that expires.
+const farewell = time.Second
+
+// Close implements driver.Driver. It waits a moment for what is still under way, ends the
+// rest, and closes the nodes.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	again := d.closed
@@ -165,6 +171,9 @@ func (d *Driver) Close() error {
 	for _, stop := range d.unhear {
 		stop()
 	}
+	over := time.AfterFunc(farewell, d.end)
+	d.work.Wait()
+	over.Stop()
 	d.end()
 	d.placed.stop()
 	d.owed.stop()

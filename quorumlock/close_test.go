@@ -1,0 +1,34 @@
+package quorumlock_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A program that releases and ends at once leaves nothing on a node that is slower than
+// the others, unless that says nothing for a second.
+func TestCloseLetsAReleaseThatIsUnderWayArrive(t *testing.T) {
+	for late, want := range map[time.Duration][]int{300 * time.Millisecond: {0, 0, 0}, time.Minute: {0, 0, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			d, lines := c.client(t, time.Millisecond)
+			x := mutex("jobs")
+			gets(t, d, x)
+			time.Sleep(time.Second) // the acquire has reached all of them
+			lines[2].out.Store(int64(late))
+			releases(t, d, x)
+			began := time.Now()
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("Close took %v", took)
+			}
+			if holders, _ := c.people(t, "jobs"); !slices.Equal(holders, want) {
+				t.Errorf("%v late: held on the nodes: %d; want %d", late, holders, want)
+			}
+		})
+	}
+}
