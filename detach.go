@@ -85,6 +85,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	t.leave(time.Now())
+	c.renewer.settle(ctx, t) // nor one that was sent while Confirm waited
 	if c.observer != nil {
 		l.tellRelease(ctx, ErrDetached)
 	}

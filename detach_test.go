@@ -147,6 +147,21 @@ func TestDetachWaitsForARenewalThatIsUnderWay(t *testing.T) {
 	})
 }
 
+// A renewal falls due after 8.75 to 10 s.
+func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		time.Sleep(8700 * time.Millisecond)
+		net.slow(2 * time.Second)
+		took, err := after(func() error { _, err := lease.Detach(background); return err })
+		noError(t, err)
+		if took < 2050*time.Millisecond || net.count("renew") != 2 {
+			t.Errorf("it took %v, with %d renewals; want two, the second of them answered", took, net.count("renew"))
+		}
+	})
+}
+
 // One client may attach a handle twice. Each hears of the loss at once, whatever becomes
 // of the other.
 func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {

@@ -25,6 +25,13 @@ func (h *history) replies() {
 const atOnce = 50 * time.Millisecond
 
 func (h *history) isAnswered(c *call) {
+	atOnce := atOnce + time.Duration(len(c.others))*attempt(c.ttl) // All gives back what it has
+	if c.verb == "elect" {                                         // and so does Run, when its function has returned
+		atOnce += attempt(c.ttl)
+		for _, t := range c.terms {
+			atOnce += max(t.left-max(c.ctxEnds, 0), 0)
+		}
+	}
 	switch {
 	case c.answered == never:
 		h.violatedLocked(c.name, "%v was never answered", c)
@@ -49,6 +56,10 @@ func (h *history) mayFail(c *call) {
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "try":
 		h.isRefusedForAReason(c)
 	case errors.Is(c.err, pawl.ErrNotHeld) && c.verb == "break":
+	case c.verb == "elect": // see runReturns
+	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.tries:
+	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.longest() >= c.of.detached+c.ttl-c.ttl/250:
+	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.steady() || h.shakenAny(c)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && h.isTooFar(c):
 	// before f began
@@ -88,10 +99,20 @@ func (h *history) isRefusedForAReason(c *call) {
 func (h *history) footprint(c *call) moment {
 	end := max(c.answered, c.ended)
 	switch {
-	case c.answered == never, c.process.isDead(), c.granted && c.ended == never, c.process.closed(), c.minHold > 0, c.delay > 0:
+	case c.answered == never, c.process.isDead(), c.granted && c.ended == never, c.detached > 0, c.process.closed(), c.minHold > 0, c.delay > 0:
 		return 1 << 62
 	case !c.granted && c.verb == "try" && errors.Is(c.err, pawl.ErrHeld), c.granted && c.released == nil && (h.w.plan.quiet() || !c.do && h.w.plan.backend != "quorum"):
 		return end
 	}
 	return end + max(h.w.settles(), 2*c.ttl)
+}
+
+// shakenAny reports whether there was a shock to any of the names of a call.
+func (h *history) shakenAny(c *call) bool {
+	for _, o := range append([]string{c.name}, c.others...) {
+		if h.shakenLocked(o, c.began, c.answered) {
+			return true
+		}
+	}
+	return false
 }

@@ -17,11 +17,17 @@ func (h *history) costs() {
 		t.mu.Lock()
 		claims, waited, held := 0, time.Duration(0), time.Duration(0)
 		for _, c := range h.calls {
-			if c.process != p || c.verb == "break" || c.verb == "look" {
+			if c.process != p || c.verb == "break" || c.verb == "look" || c.verb == "leader" || c.verb == "watch" {
 				continue
 			}
-			claims++
+			claims += 1 + c.confirms + len(c.others)
+			if c.detaches {
+				claims++
+			}
 			waited += max(c.answered, c.believed) - c.began
+			if c.verb == "all" { // it waits with what it has
+				held += max(c.answered, c.believed) - c.began
+			}
 			if c.granted {
 				held += max(c.left, c.told, c.believed) - c.believed
 			}

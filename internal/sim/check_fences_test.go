@@ -11,7 +11,7 @@ func (h *history) fences() {
 			if !a.granted || !b.granted || a.name != b.name {
 				continue
 			}
-			if a.fence == b.fence {
+			if a.fence == b.fence && a.of != b && b.of != a {
 				h.violatedLocked(a.name, "%v and %v have the same fence %d", a, b, a.fence)
 			}
 			h.rises(a, b)
@@ -27,7 +27,7 @@ func (h *history) fences() {
 // it was taken from its process, and passed on there until that heard of it. That is over
 // with a message where nothing goes wrong, and with a term where anything may.
 func (h *history) rises(a, b *call) {
-	if a.fence <= b.fence || a.believed >= b.believed {
+	if a.fence <= b.fence || a.believed >= b.believed || b.of != nil && !a.excludes(b) {
 		return
 	}
 	deaf := b.ttl + attempt(b.ttl)

@@ -31,7 +31,7 @@ func (h *history) idle(c *call) {
 	bound, cause := h.patienceFor(c)
 	var held [][2]moment
 	for _, o := range h.calls {
-		if o == c || o.name != c.name || !o.granted {
+		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All waits for the next with what it has
 			continue
 		}
 		over := o.left
@@ -40,6 +40,12 @@ func (h *history) idle(c *call) {
 		}
 		if o.ended != never {
 			over = max(over, o.ended)
+		}
+		if o.detached > 0 {
+			over = o.detached + o.ttl
+		}
+		if !o.granted {
+			over = o.answered
 		}
 		if over == never {
 			over = to
@@ -67,7 +73,7 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 			continue
 		}
 		longest = max(longest, o.ttl+o.delay+o.minHold)
-		stays = stays || o.delay > 0 || o.minHold > 0 || o.maxHold > 0 || o.verb == "force" || o.verb == "break"
+		stays = stays || o.delay > 0 || o.minHold > 0 || o.maxHold > 0 || o.verb == "force" || o.verb == "break" || o.detaches
 		gaveUp = gaveUp || o.ctxEnds != never && o.answered >= o.ctxEnds
 	}
 	switch {

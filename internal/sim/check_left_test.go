@@ -50,7 +50,7 @@ func (w *world) leftovers(when string) {
 		for i, n := range w.nodes {
 			e := n.entry(name.name)
 			for _, holder := range e.Holders {
-				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.lostAndClosed(p, holder.Fence, now) {
+				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.lostAndClosed(p, holder.Fence, now) && !w.history.staysHeld(p, holder.Fence, name.name) {
 					w.violated(name.name, "%s, and node %d says that %v holds it, fence %d, for %v", when, i, holder.Owner.Client, holder.Fence, holder.ExpiresIn)
 				}
 			}

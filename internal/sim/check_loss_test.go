@@ -34,7 +34,7 @@ func (h *history) lostForAReason(c *call) {
 			why = lost
 		}
 	}
-	if why == nil || why.Reason == pawl.ReasonMaxHold || why.Reason == pawl.ReasonClosed {
+	if why == nil || why.Name != c.name || why.Reason == pawl.ReasonMaxHold || why.Reason == pawl.ReasonClosed || why.Reason == pawl.ReasonUnhealthy && c.sick != never {
 		return
 	}
 	end := max(c.told, c.ended)
@@ -78,7 +78,7 @@ func (h *history) nobodyBefore(c, next *call) {
 			h.violatedLocked(c.name, "%v had until %v to stop, and %v was granted at %v", c, until, next, next.believed)
 		}
 	}
-	heard := c.released == nil && (!c.do || h.w.plan.quiet()) // else it ends as that of a process that died
+	heard := c.released == nil && c.detached == 0 && (!c.do || h.w.plan.quiet()) // else as of a process that died
 	if until := c.began + c.minHold; c.minHold > 0 && heard && next.believed < until-c.minHold/250-time.Millisecond {
 		h.violatedLocked(c.name, "%v holds it until %v at least, and %v was granted at %v", c, until, next, next.believed)
 	}

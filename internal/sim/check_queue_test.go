@@ -11,6 +11,7 @@ import (
 // first.
 //
 // It is not for leases that are passed on inside a process for a bounded time; nor for
+// claims that lose their place when the value of the name is no longer below theirs, or
 // forced claims; nor where a shock may have taken the place away. In a quorum the place
 // has to be one on a majority of the nodes, and the order is that of tickets.
 type queue struct {
@@ -35,7 +36,7 @@ func (q *queue) asks(p *process, c driver.Claim, sent moment) {
 		known.tried = sent
 	} else {
 		q.places = append(q.places, &place{
-			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, queues: c.Queue, asked: sent, tried: sent, queued: never,
+			name: c.Name, token: c.Token, process: p.number, weight: c.Weight, limit: c.Limit, queueTTL: c.QueueTTL, queues: c.Queue && c.Above == nil, conditional: c.Above != nil, asked: sent, tried: sent, queued: never,
 		})
 	}
 }
@@ -73,7 +74,7 @@ func (q *queue) granted(w *world, token driver.Token, force bool) {
 	}
 	now := w.now()
 	for _, a := range q.places {
-		if a.name != b.name || a.over || a.queued == never || a.queued >= b.asked {
+		if a.name != b.name || a.over || a.conditional || a.queued == never || a.queued >= b.asked {
 			continue
 		}
 		conflict := int64(a.weight)+int64(b.weight) > int64(b.limit) // else a may have been granted, and not know it

@@ -19,6 +19,7 @@ func (w *world) check() {
 	h.costs()
 	h.idles()
 	h.pairs()
+	h.features()
 }
 
 // steady: nothing goes wrong, and messages are quick.
@@ -82,7 +83,7 @@ func (w *world) patience() time.Duration {
 	for _, p := range w.plan.processes {
 		for _, steps := range p.sessions {
 			for _, s := range steps {
-				total += s.after + s.hold + 2*s.ttl + s.delay + s.minHold + 5*time.Second
+				total += s.after + max(s.hold, 0) + 2*s.ttl + s.delay + s.minHold + 5*time.Second + s.lasts(w.plan)
 			}
 		}
 	}

@@ -10,6 +10,8 @@
 //   - weather_test.go, road_test.go, node_test.go, store_test.go, clock_test.go:
 //     messages, those who answer them, and their time
 //   - process_test.go, operation_test.go, fault_test.go: what happens
+//   - features_plan_test.go, features_do_test.go, able_test.go: what stands on the locks,
+//     in one schedule of three
 //   - history_test.go, tap_test.go: what is written down of it
 //   - check_*_test.go: what has to be true of that, a rule a file
 //   - world_test.go, run_test.go: how one schedule is run, and how many are

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 // history is what is written down while a schedule runs: what each call was answered, and
@@ -22,6 +23,8 @@ type history struct {
 	shocks []shock
 	events []event
 	found  []violation
+	tasks  []*task                // runs of functions of Once
+	away   map[driver.Token]*call // detached, and not attached
 }
 
 // A call is one call of a user, and what became of it.
@@ -46,6 +49,17 @@ type call struct {
 	believes func() bool
 	done     <-chan struct{}
 	lease    *pawl.Lease // not with Do
+
+	confirmed []confirmation
+	detached  moment // when Detach had returned; 0 is not
+	attached  *call  // by whom
+	of        *call  // whose lease it has attached
+	sent      moment // when it has
+	hasRun    bool   // Once: the function
+	own       bool   // Election: the last function returned an error of its own
+	answer    error  // of Once, Run, or the last of Watch
+	terms     []*call
+	seen      []sighting
 }
 
 func (c *call) String() string {

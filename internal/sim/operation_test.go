@@ -21,6 +21,16 @@ func (p *process) work(steps []step) {
 			p.breaks(ctx, c)
 		case "look":
 			p.looks(ctx, c)
+		case "all":
+			p.takesAll(ctx, c)
+		case "once":
+			p.does(ctx, c)
+		case "elect":
+			p.elects(ctx, c)
+		case "leader":
+			p.looksForLeader(ctx, c)
+		case "watch":
+			p.watches(c)
 		case "close":
 			p.w.history.said(c, p.closing(ctx, p.locks.Close))
 		default:
@@ -64,10 +74,13 @@ func (c *call) context() (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel() }
 }
 
-func (s step) options() []pawl.Option {
+func (s *call) options() []pawl.Option {
 	var o []pawl.Option
 	o = append(o, pawl.WithTTL(s.ttl))
 	if s.verb != "break" && s.verb != "look" {
+		if s.health && !s.process.w.planted.noHealth {
+			o = append(o, pawl.WithHealth(s.ill))
+		}
 		if s.delay > 0 {
 			o = append(o, pawl.WithLockDelay(s.delay))
 		}
@@ -109,7 +122,7 @@ func (p *process) claims(ctx context.Context, c *call) {
 	if err != nil {
 		return
 	}
-	if !p.wait(c.hold, lease.Done()) {
+	if !p.holds(ctx, c, lease) || c.lingers && !p.lingers(lease) {
 		return
 	}
 	p.w.history.leaves(c)
@@ -228,7 +241,7 @@ func (h *history) tells(c *call) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.left != never {
+	if c.left != never || c.lease != nil && errors.Is(c.lease.Err(), pawl.ErrDetached) {
 		return
 	}
 	c.told, c.lost = h.w.now(), lost

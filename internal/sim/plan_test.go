@@ -19,6 +19,7 @@ type plan struct {
 	names     []namePlan
 	faults    []fault
 	span      time.Duration // until then there is weather and there are faults
+	features  bool          // what stands on the locks is used, too
 }
 
 type nodePlan struct {
@@ -42,7 +43,7 @@ type namePlan struct {
 // A step is one call of a user.
 type step struct {
 	after    time.Duration // the last one
-	verb     string        // "lock", "try", "force", "break" or "look"
+	verb     string        // "lock", "try", "force", "break", "look"; see features_plan_test.go for the rest
 	name     string
 	sort     string // "mutex", "reader" or "permits"
 	weight   int
@@ -55,6 +56,27 @@ type step struct {
 	hold     time.Duration
 	patience time.Duration // ctx's deadline, never if it has none
 	cancel   time.Duration // when ctx is cancelled, never if it is not
+	feature
+}
+
+// A feature is what a step does with what stands on the locks.
+type feature struct {
+	others    []string // of "all": further names
+	tries     bool     // of "all"
+	key       string   // of "once"
+	untilDone bool
+	// How the function of "once" or "elect" ends: "", "done", "resigns", "own error" or
+	// "resigns with an error".
+	ends     string
+	sets     time.Duration // when "elect" sets a value
+	stays    bool          // of "elect": it leads until all works again, and longer
+	confirms int           // how often a holder does
+	detaches bool
+	away     time.Duration // for how long it is detached, never if nobody attaches it
+	to       int           // the process that does
+	lingers  bool          // when it has lost a lease, it stops at LostError.Until
+	health   bool
+	sick     time.Duration // from when on a holder's health function fails
 }
 
 func (s step) String() string {
@@ -109,6 +131,7 @@ func draw(d *dice, kind string, nodes int) *plan {
 	if d.chance(60) {
 		p.drawFaults(d)
 	}
+	p.drawFeatures()
 	return p
 }
 

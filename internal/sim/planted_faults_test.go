@@ -32,7 +32,7 @@ func (m *memories) took(c driver.Claim, g driver.Grant) (first bool) {
 
 // faults are the bugs that locks commonly have.
 var faults = []bug{
-	{"a release that does not look whose lease it is", "they hold it at once", 1, "memory", inNode(func(b *bent, m *memories) {
+	{"a release that does not look whose lease it is", "they hold it at once", 8, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			m.mu.Lock()
@@ -52,10 +52,10 @@ var faults = []bug{
 			return err
 		}
 	}), nil},
-	{"a renewal that makes a lease", "believed in it for longer than a TTL", 4, "memory", inNode(func(b *bent, m *memories) {
+	{"a renewal that makes a lease", "believed in it for longer than a TTL", 17, "memory", inNode(func(b *bent, m *memories) {
 		creates(b, m, func(driver.Token) bool { return true })
 	}), nil},
-	{"a renewal that comes after the release makes the lease anew", "says that", 34, "memory", inNode(func(b *bent, m *memories) {
+	{"a renewal that comes after the release makes the lease anew", "says that", 21, "memory", inNode(func(b *bent, m *memories) {
 		released := map[driver.Token]bool{}
 		creates(b, m, func(t driver.Token) bool { return released[t] })
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
@@ -85,7 +85,7 @@ var faults = []bug{
 			return b.server.Renew(ctx, shorter)
 		}
 	}), nil},
-	{"fences begin anew when a lease expires", "the fence of", 1, "memory", inNode(func(b *bent, m *memories) {
+	{"fences begin anew when a lease expires", "the fence of", 4, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			m.mu.Lock()
@@ -138,7 +138,7 @@ var faults = []bug{
 			return b.server.Renew(ctx, leases)
 		}
 	}), nil},
-	{"a majority that is one too few", "they hold it at once", 1, "quorum", func() planted {
+	{"a majority that is one too few", "they hold it at once", 3, "quorum", func() planted {
 		return planted{quorum: func(p *process, nodes []driver.Driver) []driver.Driver { // two of three are one
 			same := p.number % len(nodes)
 			nodes[(same+1)%len(nodes)] = newRoad(p, p.w.nodes[same].(*node))
@@ -180,7 +180,7 @@ var faults = []bug{
 		}
 	}), nil},
 	{"a waiter passes the one before it", "FIFO", 6, "memory", inNode(func(b *bent, m *memories) { swaps(b, m) }), nil},
-	{"a waiter that gave up stays in the queue", "waits for it", 531, "memory", inNode(func(b *bent, m *memories) {
+	{"a waiter that gave up stays in the queue", "waits for it", 2651, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			m.mu.Lock()
@@ -215,7 +215,7 @@ var faults = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a backend's clock that is twice as fast", "they hold it at once", 3, "memory", func() planted {
+	{"a backend's clock that is twice as fast", "they hold it at once", 7, "memory", func() planted {
 		return planted{node: func(n *node, s server) server { n.clock.ppm = 1_000_000; return s }}
 	}, nil},
 	{"a refusal that says to look again at once", "requests to acquire", 4, "memory", inNode(func(b *bent, _ *memories) {

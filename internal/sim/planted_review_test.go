@@ -31,7 +31,7 @@ var reviewed = []bug{
 			return err
 		}
 	}), givesUp},
-	{"a forced claim that was reported as failed breaks a holder later", "nobody can have done that then", 4, "memory", inNode(func(b *bent, m *memories) {
+	{"a forced claim that was reported as failed breaks a holder later", "nobody can have done that then", 60, "memory", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			if c.Force {
 				time.Sleep(c.TTL)
@@ -39,14 +39,14 @@ var reviewed = []bug{
 			return b.server.Acquire(ctx, c)
 		}
 	}), nil},
-	{"an answer after the end of its ctx is a grant", "though its ctx was over", 4, "memory", inClient(func(_ *process, b *bent) {
+	{"an answer after the end of its ctx is a grant", "though its ctx was over", 1, "memory", inClient(func(_ *process, b *bent) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.TTL/3)
 			defer cancel()
 			return b.server.Acquire(ctx, c)
 		}
 	}), nil},
-	{"a release that finds nothing says yes", "was told that all is well", 96, "memory", inNode(func(b *bent, _ *memories) {
+	{"a release that finds nothing says yes", "was told that all is well", 743, "memory", inNode(func(b *bent, _ *memories) {
 		b.release = func(ctx context.Context, l driver.LeaseRef) error {
 			if err := b.server.Release(ctx, l); !errors.Is(err, driver.ErrNotHeld) {
 				return err
@@ -103,7 +103,7 @@ var reviewed = []bug{
 			return g, err
 		}
 	}), nil},
-	{"a signal of before counts after a node lost its data", "they hold it at once", 41, "quorum", inNode(func(b *bent, m *memories) {
+	{"a signal of before counts after a node lost its data", "they hold it at once", 57, "quorum", inNode(func(b *bent, m *memories) {
 		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 			g, err := b.server.Acquire(ctx, c)
 			m.mu.Lock()

@@ -57,7 +57,7 @@ func (b *bug) find(t *testing.T) (seed uint64, said string) {
 }
 
 func TestPlantedBugsAreFound(t *testing.T) {
-	for _, b := range slices.Concat(reviewed, faults, ofQuorums, ofStores) {
+	for _, b := range slices.Concat(reviewed, faults, ofQuorums, ofStores, ofFeatures) {
 		t.Run(b.name, func(t *testing.T) {
 			began := time.Now()
 			seed, said := b.find(t)

@@ -203,6 +203,7 @@ func (r *road) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 
 func (r *road) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	return over(ctx, r, "renew", leases[0].Name, false, func(s server) ([]error, error) {
+		r.w.history.renews(r.p, leases)
 		return s.Renew(context.Background(), leases)
 	})
 }

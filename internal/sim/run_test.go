@@ -47,7 +47,7 @@ func report(t *testing.T, h *history, how, repeat string) {
 //	PAWL_SIM_BACKEND  over this one only: memory, store, quorum or redis
 //	PAWL_SIM_TRACE    says for each a number for all that happened
 func TestSchedules(t *testing.T) {
-	count, first, step := uint64(2000), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)
+	count, first, step := uint64(1500), number(t, "PAWL_SIM_SEED", 1), number(t, "PAWL_SIM_STEP", 1)
 	if os.Getenv("PAWL_SIM_SEED") != "" {
 		count = 1
 	}

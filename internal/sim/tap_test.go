@@ -35,7 +35,8 @@ type place struct {
 	process       int
 	weight, limit int
 	queueTTL      time.Duration
-	queues        bool      // and does not only try
+	queues        bool      // and does not only try, or may be refused for the name's value
+	conditional   bool      // it may be refused for that
 	asked         moment    // first
 	tried         moment    // last
 	queued        moment    // since when it is sure that it stands in the queue; never while it is not

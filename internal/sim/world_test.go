@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"sync"
@@ -25,6 +26,9 @@ type world struct {
 	processes []*process
 	queue     queue
 
+	watching context.Context // of those who watch names until everything is over
+	watchers sync.WaitGroup
+
 	horizon atomic.Int64 // until when something is under way
 
 	movesMu sync.Mutex
@@ -37,12 +41,18 @@ type planted struct {
 
 	// Nodes that compare and swap do so outside of windows, or do not compare.
 	noWindows, noVersions bool
+	noHealth              bool // no health function is asked
+	someOnly              bool // All forgets its last name
 
 	node    func(n *node, s server) server                      // what a node does to those who ask
 	client  func(p *process, d driverOf) driverOf               // what a process' driver does
 	observe func(o *pawl.Observer)                              // what is told
+	run     func(run runs) runs                                 // Election.Run
+	handle  func(h map[string]any)                              // what is in a handle
 	quorum  func(p *process, d []driver.Driver) []driver.Driver // which nodes a quorum is of
 }
+
+type runs = func(ctx context.Context, f func(ctx context.Context) error) error
 
 // driverOf is what the root package is given.
 type driverOf interface {
@@ -94,7 +104,7 @@ func live(t *testing.T, p *plan, bug planted) (h *history) {
 	t.Helper()
 	w := &world{plan: p, planted: bug}
 	w.collects()
-	w.history.w = w
+	w.history.w, w.history.away = w, map[driver.Token]*call{}
 	w.queue.tickets = tickets{map[string]*place{}, map[string][]*frame{}}
 	defer func() {
 		if r := recover(); r != nil {
@@ -125,6 +135,9 @@ func (w *world) passes() {
 	for _, f := range w.plan.faults {
 		w.after(f.at, func() { w.strike(f) })
 	}
+	watching, enough := context.WithCancel(context.Background())
+	w.watching = watching
+	defer enough()
 	var users sync.WaitGroup
 	for i, p := range w.processes {
 		for _, steps := range w.plan.processes[i].sessions {
@@ -133,7 +146,7 @@ func (w *world) passes() {
 		}
 	}
 	users.Wait()
-	w.end()
+	w.end(enough)
 }
 
 // begin starts a process.
@@ -169,10 +182,14 @@ func (w *world) begin(i int) *process {
 		d = w.planted.client(p, d)
 	}
 	p.tap = newTap(p, d)
+	d = p.tap
+	if w.tells() { // half of them have steps for several names, and tell of changes
+		d = able{p.tap, p.roads[0]}
+	}
 	o := &pawl.Options{
 		ID: p.id(), TTL: w.plan.unit, LocalHandoff: plan.handoff, Observer: p.observer(),
 	}
-	locks, err := pawl.New(p.tap, o)
+	locks, err := pawl.New(d, o)
 	if err != nil {
 		panic(err)
 	}
@@ -182,12 +199,15 @@ func (w *world) begin(i int) *process {
 
 // end waits until everything must be over, looks at what is left, and closes what is
 // open.
-func (w *world) end() {
+func (w *world) end(enough func()) {
 	for w.now() < w.heals() {
 		time.Sleep(w.heals() - w.now())
 	}
 	w.settle()
 	w.leftovers("everything is over")
+	w.lastSights()
+	enough()
+	w.watchers.Wait()
 	for _, p := range w.processes {
 		within := time.Minute
 		if p.isDead() {

@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// able is a driver that can do what a driver may be able to do besides: grant several
+// names in one step, and tell of changes.
+type able struct {
+	*tap
+	r *road
+}
+
+// AcquireAll implements driver.AllAcquirer.
+func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	a.count(&a.acquires, len(claims))
+	q, sent := &a.p.w.queue, a.p.w.now()
+	for _, c := range claims {
+		q.asks(a.p, c, sent)
+	}
+	grants, err := over(ctx, a.r, "acquire all", claims[0].Name, true, func(s server) ([]driver.Grant, error) {
+		d, can := s.(driver.AllAcquirer)
+		if !can { // a planted bug sits there
+			return nil, errors.ErrUnsupported
+		}
+		return d.AcquireAll(context.Background(), claims)
+	})
+	a.trouble(err)
+	if err == nil {
+		for _, c := range claims {
+			q.granted(a.p.w, c.Token, false)
+		}
+	}
+	return grants, err
+}
+
+// Properties implements driver.Driver.
+func (a able) Properties() driver.Properties {
+	p := a.tap.Properties()
+	p.PushesChanges = true
+	return p
+}
+
+// Watch implements driver.Watcher. What is told is late, or lost, as signals are, and is
+// over when the node loses its data.
+func (a able) Watch(name string, f func()) (stop func()) {
+	r := a.r
+	r.n.mu.Lock()
+	d := r.n.memory.Driver()
+	r.n.mu.Unlock()
+	end := d.Watch(name, func() {
+		w := r.w.weather()
+		r.mu.Lock()
+		lost, delay := w.mute > 0 && r.dice.chance(w.mute), w.travel(r.dice)
+		r.mu.Unlock()
+		if !lost {
+			r.p.after(max(delay, time.Nanosecond), func() {
+				if !r.isCut() {
+					f()
+				}
+			})
+		}
+	})
+	return func() { end(); _ = d.Close() }
+}

@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// features are the rules of what stands on the locks.
+func (h *history) features() {
+	data := slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
+	for _, c := range h.calls {
+		if c.granted && c.name != "" {
+			h.heldWhenConfirmed(c, data)
+			h.losesInTime(c)
+		}
+		if c.process.isDead() {
+			continue
+		}
+		switch c.verb {
+		case "once":
+			h.onceAnswers(c, data)
+		case "elect":
+			h.runReturns(c)
+		}
+	}
+	if !data {
+		h.inOrderOfKeys()
+		h.passesNoHealth()
+	}
+}
+
+// heldWhenConfirmed: Confirm returns nil only for a lease that held the name when the
+// backend was asked, and so does Attach: nobody can have been granted it before.
+func (h *history) heldWhenConfirmed(c *call, data bool) {
+	asked := moment(-1)
+	for _, x := range c.confirmed {
+		if x.err == nil {
+			asked = x.sent
+		}
+	}
+	if c.of != nil {
+		asked = c.sent
+		if c.fence != c.of.fence {
+			h.violatedLocked(c.name, "%v was attached with fence %d, and detached with %d", c, c.fence, c.of.fence)
+		}
+	}
+	for _, o := range h.calls {
+		if asked >= 0 && !data && o.granted && o.name == c.name && o.excludes(c) && o.fence > c.fence && o.believed < asked && !h.passed(c) {
+			h.violatedLocked(c.name, "%v was confirmed at %v, and %v was granted before that", c, asked, o)
+		}
+	}
+}
+
+// losesInTime: a holder that is unhealthy has lost its lease a third of a TTL later.
+func (h *history) losesInTime(c *call) {
+	if !c.health || c.sick == never || c.process.isDead() {
+		return
+	}
+	last := c.believed + c.sick + c.ttl/3 + atOnce
+	for _, end := range []moment{c.left, c.told} {
+		if end != never && end <= last {
+			return
+		}
+	}
+	h.violatedLocked(c.name, "%v was unhealthy from %v on, and held until %v", c, c.believed+c.sick, max(c.left, c.told))
+}
+
+// passesNoHealth: a lease with a health function is the backend's own, and no other is
+// passed on to such a claim. Fences that follow each other are those of one hold.
+func (h *history) passesNoHealth() {
+	if h.w.plan.backend == "quorum" {
+		return
+	}
+	for _, a := range h.calls {
+		for _, b := range h.calls {
+			if a.granted && b.granted && a.name == b.name && a.process == b.process && a.weight == driver.Exclusive && a.fence+1 == b.fence && (a.health || b.health) {
+				h.violatedLocked(a.name, "%v was passed on to %v, and they differ in their health", a, b)
+			}
+		}
+	}
+}
+
+// inOrderOfKeys: functions of a Once begin in the order of their keys. Each key has one
+// at the most; or one until it is done.
+func (h *history) inOrderOfKeys() {
+	for i, a := range h.tasks {
+		for _, b := range h.tasks[i+1:] {
+			spent := !a.by.untilDone || a.by.hasRun && a.by.answer == nil && a.by.ended != never && a.by.ended <= b.began
+			if spent && b.key <= a.key {
+				h.violatedLocked(b.by.name, "%v ran the function of %q, and %v had done that of %q", b.by, b.key, a.by, a.key)
+			}
+		}
+	}
+}
+
+// onceAnswers: what Do says of a key is so.
+func (h *history) onceAnswers(c *call, data bool) {
+	if c.answered == never || data {
+		return
+	}
+	if !c.hasRun && c.answer == nil { // it is done
+		for _, o := range h.calls {
+			if o.verb == "once" && o != c && o.key >= c.key && o.began <= c.answered && (o.granted || !h.w.plan.quiet() || o.err != nil || o.process.isDead()) {
+				if !c.untilDone || slices.ContainsFunc(h.tasks, func(t *task) bool { return t.by == o && t.done && o.left <= c.answered }) {
+					return
+				}
+			}
+		}
+		h.violatedLocked(c.name, "%v was told that %q is done, and nobody has done it", c, c.key)
+	}
+	lost := errors.Is(c.answer, pawl.ErrLost)
+	if c.hasRun && c.ends == "" && c.answer != nil && !lost && h.w.plan.quiet() && !h.isTooFar(c) {
+		h.violatedLocked(c.name, "%v has done %q, and nothing had gone wrong, and was told: %v", c, c.key, c.answer)
+	}
+}
+
+// runReturns: Run returns what its function returned, ctx's error when ctx has ended, or
+// that the client is closed, and nothing else.
+func (h *history) runReturns(c *call) {
+	err, ctxOver := c.answer, c.ctxEnds != never && c.answered >= c.ctxEnds
+	switch {
+	case c.answered == never:
+	case c.own:
+		if !errors.Is(err, errOwn) {
+			h.violatedLocked(c.name, "%v: the function returned an error of its own, and Run: %v", c, err)
+		}
+	case errors.Is(err, pawl.ErrClosed) && c.process.closed(), ctxOver && (err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, pawl.ErrLost)):
+	case err == nil && len(c.terms) > 0:
+	default:
+		h.violatedLocked(c.name, "%v: Run returned, and its function had not: %v", c, err)
+	}
+}
+
+// isWritten looks whether a value that was set while an instance waited is kept by the
+// name, long after everything works again.
+func (h *history) isWritten(c *call, value []byte) {
+	if h.w.plan.backend == "quorum" {
+		return
+	}
+	if e := h.w.nodes[0].entry(c.name); e.ValueFence != c.fence || string(e.Value) != string(value) {
+		h.w.violated(c.name, "%v had set its value before its term, and the name keeps %q of %d", c, e.Value, e.ValueFence)
+	}
+}
+
+// renews looks at renewals when a node handles them: of a lease that was detached none is
+// on its way any more. What the network keeps for longer than a request lasts may come at
+// any time; and of a quorum a majority has answered, and the others may not have yet.
+func (h *history) renews(p *process, leases []driver.LeaseRef) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range leases {
+		if c := h.away[l.Token]; c != nil && c.process == p && h.w.plan.quiet() && h.w.plan.backend != "quorum" {
+			h.violatedLocked(c.name, "%v was detached, and process %d renews it", c, p.number)
+		}
+	}
+}
+
+// staysHeld reports whether a lease may be held by nobody's will: it was detached, and
+// nobody has attached and released it. Nodes of a quorum may say another fence than all.
+func (h *history) staysHeld(p *process, fence uint64, name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.calls, func(c *call) bool {
+		a := c.attached
+		same := c.fence >= fence && c.fence < fence+driver.MaxFences || h.w.plan.backend == "quorum" && c.process == p
+		return c.detached > 0 && c.name == name && same && (a == nil || a.ended == never || a.released != nil || a.process.mayLeave())
+	})
+}
+
+// lastSights is the rule of Watch, when everything is over: each watcher has seen how it
+// is now. Names that nobody touches are looked at each 5 s; a request that is lost is
+// waited for for a minute, for Watch bounds none.
+func (w *world) lastSights() {
+	h := &w.history
+	watched := slices.DeleteFunc(slices.Clone(h.calls), func(c *call) bool {
+		return c.verb != "watch" || c.hold != never || c.process.isDead() || c.process.closed()
+	})
+	if len(watched) == 0 || w.plan.backend == "quorum" {
+		return
+	}
+	time.Sleep(time.Minute + 7*time.Second)
+	for _, c := range watched {
+		e := w.nodes[0].entry(c.name)
+		h.mu.Lock()
+		if c.answer == nil && (len(c.seen) == 0 || !alike(&e, &c.seen[len(c.seen)-1].entry)) {
+			h.violatedLocked(c.name, "%v: everything is over, and it has not seen that: %v", c, e)
+		}
+		h.expiriesSeen(c)
+		h.mu.Unlock()
+	}
+}
+
+func alike(a, b *driver.Entry) bool {
+	return slices.EqualFunc(a.Holders, b.Holders, func(x, y driver.Holder) bool { return x.Fence == y.Fence }) && len(a.Waiters) == len(b.Waiters)
+}
+
+// expiriesSeen: a watcher sees a lease that ends by itself end, and not only when it
+// looks anyway. Such are those that were detached, and that nobody attached.
+func (h *history) expiriesSeen(watcher *call) {
+	if !h.w.plan.quiet() {
+		return
+	}
+	for _, c := range h.calls {
+		if c.detached == 0 || c.attached != nil || c.name != watcher.name || c.detached < watcher.began {
+			continue
+		}
+		last := c.detached + c.ttl + c.ttl/500 + atOnce + 4*h.w.plan.weather.high
+		if !h.w.tells() {
+			last += time.Second + c.ttl/8
+		}
+		holds, until := false, moment(0)
+		for _, s := range watcher.seen {
+			has := slices.ContainsFunc(s.entry.Holders, func(x driver.Holder) bool { return x.Fence == c.fence })
+			if holds && !has {
+				until = s.at
+			}
+			holds = has
+		}
+		if until > last || holds && h.w.now() > last {
+			h.violatedLocked(c.name, "%v ended by itself at %v, and %v saw that at %v", c, c.detached+c.ttl, watcher, until)
+		}
+	}
+}
+
+// tells reports whether the backend tells of changes.
+func (w *world) tells() bool { return w.plan.backend == "memory" && w.plan.fates%4 < 2 }

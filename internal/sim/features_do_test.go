@@ -1,0 +1,330 @@
+package sim
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+var (
+	errOwn  = errors.New("the function's own error")
+	errSick = errors.New("the holder is stuck")
+)
+
+// A confirmation is one answer of Confirm.
+type confirmation struct {
+	sent, answered moment
+	err            error
+}
+
+// holds is what a user does with a lease until it releases it. It returns false if there
+// is nothing to release any more.
+func (p *process) holds(ctx context.Context, c *call, lease *pawl.Lease) bool {
+	for range c.confirms {
+		if !p.wait(c.hold/time.Duration(c.confirms+1), lease.Done()) {
+			return false
+		}
+		x := confirmation{sent: p.w.now()}
+		x.err = lease.Confirm(ctx)
+		x.answered = p.w.now()
+		p.w.history.mu.Lock()
+		c.confirmed = append(c.confirmed, x)
+		p.w.history.mu.Unlock()
+		p.w.note(c.name, p, "has confirmed", answer(c, x.err))
+	}
+	if !c.detaches {
+		return p.wait(c.hold/time.Duration(c.confirms+1), lease.Done())
+	}
+	if !p.wait(c.hold/2, lease.Done()) {
+		return false
+	}
+	handle, err := lease.Detach(ctx)
+	if err != nil {
+		p.w.note(c.name, p, "could not detach", answer(c, err))
+		return p.wait(c.hold/2, lease.Done())
+	}
+	handle = p.w.planted.bend(handle)
+	p.w.history.detached(c, handle)
+	if c.away != never {
+		p.w.processes[c.to].attaches(c, handle)
+	}
+	return false
+}
+
+// lingers is what a user does who needs all the time that it has after a loss.
+func (p *process) lingers(lease *pawl.Lease) bool {
+	lost, _ := errors.AsType[*pawl.LostError](lease.Err())
+	return lost == nil || p.wait(time.Until(lost.Until), nil)
+}
+
+// detached writes down that a lease stays held, and that nobody of this process has it.
+func (h *history) detached(c *call, handle string) {
+	var in struct {
+		Token []byte `json:"t"`
+	}
+	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(handle, "pawl1_"))
+	if err != nil || json.Unmarshal(b, &in) != nil {
+		panic("a handle that cannot be read")
+	}
+	h.mu.Lock()
+	c.left, c.ended, c.detached = h.w.now(), h.w.now(), h.w.now()
+	h.forgetLocked(c)
+	h.away[driver.Token(in.Token)] = c
+	h.mu.Unlock()
+	h.w.note(c.name, c.process, "has detached", c)
+}
+
+// attaches goes on with a lease that was detached. To the rules its claim is the one that
+// was detached: the name was held all the time.
+func (p *process) attaches(of *call, handle string) {
+	if !p.wait(of.away, nil) {
+		return
+	}
+	ctx := context.Background() // Attach bounds its request
+	s := of.step
+	s.verb, s.hold, s.feature = "attach", of.hold/2, feature{}
+	c := p.w.history.begin(p, s)
+	p.w.history.mu.Lock()
+	c.of, c.sent, c.began = of, c.began, of.began
+	of.attached = c
+	for token, x := range p.w.history.away {
+		if x == of {
+			delete(p.w.history.away, token)
+		}
+	}
+	p.w.history.mu.Unlock()
+	lease, err := p.locks.Attach(ctx, handle)
+	p.w.history.answers(c, lease, err)
+	if err != nil || !p.wait(c.hold, lease.Done()) {
+		return
+	}
+	p.w.history.leaves(c)
+	p.w.history.gaveBack(c, lease.Release(ctx))
+}
+
+// health is what a holder says of itself.
+func (c *call) ill(context.Context) error {
+	h := &c.process.w.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.sick != never && c.granted && h.w.now() >= c.believed+c.sick {
+		return errSick
+	}
+	return nil
+}
+
+// takesAll is a call of All.
+func (p *process) takesAll(ctx context.Context, c *call) {
+	names := append([]string{c.name}, c.others...)
+	slices.Sort(names)
+	calls, parts := []*call(nil), []pawl.Part(nil)
+	for _, name := range slices.Compact(names) {
+		x := c
+		if name != c.name {
+			s := c.step
+			s.name, s.others = name, names
+			x = p.w.history.begin(p, s)
+			p.w.history.mu.Lock()
+			x.ctxEnds = c.ctxEnds
+			p.w.history.mu.Unlock()
+		}
+		calls = append(calls, x)
+		if !p.w.planted.someOnly || len(parts) == 0 {
+			parts = append(parts, p.locks.Mutex(name, pawl.WithTTL(c.ttl)))
+		}
+	}
+	all := pawl.All(parts...)
+	take := all.Lock
+	if c.tries {
+		take = all.TryLock
+	}
+	leases, err := take(ctx)
+	for _, x := range calls {
+		if err != nil {
+			p.w.history.said(x, err)
+			continue
+		}
+		if leases.Fence(x.name) == 0 {
+			p.w.violated(x.name, "%v was granted, and All has no lease of it", x)
+		}
+		p.w.history.said(x, nil)
+		p.w.history.grants(x, leases.Fence(x.name), nil, func() bool { return leases.Err() == nil }, leases.Done())
+	}
+	if err != nil || !p.wait(c.hold, leases.Done()) {
+		return
+	}
+	for _, x := range calls {
+		p.w.history.leaves(x)
+	}
+	err = leases.Release(ctx)
+	for _, x := range calls {
+		p.w.history.gaveBack(x, err)
+	}
+}
+
+// A task is one run of the function of a Once.
+type task struct {
+	key   string
+	by    *call
+	began moment
+	done  bool // it returned nil
+}
+
+// does is a call of Once.Do.
+func (p *process) does(ctx context.Context, c *call) {
+	o := []pawl.Option{pawl.WithTTL(c.ttl)}
+	if c.untilDone {
+		o = append(o, pawl.WithUntilDone())
+	}
+	h := &p.w.history
+	did := false
+	ran, err := p.locks.Once(c.name, o...).Do(ctx, c.key, func(ctx context.Context) error {
+		did = true
+		t := &task{key: c.key, by: c, began: p.w.now()}
+		h.mu.Lock()
+		h.tasks = append(h.tasks, t)
+		h.mu.Unlock()
+		fence, _ := pawl.FenceFromContext(ctx)
+		h.grants(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
+		p.wait(c.hold, ctx.Done())
+		h.leaves(c)
+		if c.ends != "" {
+			return errOwn
+		}
+		h.mu.Lock()
+		t.done = true
+		h.mu.Unlock()
+		return nil
+	})
+	if ran != did {
+		p.w.violated(c.name, "%v says that its function ran: %v; it did: %v", c, ran, did)
+	}
+	h.mu.Lock()
+	c.hasRun, c.answer = ran, err
+	h.mu.Unlock()
+	h.did(c, err)
+}
+
+// elects is a call of Election.Run, whose terms are calls of their own.
+func (p *process) elects(ctx context.Context, c *call) {
+	h, w := &p.w.history, p.w
+	value := func(n int) []byte { return fmt.Appendf(nil, "%s/%d", p.id(), n) }
+	e := p.locks.Election(c.name, pawl.WithTTL(c.ttl), pawl.WithValue(value(0)))
+	var set moment = never
+	if c.sets > 0 {
+		go func() {
+			if p.wait(c.sets, ctx.Done()) && ctx.Err() == nil {
+				set = w.now()
+				err := e.SetValue(ctx, value(1))
+				w.note(c.name, p, "has set its value", answer(c, err))
+			}
+		}()
+	}
+	run := e.Run
+	if w.planted.run != nil {
+		run = w.planted.run(run)
+	}
+	began, terms := w.now(), []*call(nil)
+	over := func() {
+		if len(terms) > 0 {
+			h.mu.Lock()
+			t := terms[len(terms)-1]
+			t.ended, t.released = w.now(), errTerm
+			h.mu.Unlock()
+		}
+	}
+	var own error
+	err := run(ctx, func(ctx context.Context) error {
+		over()
+		s := c.step
+		s.verb, s.do, s.feature, s.patience = "term", true, feature{}, never
+		t := h.begin(p, s)
+		h.mu.Lock()
+		t.began, t.answered = began, w.now()
+		terms = append(terms, t)
+		h.mu.Unlock()
+		waited, hold := set, c.hold
+		if c.stays {
+			hold = max(hold, w.heals()-w.now()+c.ttl+30*time.Second)
+		}
+		fence, _ := pawl.FenceFromContext(ctx)
+		h.grants(t, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
+		alive := p.wait(hold, ctx.Done())
+		if c.stays && alive && ctx.Err() == nil && waited != never {
+			h.isWritten(t, value(1))
+		}
+		resigns := strings.HasPrefix(c.ends, "resigns") && len(terms) < 3
+		if resigns && alive && ctx.Err() == nil {
+			e.Resign()
+		}
+		own = nil
+		if strings.HasSuffix(c.ends, "error") {
+			own = errOwn
+		}
+		h.leaves(t)
+		began = w.now()
+		return own
+	})
+	over()
+	h.mu.Lock()
+	if own != nil {
+		c.own = true
+	}
+	c.answer, c.terms = err, terms
+	h.mu.Unlock()
+	h.said(c, err)
+}
+
+// errTerm stands for what nobody says of a term: whether it was lost.
+var errTerm = errors.New("a term that is over")
+
+// looksForLeader is a call of Election.Leader. What a leader says of itself begins with
+// its name.
+func (p *process) looksForLeader(ctx context.Context, c *call) {
+	l, err := p.locks.Election(c.name).Leader(ctx)
+	if err == nil && len(l.Value) > 0 && !strings.HasPrefix(string(l.Value), l.Owner.Client+"/") {
+		p.w.violated(c.name, "%v: %s leads, and its value is that of another term: %s", c, l.Owner.Client, l.Value)
+	}
+	p.w.history.said(c, err)
+}
+
+// A sighting is what a watch yielded.
+type sighting struct {
+	at    moment
+	entry pawl.Entry
+}
+
+// watches is a loop over Watch beside all else. It goes on until everything is over, or
+// for a while.
+func (p *process) watches(c *call) {
+	ctx, cancel := context.WithCancel(p.w.watching)
+	if c.hold != never {
+		ctx, cancel = context.WithTimeout(p.w.watching, c.hold)
+	}
+	p.w.watchers.Go(func() {
+		defer cancel()
+		for e, err := range p.locks.Watch(ctx, c.name) {
+			h := &p.w.history
+			h.mu.Lock()
+			if err == nil {
+				c.seen = append(c.seen, sighting{p.w.now(), e})
+			}
+			c.answer = err
+			h.mu.Unlock()
+			fences := []uint64(nil)
+			for _, x := range e.Holders {
+				fences = append(fences, x.Fence)
+			}
+			p.w.note(c.name, p, "sees", answer(c, fmt.Sprint(fences, len(e.Waiters), err)))
+		}
+	})
+	p.w.history.said(c, nil)
+}

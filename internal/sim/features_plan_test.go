@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Names that what stands on the locks has for itself. leads is a mutex for others, too.
+const (
+	leads = "lead"
+	ticks = "tick"
+)
+
+// drawFeatures adds what stands on the locks to one plan of three: All, Once, Election,
+// Detach and Attach, Confirm, WithHealth and Watch. It has dice of its own, as drawResize
+// has.
+func (p *plan) drawFeatures() {
+	d := seeded(p.fates ^ 0xfea7)
+	if !d.chance(33) {
+		return
+	}
+	p.features = true
+	p.names = append(p.names, namePlan{name: leads, sort: "mutex"}, namePlan{name: ticks, sort: "mutex"})
+	untilDone := d.chance(50)
+	for _, w := range []struct {
+		percent int
+		draw    func(d *dice, process int) []step
+	}{
+		{50, p.drawElection},
+		{50, func(d *dice, _ int) []step { return p.drawTicks(d, untilDone) }},
+		{40, func(d *dice, _ int) []step { return p.drawAll(d) }},
+		{40, func(d *dice, _ int) []step { return p.drawWatch(d) }},
+	} {
+		if !d.chance(w.percent) {
+			continue
+		}
+		for i := range p.processes {
+			if steps := w.draw(d, i); len(steps) > 0 && d.chance(80) {
+				p.processes[i].sessions = append(p.processes[i].sessions, steps)
+			}
+		}
+	}
+	for i := range p.processes {
+		for _, steps := range p.processes[i].sessions {
+			for k := range steps {
+				p.drawLease(d, &steps[k])
+			}
+		}
+	}
+}
+
+// exclusively is a step for the whole of a name.
+func (p *plan) exclusively(verb, name string) step {
+	return step{
+		verb: verb, name: name, sort: "mutex", weight: driver.Exclusive, limit: driver.Unlimited,
+		ttl: p.unit, patience: never, cancel: never,
+	}
+}
+
+// drawLease draws what is done with a lease that a user holds.
+func (p *plan) drawLease(d *dice, s *step) {
+	if (s.verb != "lock" && s.verb != "try") || s.do {
+		return
+	}
+	s.lingers = d.chance(30)
+	switch d.below(6) {
+	case 0:
+		s.confirms = 1 + d.below(2)
+	case 1, 2:
+		s.detaches = true
+		s.away = one(d, 0, d.between(0, p.unit/2), d.between(0, 2*p.unit), never) // never: nobody attaches it
+		s.to = d.below(len(p.processes))
+		s.maxHold = 0 // it is the lease's, and Attach does not know it
+		s.hold = max(s.hold, time.Millisecond)
+	case 3:
+		s.health = true
+		s.sick = one(d, never, d.between(0, p.unit))
+	}
+}
+
+// drawElection is one instance of an election: it leads a few times, and gives its value
+// while it waits, or leads. Others lock the name as a mutex.
+func (p *plan) drawElection(d *dice, _ int) []step {
+	if d.chance(20) {
+		s := p.exclusively("lock", leads)
+		s.after, s.hold = d.between(0, p.unit), d.between(0, p.unit)
+		return []step{s, p.drawLook(d)}
+	}
+	s := p.exclusively("elect", leads)
+	s.after = d.between(0, p.unit/4)
+	s.hold = d.between(0, p.unit)
+	s.patience = d.between(p.unit, 5*p.unit)
+	s.ends = one(d, "", "", "done", "resigns", "own error", "resigns with an error")
+	s.sets = d.between(0, p.unit)
+	s.stays = d.chance(25)
+	if s.stays {
+		s.ends, s.patience = "", p.span+5*p.unit+time.Minute
+	}
+	return []step{s, p.drawLook(d)}
+}
+
+// drawLook is somebody who asks who leads.
+func (p *plan) drawLook(d *dice) step {
+	s := p.exclusively("leader", leads)
+	s.after, s.patience = d.between(0, p.unit), d.between(p.unit/4, p.unit)
+	return s
+}
+
+// drawTicks is one instance that does the tasks of a schedule.
+func (p *plan) drawTicks(d *dice, untilDone bool) (steps []step) {
+	for k := range 1 + d.below(4) {
+		s := p.exclusively("once", ticks)
+		s.key = string(rune('a' + k))
+		s.after, s.hold = d.between(0, p.unit/2), one(d, 0, d.between(0, p.unit/2))
+		s.untilDone, s.do = untilDone, true
+		s.ends = one(d, "", "", "own error")
+		switch d.below(4) {
+		case 0:
+			s.cancel = d.between(0, p.unit)
+		case 1:
+			s.cancel = s.hold/2 + d.between(0, 4*p.weather.high)
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// drawAll is a session that takes several names at once.
+func (p *plan) drawAll(d *dice) (steps []step) {
+	for range 1 + d.below(3) {
+		s := p.exclusively("all", p.names[0].name)
+		s.after, s.hold = d.between(0, p.unit/4), d.between(0, p.unit/2)
+		s.others = []string{leads}
+		if d.chance(50) {
+			s.others = append(s.others, p.names[len(p.names)-1].name)
+		}
+		if d.chance(30) {
+			s.tries = true
+		}
+		if d.chance(30) {
+			s.patience = d.between(0, p.unit)
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// drawWatch is somebody who watches a name, until everything is over or for a while.
+func (p *plan) drawWatch(d *dice) []step {
+	s := p.exclusively("watch", one(d, p.names...).name)
+	s.hold = one(d, never, never, d.between(0, 3*p.unit))
+	return []step{s}
+}
+
+// lasts is for how long a step may keep others from its name, beside its hold.
+func (s step) lasts(p *plan) time.Duration {
+	d := max(s.away, 0)
+	if s.stays {
+		d += p.span + 2*time.Minute
+	} else if s.verb == "elect" {
+		d += s.patience
+	}
+	return d
+}

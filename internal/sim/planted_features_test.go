@@ -1,0 +1,231 @@
+package sim
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// ofFeatures are bugs of what stands on the locks. The first six are defects that all
+// tests of Pawl once left alive, as what its user or its backend would notice of them.
+var ofFeatures = []bug{
+	{"a task that is done is not noted if its ctx has ended", "nothing had gone wrong, and was told", 4, "memory", inClient(func(p *process, b *bent) {
+		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+			if leases[0].Name == ticks && leases[0].Value != nil && p.w.history.ctxOver(p) {
+				return nil, context.Canceled
+			}
+			return b.server.Renew(ctx, leases)
+		}
+	}), untilDone},
+	{"the own error of a function that has resigned is swallowed", "returned an error of its own", 18, "memory", runsAgain(func(err error) bool { return errors.Is(err, errOwn) }), nil},
+	{"a mutex is led with the value of the term before", "its value is that of another term", 5, "memory", inClient(func(_ *process, b *bent) {
+		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
+			e, err := b.server.Inspect(ctx, name)
+			for _, h := range e.Holders {
+				e.ValueFence = h.Fence
+			}
+			return e, err
+		}
+	}), nil},
+	{"the name is closed for half of the lock-delay that the holder is told of", "to stop, and", 1, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			c.LockDelay /= 2
+			return b.server.Acquire(ctx, c)
+		}
+	}), losesWithDelay},
+	{"a lease with a health function is passed on as one without", "they differ in their health", 12, "memory", func() planted { return planted{noHealth: true} }, healthy},
+	{"an end that comes by itself is not waited for by a watcher", "ended by itself", 26, "memory", inClient(func(_ *process, b *bent) {
+		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
+			e, err := b.server.Inspect(ctx, name)
+			for i := range e.Holders {
+				e.Holders[i].ExpiresIn = time.Hour
+			}
+			return e, err
+		}
+	}), watched},
+	{"a health function that is not asked", "was unhealthy from", 21, "memory", func() planted { return planted{noHealth: true} }, nil},
+	{"a key is written with the release, not with the grant", "had done that of", 5, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			c.Value = nil
+			return b.server.Acquire(ctx, c)
+		}
+	}), nil},
+	{"keys that are not compared", "had done that of", 5, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			c.Above = nil
+			return b.server.Acquire(ctx, c)
+		}
+	}), nil},
+	{"a claim is refused for a key that nobody has done", "nobody has done it", 5, "memory", inNode(func(b *bent, m *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if c.Above != nil && string(c.Above) > "b" {
+				return driver.Grant{}, &driver.ValueError{Name: c.Name, Value: c.Above}
+			}
+			return b.server.Acquire(ctx, c)
+		}
+	}), nil},
+	{"a value that is set while an instance waits is lost", "had set its value before its term", 77, "memory", inNode(func(b *bent, _ *memories) {
+		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+			leases = slices.Clone(leases)
+			for i := range leases {
+				leases[i].Value = nil
+			}
+			return b.server.Renew(ctx, leases)
+		}
+	}), nil},
+	{"an election that ends when the backend fails", "and its function had not", 4, "memory", func() planted {
+		return planted{run: func(run runs) runs {
+			return func(ctx context.Context, f func(ctx context.Context) error) error {
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+				defer cancel()
+				err := run(ctx, f)
+				if time.Since(began) >= 2*time.Second {
+					return driver.ErrUnavailable
+				}
+				return err
+			}
+		}}
+	}, nil},
+	{"an instance that leads although its term is over", "they hold it at once", 94, "memory", func() planted {
+		return planted{run: func(run runs) runs {
+			return func(ctx context.Context, f func(ctx context.Context) error) error {
+				return run(ctx, func(inner context.Context) error { return f(context.WithoutCancel(inner)) })
+			}
+		}}
+	}, nil},
+	{"a lease that is attached with another fence", "and detached with", 4, "memory", func() planted {
+		return planted{handle: func(h map[string]any) { h["f"] = json.Number(h["f"].(json.Number).String() + "0") }}
+	}, nil},
+	{"an attached lease that makes itself anew", "was granted before that", 89, "memory", inNode(func(b *bent, m *memories) {
+		creates(b, m, func(driver.Token) bool { return true })
+	}), nil},
+	{"a lease that is renewed after it was detached", "was detached, and", 39, "memory", inClient(func(p *process, b *bent) {
+		last := map[driver.Token]driver.LeaseRef{}
+		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+			for _, l := range leases {
+				if _, known := last[l.Token]; !known {
+					time.AfterFunc(2*l.TTL/3, func() { _, _ = b.server.Renew(context.Background(), []driver.LeaseRef{l}) })
+				}
+				last[l.Token] = l
+			}
+			return b.server.Renew(ctx, leases)
+		}
+	}), nil},
+	{"a renewal that says yes of a lease that is over", "was confirmed at", 89, "memory", inNode(func(b *bent, _ *memories) {
+		b.renew = func(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+			answers, err := b.server.Renew(ctx, leases)
+			return make([]error, len(answers)), err
+		}
+	}), nil},
+	{"all or some", "has no lease of it", 4, "memory", func() planted { return planted{someOnly: true} }, nil},
+	{"a watcher that misses the last change", "it has not seen that", 10, "memory", inClient(func(p *process, b *bent) {
+		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
+			e, err := b.server.Inspect(ctx, name)
+			if p.w.now() > p.w.heals() {
+				e.Holders = append(e.Holders, driver.Holder{Fence: 1})
+			}
+			return e, err
+		}
+	}), nil},
+}
+
+// ctxOver reports whether the ctx of a Once of the process that runs has ended.
+func (h *history) ctxOver(p *process) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.calls, func(c *call) bool {
+		return c.process == p && c.verb == "once" && c.granted && c.answered == never && c.ctxEnds != never && c.ctxEnds <= h.w.now()
+	})
+}
+
+// runsAgain is a Run that goes on after what it should return.
+func runsAgain(after func(error) bool) func() planted {
+	return func() planted {
+		return planted{run: func(run runs) runs {
+			return func(ctx context.Context, f func(ctx context.Context) error) error {
+				if err := run(ctx, f); !after(err) {
+					return err
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+		}}
+	}
+}
+
+// Each of these makes what its bug needs less rare.
+
+func untilDone(p *plan) {
+	p.eachStep(func(s *step) {
+		if s.verb == "once" {
+			s.untilDone, s.ends, s.hold, s.cancel = true, "", p.unit/10, p.unit/20
+		}
+	})
+	p.calms()
+}
+
+func losesWithDelay(p *plan) {
+	p.eachStep(func(s *step) {
+		if s.verb == "lock" {
+			s.delay, s.maxHold, s.lingers, s.do = p.unit, p.unit/2, true, false
+			s.hold, s.patience, s.cancel = 2*p.unit, never, never
+			s.detaches = false
+		}
+	})
+	p.calms()
+}
+
+func healthy(p *plan) {
+	p.eachStep(func(s *step) {
+		if s.verb == "lock" && s.sort == "mutex" {
+			s.health, s.sick, s.detaches, s.hold = !s.do, never, false, time.Millisecond
+			s.delay, s.minHold, s.maxHold, s.ttl, s.after = 0, 0, 0, p.unit, 0
+		}
+	})
+	p.calms()
+}
+
+func watched(p *plan) {
+	p.eachStep(func(s *step) {
+		if s.verb == "lock" && !s.do {
+			s.detaches, s.away, s.hold, s.health = true, never, p.unit/10, false
+		}
+		if s.verb == "watch" {
+			s.hold = never
+		}
+	})
+	p.calms()
+}
+
+func (p *plan) calms() { p.weather, p.faults = calm(), nil }
+
+func (p *plan) eachStep(f func(s *step)) {
+	for i := range p.processes {
+		for _, steps := range p.processes[i].sessions {
+			for k := range steps {
+				f(&steps[k])
+			}
+		}
+	}
+}
+
+// bend changes a handle, if a bug is planted there.
+func (b planted) bend(handle string) string {
+	if b.handle == nil {
+		return handle
+	}
+	text, _ := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(handle, "pawl1_"))
+	in, d := map[string]any{}, json.NewDecoder(strings.NewReader(string(text)))
+	d.UseNumber()
+	_ = d.Decode(&in)
+	b.handle(in)
+	text, _ = json.Marshal(in)
+	return "pawl1_" + base64.RawURLEncoding.EncodeToString(text)
+}
