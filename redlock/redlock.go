@@ -38,9 +38,10 @@
 // # Which servers will do?
 //
 // They have to be independent: no two of them a master and its replica, or on one
-// machine. All clients have to name the same servers. A server that is down when the URL
-// is opened, or later, is tried again with each step, as long as a majority of them
-// answers. A holder whose key somebody deletes hears of it by its next renewal.
+// machine. Two addresses of one server are refused, if the user may call INFO. All
+// clients have to name the same servers. A server that is down when the URL is opened, or
+// later, is tried again with each step, as long as a majority of them answers. A holder
+// whose key somebody deletes hears of it by its next renewal.
 package redlock
 
 import (
@@ -51,8 +52,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/quorumlock"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -107,6 +110,7 @@ func open(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 		shut(nodes)
 		return nil, err
 	}
+	named := identify(ctx, nodes)
 	// Whether a majority is there is known when it has answered something.
 	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
 		_ = d.Close()
@@ -119,7 +123,43 @@ func open(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 		}
 		return nil, err
 	}
+	if err := named(); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
 	return d, nil
+}
+
+// identify asks each server who it is. named refuses two addresses of one server, which
+// would vote twice. It waits a moment for those that have not answered, and lets those be
+// that do not say.
+func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
+	type answer struct{ id, where string }
+	answers := make(chan answer, len(nodes))
+	ctx, cancel := context.WithCancel(ctx)
+	for _, node := range nodes {
+		go func() {
+			d := node.(lazy) //nolint:forcetypeassert // open made them
+			answers <- answer{redisscript.RunID(ctx, d.Driver.Driver), strings.TrimPrefix(d.Properties().Where, "redis ")}
+		}()
+	}
+	return func() error {
+		defer cancel()
+		enough := time.After(250 * time.Millisecond)
+		known := map[string]string{}
+		for range nodes {
+			select {
+			case a := <-answers:
+				if other := known[a.id]; other != "" && a.id != "" {
+					return invalid("names one server twice, which would vote twice: " + min(a.where, other) + " and " + max(a.where, other))
+				}
+				known[a.id] = a.where
+			case <-enough:
+				return nil
+			}
+		}
+		return nil
+	}
 }
 
 // unanswered is the end of a ctx, with who was asked.

@@ -199,6 +199,20 @@ func (p *patient) replication() {
 	}
 }
 
+// RunID is what a single server calls itself since it was started, empty if it does not
+// say.
+func RunID(ctx context.Context, d *Driver) string {
+	servers, err := d.sender.Servers(ctx)
+	if err != nil || len(servers) != 1 {
+		return ""
+	}
+	info, err := servers[0].Do(ctx, "INFO", "server")
+	if err != nil {
+		return ""
+	}
+	return (&patient{info: info}).field("run_id")
+}
+
 func (p *patient) connections() {
 	if limit := p.number("maxclients"); limit > 0 && p.number("connected_clients") > limit/10*9 {
 		p.finds("warning", "maxclients", "more than nine tenths of the connections that the server allows are in use", "raise maxclients")
