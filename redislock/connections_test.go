@@ -1,0 +1,47 @@
+package redislock_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// What the package comment says of connections: two, and up to four more for steps that
+// share scripts.
+func TestADriverHasTwoConnectionsAndMoreForWhatIsShared(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	count := func() int { return strings.Count(server.Do("CLIENT", "LIST"), "name=pawl") }
+	d := start(t, "redis://"+server.Addr)
+	c, waiter := mutex("job"), queued("job")
+	gets(t, d, c)
+	armed(t, server)
+	_, _ = d.Acquire(ctx, waiter)
+	watch(t, d, "job")
+	releases(t, d, c)
+	if n := count(); n != 2 {
+		t.Errorf("%d connections for one goroutine, want 2", n)
+	}
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			for range 50 {
+				c := mutex(fmt.Sprint("many", i))
+				if _, err := d.Acquire(ctx, c); err != nil {
+					t.Error(err)
+					return
+				}
+				if err := d.Release(ctx, lease(c)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := count(); n < 3 || n > 6 {
+		t.Errorf("%d connections for 64 goroutines, want up to 6", n)
+	}
+}
