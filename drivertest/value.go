@@ -3,6 +3,7 @@ package drivertest
 import (
 	"bytes"
 	"errors"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -33,6 +34,19 @@ func testValueWrites(s *suite) {
 		next := k.b.gets(k.mutex(value("four")))
 		k.a.finds("four", next.Fence)
 	})
+
+	if s.Clock != nil {
+		s.test("IsThereAfterALeaseThatLastedForDays", func(k *kit) {
+			c := k.mutex(value("one"), func(c *driver.Claim) { c.TTL = driver.MaxTTL })
+			g := k.a.gets(c)
+			k.pass(10 * 24 * time.Hour)
+			k.a.releases(c)
+			for range 100 { // whoever takes a step may forget what is old
+				k.a.releases(k.granted(k.mutex(on(k.nth(1)))))
+			}
+			k.b.finds("one", g.Fence)
+		})
+	}
 
 	s.test("NoneLeavesWhatThereIs", func(k *kit) {
 		first := k.mutex(value("one"))

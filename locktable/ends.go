@@ -11,11 +11,16 @@ import (
 // over, not until somebody finds that out.
 func (e *Entry) Idle(now Instant) bool { return e.Value.Bytes == nil && e.unused(now) }
 
-// Forgettable is for a table that keeps entries for a while after their last grant, and
-// after the writing of their value. It reports whether nothing that is younger would be
-// lost with the entry.
+// Forgettable is for a table that keeps entries for a while after their last grant, and a
+// value after its last use: its writing, or the end of a lease since. It reports whether
+// nothing that is younger would be lost with the entry. A fence counts from its grant: it
+// is kept for a clock that runs back, which has as far to go to meet it.
 func (e *Entry) Forgettable(now Instant, retention time.Duration) bool {
-	return e.unused(now) && max(Instant(e.Fence), e.Value.At).Add(retention) <= max(now, e.Day)
+	last := max(Instant(e.Fence), e.Value.At)
+	for _, h := range e.Holders {
+		last = max(last, h.Expires) // which nobody has found yet
+	}
+	return e.unused(now) && last.Add(retention) <= max(now, e.Day)
 }
 
 // unused reports whether there is nothing to the entry but its last fence and its value.

@@ -107,7 +107,7 @@ type Waiter struct {
 type Value struct {
 	Bytes []byte  // nil is none
 	Fence uint64  // of the lease that wrote it
-	At    Instant // when it was written
+	At    Instant // when it was written, or the last lease since then ended
 }
 
 // Broken remembers that a lease was taken from its holder, so that its next renewal can
@@ -141,6 +141,9 @@ func (e *Entry) expire(now Instant) {
 		for _, h := range e.Holders {
 			if h.Expires <= now && h.LockDelay > 0 { // counted from the expiry, whenever it is found
 				e.Closed = max(e.Closed, h.Expires.Add(h.LockDelay))
+			}
+			if h.Expires <= now {
+				e.used(h.Expires)
 			}
 		}
 		e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Expires <= now })
@@ -227,6 +230,13 @@ func (e *Entry) write(now Instant, by *Holder, value []byte) {
 	}
 }
 
+// used notes that a lease ended then, for the value is kept for a while from there on.
+func (e *Entry) used(ended Instant) {
+	if e.Value.Bytes != nil {
+		e.Value.At = max(e.Value.At, ended)
+	}
+}
+
 // below reports whether the name keeps nothing, or less than v; nil is above all.
 func (e *Entry) below(v []byte) bool {
 	return v == nil || e.Value.Bytes == nil || bytes.Compare(e.Value.Bytes, v) < 0
@@ -252,7 +262,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 	if c.Force {
 		e.leave(c.Token)
 		for len(e.Holders) > 0 {
-			e.take(0, c.Owner)
+			e.take(now, 0, c.Owner)
 		}
 		e.Closed = 0 // from here on it would be untrue to tell anybody that nobody is granted the name
 		grant := e.admit(now, c, inbox)
@@ -339,6 +349,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
 		} else {
 			e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == token })
+			e.used(now)
 		}
 	} else if !e.leave(token) {
 		return e.gone(now, token)
@@ -357,7 +368,7 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	if i < 0 {
 		return driver.ErrNotHeld
 	}
-	e.take(i, by)
+	e.take(now, i, by)
 	if delay > 0 {
 		e.Closed = max(e.Closed, e.until(now, delay))
 	}
@@ -371,8 +382,9 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 const maxBroken = 256
 
 // take removes a holder against its will, and leaves word for it.
-func (e *Entry) take(i int, by driver.Owner) {
+func (e *Entry) take(now Instant, i int, by driver.Owner) {
 	h := e.Holders[i]
+	e.used(now)
 	e.Holders = slices.Delete(e.Holders, i, i+1)
 	if !h.Token.IsZero() {
 		if len(e.Broken) >= maxBroken {

@@ -155,6 +155,23 @@ func TestValue(t *testing.T) {
 			l.keeps("1", g.Fence)
 			equal(l.t, "no value is nil", (&locktable.Entry{}).Public(l.now, "job").Value == nil, true)
 		},
+		"IsForgottenOnlyAWhileAfterTheLastLease": func(l *lab) {
+			for end, how := range map[string]func() (ended locktable.Instant){
+				"released":                  func() locktable.Instant { l.ok(l.release("a", 0)); return l.now },
+				"released and kept":         func() locktable.Instant { l.ok(l.release("a", 25*sec)); return l.now.Add(5 * sec) },
+				"expired":                   func() locktable.Instant { l.sleep(10 * sec); _ = l.release("b", 0); return l.now },
+				"expired, which nobody saw": func() locktable.Instant { return l.now.Add(10 * sec) },
+				"broken":                    func() locktable.Instant { l.ok(l.breaks(l.e.Fence, 0, "boss")); return l.now },
+			} {
+				l.e = &locktable.Entry{}
+				l.granted(writing(mutex("a"), "1"))
+				l.sleep(20 * sec)
+				ended := how()
+				if l.e.Forgettable(ended.Add(5*sec)-1, 5*sec) || !l.e.Forgettable(ended.Add(30*sec), 5*sec) {
+					l.t.Fatalf("%s at %d: forgotten too soon, or never: %s", end, ended, show(l.e))
+				}
+			}
+		},
 		"IsForgottenOnlyAWhileAfterItWasWritten": func(l *lab) {
 			l.granted(with(writing(mutex("a"), "1"), func(c *driver.Claim) { c.TTL = 10 * sec }))
 			l.sleep(9 * sec)

@@ -274,11 +274,22 @@ func (l *lab) checkSignals(a act, before *locktable.Entry) {
 }
 
 // checkValue checks that the value is written by a grant, or by the token of a holder,
-// and by nobody else.
+// and by nobody else; and that its time is no earlier than the end of any lease.
 func (l *lab) checkValue(a act, before *locktable.Entry) {
 	l.t.Helper()
 	got, was := l.e.Value, before.Value
-	if got.Fence == was.Fence && bytes.Equal(got.Bytes, was.Bytes) && got.At == was.At {
+	last := was.At
+	for _, h := range before.Holders {
+		if h.Expires <= l.now {
+			last = max(last, h.Expires)
+		} else if a.what != "raise" && !slices.ContainsFunc(l.e.Holders, func(is locktable.Holder) bool { return is.Fence == h.Fence }) {
+			last = max(last, l.now)
+		}
+	}
+	if written := got.At == l.now; got.Bytes != nil && was.Bytes != nil && got.At < last && !written {
+		l.t.Fatalf("%s by %s: the value is of %d, and a lease ended at %d", a.what, whose(a.token), got.At, last)
+	}
+	if got.Fence == was.Fence && bytes.Equal(got.Bytes, was.Bytes) && (got.At == was.At || got.At == last || got.At == l.now) {
 		return
 	}
 	if got.Bytes == nil || got.Fence > l.e.Fence || got.At != l.now {

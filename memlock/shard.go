@@ -100,7 +100,7 @@ func (s *shard) appendNames(to []string, prefix string) []string {
 	return to
 }
 
-// keepValues is how long a value is kept after it was written, and the name last granted.
+// keepValues is how long a value is kept after it was written, and the name last held.
 const keepValues = 24 * time.Hour
 
 // forgettable reports whether an entry can go. The shard remembers how high the fences of
