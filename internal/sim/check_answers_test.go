@@ -71,11 +71,17 @@ func (h *history) mayFail(c *call) {
 }
 
 // isTooFar reports whether a step that is not taken in one round trip, but read, swapped,
-// and read again when others were quicker, may take longer than a request may.
+// and read again when others were quicker, may take longer than a request may. A claim is
+// told, too, what failed for another one of its process that waits for the name.
 func (h *history) isTooFar(c *call) bool {
 	ttl := c.ttl
-	if c.maxHold > 0 {
-		ttl = min(ttl, c.maxHold)
+	for _, o := range h.calls {
+		if o.process == c.process && o.name == c.name && o.ttl > 0 {
+			ttl = min(ttl, o.ttl)
+		}
+		if o == c && c.maxHold > 0 {
+			ttl = min(ttl, c.maxHold)
+		}
 	}
 	const trips = 8
 	return h.w.plan.backend == "store" && trips*2*h.w.plan.weather.high > attempt(ttl)

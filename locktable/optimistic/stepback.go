@@ -64,9 +64,9 @@ func (b *stepBack) refrains(s locktable.Step, e *locktable.Entry, now locktable.
 }
 
 // pause makes room for some round trips, for more of them each time that a race was lost,
-// and for no longer than there is time to try once more.
+// and for a part of the time that is left, so that there is enough to try again.
 func (b *stepBack) pause(ctx context.Context) error {
 	b.times++
 	d := backoff.Around(backoff.Doubled(2*b.trip, max(b.lost-1, 0), 16*b.trip))
-	return pause.For(ctx, min(d, max(0, time.Until(driver.End(ctx))-3*b.trip)))
+	return pause.For(ctx, min(d, time.Until(driver.End(ctx))/4))
 }
