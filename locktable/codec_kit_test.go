@@ -34,3 +34,21 @@ func corrupt(t tb, b []byte) string {
 	}
 	return c.Error()
 }
+
+// entries are what FuzzDecode begins with. They are encoded anew each time, so they stay
+// entries when the stored form changes.
+func entries(t tb) []*locktable.Entry {
+	fits, lingers, marked := full(), full(), full()
+	fits.Closed, fits.Holders = 0, nil // the head of its queue fits, and waits
+	lingers.Closed, lingers.Holders[0].Expires, lingers.Queue[0].Expires = 1<<53-1, 1<<53-1, 1<<53-1
+	marked.Marks = []locktable.Mark{{Token: tokenOf("mark"), Inbox: "in", Until: 13}}
+	all := []*locktable.Entry{{}, full(), fits, lingers, marked}
+	l := newLab(t)
+	for i, c := range []*driver.Claim{permits("a", 1, 3), permits("b", 2, 3), mutex("c"), reader("d"), forced(permits("e", 1, 2))} {
+		c.Fences, c.LockDelay, c.Owner.Labels = 1+i, sec, map[string]string{"k": "v", "job": "42"}
+		c.Value = []byte{byte(i)}
+		_, _ = l.acquire(c)
+		all = append(all, clone(l.e))
+	}
+	return all
+}
