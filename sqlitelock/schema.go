@@ -146,12 +146,13 @@ func checkSchema(c *conn) (empty bool, err error) {
 		return false, err
 	}
 	var app, version, tables int64
-	var missing string
+	var missing, triggers string
 	err = s.each(func(row []sqldriver.Value) {
 		app, _ = row[0].(int64)
 		version, _ = row[1].(int64)
 		tables, _ = row[2].(int64)
 		missing, _ = row[3].(string)
+		triggers, _ = row[4].(string)
 	})
 	if err := errors.Join(err, c.finish(s)); err != nil {
 		return false, err
@@ -173,6 +174,11 @@ func checkSchema(c *conn) (empty bool, err error) {
 		return false, &schemaError{problem: "its tables are those of a version before the first release", hint: afresh}
 	case missing != "":
 		return false, &schemaError{problem: "it lacks " + missing + " of its tables: somebody dropped what was there", hint: afresh}
+	case triggers != "":
+		return false, &schemaError{
+			problem: "it has triggers: " + triggers,
+			hint:    "what a trigger deletes or changes is granted again while it is held: DROP TRIGGER it, or give locks a file of their own",
+		}
 	}
 	return false, nil
 }
@@ -184,5 +190,6 @@ const (
 SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
 	(SELECT count(*) FROM sqlite_schema),
 	(SELECT group_concat(column1, ', ') FROM (VALUES ('entries'), ('waiters'), ('signals'), ('tidying'))
-		WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE type = 'table'))`
+		WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE type = 'table')),
+	(SELECT group_concat(name, ', ') FROM sqlite_schema WHERE type = 'trigger')`
 )

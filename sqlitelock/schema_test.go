@@ -49,3 +49,40 @@ func TestANewerSchemaIsRefused(t *testing.T) {
 		t.Error(e)
 	}
 }
+
+// A trigger can delete what is held: a file that has one is refused, and the doctor names
+// one that came later.
+func TestAFileWithATriggerIsRefused(t *testing.T) {
+	path := file(t)
+	d := open(t, path, nil)
+	raw(t, path, "CREATE TRIGGER sweep AFTER INSERT ON entries BEGIN DELETE FROM entries; END")
+	if f := finding(t, d, "tables"); f == nil || f.Severity != "error" || !strings.Contains(f.Detail, "sweep") {
+		t.Errorf("it finds %+v", f)
+	}
+	if e := refused(t, path); !e.Permanent || !strings.Contains(e.Error(), "sweep") || !strings.Contains(e.Hint, "DROP TRIGGER") {
+		t.Error(e)
+	}
+}
+
+// Names are bytes, and so they are in a file in which texts are UTF-16.
+func TestAFileInUTF16(t *testing.T) {
+	path := file(t)
+	raw(t, path, "PRAGMA encoding = 'UTF-16be'; CREATE TABLE t (x); DROP TABLE t")
+	one, two := open(t, path, nil), open(t, path, nil)
+	for _, name := range []string{"gr\u00f6\u00dfe", "\u0160\u20ac", "\U0001f512", "A", "a"} {
+		c, waits := mutex(name), queued(name)
+		mustAcquire(t, one, c)
+		mustQueue(t, two, waits)
+		if e, err := two.Inspect(ctx, name); err != nil || e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 {
+			t.Errorf("%q: %+v, %v", name, e, err)
+		}
+		heard := listen(t, two)
+		mustRelease(t, one, c)
+		if s := hear(t, heard); s.Token != waits.Token {
+			t.Errorf("%q: it hears %+v", name, s)
+		}
+	}
+	if encoding := ask(t, one, "SELECT count(*) FROM pragma_encoding WHERE encoding = 'UTF-16be'"); encoding != 1 {
+		t.Error("the file is not in UTF-16")
+	}
+}
