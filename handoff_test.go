@@ -125,32 +125,34 @@ func TestHandoffOffGoesBackToTheQueueEachTime(t *testing.T) {
 	})
 }
 
+// TestALeaseServesOnlyAClaimThatAskedForTheSame goes through all that a claim says.
 func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
-		for name, other := range map[string]func(context.Context) (*pawl.Lease, error){
-			"reader":        c.RWMutex("x").RLock,
-			"other TTL":     c.Mutex("x", pawl.WithTTL(time.Minute)).Lock,
-			"other labels":  c.Mutex("x", pawl.WithLabel("a", "b")).Lock,
-			"min hold":      c.Mutex("x", pawl.WithMinHold(time.Millisecond)).Lock,
-			"maximum hold":  c.Mutex("x", pawl.WithMaxHold(time.Hour)).Lock,
-			"other margin":  c.Mutex("x", pawl.WithMargin(14*time.Second)).Lock,
-			"closing delay": c.Mutex("x", pawl.WithLockDelay(time.Second)).Lock,
-		} {
-			held := must(t)(c.Mutex("x").Lock(background))
+	for name, other := range map[string]func(c *pawl.Client) func(context.Context) (*pawl.Lease, error){
+		"the same":     locked(nil),
+		"reader":       func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.RWMutex("x").RLock },
+		"other labels": locked(pawl.WithLabel("a", "b")),
+		"health":       locked(pawl.WithHealth(func(context.Context) error { return nil })),
+	} {
+		inWorld(t, func(t *testing.T, w *world) {
+			c, _ := w.client(nil)
+			held := lockWithFencesToSpare(t, w, c)
 			holder := w.entry("x").Holders[0].Fence
 			got := make(chan *pawl.Lease)
-			go func() { got <- must(t)(other(background)) }()
+			go func() { got <- must(t)(other(c)(background)) }()
 			synctest.Wait()
 			noError(t, held.Release(background))
 			l := <-got
-			if f := w.entry("x").Holders[0].Fence; f == holder {
-				t.Errorf("%s: it has the lease of another kind of claim", name)
+			if passed := w.entry("x").Holders[0].Fence == holder; passed != (name == "the same") {
+				t.Errorf("%s: the lease was passed on: %v", name, passed)
 			}
 			noError(t, l.Release(background))
-			time.Sleep(time.Second)
-		}
-	})
+		})
+	}
+}
+
+// locked is the Lock of a mutex with an option.
+func locked(o pawl.Option) func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) {
+	return func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x", o).Lock }
 }
 
 // A fence that is reserved and not used brings the next one a microsecond ahead of the

@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -28,6 +29,25 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 		isError(t, context.Cause(lease.Context()), pawl.ErrReleased)
 		isError(t, lease.Err(), pawl.ErrReleased)
 		w.free("x")
+	})
+}
+
+// Until is when the next one can be granted the name: not sooner, and no later.
+func TestALossSaysForHowLongTheNameStaysHeldAndClosed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x", pawl.WithLockDelay(time.Minute)).Lock(background))
+		net.down()
+		<-lease.Done()
+		lost, ok := errors.AsType[*pawl.LostError](lease.Err())
+		if !ok {
+			t.Fatal(lease.Err())
+		}
+		must(t)(b.Mutex("x").Lock(background))
+		if late := time.Since(lost.Until); late < 0 || late > 10*time.Millisecond {
+			t.Errorf("the next one has it %v after Until", late)
+		}
 	})
 }
 

@@ -117,6 +117,23 @@ func TestOnceSaysWhyNobodyKnows(t *testing.T) {
 	})
 }
 
+// A function that is done when its caller's time is up is done all the same.
+func TestAKeyIsNotedThoughItsCallerHasGone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		o := a.Once("report", pawl.WithUntilDone())
+		ctx, cancel := context.WithCancel(background)
+		ran, err := o.Do(ctx, "1", func(context.Context) error { cancel(); return nil })
+		if !ran || err != nil {
+			t.Errorf("%v, %v", ran, err)
+		}
+		ran, err = o.Do(background, "1", func(context.Context) error { return nil })
+		if ran || err != nil {
+			t.Errorf("again: %v, %v", ran, err)
+		}
+	})
+}
+
 func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)

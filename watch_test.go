@@ -96,6 +96,48 @@ func TestWatchMissesNothingForGood(t *testing.T) {
 	}
 }
 
+// What ends by itself is pushed by nobody: a watch looks when it does.
+func TestWatchSeesAtOnceWhatEndsByItself(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		options := &pawl.Options{TTL: 2500 * time.Millisecond, QueueTTL: 2500 * time.Millisecond}
+		a, holds := w.client(options)
+		b, waits := w.client(options)
+		c, _ := w.client(nil)
+		seen := make(chan pawl.Entry, 10)
+		ctx, cancel := context.WithCancel(background)
+		defer cancel()
+		go func() {
+			for e := range c.Watch(ctx, "x") {
+				seen <- e
+			}
+		}()
+		<-seen
+		dead, giveUp := context.WithCancel(background)
+		defer giveUp()
+		follow := func(what string, within time.Duration) {
+			t.Helper()
+			began := time.Now()
+			var e pawl.Entry
+			select {
+			case e = <-seen:
+			case <-time.After(time.Minute):
+			}
+			if took := time.Since(began); took > within+20*time.Millisecond {
+				t.Errorf("%s: seen after %v, want %v: %s", what, took, within, show(e))
+			}
+		}
+		must(t)(a.Mutex("x", pawl.WithLockDelay(1500*time.Millisecond)).Lock(background))
+		<-seen
+		go b.Mutex("x").Lock(dead)
+		<-seen
+		waits.down()
+		follow("the waiter is gone", 2500*time.Millisecond)
+		holds.down()
+		follow("the holder is gone, and the name closed", 2500*time.Millisecond)
+		follow("the name is open", 1500*time.Millisecond)
+	})
+}
+
 // What a watch asks the backend for, of a name to which nothing happens, and of one that
 // changes all the time.
 func TestWatchAsksNoMoreThanItSays(t *testing.T) {

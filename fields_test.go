@@ -1,0 +1,199 @@
+package pawl
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// What compares, copies or refuses the fields of a struct one by one is tried with each
+// field that there is, so that it cannot forget the next one.
+
+// eachField calls f with each field of a struct, those of the structs in it included, by
+// its path; f may set it.
+func eachField(t *testing.T, x any, f func(path string, field reflect.Value)) {
+	t.Helper()
+	var walk func(prefix string, v reflect.Value)
+	walk = func(prefix string, v reflect.Value) {
+		for i := range v.NumField() {
+			field, path := v.Field(i), prefix+v.Type().Field(i).Name
+			field = reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem()
+			switch field.Type() {
+			case reflect.TypeFor[driver.Claim]():
+				walk(prefix, field)
+			case reflect.TypeFor[driver.Owner]():
+				walk(path+".", field)
+			default:
+				f(path, field)
+			}
+		}
+	}
+	walk("", reflect.ValueOf(x).Elem())
+}
+
+// change gives a field another value than it has.
+func change(t *testing.T, path string, field reflect.Value) {
+	t.Helper()
+	switch v := field.Addr().Interface().(type) {
+	case *string:
+		*v += "x"
+	case *bool:
+		*v = !*v
+	case *[]byte:
+		*v = append(slices.Clone(*v), 'x')
+	case *map[string]string:
+		*v = map[string]string{"x": time.Now().String()}
+	case *time.Time:
+		*v = v.Add(time.Second)
+	case *func(context.Context) error:
+		*v = func(context.Context) error { return nil }
+	case *[]Holder:
+		*v = append(slices.Clone(*v), Holder{})
+	case *[]Waiter:
+		*v = append(slices.Clone(*v), Waiter{})
+	default:
+		switch {
+		case field.CanInt():
+			field.SetInt(field.Int() + 1)
+		case field.CanUint():
+			field.SetUint(field.Uint() + 1)
+		default:
+			t.Fatalf("%s: no other value is known of %v", path, field.Type())
+		}
+	}
+}
+
+// A lease is passed on in the process only between claims that nobody could tell apart.
+// A field that alike forgets gives a lease to a claim that asked for something else.
+func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
+	theCallsOwn := []string{ // whatever they are, the lease is the same
+		"Name", "Token", "Owner.Client", "Owner.Host", "Owner.PID", // of the queue and its client
+		"QueueTTL", "Queue", "Force", "Fences", "MinFence", "Ticket", // how it is got
+		"ctx", "stray", "inbox", "waiter", "passed", "request",
+	}
+	never := []string{"minHold", "maxHold", "Value", "Above", "health"} // both must be granted by the backend
+	one, other := &claim{}, &claim{}
+	if !one.alike(other) {
+		t.Fatal("two claims for the same are not alike")
+	}
+	eachField(t, one, func(path string, field reflect.Value) {
+		if slices.Contains(theCallsOwn, path) {
+			return
+		}
+		before := reflect.New(field.Type()).Elem()
+		before.Set(field)
+		change(t, path, field)
+		if one.alike(other) || other.alike(one) {
+			t.Errorf("claims that differ in %s are alike", path)
+		}
+		same := &claim{}
+		eachField(t, same, func(p string, f reflect.Value) {
+			if p == path {
+				f.Set(field)
+			}
+		})
+		if one.alike(same) == slices.Contains(never, path) {
+			t.Errorf("claims with the same %s are alike: %v", path, one.alike(same))
+		}
+		field.Set(before)
+	})
+}
+
+// Options for what a lease has since it was granted are refused by Attach, and so are
+// those that only Once knows.
+func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
+	applies := []string{"margin", "maxHold", "health"}
+	eachField(t, &lockOptions{}, func(path string, field reflect.Value) {
+		err := setAtTheGrant([]Option{func(o *lockOptions) {
+			eachField(t, o, func(p string, field reflect.Value) {
+				if p == path {
+					change(t, path, field)
+				}
+			})
+		}})
+		if refused := err != nil; refused == slices.Contains(applies, path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	})
+}
+
+// A handle has all that a lease is to its backend.
+func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(memlock.New(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		s := c.Semaphore("x", 3, WithTTL(time.Minute), WithMinHold(time.Second), WithLockDelay(time.Hour))
+		detached, err := s.Acquire(context.Background(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := detached.Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := parseHandle(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eachField(t, &h, func(path string, field reflect.Value) {
+			if field.IsZero() {
+				t.Errorf("the handle has no %s", path)
+			}
+		})
+		attached, err := c.Attach(context.Background(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theCallsOwn := []string{"Queue", "ctx", "inbox", "waiter", "passed", "request"}
+		was := map[string]any{}
+		eachField(t, detached.claim, func(path string, field reflect.Value) { was[path] = field.Interface() })
+		eachField(t, attached.claim, func(path string, field reflect.Value) {
+			if !slices.Contains(theCallsOwn, path) && !reflect.DeepEqual(was[path], field.Interface()) {
+				t.Errorf("%s is %v, and was %v", path, field.Interface(), was[path])
+			}
+		})
+	})
+}
+
+// Watch yields what has changed, and not what runs out or is renewed.
+func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
+	byItself := []string{"Name", "ExpiresIn"}
+	// A fence has one owner and one beginning; of a waiter the client and the beginning
+	// are looked at, because it has no fence.
+	withTheFence := []string{"Owner.Client", "Owner.Host", "Owner.PID", "Owner.Labels", "Since"}
+	withTheClient := []string{"Owner.Host", "Owner.PID", "Owner.Labels"}
+	entry := func() *Entry {
+		return &Entry{ClosedFor: time.Second, Holders: make([]Holder, 2), Waiters: make([]Waiter, 2)}
+	}
+	compare := func(what string, of func(*Entry) any, quiet []string) {
+		changed := entry()
+		eachField(t, of(changed), func(path string, field reflect.Value) {
+			before := reflect.New(field.Type()).Elem()
+			before.Set(field)
+			change(t, path, field)
+			if path == "ClosedFor" { // it runs: that it is over is the change
+				if !same(changed, entry()) {
+					t.Error("an entry that stays closed has changed")
+				}
+				field.SetInt(0)
+			}
+			if same(changed, entry()) != slices.Contains(quiet, path) {
+				t.Errorf("%s.%s: changed and the same: %v", what, path, same(changed, entry()))
+			}
+			field.Set(before)
+		})
+	}
+	compare("Entry", func(e *Entry) any { return e }, byItself)
+	compare("Holder", func(e *Entry) any { return &e.Holders[1] }, append(withTheFence, byItself...))
+	compare("Waiter", func(e *Entry) any { return &e.Waiters[1] }, append(withTheClient, byItself...))
+}
