@@ -29,8 +29,11 @@
 // A [Lease]: the backend's guarantee that nobody else holds the name until you release it
 // or it is lost. The client renews it for you. If that fails, [Lease.Done] is closed
 // before the backend can grant the name to another. The three kinds of locks, [Mutex],
-// [RWMutex] and [Semaphore], share one name space. All are fair: first come, first
-// served, among all processes.
+// [RWMutex] and [Semaphore], share one name space.
+//
+// Processes take turns, first come, first served; in its turn a process serves its own
+// waiters in their order, for LocalHandoff (10 ms) at most, and only those that waited
+// with it if it had to wait. See [Options].
 //
 // # What does a lock not give me?
 //

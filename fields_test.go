@@ -197,3 +197,25 @@ func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
 	compare("Holder", func(e *Entry) any { return &e.Holders[1] }, append(withTheFence, byItself...))
 	compare("Waiter", func(e *Entry) any { return &e.Waiters[1] }, append(withTheClient, byItself...))
 }
+
+// A lease of the process's own is no reason to make room for others.
+func TestAnotherProcessIsToldByItsOwner(t *testing.T) {
+	c, err := New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	held := &driver.HeldError{Holders: 1, Holder: driver.Holder{Owner: c.settings.owner}}
+	eachField(t, &held.Holder.Owner, func(path string, field reflect.Value) {
+		before := reflect.New(field.Type()).Elem()
+		before.Set(field)
+		change(t, path, field)
+		if c.byOthers(held) != (path != "Labels") {
+			t.Errorf("a holder of another %s is of another process: %v", path, c.byOthers(held))
+		}
+		field.Set(before)
+	})
+	if c.byOthers(held) {
+		t.Error("a holder of this client is of another process")
+	}
+}

@@ -18,7 +18,10 @@ type Mutex struct{ lock }
 // do not exclude each other: a reader counts as one permit.
 func (c *Client) Mutex(name string, options ...Option) *Mutex { return &Mutex{c.lock(name, options)} }
 
-// Lock waits until the lock is granted, first come, first served.
+// Lock waits until the lock is granted. Processes take turns, first come, first served;
+// in its turn a process serves its own waiters in their order, for LocalHandoff (10 ms)
+// at most, and only those that waited with it if it had to wait. See
+// [Options].LocalHandoff.
 //
 // ctx bounds the wait and nothing else: the lease lives on until Release, or until it is
 // lost. A wait that ctx ends leaves nothing behind. Its error matches ctx's, and also

@@ -37,11 +37,12 @@ type Options struct {
 	RetryFor time.Duration
 
 	// LocalHandoff is how long this process may pass an exclusive lease among its own
-	// waiters before others get their turn: it saves two requests each time. Another
-	// process may therefore wait that long, plus one hold. After a ForceLock elsewhere, a
-	// waiter of this process may for that long get a lease with a fence below the forced
-	// one, if the backend is slow to tell. At most 1 s; default 10 ms; a negative value
-	// turns it off.
+	// waiters before others get their turn: it saves two requests each time. Another process
+	// may therefore wait that long, plus one hold. A process that had to wait for its turn
+	// passes the lease to as many as waited with it, and then makes room for the others.
+	// After a ForceLock elsewhere, a waiter of this process may for that long get a lease
+	// with a fence below the forced one, if the backend is slow to tell. At most 1 s;
+	// default 10 ms; a negative value turns it off: then a process has one lease a turn.
 	LocalHandoff time.Duration
 
 	// Labels are shown with every lease of this client. At most 16, together with those

@@ -167,7 +167,7 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 		}
 		moved := a.held == nil || a.held.Position != held.Position
 		a.held, a.placed, a.fails = held, sent, 0
-		a.w.Told(held)
+		a.w.Told(held, c.byOthers(held))
 		if moved {
 			a.polls = 0
 			a.tell(func(o *Observer) { o.queued(cl, held) })
@@ -216,6 +216,12 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 		return err
 	}
 	return nil
+}
+
+// byOthers reports whether another process holds the name.
+func (c *Client) byOthers(held *driver.HeldError) bool {
+	me, holder := &c.settings.owner, &held.Holder.Owner
+	return held.Holders > 0 && (holder.Client != me.Client || holder.Host != me.Host || holder.PID != me.PID)
 }
 
 // outdone is the end of a claim that the name's value refuses. It has no place in the

@@ -14,7 +14,9 @@
 // backend's queue. It goes there as soon as the hold cannot be passed to it any more,
 // because the time is over or the last fence is in use: then the process stands at the
 // end of the queue like everybody else, and another one waits no longer than the hand-off
-// time and one lease.
+// time and one lease. A process that had to wait for others passes the hold only to as many
+// as waited with it: those who come back meanwhile are for its next turn. While it is alone
+// the hold goes round among all who come, because nothing is known of others then.
 //
 // All that is done to a queue costs the same however long it is; a waiter's place costs
 // the logarithm. Time goes in as a value, and nothing here reads a clock.

@@ -226,8 +226,31 @@ func TestFirstInTheBackendsQueueIsKnown(t *testing.T) {
 	if _, ok := p.Queued("x"); ok {
 		t.Error("nobody was told that it is held")
 	}
-	a.Told(&driver.HeldError{})
+	a.Told(&driver.HeldError{}, false)
 	if claim, ok := p.Queued("x"); !ok || claim.kind != "a" {
 		t.Errorf("%+v, %v", claim, ok)
+	}
+}
+
+// A process that had to wait for others makes room for them when it has served those who
+// waited with it; and it asks for no more fences.
+func TestAHoldThatOthersWaitForDoesNotGoRound(t *testing.T) {
+	for rivals, passed := range map[bool]int{false: 5, true: 2} {
+		p := newPlace()
+		first := p.enter(exclusive("x"))
+		first.Told(&driver.HeldError{}, rivals)
+		p.enter(exclusive("x"))
+		p.enter(exclusive("x"))
+		if n, all := first.Alike(10, func(*person) bool { return true }); n != 2 || all == rivals {
+			t.Errorf("with rivals %v: %d behind it, and they are all: %v", rivals, n, all)
+		}
+		h := p.grant("x", first, 5)
+		n := 0
+		for ; p.Pass("x", h, start); n++ {
+			p.enter(exclusive("x")) // it comes back
+		}
+		if n != passed {
+			t.Errorf("with rivals %v it was passed on %d times, want %d", rivals, n, passed)
+		}
 	}
 }

@@ -19,7 +19,7 @@ func TestEachHearsItsOwnPlace(t *testing.T) {
 			t.Errorf("number %d hears place %d before anybody was told", i+2, n)
 		}
 	}
-	all[0].Told(&driver.HeldError{Name: "x", Position: 10, Fence: 7})
+	all[0].Told(&driver.HeldError{Name: "x", Position: 10, Fence: 7}, false)
 	for i, w := range all[1:] {
 		if n := position(t, w); n != i+11 {
 			t.Errorf("number %d hears place %d, and the head stands at 10", i+2, n)
@@ -53,11 +53,11 @@ func TestWhatWasNotHeardFromTheBackendIsSaidToBeOfThisClient(t *testing.T) {
 	if !held(second.Heard()).Local || !held(p.Tried(exclusive("x"))).Local {
 		t.Error("nobody but the first here is known to be in the way")
 	}
-	first.Told(&driver.HeldError{Name: "x", Position: 1, Holders: 1})
+	first.Told(&driver.HeldError{Name: "x", Position: 1, Holders: 1}, false)
 	if held(second.Heard()).Local || held(p.Tried(exclusive("x"))).Local {
 		t.Error("the backend has said who holds it")
 	}
-	first.Told(&driver.HeldError{Name: "x", Position: 2})
+	first.Told(&driver.HeldError{Name: "x", Position: 2}, false)
 	if held(second.Heard()).Local {
 		t.Error("the backend has said that somebody of another process is ahead")
 	}

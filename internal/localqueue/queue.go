@@ -23,6 +23,7 @@ type queue[W any] struct {
 
 	last   *driver.HeldError // what was heard last of who holds the name
 	others int               // how many of other processes were ahead of who heard it
+	rivals bool              // other processes hold the name, or were ahead, when the head was last told "held"
 
 	// Since when the backend fails whoever asks here, one after the other, and how; zero
 	// if it answers.

@@ -96,7 +96,7 @@ func (q *Queues[W]) Enter(w *Waiter[W], c *driver.Claim, claim W, now time.Time)
 	defer s.mu.Unlock()
 	x := s.at(c.Name)
 	if x.front == nil {
-		x.last, x.others = nil, 0 // whatever was heard before is old
+		x.last, x.others, x.rivals = nil, 0, false // whatever was heard before is old
 		x.answered()
 	}
 	x.push(w)
@@ -133,22 +133,28 @@ func (q *Queues[W]) Tried(c *driver.Claim) error {
 
 // Granted takes w, which the backend has granted its claim, out of the queue; w is nil
 // for a try, which never stood in it. From now on h, if it is exclusive, may be passed on
-// spare times. What was granted before is not ours any more.
+// spare times. If w had to wait for other processes, they may be waiting again: then h
+// goes back to them when it has been passed to as many as wait now, and does not go round
+// among those who come back. What was granted before is not ours any more.
 func (q *Queues[W]) Granted(name string, w *Waiter[W], h Hold[W], spare int, now time.Time) {
 	s := q.of(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(now)
-	// If it is lost, Drop has looked here already, and would not look again.
-	opens := s.handoff >= 0 && spare > 0 && !h.Lost()
 	x := s.queues[name]
 	if x == nil {
-		if !opens {
+		if s.handoff < 0 || spare <= 0 {
 			return
 		}
 		x = s.at(name)
 	}
 	x.answered()
+	x.rivals = x.rivals && w != nil && w.state == queued
+	if x.rivals {
+		spare = min(spare, x.length-1)
+	}
+	// If it is lost, Drop has looked here already, and would not look again.
+	opens := s.handoff >= 0 && spare > 0 && !h.Lost()
 	x.last, x.others = nil, 0 // whoever held it does not hold it any more, or beside us
 	x.shut()                  // of a hold that was taken from us, and that nobody here knows to be lost yet
 	if opens {

@@ -36,7 +36,7 @@ func TestReadersThatEnterAndAreGrantedLookAtFew(t *testing.T) {
 		}
 	}
 	for _, w := range all {
-		w.Told(&driver.HeldError{Position: 1})
+		w.Told(&driver.HeldError{Position: 1}, false)
 	}
 	for _, w := range all {
 		p.Granted("x", w, &hold{}, 0, start)

@@ -15,7 +15,7 @@ func TestOnlyTheHeadAsks(t *testing.T) {
 	a, b, c := p.enter(exclusive("x")), p.enter(exclusive("x")), p.enter(exclusive("x"))
 	other := p.enter(exclusive("y"))
 	allAsk(t, "a--a", a, b, c, other)
-	a.Told(&driver.HeldError{})
+	a.Told(&driver.HeldError{}, false)
 	allAsk(t, "a--", a, b, c)
 	p.grant("x", a, 0)
 	allAsk(t, "aa-", a, b, c)
@@ -30,7 +30,7 @@ func TestReadersAskBesideEachOtherUntilOneIsToldHeld(t *testing.T) {
 	p := newPlace()
 	a, b := p.enter(reader("x")), p.enter(reader("x"))
 	allAsk(t, "aa", a, b)
-	a.Told(&driver.HeldError{})
+	a.Told(&driver.HeldError{}, false)
 	c, d := p.enter(reader("x")), p.enter(reader("x"))
 	allAsk(t, "aa--", a, b, c, d)
 	p.Granted("x", b, &hold{}, 0, start)
@@ -70,7 +70,7 @@ func TestTryIsRefusedByWhoeverCouldNotStandBesideIt(t *testing.T) {
 	if p.Tried(exclusive("x")) == nil {
 		t.Error("a writer passes a reader that asks")
 	}
-	a.Told(&driver.HeldError{Holders: 2, Holder: driver.Holder{Fence: 7}})
+	a.Told(&driver.HeldError{Holders: 2, Holder: driver.Holder{Fence: 7}}, false)
 	held, ok := p.Tried(reader("x")).(*driver.HeldError)
 	if !ok || held.Holders != 2 || held.Holder.Fence != 7 || held.Position != 0 {
 		t.Errorf("a reader passes one that waits, or hears %+v", held)
@@ -108,7 +108,7 @@ func TestThoseWhoWaitBearAFailingBackendTogether(t *testing.T) {
 	if since := late.Failed(start.Add(2*patience), errNet); !since.Equal(start.Add(patience / 2)) {
 		t.Errorf("who came in the middle bears it since %v after its start", since.Sub(start))
 	}
-	late.Told(&driver.HeldError{}) // it answers
+	late.Told(&driver.HeldError{}, false) // it answers
 	last := p.enter(exclusive("x"))
 	if err := last.Heard(); errors.Is(err, errNet) {
 		t.Error("the failure is over, and is still heard of")

@@ -45,7 +45,8 @@ func (w *Waiter[W]) Err() error {
 }
 
 // Alike is how many stand right behind w of whom alike says that w's hold could be passed
-// to them, up to most; and whether they are all who stand behind it.
+// to them, up to most; and whether they are all who stand behind it and may be back before
+// it goes to another process.
 func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
@@ -57,11 +58,11 @@ func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 		w.shard.looked++
 		n++
 	}
-	return n, x == nil
+	return n, x == nil && !w.queue.rivals
 }
 
-// Told notes that the backend answered w with "held".
-func (w *Waiter[W]) Told(held *driver.HeldError) {
+// Told notes that the backend answered w with "held", and whether by other processes.
+func (w *Waiter[W]) Told(held *driver.HeldError, rivals bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
 	q := w.queue
@@ -73,6 +74,7 @@ func (w *Waiter[W]) Told(held *driver.HeldError) {
 		q.queued++
 	}
 	q.last, q.others = held, max(held.Position-q.rank(w), 0)
+	q.rivals = rivals || q.others > 0
 	q.answered()
 }
 

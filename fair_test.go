@@ -1,0 +1,123 @@
+package pawl_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+// visit is one Lock: whose it is, when it came, and when it was served.
+type visit struct {
+	process      int
+	came, served time.Time
+}
+
+// crowd has goroutines of several processes lock a name, so many times each, and returns
+// their visits in the order in which they were served.
+func (w *world) crowd(t *testing.T, processes, goroutines, times int, hold time.Duration, o pawl.Options) (visits []visit) {
+	t.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	clients := make([]*pawl.Client, processes)
+	for p := range clients {
+		clients[p], _ = w.client(&o)
+	}
+	for range goroutines {
+		for p, c := range clients {
+			wg.Go(func() {
+				for range times {
+					v := visit{process: p, came: time.Now()}
+					l := must(t)(c.Mutex("x").Lock(background))
+					v.served = time.Now()
+					mu.Lock()
+					visits = append(visits, v)
+					mu.Unlock()
+					time.Sleep(hold)
+					noError(t, l.Release(background))
+				}
+			})
+			synctest.Wait()
+			time.Sleep(time.Microsecond) // so that each comes at a time of its own
+		}
+	}
+	wg.Wait()
+	return visits
+}
+
+// unfair says how far the order is from that of coming: how many were served while one of
+// another process waited who had come before, and how many of one process in a row.
+func unfair(visits []visit) (early, row int) {
+	run := 0
+	for i, v := range visits {
+		passed := slices.ContainsFunc(visits[i+1:], func(x visit) bool {
+			return x.process != v.process && x.came.Before(v.came)
+		})
+		switch {
+		case !passed:
+			run = 0
+			continue
+		case i > 0 && visits[i-1].process == v.process:
+			run++
+		default:
+			run = 1
+		}
+		early, row = early+1, max(row, run)
+	}
+	return early, row
+}
+
+// Ten processes of ten goroutines each, who come by turns and come back as soon as they
+// have released: a process whose waiters come later is not served again and again.
+func TestAProcessServesInItsTurnOnlyThoseWhoWaitedWithIt(t *testing.T) {
+	const processes, goroutines = 10, 10
+	for _, hold := range []time.Duration{20 * time.Microsecond, 100 * time.Microsecond, time.Millisecond} {
+		for handoff, most := range map[time.Duration]int{-1: 1, 0: goroutines} {
+			inWorld(t, func(t *testing.T, w *world) {
+				visits := w.crowd(t, processes, goroutines, 20, hold, pawl.Options{LocalHandoff: handoff})
+				early, row := unfair(visits)
+				if row > most {
+					t.Errorf("hold %v, handoff %v: %d of one process in a row while another waited, want %d at most", hold, handoff, row, most)
+				}
+				if handoff < 0 && early > processes*goroutines {
+					t.Errorf("hold %v: %d of %d were served before others who had come before", hold, early, len(visits))
+				}
+			})
+		}
+	}
+}
+
+// Whoever comes while its process has its turn is served in the next one.
+func TestWhoComesInATurnWaitsForTheNext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		l := line{t: t}
+		held := must(t)(b.Mutex("x").Lock(background))
+		for range 3 {
+			l.join("a", a)
+		}
+		l.join("b", b)
+		time.Sleep(2 * time.Second) // their places are kept, and the head knows of those behind it
+		noError(t, held.Release(background))
+		l.join("A", a)
+		if l.wg.Wait(); l.past != "aaabA" {
+			t.Errorf("order %s", l.past)
+		}
+	})
+}
+
+func TestThePromiseOfTheOrderIsTheSameEverywhere(t *testing.T) {
+	const promise = "Processes take turns, first come, first served; in its turn a process serves its own " +
+		"waiters in their order, for LocalHandoff (10 ms) at most, and only those that waited with it " +
+		"if it had to wait."
+	for _, file := range []string{"README.md", "doc.go", "mutex.go"} {
+		if text := strings.Join(strings.Fields(strings.ReplaceAll(read(t, file), "//", "")), " "); !strings.Contains(text, promise) {
+			t.Errorf("%s does not say: %s", file, promise)
+		}
+	}
+}
