@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-	"sync"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -46,8 +46,9 @@ type Locks struct {
 // steps: memory, SQLite, PostgreSQL, and Redis but for the slots of a cluster. Otherwise
 // they are acquired in the order of their names, whatever order they are given in, so
 // that two who want the same ones cannot wait for each other for ever. A name that is
-// given twice in the same way counts once; in two ways, it is refused with ErrInvalid
-// when it is locked.
+// given twice in the same way counts once; in two ways, or with other options, it is
+// refused with ErrInvalid when it is locked. So is one that is given twice with
+// [WithHealth], because two functions cannot be compared.
 func All(parts ...Part) *Locks {
 	l := &Locks{}
 	if len(parts) == 0 {
@@ -69,7 +70,7 @@ func All(parts ...Part) *Locks {
 			l.bad = cmp.Or[error](l.bad, &InvalidError{
 				What: fmt.Sprintf("All of %q", p.name), Problem: "wants it from two clients of " + p.c.backend, Allowed: "each name once",
 			})
-		} else if q.weight != p.weight || q.limit != p.limit {
+		} else if q.weight != p.weight || q.limit != p.limit || !reflect.DeepEqual(q.o, p.o) {
 			l.bad = cmp.Or[error](l.bad, &InvalidError{
 				What: fmt.Sprintf("All of %q", p.name), Problem: "wants it in two ways", Allowed: "each name once",
 			})
@@ -170,8 +171,9 @@ type Leases struct {
 	cancel context.CancelCauseFunc
 	stops  []func() bool
 
-	release sync.Once
-	answer  error
+	turn   chan struct{} // has room for the first who releases
+	ended  chan struct{} // closed when Release has answered; virtual time knows that, and not a sync.Once
+	answer error         // written before that
 }
 
 // watch ends the context with the first lease that ends.
@@ -180,6 +182,7 @@ func (l *Leases) watch(ctx context.Context) {
 	for _, x := range l.leases {
 		ctx = withFence(ctx, x) //nolint:fatcontext // as deep as there are locks
 	}
+	l.turn, l.ended = make(chan struct{}, 1), make(chan struct{})
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	for _, x := range l.leases {
 		held := x.Context()
@@ -233,15 +236,20 @@ func (l *Leases) Release(ctx context.Context) error {
 	if l == nil {
 		return errNoLease
 	}
-	l.release.Do(func() {
-		defer func() {
-			for _, stop := range l.stops {
-				stop()
-			}
-			l.cancel(ErrReleased)
-		}()
-		l.answer = each(l.leases, func(x *Lease) error { return x.Release(ctx) })
-	})
+	select {
+	case l.turn <- struct{}{}:
+	default:
+		<-l.ended
+		return l.answer
+	}
+	defer func() { // also if the Observer panics
+		for _, stop := range l.stops {
+			stop()
+		}
+		l.cancel(ErrReleased)
+		close(l.ended)
+	}()
+	l.answer = each(l.leases, func(x *Lease) error { return x.Release(ctx) })
 	return l.answer
 }
 

@@ -133,3 +133,48 @@ func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 		}
 	})
 }
+
+// A name that is given twice with other options is asked for in two ways.
+func TestAllRefusesANameInTwoWays(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		lease := must(t)(c.Mutex("x", pawl.WithValue([]byte("5"))).Lock(background))
+		noError(t, lease.Release(background))
+		for name, other := range map[string]pawl.Part{
+			"a condition": c.Mutex("x", pawl.WithAbove([]byte("1"))),
+			"a TTL":       c.Mutex("x", pawl.WithTTL(time.Minute)),
+			"a label":     c.Mutex("x", pawl.WithLabel("a", "b")),
+			"a reader":    c.RWMutex("x").Reader(),
+		} {
+			for _, all := range []*pawl.Locks{pawl.All(c.Mutex("x"), other), pawl.All(other, c.Mutex("x"))} {
+				if _, err := all.TryLock(background); !errors.Is(err, pawl.ErrInvalid) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		}
+		same := pawl.WithLabel("a", "b")
+		leases, err := pawl.All(c.Mutex("x", same), c.Mutex("x", same)).TryLock(background)
+		noError(t, err)
+		noError(t, leases.Release(background))
+	})
+}
+
+// Those who release at the same time wait for the first, and answer the same: in virtual
+// time, too.
+func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, net := w.client(nil)
+		leases, err := pawl.All(c.Mutex("x"), c.Mutex("y")).Lock(background)
+		noError(t, err)
+		net.slow(time.Second)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { noError(t, leases.Release(background)) })
+		}
+		took, _ := after(func() error { wg.Wait(); return nil })
+		if n := net.count("release"); n != 2 || took > 2*time.Second {
+			t.Errorf("%d requests in %v", n, took)
+		}
+		noError(t, leases.Release(background))
+	})
+}

@@ -92,7 +92,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 	cl := t.claim
 	return handle{
 		Backend: c.driver.Properties().Backend, Place: placeOf(c.backend), Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
-		TTL: cl.TTL, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
+		TTL: cl.ttl, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
 	}.text(), nil
 }
 

@@ -162,6 +162,24 @@ func TestDetachWaitsForARenewalThatBeginsMeanwhile(t *testing.T) {
 	})
 }
 
+// A maximum hold is of who holds, and not of the lease: the next one has its whole TTL.
+func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(&pawl.Options{TTL: 30 * time.Second})
+		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+		noError(t, err)
+		for range 2 {
+			handle, err = must(t)(a.Attach(background, handle, pawl.WithMaxHold(time.Second))).Detach(background)
+			noError(t, err)
+		}
+		time.Sleep(2 * time.Second)
+		lease := must(t)(a.Attach(background, handle))
+		if left := time.Until(lease.Deadline()); left < 20*time.Second {
+			t.Errorf("it has %v", left)
+		}
+	})
+}
+
 // One client may attach a handle twice. Each hears of the loss at once, whatever becomes
 // of the other.
 func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {

@@ -76,6 +76,7 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	theCallsOwn := []string{ // whatever they are, the lease is the same
 		"Name", "Token", "Owner.Client", "Owner.Host", "Owner.PID", // of the queue and its client
 		"QueueTTL", "Queue", "Force", "Fences", "MinFence", "Ticket", // how it is got
+		"ttl", // differs from TTL only with a maximum hold
 		"ctx", "stray", "inbox", "waiter", "passed", "request",
 	}
 	never := []string{"minHold", "maxHold", "Value", "Above", "health"} // both must be granted by the backend

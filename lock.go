@@ -35,6 +35,7 @@ func (c *Client) lock(name string, options []Option) lock {
 type claim struct {
 	driver.Claim
 	ctx     context.Context // of the call: a lease has its values, but not its end
+	ttl     time.Duration   // the lock's own: TTL is no longer than the maximum hold
 	margin  time.Duration
 	minHold time.Duration
 	maxHold time.Duration
@@ -60,7 +61,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 			TTL: o.ttl, QueueTTL: min(s.QueueTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
 			Value: o.value, Above: o.above,
 		},
-		ctx: ctx, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
+		ctx: ctx, ttl: o.ttl, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
 	}
 	if len(o.labels) > 0 {
 		labels := maps.Clone(s.Labels)

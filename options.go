@@ -37,11 +37,12 @@ type Options struct {
 	RetryFor time.Duration
 
 	// LocalHandoff is how long this process may pass an exclusive lease among its own
-	// waiters before others get their turn: it saves two requests each time. Another process
-	// may therefore wait that long, plus one hold. A process that had to wait for its turn
-	// passes the lease to as many as waited with it, and then makes room for the others.
-	// After a ForceLock elsewhere, a waiter of this process may for that long get a lease
-	// with a fence below the forced one, if the backend is slow to tell. At most 1 s;
+	// waiters before others get their turn: it saves two requests each time. Another
+	// process may therefore wait that long, plus one hold. A process that had to wait for
+	// its turn passes the lease to as many as waited with it, and then makes room for the
+	// others. After a ForceLock elsewhere, a waiter of this process may for that long get
+	// a lease with a fence below the forced one, if the backend is slow to tell; and so
+	// if the backend ended the lease because its clock was set forward. At most 1 s;
 	// default 10 ms; a negative value turns it off: then a process has one lease a turn.
 	LocalHandoff time.Duration
 

@@ -31,8 +31,8 @@ func (l *line) join(who string, c *pawl.Client) {
 	synctest.Wait()
 }
 
-// lockWithFencesToSpare locks "x" with fences for three more waiters, who are there when it
-// is granted, and have given up before it returns.
+// lockWithFencesToSpare locks "x" with fences for three more waiters, who are there when
+// it is granted, and have given up before it returns.
 func lockWithFencesToSpare(t *testing.T, w *world, c *pawl.Client) *pawl.Lease {
 	t.Helper()
 	other, _ := w.client(nil)

@@ -8,15 +8,16 @@
 // as there are) do not wait for the answer of those ahead: only a queue that stands is
 // kept short.
 //
-// An exclusive hold that was granted with several fences may be passed on: when its lease
-// is released within the hand-off time of the grant, the next waiter here takes it over
-// with the next fence, and no request is made. Meanwhile the head stays out of the
+// An exclusive hold that was granted with several fences may be passed on: when its
+// lease is released within the hand-off time of the grant, the next waiter here takes it
+// over with the next fence, and no request is made. Meanwhile the head stays out of the
 // backend's queue. It goes there as soon as the hold cannot be passed to it any more,
 // because the time is over or the last fence is in use: then the process stands at the
-// end of the queue like everybody else, and another one waits no longer than the hand-off
-// time and one lease. A process that had to wait for others passes the hold only to as many
-// as waited with it: those who come back meanwhile are for its next turn. While it is alone
-// the hold goes round among all who come, because nothing is known of others then.
+// end of the queue like everybody else, and another one waits no longer than the
+// hand-off time and one lease. A process that had to wait for others passes the hold
+// only to as many as waited with it: those who come back meanwhile are for its next
+// turn. While it is alone the hold goes round among all who come, because nothing is
+// known of others then.
 //
 // All that is done to a queue costs the same however long it is; a waiter's place costs
 // the logarithm. Time goes in as a value, and nothing here reads a clock.

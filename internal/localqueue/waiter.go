@@ -45,8 +45,8 @@ func (w *Waiter[W]) Err() error {
 }
 
 // Alike is how many stand right behind w of whom alike says that w's hold could be passed
-// to them, up to most; and whether they are all who stand behind it and may be back before
-// it goes to another process.
+// to them, up to most; and whether they are all who stand behind it, and may be back
+// before it goes to another process.
 func (w *Waiter[W]) Alike(most int, alike func(W) bool) (n int, all bool) {
 	w.shard.mu.Lock()
 	defer w.shard.mu.Unlock()
