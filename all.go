@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 
@@ -60,6 +61,10 @@ func All(parts ...Part) *Locks {
 			continue
 		}
 		p := x.part()
+		if p.c == nil {
+			l.bad = errNotMade
+			continue
+		}
 		l.bad = cmp.Or(l.bad, p.bad)
 		i, found := slices.BinarySearchFunc(l.parts, p, before)
 		if !found {
@@ -77,6 +82,16 @@ func All(parts ...Part) *Locks {
 		}
 	}
 	return l
+}
+
+// Format implements fmt.Formatter: the locks know their clients, which hold tokens.
+func (l Locks) Format(f fmt.State, verb rune) {
+	for i, p := range l.parts {
+		if i > 0 {
+			_, _ = io.WriteString(f, ", ")
+		}
+		p.Format(f, verb)
+	}
 }
 
 // before is the order in which all clients acquire: by name, and of the same name by
@@ -114,6 +129,9 @@ func (l *Locks) TryDo(ctx context.Context, f func(ctx context.Context) error) (r
 }
 
 func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
+	if l == nil || l.bad == nil && len(l.parts) == 0 {
+		return nil, errNotMade
+	}
 	if l.bad != nil {
 		return nil, l.bad
 	}
@@ -193,11 +211,24 @@ func (l *Leases) watch(ctx context.Context) {
 // Context returns a context that is cancelled when the first of the leases is over, with
 // a *LostError or ErrReleased as its cause. See [Lease.Context].
 func (l *Leases) Context() context.Context {
-	if l == nil {
+	if l.none() {
 		return overBefore()
 	}
 	return l.ctx
 }
+
+// Format implements fmt.Formatter: no verb shows a token.
+func (l Leases) Format(f fmt.State, verb rune) {
+	for i, x := range l.leases {
+		if i > 0 {
+			_, _ = io.WriteString(f, ", ")
+		}
+		x.Format(f, verb)
+	}
+}
+
+// none reports whether nobody was ever granted these.
+func (l *Leases) none() bool { return l == nil || l.ctx == nil }
 
 // Done returns a channel that is closed when the first of the leases is over.
 func (l *Leases) Done() <-chan struct{} { return l.Context().Done() }
@@ -205,7 +236,7 @@ func (l *Leases) Done() <-chan struct{} { return l.Context().Done() }
 // Err returns nil while all of the leases can be trusted, then why the first is over. See
 // [Lease.Err].
 func (l *Leases) Err() error {
-	if l == nil {
+	if l == nil || len(l.leases) == 0 {
 		return errNoLease
 	}
 	for _, x := range l.leases {
@@ -233,7 +264,7 @@ func (l *Leases) Fence(name string) uint64 {
 // Release releases all of them, the last one first. It may be called more than once:
 // every call returns the same. The error is that of [Lease.Release], of all that had one.
 func (l *Leases) Release(ctx context.Context) error {
-	if l == nil {
+	if l.none() {
 		return errNoLease
 	}
 	select {

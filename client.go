@@ -6,6 +6,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"reflect"
 	"sync"
 	"time"
 
@@ -55,7 +57,7 @@ type Client struct {
 // given. o may be nil. The error matches ErrInvalid; it is also for times in o that are
 // shorter than the backend can keep, see [Properties].
 func New(d driver.Driver, o *Options) (*Client, error) {
-	if d == nil {
+	if v := reflect.ValueOf(d); d == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &InvalidError{What: "driver", Problem: "is nil", Allowed: "a backend's driver"}
 	}
 	s, err := o.settle()
@@ -67,6 +69,9 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 	}
 	return start(d, s, clock.New().Now), nil
 }
+
+// made reports whether New has made the client.
+func (c *Client) made() bool { return c != nil && c.driver != nil }
 
 func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	p := d.Properties()
@@ -130,6 +135,10 @@ func (c *Client) spawn(f func()) bool {
 // prints them whatever their type says of itself: so they print as their names, with
 // every verb.
 func (c *Client) Format(f fmt.State, _ rune) {
+	if !c.made() {
+		_, _ = io.WriteString(f, "pawl client of nothing")
+		return
+	}
 	_, _ = fmt.Fprintf(f, "pawl client %s of %s", c.settings.ID, c.backend)
 }
 

@@ -36,6 +36,9 @@ const (
 // long as a request may, Options.RequestTimeout, and 250 ms. A ctx that ends sooner
 // leaves that release out, and the claim is counted among those not confirmed.
 func (c *Client) Close(ctx context.Context) error {
+	if !c.made() {
+		return errNotMade
+	}
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -168,6 +171,9 @@ func (c *Client) refuse() <-chan struct{} {
 // once; a second Shutdown waits for the first. A holder that waits for Shutdown
 // deadlocks.
 func (c *Client) Shutdown(ctx context.Context) error {
+	if !c.made() {
+		return errNotMade
+	}
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -3,9 +3,11 @@ package pawl
 import (
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"time"
 
@@ -37,15 +39,24 @@ func placeOf(backend string) string {
 // handleMark is how a handle begins, so that people and scanners of secrets know it.
 const handleMark = "pawl1_"
 
+// handleText encodes the JSON of a handle and its checksum: a character that was altered
+// could otherwise make it the handle of a lease of another TTL, or name.
+var handleText = base64.RawURLEncoding.Strict()
+
 func (h handle) text() string {
 	b, _ := json.Marshal(h) //nolint:errchkjson // it has nothing that can fail
-	return handleMark + base64.RawURLEncoding.EncodeToString(b)
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	return handleMark + handleText.EncodeToString(b)
 }
 
 func parseHandle(text string) (h handle, err error) {
 	bad := &InvalidError{What: "handle", Problem: "is none", Allowed: "the whole text that Detach returned"}
-	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, handleMark))
-	if err != nil || !strings.HasPrefix(text, handleMark) || json.Unmarshal(b, &h) != nil || len(h.Token) != len(driver.Token{}) || driver.Token(h.Token).IsZero() || h.Fence == 0 {
+	b, err := handleText.DecodeString(strings.TrimPrefix(text, handleMark))
+	if err != nil || !strings.HasPrefix(text, handleMark) || len(b) < crc32.Size {
+		return h, bad
+	}
+	b, sum := b[:len(b)-crc32.Size], binary.BigEndian.Uint32(b[len(b)-crc32.Size:])
+	if sum != crc32.ChecksumIEEE(b) || json.Unmarshal(b, &h) != nil || len(h.Token) != len(driver.Token{}) || driver.Token(h.Token).IsZero() || h.Fence == 0 {
 		return h, bad // whatever it is, it may be somebody's secret
 	}
 	return h, nil
@@ -109,6 +120,9 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 // is over, and then says so if the handle was made elsewhere, on another server say;
 // ErrInvalid if the handle is none or is of another kind of backend; and ErrUnavailable.
 func (c *Client) Attach(ctx context.Context, handle string, options ...Option) (*Lease, error) {
+	if !c.made() {
+		return nil, errNotMade
+	}
 	h, err := parseHandle(handle)
 	if err != nil {
 		return nil, err

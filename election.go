@@ -247,6 +247,9 @@ func (e *Election) Err() error {
 	if leading != nil {
 		return leading.Err() // also when the process was paused, and has not heard of it
 	}
+	if !e.c.made() {
+		return errNotMade
+	}
 	heard := e.c.queues.Tried(&driver.Claim{Name: e.name, Weight: driver.Exclusive})
 	held, isHeld := errors.AsType[*driver.HeldError](heard)
 	switch {
@@ -279,6 +282,9 @@ func (e *Election) Resign() bool {
 // if the backend fails then, the function runs all the same, and Run writes the value
 // when it can.
 func (e *Election) SetValue(ctx context.Context, value []byte) error {
+	if !e.c.made() {
+		return errNotMade
+	}
 	if err := driver.ValidateValue(value); err != nil {
 		return err
 	}

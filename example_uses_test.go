@@ -150,6 +150,6 @@ func ExampleLogObserver() {
 
 	_ = locks.Mutex("nightly").Do(ctx, func(context.Context) error { return nil })
 	// Output:
-	// level=DEBUG msg="lock acquired" lease.name=nightly
+	// level=DEBUG msg="lock acquired" name=nightly
 	// level=DEBUG msg="lock released" name=nightly
 }

@@ -100,13 +100,26 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 
 // Properties returns facts about the backend: whose clock decides, what fences survive,
 // whether it pushes.
-func (c *Client) Properties() Properties { return c.driver.Properties() }
+func (c *Client) Properties() Properties {
+	if !c.made() {
+		return Properties{}
+	}
+	return c.driver.Properties()
+}
 
 // Driver returns the driver below the client, for programs that look at the backend
 // themselves. What they change there the client does not know of, and Close closes it.
-func (c *Client) Driver() driver.Driver { return c.driver }
+func (c *Client) Driver() driver.Driver {
+	if !c.made() {
+		return nil
+	}
+	return c.driver
+}
 
 func (c *Client) usable(ctx context.Context) error {
+	if !c.made() {
+		return errNotMade
+	}
 	if ctx == nil {
 		return &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
 	}

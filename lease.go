@@ -136,8 +136,8 @@ func (l *Lease) Deadline() time.Time {
 	return now.Mono.Add(l.t.term.Left(now))
 }
 
-// Format implements fmt.Formatter: no verb shows the token.
-func (l *Lease) Format(f fmt.State, _ rune) {
+// Format implements fmt.Formatter: no verb shows the token, of a copy neither.
+func (l Lease) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "lease of %q (fence %d)", l.Name(), l.fence)
 }
 

@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -21,7 +22,10 @@ type lock struct {
 }
 
 func (c *Client) lock(name string, options []Option) lock {
-	l := lock{c: c, name: name, o: lockOptions{ttl: c.settings.TTL}}
+	l := lock{c: c, name: name}
+	if c != nil {
+		l.o.ttl = c.settings.TTL
+	}
 	for _, set := range options {
 		if set != nil { // so that one may be left out by a condition
 			set(&l.o)
@@ -29,6 +33,12 @@ func (c *Client) lock(name string, options []Option) lock {
 	}
 	return l
 }
+
+// errNotMade is said of what no constructor has made: a zero value, or a nil pointer.
+var errNotMade = &InvalidError{What: "client", Problem: "is missing", Allowed: "one of Open or New, and locks that it makes"}
+
+// Format implements fmt.Formatter: a lock knows its client, which holds tokens.
+func (l lock) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "lock of %q", l.name) }
 
 // A claim is one call of Lock or TryLock: what the backend is asked for, and what only
 // this process knows.
@@ -54,6 +64,9 @@ type claim struct {
 
 // claim makes a new claim on the lock, checked, with a token of its own.
 func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
+	if !l.c.made() {
+		return nil, errNotMade
+	}
 	o, s := &l.o, &l.c.settings
 	c := &claim{
 		Claim: driver.Claim{

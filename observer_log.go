@@ -30,7 +30,8 @@ func LogObserver(log *slog.Logger) *Observer {
 			log.LogAttrs(e.Ctx, level, "lock refused", slog.String("name", e.Name), slog.Duration("waited", e.Waited), slog.Any("error", e.Err))
 		},
 		Acquired: func(e AcquiredEvent) {
-			log.LogAttrs(e.Ctx, slog.LevelDebug, "lock acquired", slog.Any("lease", e.Lease), slog.Duration("waited", e.Waited))
+			log.LogAttrs(e.Ctx, slog.LevelDebug, "lock acquired", slog.String("name", e.Name), slog.Uint64("fence", e.Lease.Fence()),
+				slog.Duration("waited", e.Waited))
 		},
 		Released: func(e ReleasedEvent) {
 			level := slog.LevelDebug

@@ -36,7 +36,7 @@ func TestWhatHappensIsLogged(t *testing.T) {
 		_, _ = a.Mutex("y").TryLock(background)
 		synctest.Wait()
 		for _, want := range []string{
-			`level=DEBUG msg="lock acquired" lease.name=x lease.fence=`, `level=INFO msg="lock refused" name=x`, `level=DEBUG msg="lock queued" name=x position=1`,
+			`level=DEBUG msg="lock acquired" name=x fence=`, `level=INFO msg="lock refused" name=x`, `level=DEBUG msg="lock queued" name=x position=1`,
 			`level=WARN msg="lock refused" name=x waited=1s`, `level=DEBUG msg="lock released" name=x fence=`, `level=ERROR msg="lock lost" name=x fence=`,
 			`level=WARN msg="lock backend failed" op=acquire name=y claims=1`, `level=WARN msg="lock refused" name=y`,
 		} {

@@ -27,6 +27,10 @@ import (
 // yielded.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		if !c.made() {
+			yield(Entry{}, errNotMade)
+			return
+		}
 		if err := driver.ValidateName(name); err != nil {
 			yield(Entry{}, err)
 			return
