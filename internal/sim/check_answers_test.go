@@ -47,7 +47,7 @@ func attempt(ttl time.Duration) time.Duration { return min(ttl/6, 3*time.Second)
 
 func (h *history) mayFail(c *call) {
 	ctxOver := c.ctxEnds != never && c.answered >= c.ctxEnds
-	isCtx := errors.Is(c.err, context.DeadlineExceeded) || errors.Is(c.err, context.Canceled)
+	isCtx := !errors.Is(c.err, pawl.ErrLost) && (errors.Is(c.err, context.DeadlineExceeded) || errors.Is(c.err, context.Canceled))
 	switch {
 	case isCtx && ctxOver:
 	case isCtx:

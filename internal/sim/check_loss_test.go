@@ -105,6 +105,9 @@ func (h *history) saysSo(c, next *call) {
 	if c.do && !h.w.plan.quiet() {
 		return
 	}
+	if c.detached > 0 && h.excusedLocked(c, next.believed) { // the answer to Detach was on its way
+		return
+	}
 	if h.w.plan.backend == "quorum" && h.excusedLocked(c, next.believed) && next.left < next.believed+c.ttl/2 {
 		return
 	}
