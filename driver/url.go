@@ -2,7 +2,6 @@ package driver
 
 import (
 	"errors"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -69,7 +68,8 @@ func parseHosts(rawURL string) *url.URL {
 // They are [*InvalidError], and quote no part of what stands before an @. A password that
 // is not percent-encoded may have a /, a ? or a # in it: what is then taken for the host,
 // the path or a parameter is a part of the password, and the @ comes after it. So a URL
-// that has a host, and an @ behind it, is refused.
+// that has a host, and an @ behind it, is refused. Nor do they quote a parameter behind
+// another one: with an & in it, a password that is a parameter looks like two.
 func URLParameters(u *url.URL, what string, known []string, repeatable ...string) (url.Values, error) {
 	if u.Host != "" && strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@") {
 		return nil, invalid(what, "has an @ after its host", encoding)
@@ -78,14 +78,20 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 	if err != nil {
 		return nil, invalid(what, "has parameters that cannot be read", "NAME=VALUE&NAME=VALUE, percent-encoded")
 	}
-	for _, name := range slices.Sorted(maps.Keys(values)) {
+	before := ""
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		key, _, _ := strings.Cut(pair, "=")
+		name, _ := url.QueryUnescape(key) // ParseQuery has read it
 		switch {
+		case pair == "":
 		case slices.Contains(known, name):
-			if len(values[name]) > 1 && !slices.Contains(repeatable, name) {
+			if before = name; len(values[name]) > 1 && !slices.Contains(repeatable, name) {
 				return nil, invalid(what, "has the parameter "+name+" twice", "once")
 			}
 		case len(known) == 0:
 			return nil, invalid(what, "has parameters", "none")
+		case before != "":
+			return nil, invalid(what, "has an unknown parameter behind "+before, inOrder(known)+"; %26 for an & in a value")
 		case strings.Contains(u.RawQuery, "@"):
 			return nil, invalid(what, "has an unknown parameter", inOrder(known))
 		default:

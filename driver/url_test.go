@@ -37,11 +37,14 @@ func TestTheParametersOfAURLAreRead(t *testing.T) {
 
 func TestAnUnknownParameterIsToldThoseThatThereAre(t *testing.T) {
 	for raw, want := range map[string]string{
-		"x://host?pol=1":         `pawl: test URL has the unknown parameter "pol"; allowed: addr, poll, retention`,
-		"x://host?\x1b=1":        `pawl: test URL has the unknown parameter "\x1b"; allowed: addr, poll, retention`,
-		"x://host?poll=1&poll=2": `pawl: test URL has the parameter poll twice; allowed: once`,
-		"x:/path?s3cret@host":    `pawl: test URL has an unknown parameter; allowed: addr, poll, retention`,
-		"x://host?poll=%zz":      `pawl: test URL has parameters that cannot be read; allowed: NAME=VALUE&NAME=VALUE, percent-encoded`,
+		"x://host?pol=1":              `pawl: test URL has the unknown parameter "pol"; allowed: addr, poll, retention`,
+		"x://host?\x1b=1":             `pawl: test URL has the unknown parameter "\x1b"; allowed: addr, poll, retention`,
+		"x://host?poll=pw&s3cret":     `pawl: test URL has an unknown parameter behind poll; allowed: addr, poll, retention; %26 for an & in a value`,
+		"x://host?&pol&s3cret=1":      `pawl: test URL has the unknown parameter "pol"; allowed: addr, poll, retention`,
+		"x://host?poll=1&a&addr=2&s=": `pawl: test URL has an unknown parameter behind poll; allowed: addr, poll, retention; %26 for an & in a value`,
+		"x://host?poll=1&poll=2":      `pawl: test URL has the parameter poll twice; allowed: once`,
+		"x:/path?s3cret@host":         `pawl: test URL has an unknown parameter; allowed: addr, poll, retention`,
+		"x://host?poll=%zz":           `pawl: test URL has parameters that cannot be read; allowed: NAME=VALUE&NAME=VALUE, percent-encoded`,
 	} {
 		raw = strings.ReplaceAll(raw, "\x1b", "%1b")
 		if _, err := readURL(t, raw); err == nil || err.Error() != want {
