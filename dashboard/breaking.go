@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -58,7 +59,7 @@ func (h *Handler) askBreak(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish, status int, complaint string) {
 	number := strconv.FormatUint(wanted.fence, 10)
-	who := text("p", "No lease with this fence is seen now: it may be over already.", class("notice"))
+	who, said := text("p", "No lease with this fence is seen now: it may be over already.", class("notice")), markup.HTML{}
 	m := h.latest(r)
 	row, err := m.v.Row(wanted.name), error(nil)
 	if row == nil {
@@ -69,12 +70,12 @@ func (h *Handler) breakForm(w http.ResponseWriter, r *http.Request, wanted wish,
 	} else {
 		for i := range row.Holders {
 			if x := &row.Holders[i]; x.Fence == wanted.fence {
-				who = markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),
-					markup.Text(", with "), m.until(row.At.Add(x.ExpiresIn)), markup.Text(" left. "+count(len(row.Waiters), "waiter")+" behind it."))
+				who = markup.Join(markup.El("p", markup.Text("Held by "), owner(x.Owner), markup.Text(" for "), m.ago(x.Since),
+					markup.Text(", with "), m.until(row.At.Add(x.ExpiresIn)), markup.Text(" left. "+count(len(row.Waiters), "waiter")+" behind it.")),
+					labels(x.Owner.Labels))
 			}
 		}
 	}
-	said := markup.HTML{}
 	if complaint != "" {
 		said = text("p", complaint, class("complaint"), markup.Attr("role", "alert"))
 	}
@@ -117,7 +118,8 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, http.StatusBadRequest, visible.Text(bare(err)))
 		return
 	}
-	if r.PostForm.Get("typed") != wanted.name {
+	// Of a name that is shown escaped, what is shown can be typed.
+	if typed := r.PostForm.Get("typed"); typed != wanted.name && typed != visible.Text(wanted.name) {
 		h.breakForm(w, r, wanted, http.StatusUnprocessableEntity, "What was typed is not the name. Nothing was broken.")
 		return
 	}
@@ -131,13 +133,19 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		h.names.Memory().Break(wanted.name, wanted.fence, by)
 		h.names.Refresh(wanted.name)
-		to := nameURL(wanted.name) + "&broke=" + strconv.FormatUint(wanted.fence, 10)
+		to := nameURL(wanted.name) + "&broke=" + strconv.FormatUint(wanted.fence, 10) + "&proof=" + h.proof(wanted)
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	case errors.Is(err, pawl.ErrNotHeld):
 		h.breakForm(w, r, wanted, http.StatusConflict, "Nothing was broken: no lease has this fence any more. It was released, or somebody else has broken it.")
 	default:
 		h.breakForm(w, r, wanted, http.StatusBadGateway, "It is not known whether the lease was broken: "+visible.Text(bare(err)))
 	}
+}
+
+// proof is what the page is shown with after it has broken a lease, so that no other URL
+// makes it say that one is broken.
+func (h *Handler) proof(w wish) string {
+	return base64.RawURLEncoding.EncodeToString(h.doors.sign([]byte("broke " + strconv.FormatUint(w.fence, 10) + " " + w.name)))
 }
 
 // audit is the line for the log.

@@ -60,12 +60,39 @@ func TestALeaseIsBrokenByItsFenceAndItsNameTyped(t *testing.T) {
 		time.Sleep(time.Second)
 		page = s.get(t, strings.TrimPrefix(to, "/"))
 		wants(t, page, fmt.Sprintf("The lease with fence %d is broken.", g.Fence), "<strong>Closed: </strong>nothing is granted for another ", ">4s</span>", "lost: broken by 127.0.0.1:50000")
+		for _, forged := range []string{
+			"&broke=" + fmt.Sprint(g.Fence), fmt.Sprintf("&broke=%d&proof=", g.Fence), "&broke=17" + to[strings.Index(to, "&proof="):],
+		} {
+			lacks(t, s.get(t, "name?name=job+%3C1%3E"+forged), "is broken")
+		}
+		other := strings.Replace(strings.TrimPrefix(to, "/"), "job+%3C1%3E", "job", 1)
+		lacks(t, s.get(t, other), "is broken")
 		wants(t, s.log.String(), "pawl: lease broken", `name="job <1>"`, fmt.Sprintf("fence=%d", g.Fence), "by=127.0.0.1:50000", "delay=5s", "time=")
 
 		if w := s.request(t, http.MethodPost, "break", breaking("job <1>", g.Fence, "job <1>"), nil); w.Code != http.StatusConflict {
 			t.Errorf("the second operator was answered with %d", w.Code)
 		}
 		wants(t, s.log.String(), "pawl: lease not broken")
+	})
+}
+
+// What cannot be seen, or turns the direction, is shown escaped: so that is what a person
+// can type.
+func TestANameThatIsShownEscapedIsBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{AllowBreak: true})
+		name, shown := "zero\u200b\u202ejob", `zero\u200b\u202ejob`
+		c := claim(name, 1)
+		c.Owner.Labels = map[string]string{"ticket": "4711"}
+		g := s.take(t, c)
+		page := s.get(t, "break?"+url.Values{"name": {name}, "fence": {fmt.Sprint(g.Fence)}}.Encode())
+		wants(t, page, "<strong><bdi>"+shown+"</bdi></strong>", "<bdi>ticket</bdi>=<bdi>4711</bdi>")
+		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, "zerojob"), nil); w.Code != http.StatusUnprocessableEntity {
+			t.Errorf("without what cannot be seen it was answered with %d", w.Code)
+		}
+		if w := s.request(t, http.MethodPost, "break", breaking(name, g.Fence, shown), nil); w.Code != http.StatusSeeOther {
+			t.Errorf("as it is shown it was answered with %d", w.Code)
+		}
 	})
 }
 

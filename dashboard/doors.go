@@ -19,7 +19,6 @@ import (
 
 const (
 	leastToken = 16 // bytes
-	cookieName = "pawl_session"
 	sessionFor = 12 * time.Hour
 	sessionID  = 8 // bytes
 
@@ -28,6 +27,8 @@ const (
 	triesAtOnce = 10
 	triesPause  = 6 * time.Second
 	mostKnown   = 1024 // addresses that are remembered
+
+	sparePause = 50 * time.Millisecond // between two tokens of barred addresses that are compared all the same
 )
 
 // doors ask for the token. A cookie has no token: it says until when it is good, signed
@@ -41,12 +42,19 @@ type doors struct {
 	key   [32]byte
 	over  map[string]time.Time // sessions that were ended, until when they were good
 	tries map[string]time.Time
+
+	spared time.Time // until then no token of a barred address is compared
 }
 
 // admits reports whether a request has the token, or the cookie of somebody who had.
 func (d *doors) admits(w http.ResponseWriter, r *http.Request) bool {
 	given, bearer := bearerOf(r)
-	return d.knows(r) || bearer && d.opens(w, r, given)
+	if d.knows(r) {
+		return true
+	}
+	// A program that has the token may share its address, of a proxy say, with one that
+	// guesses: so a few tokens of a barred address are compared, too.
+	return bearer && (d.spares(r) && d.is(given) || d.opens(w, r, given))
 }
 
 // knows reports whether a request is of somebody who is in. A token in a header is not
@@ -55,7 +63,7 @@ func (d *doors) knows(r *http.Request) bool {
 	if !d.asked {
 		return true
 	}
-	c, err := r.Cookie(cookieName)
+	c, err := r.Cookie(cookieName(r))
 	return err == nil && d.valid(c.Value, time.Now())
 }
 
@@ -72,7 +80,17 @@ func (d *doors) is(given string) bool {
 }
 
 func bearerOf(r *http.Request) (token string, ok bool) {
-	return strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+// cookieName has the port by which the browser comes: cookies of a host are for all its
+// ports, and another dashboard on one of them would take this one's session away.
+func cookieName(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil && port != "" && strings.Trim(port, "0123456789") == "" {
+		return "pawl_session_" + port
+	}
+	return "pawl_session"
 }
 
 // opens compares a token that was given, unless too many wrong ones came from there.
@@ -87,6 +105,22 @@ func (d *doors) opens(w http.ResponseWriter, r *http.Request, given string) bool
 	}
 	d.wrong(from, now)
 	return false
+}
+
+// spares reports whether a token is compared although its address is barred: 20 a second
+// at most, of all addresses. To guess 16 bytes at this pace takes for ever.
+func (d *doors) spares(r *http.Request) bool {
+	now := time.Now()
+	if d.barred(addressOf(r), now) <= 0 {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Before(d.spared) {
+		return false
+	}
+	d.spared = now.Add(sparePause)
+	return true
 }
 
 // addressOf is where a request comes from: of IPv6 the network, for one host has as many
@@ -147,17 +181,17 @@ func (d *doors) wrong(from string, now time.Time) {
 // that sets it.
 func (d *doors) admit(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: d.session(time.Now().Add(sessionFor)), MaxAge: int(sessionFor.Seconds()),
+		Name: cookieName(r), Value: d.session(time.Now().Add(sessionFor)), MaxAge: int(sessionFor.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	})
 }
 
 // leave takes the cookie back, and ends its session, for a copy of it may be elsewhere.
 func (d *doors) leave(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(cookieName); err == nil && d.valid(c.Value, time.Now()) {
+	if c, err := r.Cookie(cookieName(r)); err == nil && d.valid(c.Value, time.Now()) {
 		d.endSession(c.Value, time.Now())
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
+	http.SetCookie(w, &http.Cookie{Name: cookieName(r), MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
 }
 
 // endSession remembers a session that is over. If those are too many, all sessions end.

@@ -88,6 +88,33 @@ func TestCookiesCannotBeForged(t *testing.T) {
 	})
 }
 
+// A browser sends the cookies of a host to all its ports.
+func TestTwoDashboardsOfAHostKeepTheirSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := map[string]bool{}
+		for _, host := range []string{"localhost", "localhost:8080", "127.0.0.1:8081", "[::1]:8082", "localhost:"} {
+			s := newSite(t, &dashboard.Options{Token: token})
+			at := func(r *http.Request) { r.Host = host }
+			_, c := signIn(s, t, token, at)
+			if c == nil {
+				t.Fatalf("%s: there is no cookie", host)
+			}
+			names[c.Name] = true
+			both := func(r *http.Request) { at(r); r.AddCookie(c) }
+			if w := s.request(t, "GET", "", nil, both); w.Code != http.StatusOK {
+				t.Errorf("%s: with its cookie it was answered with %d", host, w.Code)
+			}
+			out := s.request(t, "POST", "logout", nil, both)
+			if gone := out.Result().Cookies(); len(gone) != 1 || gone[0].Name != c.Name || gone[0].MaxAge >= 0 {
+				t.Errorf("%s: signing out sets %v", host, gone)
+			}
+		}
+		if len(names) != 4 {
+			t.Errorf("the cookies of four ports are named %v", names)
+		}
+	})
+}
+
 func TestAWrongTokenAThousandTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
@@ -108,6 +135,19 @@ func TestAWrongTokenAThousandTimes(t *testing.T) {
 		}
 		if code, _ := signIn(s, t, token, nil); code != http.StatusTooManyRequests {
 			t.Errorf("then the right one was answered with %d", code)
+		}
+		for _, given := range []string{"Bearer " + token, "bearer  " + token, "BEARER " + token} {
+			header := func(r *http.Request) { r.Header.Set("Authorization", given) }
+			if w := s.request(t, "GET", "metrics", nil, header); w.Code != http.StatusOK {
+				t.Errorf("a program with the right one was answered with %d for %q", w.Code, given)
+			}
+			if w := s.request(t, "GET", "metrics", nil, header); w.Code != http.StatusTooManyRequests {
+				t.Errorf("at once again it was answered with %d: so all guesses are compared", w.Code)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if w := s.request(t, "GET", "metrics", nil, func(r *http.Request) { r.Header.Set("Authorization", "Basic "+token) }); w.Code != http.StatusUnauthorized {
+			t.Errorf("a token of another scheme was answered with %d", w.Code)
 		}
 		if code, _ := signIn(s, t, token, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:1" }); code != http.StatusSeeOther {
 			t.Errorf("from elsewhere it was answered with %d", code)

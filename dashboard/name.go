@@ -2,12 +2,12 @@ package dashboard
 
 import (
 	"context"
+	"crypto/subtle"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -32,7 +32,7 @@ func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	h.write(w, r, page{title: name, live: "events?" + liveQuery("name", url.Values{"name": {name}}), body: []markup.Part{
 		region("div", "notices", all),
 		markup.El("div", class("head"), markup.El("h1", word(name)), region("p", "how", all, class("how"))),
-		h.wasBroken(r.URL.Query().Get("broke")),
+		h.wasBroken(r.URL.Query()),
 		region("div", "state", all),
 		text("h2", "Holders"), region("div", "holders", all, class("sheet")), h.howToBreak(),
 		text("h2", "Queue"), region("div", "queue", all, class("sheet")),
@@ -124,6 +124,8 @@ func (m moment) state(r *overview.Row) markup.HTML {
 		}
 	}
 	switch n := len(r.Holders); {
+	case n > 0 && m.allOver(r):
+		add(markup.Text("It was held by " + count(n, "lease") + " when it was last read. No lease has time left unless it was renewed since. "))
 	case n > 0:
 		add(markup.Text("Held by "+count(n, "lease")+", the longest for "), m.oldest(r), markup.Text(". "))
 	case r.ClosedFor > 0:
@@ -144,6 +146,16 @@ func (m moment) state(r *overview.Row) markup.HTML {
 		add(markup.Text("It keeps the value "), markup.El("code", word(valueWords(r.Value))), markup.Text(", written with fence "), fenceOf(r.ValueFence), markup.Text("."))
 	}
 	return markup.El("p", append(words, class("state"))...)
+}
+
+// allOver reports whether no lease of a row has time left, as far as was seen.
+func (m moment) allOver(r *overview.Row) bool {
+	for i := range r.Holders {
+		if r.Left(i, m.now) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (m moment) oldest(r *overview.Row) markup.HTML {
@@ -286,10 +298,13 @@ func blockWords(x overview.Block) markup.HTML {
 }
 
 // wasBroken is what is said to who has just broken a lease.
-func (h *Handler) wasBroken(fence string) markup.HTML {
-	if fence == "" || strings.Trim(fence, "0123456789") != "" || len(fence) > 20 {
+func (h *Handler) wasBroken(q url.Values) markup.HTML {
+	w := wish{name: q.Get("name")}
+	w.fence, _ = strconv.ParseUint(q.Get("broke"), 10, 64)
+	if w.fence == 0 || subtle.ConstantTimeCompare([]byte(q.Get("proof")), []byte(h.proof(w))) != 1 {
 		return markup.HTML{}
 	}
+	fence := strconv.FormatUint(w.fence, 10)
 	next := " Its holder is told, and the next one gets the name."
 	if h.o.BreakDelay > 0 {
 		next = " Its holder is told. When the time below is over, the next one gets the name."

@@ -53,7 +53,8 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 
 // An update is one message of a stream.
 type update struct {
-	Now   int64             `json:"now"` // by this process's clock, in milliseconds
+	Now   int64             `json:"now"`             // by this process's clock, in milliseconds
+	Stale bool              `json:"stale,omitempty"` // the backend does not answer: this is from before
 	Parts map[string]string `json:"parts"`
 }
 
@@ -90,7 +91,7 @@ func (h *Handler) send(w http.ResponseWriter, r *http.Request, see sight) {
 		default:
 			news = nil
 		}
-		if wrote = m.now; write(control, w, m.now, news) != nil {
+		if wrote = m.now; write(control, w, update{m.now.UnixMilli(), v.Err != nil && !v.Unsupported(), news}) != nil {
 			return
 		}
 	}
@@ -107,17 +108,17 @@ func (h *Handler) await(
 		if err == nil {
 			return v
 		}
-		if ctx.Err() != nil || !h.doors.stays(r) || write(control, w, time.Now(), nil) != nil {
+		if ctx.Err() != nil || !h.doors.stays(r) || write(control, w, update{}) != nil {
 			return nil
 		}
 	}
 }
 
 // write sends the parts that have changed, or, without any, that it is still there.
-func write(control *http.ResponseController, w http.ResponseWriter, now time.Time, parts map[string]string) error {
+func write(control *http.ResponseController, w http.ResponseWriter, u update) error {
 	message := []byte(": quiet\n\n")
-	if parts != nil {
-		body, err := json.Marshal(update{now.UnixMilli(), parts})
+	if u.Parts != nil {
+		body, err := json.Marshal(u)
 		if err != nil {
 			return err
 		}

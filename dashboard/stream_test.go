@@ -190,3 +190,30 @@ func BenchmarkPageOfTenThousandNames(b *testing.B) {
 		}
 	}
 }
+
+// While the backend does not answer, what was seen before says so: the stream, and each
+// lease whose time is over.
+func TestWhatIsFromBeforeIsNotShownAsSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := memlock.NewMemory(nil)
+		d := &failing{Driver: memory.Driver()}
+		s := siteOver(t, d, memory, nil)
+		s.take(t, claim("job", 1)) // for 30 s
+		list, name := s.open(t.Context(), "events?view=list"), s.open(t.Context(), "events?view=name&name=job")
+		time.Sleep(10 * time.Second)
+		for _, was := range []string{list.take(), name.take()} {
+			wants(t, was, `"parts"`)
+			lacks(t, was, `"stale"`)
+		}
+		d.fails.Store(true)
+		time.Sleep(time.Minute)
+		wants(t, list.take(), `"stale":true`)
+		wants(t, name.take(), `"stale":true`, "It was held by 1 lease when it was last read.")
+		page := s.get(t, "name?name=job")
+		wants(t, page, "It was held by 1 lease when it was last read.", ">over unless renewed</span>")
+		lacks(t, page, "Held by", ">0s</span>")
+		d.fails.Store(false)
+		time.Sleep(20 * time.Second)
+		lacks(t, s.get(t, "name?name=job"), "over unless renewed")
+	})
+}

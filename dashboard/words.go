@@ -58,7 +58,23 @@ func (m moment) left(r *overview.Row, i int) markup.HTML {
 	}
 	bar := markup.El("progress", markup.Attr("class", class), markup.Attr("aria-label", words),
 		markup.Int("max", max(1, ttl.Milliseconds())), value, markup.Int("data-until", stamp(end)))
-	return markup.Join(bar, markup.Text(" "), m.until(end))
+	return markup.Join(bar, markup.Text(" "), m.leftWords(end))
+}
+
+// overWords are shown for a lease whose time is over, as far as was seen. It may have been
+// renewed since, while the backend did not answer, say.
+const overWords = "over unless renewed"
+
+func (m moment) leftWords(end time.Time) markup.HTML {
+	words := ""
+	switch {
+	case m.stream:
+	case end.After(m.now):
+		words = brief(end.Sub(m.now))
+	default:
+		words = overWords
+	}
+	return markup.El("span", markup.Attr("class", "t"), markup.Int("data-until", stamp(end)), markup.Attr("data-over", overWords), markup.Text(words))
 }
 
 // brief is a duration as exactly as people want it. app.js has the same.

@@ -23,7 +23,7 @@
     for (const e of document.querySelectorAll("[data-since],[data-until]")) {
       const ms = e.dataset.since ? t - Number(e.dataset.since) : Number(e.dataset.until) - t;
       if (e.tagName === "PROGRESS") { e.value = Math.max(0, Math.min(e.max, ms)); continue; }
-      const words = brief(ms);
+      const words = ms <= 0 && e.dataset.over ? e.dataset.over : brief(ms);
       if (e.textContent !== words) e.textContent = words;
     }
   };
@@ -80,9 +80,10 @@
   const open = () => {
     close();
     stream = new EventSource(live.dataset.live);
-    stream.onopen = () => link("Live", "up");
     stream.onmessage = (message) => {
       const update = JSON.parse(message.data);
+      if (update.stale) link("Not live: the backend does not answer", "down");
+      else link("Live", "up");
       ahead = update.now - performance.now();
       for (const [id, markup] of Object.entries(update.parts)) {
         const into = document.getElementById(id);
