@@ -61,8 +61,8 @@ func (m moment) left(r *overview.Row, i int) markup.HTML {
 	return markup.Join(bar, markup.Text(" "), m.leftWords(end))
 }
 
-// overWords are shown for a lease whose time is over, as far as was seen. It may have been
-// renewed since, while the backend did not answer, say.
+// overWords are shown for a lease whose time is over, as far as was seen. It may be
+// renewed by now, if the backend does not answer.
 const overWords = "over unless renewed"
 
 func (m moment) leftWords(end time.Time) markup.HTML {
