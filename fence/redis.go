@@ -43,8 +43,9 @@ func redisScript(writes, script string) string {
 const redisCheck = `local writes = WRITES
 local fence = KEYS[1] and ARGV[1] and string.match(ARGV[1], '^%d+$') and tonumber(ARGV[1])
 if not fence or fence < 1 or fence >= 9007199254740992 then return redis.error_reply('INVALIDFENCE ' .. tostring(ARGV[1])) end
-local stored = redis.call('GET', KEYS[1]) or '0 0'
-local written, seen = string.match(stored, '^(%d+) (%d+)$')
+local stored = redis.pcall('GET', KEYS[1]) or '0 0'
+if type(stored) == 'table' and not string.find(stored.err, 'WRONGTYPE') then return stored end
+local written, seen = string.match(type(stored) == 'string' and stored or '', '^(%d+) (%d+)$')
 if not seen then return redis.error_reply('NOFENCE the key ' .. KEYS[1] .. ' has something else than fences') end
 written, seen = tonumber(written), tonumber(seen)
 local highest = writes and seen or written

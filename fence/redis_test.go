@@ -54,6 +54,11 @@ func TestRedis(t *testing.T) {
 			t.Errorf("where %q is stored: %v", foreign, failed)
 		}
 	}
+	must(c.Del(t.Context(), "fence:foreign").Result())(t)
+	must(c.RPush(t.Context(), "fence:foreign", "7").Result())(t)
+	if failed, ok := errors.AsType[*pawl.BackendError](write("foreign", 1<<40)); !ok || !failed.Permanent || !strings.Contains(failed.Error(), "fence:foreign") {
+		t.Errorf("where a list is stored: %v", failed)
+	}
 	if fence.RedisError(nil, "x", 1) != nil || !errors.Is(fence.RedisError(goredis.Nil, "x", 1), goredis.Nil) {
 		t.Error("other answers are changed")
 	}

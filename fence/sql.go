@@ -102,7 +102,9 @@ func check(ctx context.Context, store string, query func(ctx context.Context, sq
 	return decide(resource, fence, highest)
 }
 
-// CheckMySQL is CheckPostgres on MySQL and MariaDB, with the table of [MySQLTable].
+// CheckMySQL is CheckPostgres on MySQL and MariaDB, with the table of [MySQLTable]. In
+// REPEATABLE READ under innodb_snapshot_isolation a transaction that has read before it,
+// and waited here, fails with 1020, and is to be repeated.
 func CheckMySQL(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
 	return checkMySQL(ctx, tx, mysqlWriter, resource, fence, []byte(resource), fence, fence)
 }
