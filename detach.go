@@ -31,9 +31,12 @@ type handle struct {
 }
 
 // placeOf is what a handle says of where its lease is. A cluster has many addresses: some
-// of them will do.
+// of them will do, with the database, the schema or the prefix behind them.
 func placeOf(backend string) string {
-	return strings.ToValidUTF8(backend[:min(len(backend), 200)], "")
+	if len(backend) > 300 {
+		backend = backend[:150] + "..." + backend[len(backend)-150:]
+	}
+	return strings.ToValidUTF8(backend, "")
 }
 
 // handleMark is how a handle begins, so that people and scanners of secrets know it.
@@ -161,7 +164,7 @@ func (c *Client) elsewhere(h handle) error {
 	if h.Place == "" || h.Place == here {
 		return nil
 	}
-	return fmt.Errorf("the handle is of a lease on %.200q, and this is %q", h.Place, here)
+	return fmt.Errorf("the handle is of a lease on %.310q, and this is %q", h.Place, here)
 }
 
 // setAtTheGrant refuses options for what a lease has since it was granted.

@@ -115,6 +115,13 @@ func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 		if said := err.Error(); !strings.HasSuffix(said, `expired: the handle is of a lease on "redis a:6379", and this is "redis b:6379"`) {
 			t.Errorf("it says %s", said)
 		}
+		hosts := "redis " + strings.Repeat("host-of-a-large-cluster:6379,", 20) + "z:6379"
+		one, err := must(t)(at("redis", hosts+" prefix=one:", w.memory).Mutex("y").Lock(background)).Detach(background)
+		noError(t, err)
+		_, err = at("redis", hosts+" prefix=two:", other).Attach(background, one)
+		if err == nil || !strings.Contains(err.Error(), "prefix=one:") || !strings.Contains(err.Error(), "prefix=two:") {
+			t.Errorf("of two prefixes of a large cluster it says %v", err)
+		}
 		lease := must(t)(at("redis", "redis localhost:6379", w.memory).Attach(background, handle)) // by another way
 		noError(t, lease.Release(background))
 		_, err = here.Attach(background, handle)

@@ -55,6 +55,12 @@ type Harness struct {
 	// them to see the same names. nil means that a session has nothing to set.
 	Sessions []func(t testing.TB) driver.Driver
 
+	// Elsewhere opens a client of another place that the same server has: another schema,
+	// prefix, bucket or database, each by one of these. What is held here is free there,
+	// so Properties().Where has to tell them apart: a handle of a lease says by it where
+	// the lease is.
+	Elsewhere []func(t testing.TB) driver.Driver
+
 	// TellsLater says that there is a Clock, and still those who watch a name are told of
 	// a change soon after the step that makes it, not before that returns.
 	TellsLater bool

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/pawl-go/pawl/driver"
@@ -33,6 +34,16 @@ func testProperties(s *suite) {
 			k.Errorf("Acquire for %v: %v; want it granted", shortest, err)
 		}
 	})
+	for i, open := range s.Elsewhere {
+		s.test(fmt.Sprintf("Place%dOfTheSameServerIsNotThisOne", i+1), func(k *kit) {
+			k.a.gets(k.mutex())
+			other := k.openAs(open)
+			if here, there := k.a.Properties().Where, other.Properties().Where; here == there || there == "" {
+				k.Errorf("Where is %q here, and %q there", here, there)
+			}
+			other.gets(k.mutex())
+		})
+	}
 	if s.diagnoses {
 		testDoctor(s)
 	}

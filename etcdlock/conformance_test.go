@@ -30,6 +30,9 @@ func conforms(t *testing.T, c *etcdtest.Cluster, blur time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, c.URL()) },
 		Hold: func(t testing.TB) (driver.Driver, func() func()) { return slow(t, c, "") },
+		Elsewhere: []func(testing.TB) driver.Driver{
+			func(t testing.TB) driver.Driver { return open(t, c.URL()+"/other") },
+		},
 		Unit: 4 * time.Second,
 		Blur: blur,
 	})

@@ -95,14 +95,14 @@ func (s *store) trouble(ctx context.Context, err error) error {
 	} else {
 		said.Hint, said.Permanent = hint(err)
 	}
-	said.Backend = "etcd " + s.where
+	said.Backend = s.place()
 	return &said
 }
 
 // unanswered is the end of a caller's time, with who did not answer, or what was said
 // last.
 func (s *store) unanswered(ended, err error) error {
-	said := &driver.Error{Backend: "etcd " + s.where, Hint: "check the servers and the network"}
+	said := &driver.Error{Backend: s.place(), Hint: "check the servers and the network"}
 	switch last := status.Convert(err); {
 	case err != nil && !errors.Is(err, context.DeadlineExceeded) && last.Code() != codes.DeadlineExceeded:
 		said.Err = fmt.Errorf("%w (%w)", ended, err)
@@ -114,6 +114,14 @@ func (s *store) unanswered(ended, err error) error {
 		said.Hint = "a majority of the members has to be up and to reach each other: etcdctl endpoint status"
 	}
 	return said
+}
+
+// place is how errors name the keys: the endpoints, and the prefix as a URL has it.
+func (s *store) place() string {
+	if s.prefix == "" || s.prefix == defaultPrefix {
+		return "etcd " + s.where
+	}
+	return "etcd " + s.where + "/" + s.prefix
 }
 
 // endpoints are those that are asked, one after the other.

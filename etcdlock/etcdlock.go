@@ -80,6 +80,8 @@ func hosts(endpoints []string) string {
 	return strings.Join(short, ",")
 }
 
+const defaultPrefix = "pawl"
+
 // complete checks options and fills in what is left out.
 func (o *Options) complete() (Options, error) {
 	own := Options{}
@@ -87,7 +89,7 @@ func (o *Options) complete() (Options, error) {
 		own = *o
 	}
 	if own.Prefix == "" {
-		own.Prefix = "pawl"
+		own.Prefix = defaultPrefix
 	}
 	if own.Retention == 0 {
 		own.Retention = 24 * time.Hour

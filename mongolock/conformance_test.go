@@ -68,6 +68,10 @@ func TestConformance(t *testing.T) {
 			p := startProxy(t, of(t).addr)
 			return open(t, of(t).at(p.addr, db)+"&collection="+collection(t)), p.hold
 		},
+		Elsewhere: []func(testing.TB) driver.Driver{
+			func(t testing.TB) driver.Driver { return open(t, server.at(server.addr, db)+"&collection=other") },
+			func(t testing.TB) driver.Driver { return open(t, server.at(server.addr, database())) },
+		},
 		Unit: 4 * time.Second,
 	})
 }

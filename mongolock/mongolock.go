@@ -128,13 +128,15 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
 	return d, nil
 }
 
+const defaultCollection = "pawl"
+
 func (o *Options) withDefaults() (Options, error) {
 	out := Options{}
 	if o != nil {
 		out = *o
 	}
 	if out.Collection == "" {
-		out.Collection = "pawl"
+		out.Collection = defaultCollection
 	}
 	if out.Retention == 0 {
 		out.Retention = 24 * time.Hour
@@ -155,7 +157,13 @@ func (o *Options) withDefaults() (Options, error) {
 }
 
 // place is how errors name the server.
-func (t *store) place() string { return "mongodb " + t.Where + "/" + t.db.Name() }
+func (t *store) place() string {
+	place := "mongodb " + t.Where + "/" + t.db.Name()
+	if t.Collection != defaultCollection {
+		place += " collection=" + t.Collection
+	}
+	return place
+}
 
 // newInbox draws the address of a driver's signals. It is no secret, only unlike any
 // other.

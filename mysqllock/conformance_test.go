@@ -26,6 +26,10 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open:     over,
 		Sessions: sessions(s, database),
+		Elsewhere: []func(testing.TB) driver.Driver{
+			func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(database)+"?prefix=other_") },
+			func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(s.NewDatabase(t))) },
+		},
 		Hold: func(t testing.TB) (driver.Driver, func() func()) {
 			road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})
 			db, err := mysqltest.OpenDSN(mysqltest.DSN(road.Addr, database))

@@ -175,7 +175,9 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Where = "mysql " + options.Where
+	if options.Where = "mysql " + options.Where; options.Prefix != defaultPrefix {
+		options.Where += " prefix=" + options.Prefix
+	}
 	s := &store{
 		server: &server{
 			db: db, pool: pool, Options: options, checking: make(chan struct{}, 1),

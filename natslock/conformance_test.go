@@ -50,6 +50,9 @@ func conforms(t *testing.T, one *natstest.Server, where string, unit time.Durati
 			proxy := redistest.StartProxy(t, &redistest.Server{Addr: one.Addr})
 			return open(t, "nats://"+proxy.Addr+"/pawl"), proxy.Hold
 		},
+		Elsewhere: []func(testing.TB) driver.Driver{
+			func(t testing.TB) driver.Driver { return open(t, "nats://"+one.Addr+"/other") },
+		},
 		Unit: unit,
 		Blur: unit / 4, // windows are some round trips wide
 	})

@@ -37,7 +37,13 @@ const (
 	codeStreamOffline = 10118
 )
 
-func (s *store) where() string { return "nats " + s.o.Where + "/" + s.o.Bucket }
+func (s *store) where() string {
+	where := "nats " + s.o.Where + "/" + s.o.Bucket
+	if s.o.Domain != "" {
+		where += " domain=" + s.o.Domain
+	}
+	return where
+}
 
 func codeOf(err error) jetstream.ErrorCode {
 	if e, ok := errors.AsType[*jetstream.APIError](err); ok {

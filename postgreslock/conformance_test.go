@@ -30,6 +30,10 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")) },
 		Hold: held(server.Addr),
+		Elsewhere: []func(testing.TB) driver.Driver{
+			func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")+"?schema=other") },
+			func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")+"?prefix=other_") },
+		},
 		Unit: unit,
 		Blur: blur,
 

@@ -52,11 +52,19 @@ func (s *server) connect(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c, free, nil
 }
 
-// place is how messages name the database.
+// place is how messages name the tables: the database, and the schema and the prefix that
+// are not the usual ones.
 func (s *server) place() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.where
+	place := s.where
+	if s.options.Schema != "pawl" {
+		place += " schema=" + s.options.Schema
+	}
+	if s.options.Prefix != "" {
+		place += " prefix=" + s.options.Prefix
+	}
+	return place
 }
 
 // isPooled reports whether a pooler is between, as far as it is known.

@@ -43,6 +43,10 @@ func TestConformance(t *testing.T) {
 			proxy := redistest.StartProxy(t, server)
 			return open(t, "redis://"+proxy.Addr), proxy.Hold
 		},
+		Elsewhere: []func(testing.TB) driver.Driver{
+			func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr+"/1") },
+			func(t testing.TB) driver.Driver { return open(t, "redis://"+server.Addr+"?prefix=other:") },
+		},
 		Unit: unit,
 
 		AllAtOnce: true,

@@ -26,10 +26,12 @@ type Options struct {
 // said.
 const DefaultRetention = 24 * time.Hour
 
+const defaultPrefix = "pawl:"
+
 // Validate fills in the defaults, and refuses what cannot be used.
 func (o *Options) Validate() error {
 	if o.Prefix == "" {
-		o.Prefix = "pawl:"
+		o.Prefix = defaultPrefix
 	}
 	if o.Retention == 0 {
 		o.Retention = DefaultRetention
@@ -67,6 +69,9 @@ type Driver struct {
 // New makes a driver over a client. The options have been validated.
 func New(s Sender, o Options) *Driver {
 	d := &Driver{Options: o, backend: "redis " + s.Where()}
+	if o.Prefix != defaultPrefix {
+		d.backend += " prefix=" + o.Prefix
+	}
 	d.signals = newSubscriber(s, o.Prefix, o.Push)
 	d.signals.hint = o.Replicas > 0
 	d.sender = newPrompt(s, d.signals.life)
