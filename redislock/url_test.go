@@ -180,7 +180,7 @@ func TestURLsThatAreWrong(t *testing.T) {
 		"redis://u:hunter2@h:0":                                  "port",
 		"redis://u:hunter2@h?addr=g:65536":                       "port",
 		"redis://u:hunter2@h/%zz":                                "cannot be parsed",
-		"redis://u:hunter2@h:6379?sentinel_password=hunter2&x=1": `"x"`,
+		"redis://u:hunter2@h:6379?sentinel_password=hunter2&x=1": "behind sentinel_password",
 		"redis://u:hunter2@h?lazy=true&prefix=a{b":               "brace",
 		"redis://u:hunter2@h?lazy=true&retention=1s":             "retention",
 	} {

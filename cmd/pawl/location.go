@@ -105,8 +105,11 @@ func existing(where string) string {
 	if err != nil {
 		return where
 	}
-	query.Set("create", "false")
-	u.RawQuery = query.Encode()
+	if query.Has("create") {
+		query.Del("create")
+		u.RawQuery = query.Encode()
+	}
+	u.RawQuery = strings.TrimPrefix(u.RawQuery+"&create=false", "&") // last: an error may name what is before a mistake
 	return u.String()
 }
 

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -70,7 +72,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv(urlVariable, "")
-	handle := handleBegin + "eyJiIjoic3FsaXRlIiwibiI6IngiLCJ0IjoiQVFBQUFBQUFBQUFBQUFBQUFBQUFBQT09IiwiZiI6MTcsImwiOjEwMDAwMDAwMDAwLCJ3IjoyMTQ3NDgzNjQ3LCJvZiI6MjE0NzQ4MzY0N30"
+	handle := handleOf(`{"b":"sqlite","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
 	for _, file := range []struct {
 		name, text string
 		mode       fs.FileMode
@@ -193,6 +195,12 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	v.sayError(j.hold(lease).(*exit).err)
 }
 
+// handleOf is a handle that says this, with its checksum.
+func handleOf(says string) string {
+	b := binary.BigEndian.AppendUint32([]byte(says), crc32.ChecksumIEEE([]byte(says)))
+	return handleBegin + base64.RawURLEncoding.EncodeToString(b)
+}
+
 // sayHandles is what is said of a handle.
 func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
@@ -216,11 +224,11 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# acquire --handle, and the file is not to be replaced\n")
 	v.sayError((&handleFile{path: "lock", old: handle}).replaceable(t.Context(), c))
 	v.sayError((&handleFile{path: "lock", old: handleBegin}).replaceable(t.Context(), c))
-	elsewhere := handleBegin + base64.RawURLEncoding.EncodeToString([]byte(
-		`{"b":"memory","p":"memory of another host","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`))
+	elsewhere := handleOf(
+		`{"b":"memory","p":"memory of another host","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
 	v.sayError((&handleFile{path: "lock", old: elsewhere}).replaceable(t.Context(), c))
-	unknown := handleBegin + base64.RawURLEncoding.EncodeToString([]byte(
-		`{"b":"memory","p":"memory","n":"z","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`))
+	unknown := handleOf(
+		`{"b":"memory","p":"memory","n":"z","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
 	v.sayError((&handleFile{path: "lock", old: unknown, since: time.Now()}).replaceable(t.Context(), c))
 
 	fmt.Fprint(out, "\n# acquire, and nobody can be given the handle\n")
