@@ -3,8 +3,10 @@ package sim
 import (
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -227,5 +229,6 @@ func (b planted) bend(handle string) string {
 	_ = d.Decode(&in)
 	b.handle(in)
 	text, _ = json.Marshal(in)
+	text = binary.BigEndian.AppendUint32(text, crc32.ChecksumIEEE(text)) // bent, and not damaged
 	return "pawl1_" + base64.RawURLEncoding.EncodeToString(text)
 }
