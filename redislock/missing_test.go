@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,6 +107,27 @@ func TestANameHealsWhenOneOfItsKeysIsGone(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A name with a missing key hides no other one from a list.
+func TestANameWithAMissingKeyIsAnErrorInItsPlace(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	for _, name := range []string{"a", "b", "c"} {
+		gets(t, d, reader(name))
+	}
+	server.Do("DEL", "pawl:{b}d")
+	var names []string
+	for e, err := range d.List(ctx, "") {
+		if (err != nil) != (e.Name == "b") {
+			t.Errorf("%q: %v", e.Name, err)
+		}
+		names = append(names, e.Name)
+	}
+	if want := []string{"a", "b", "c"}; !slices.Equal(names, want) {
+		t.Errorf("listed: %q; want %q", names, want)
 	}
 }
 

@@ -85,7 +85,7 @@ var hints = []struct {
 	hint      string
 }{
 	{"PAWLDAMAGED", true, damagedHint},
-	{"PAWLMISSING", false, "somebody deleted keys of ours, or the server did because its memory is full: pawl doctor"},
+	{"PAWLMISSING", false, missingHint},
 	{"data string too short", true, damagedHint},
 	{"the stored entry is damaged", true, damagedHint},
 	{"PAWLFENCE", true, "another node's clock, or fence, is far in the future"},
@@ -125,10 +125,12 @@ var hints = []struct {
 // isDamage reports whether an error is about what stands in the keys of one name.
 func isDamage(err error) bool {
 	e, ok := errors.AsType[*driver.Error](err)
-	return ok && (e.Hint == damagedHint || e.Hint == foreignHint)
+	return ok && (e.Hint == damagedHint || e.Hint == foreignHint || e.Hint == missingHint)
 }
 
 const foreignHint = "a key of ours holds something else: is another program using our prefix? Give one of the two another prefix"
+
+const missingHint = "somebody deleted keys of ours, or the server did because its memory is full: pawl doctor"
 
 const damagedHint = "nobody is granted this name until its keys are deleted, while nobody holds it: " +
 	"DEL PREFIX{NAME}s PREFIX{NAME}d PREFIX{NAME}l PREFIX{NAME}e"
