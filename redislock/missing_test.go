@@ -131,6 +131,29 @@ func TestANameWithAMissingKeyIsAnErrorInItsPlace(t *testing.T) {
 	}
 }
 
+// What is wrong with one of several names is said of that name: the advice is to delete
+// its keys.
+func TestOneOfSeveralNamesThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr)
+	for what, spoil := range map[string]func(name string){
+		"a key is missing": func(name string) {
+			gets(t, d, reader(name))
+			server.Do("DEL", "pawl:{"+name+"}d")
+		},
+		"foreign bytes":  func(name string) { server.Do("SET", "pawl:{"+name+"}s", "mine") },
+		"a foreign type": func(name string) { server.Do("HSET", "pawl:{"+name+"}s", "a", "b") },
+	} {
+		bad := what + " b"
+		spoil(bad)
+		_, err := d.AcquireAll(ctx, []driver.Claim{mutex(what + " a"), mutex(bad), mutex(what + " c")})
+		if e, ok := errors.AsType[*driver.Error](err); !ok || e.Name != bad {
+			t.Errorf("%s: %v; want it to be about %q", what, err, bad)
+		}
+	}
+}
+
 func queues(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {

@@ -40,11 +40,24 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	case moving(err):
 		return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err) // nothing was run
 	case err != nil:
-		return nil, d.trouble(ctx, "acquire", claims[0].Name, err)
+		return nil, d.trouble(ctx, "acquire", d.blamed(ctx, claims, err), err)
 	case refused != nil:
 		return nil, refused
 	}
 	return grants, nil
+}
+
+// blamed is the name that an error of a step is about: the first whose keys cannot be
+// read, if it is about what stands there.
+func (d *Driver) blamed(ctx context.Context, claims []driver.Claim, err error) string {
+	if isDamage(Trouble("", "", "", err)) {
+		for i := range claims {
+			if _, bad := d.Inspect(ctx, claims[i].Name); isDamage(bad) {
+				return claims[i].Name
+			}
+		}
+	}
+	return claims[0].Name
 }
 
 func (d *Driver) acquireAll(ctx context.Context, now time.Time, claims []driver.Claim) (grants []driver.Grant, refused, err error) {
