@@ -202,11 +202,23 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	if _, corrupt := errors.AsType[*CorruptError](err); corrupt && len(leases) > 1 {
 		return d.renewHalves(ctx, leases), nil
 	}
+	if some, ok := errors.AsType[*StepsError](err); ok {
+		for i, err := range some.Failed {
+			answers[i] = d.trouble(ctx, "renew", leases[i].Name, err)
+		}
+		return answers, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	return answers, nil
 }
+
+// StepsError is the error of an Update some of whose steps failed each by itself; the
+// others were taken.
+type StepsError struct{ Failed map[int]error }
+
+func (e *StepsError) Error() string { return fmt.Sprintf("%d steps failed", len(e.Failed)) }
 
 // renewHalves renews each half by itself, down to the entries that are damaged, so that
 // these cost nobody else a lease.
@@ -370,10 +382,11 @@ func (d *Driver) run(ctx context.Context, op, name string, steps []Step, f func(
 	if !onTime && ctx.Err() != nil { // else the table looks, at the right time
 		return ctx.Err()
 	}
-	if err := d.table.Update(ctx, steps, f); err != nil {
-		return d.trouble(ctx, op, name, err)
+	err := d.table.Update(ctx, steps, f)
+	if _, some := errors.AsType[*StepsError](err); err == nil || some {
+		return err
 	}
-	return nil
+	return d.trouble(ctx, op, name, err)
 }
 
 func (d *Driver) ready(ctx context.Context) error {

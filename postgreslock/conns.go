@@ -17,6 +17,9 @@ type conns interface {
 	// take takes a connection. free gives it back, and ends it if it is broken, or still
 	// in a transaction.
 	take(ctx context.Context) (c *pgx.Conn, free func(), err error)
+
+	// most is how many connections there may be.
+	most() int
 }
 
 type pool struct{ *pgxpool.Pool }
@@ -32,7 +35,16 @@ func (p pool) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	return c.Conn(), c.Release, nil
 }
 
+func (p pool) most() int { return int(p.Config().MaxConns) }
+
 type database struct{ *sql.DB }
+
+func (d database) most() int {
+	if most := d.Stats().MaxOpenConnections; most > 0 {
+		return most
+	}
+	return connections
+}
 
 var errNotPgx = errors.New("its connections are not those of github.com/jackc/pgx/v5/stdlib")
 

@@ -33,6 +33,7 @@ func (o *Options) dialect(h *hush) sqltable.Dialect {
 		Insert:   "INSERT INTO {entries} (name, version, entry) VALUES ({text}, ?, '') ON CONFLICT (name) DO NOTHING",
 		Store:    replace,
 		Signal:   h.notify,
+		Locked:   isLocked,
 		Passing:  func(err error) bool { return passing(err) || h.begins(err) },
 	}
 }

@@ -2,12 +2,14 @@ package postgreslock
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
 // sqlState is the code of an error of the server's, whatever the client library.
@@ -28,8 +30,16 @@ func passing(err error) bool {
 	return state == "40001" || state == "40P01"
 }
 
+// isLocked reports whether a statement was not to wait any longer for a row.
+func isLocked(err error) bool { return sqlState(err) == "55P03" }
+
 // failed makes a driver.Error of a failure, with advice.
-func (s *server) failed(err error) error { return s.typed("run", err) }
+func (s *server) failed(err error) error {
+	if isLocked(err) {
+		err = fmt.Errorf("%w (%w)", optimistic.ErrLocked, err)
+	}
+	return s.typed("run", err)
+}
 
 func (s *server) typed(op string, err error) error {
 	hint, permanent := s.advice(err)

@@ -31,9 +31,18 @@ import (
 // in READ COMMITTED; at a higher level a lease that was renewed since the transaction
 // began fails it with SQLSTATE 40001, and it is to be repeated.
 //
-// Call it last, right before Commit. It is one statement, which locks the row of the
-// name, shared with other Guards: until the transaction ends the name can neither be
-// renewed nor released nor waited for, and a transaction that lasts loses its own lease.
+// Call it last, right before Commit. It is one statement, which locks the row of the name
+// until the transaction ends. Meanwhile the name can neither be renewed nor released nor
+// waited for, so a transaction that lasts loses its own lease, and those of all who share
+// the name. Guards of one name stand in line with its renewals: its readers, or the
+// holders of its permits, commit one after the other. At 2 ms from Guard to the end of
+// Commit that is 500 transactions a second for the name. Keep what takes long before the
+// Guard.
+//
+// A transaction that guards several names does so in the order of their bytes: two that
+// do it in different orders wait for each other, and the server ends one (SQLSTATE
+// 40P01). A Guard in a nested transaction of pgx is in a savepoint: if that is rolled
+// back, the check is undone, and nothing keeps others out. Guard in the outermost one.
 //
 // The user needs SELECT and UPDATE on the table. It is that of the default schema; for
 // another there is [Driver.Guard]. A lease that passes from goroutine to goroutine of one
@@ -56,7 +65,7 @@ func guard(ctx context.Context, tx any, table, name string, fence uint64) error 
 	// The time is asked above the locking, as in lock. The entry is answered in
 	// hexadecimal: pgx cannot read what a session with bytea_output=escape answers.
 	//nolint:gosec // the name of the table was quoted when the options were read
-	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = " + text("$1") + " FOR SHARE)" +
+	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = " + text("$1") + " FOR NO KEY UPDATE)" +
 		" SELECT encode(entry, 'hex'), " + clock + " FROM locked"
 	var row interface{ Scan(dest ...any) error }
 	switch tx := tx.(type) {

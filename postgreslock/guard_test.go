@@ -68,11 +68,6 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
 		t.Fatal(err)
 	}
-	beside := begin(t, conn(t, url))
-	if err := postgreslock.Guard(ctx, beside, "job", g.Fence); err != nil {
-		t.Errorf("beside another one: %v", err)
-	}
-	_ = beside.Rollback(ctx)
 	time.Sleep(3500 * time.Millisecond) // its lease is over
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()

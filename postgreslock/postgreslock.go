@@ -20,8 +20,8 @@
 //
 // A pool that is opened so has at most 16 connections, or pool_max_conns. Of several
 // hosts it takes the one that can be written (target_session_attrs=read-write). A
-// statement waits 2 s for a row that somebody keeps locked, or lock_timeout; PgBouncer
-// takes no such setting, so behind it the request's own end comes first.
+// step waits for a row that a transaction keeps locked until its request is nearly over,
+// 10 s at most, on a quarter of the connections at most.
 //
 // # What has to be set up?
 //
@@ -189,6 +189,9 @@ func place(host string, port uint16, database string) string {
 	return fmt.Sprintf("postgres %s:%d/%s", host, port, database)
 }
 
+// patient is how many connections of a pool may wait for rows that are locked for long.
+func patient(connections int) int { return max(1, connections/4) }
+
 func build(from conns, o *Options, where string, closePool func()) (*Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -205,7 +208,7 @@ func build(from conns, o *Options, where string, closePool func()) (*Driver, err
 	d.listener = newListener(store, inbox, deliver)
 	slow := sqltable.New(&batches{server: s}, sqltable.Options{
 		Dialect: options.dialect(&store.hush), Inbox: inbox, Deliver: deliver, Retention: options.Retention,
-		Properties: d.properties, Failed: s.failed, Told: store.told,
+		Patient: patient(from.most()), Properties: d.properties, Failed: s.failed, Told: store.told,
 	})
 	store.slow = slow
 	fast := optimistic.New(store, inbox, deliver).Beside(slow)
@@ -303,7 +306,7 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 // Renew implements driver.Driver.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	d.listener.keep(leases)
-	return d.Driver.Renew(ctx, leases)
+	return d.Driver.Renew(context.WithValue(ctx, sqltable.Renewing{}, true), leases)
 }
 
 // Release implements driver.Driver.

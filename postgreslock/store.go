@@ -42,9 +42,14 @@ const (
 	tooLate = "22012"
 )
 
+// soon bounds the wait for a row that somebody else has locked: the other table knows
+// who waits for longer. It is a part of each condition, for a setting of the session
+// would not come through a pooler.
+const soon = " AND set_config('lock_timeout', '10ms', true) IS NOT NULL"
+
 // inVain reports whether a swap that failed so has changed nothing, and the other table
 // shall take the step.
-func inVain(err error) bool { return passing(err) || sqlState(err) == tooLate }
+func inVain(err error) bool { return passing(err) || isLocked(err) || sqlState(err) == tooLate }
 
 func newStore(s *server) *store {
 	sql := func(statement string) string {
@@ -55,15 +60,15 @@ func newStore(s *server) *store {
 		server: s,
 		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM unnest($1::bytea[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = {n.name} COLLATE \"C\""),
 		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
-			" WHERE name = {name} AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9 RETURNING " + inTime),
+			" WHERE name = {name} AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9" + soon + " RETURNING " + inTime),
 		swapFree: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
 			" WHERE name = {name} AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9" +
-			" AND set_config('synchronous_commit', 'off', true) = 'off' RETURNING " + inTime),
+			" AND set_config('synchronous_commit', 'off', true) = 'off'" + soon + " RETURNING " + inTime),
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT {name}, $3::bigint, $4::bytea, {holders}, $6::bigint, $7::timestamptz" +
-			" WHERE $2::bigint = 0 AND clock_timestamp() BETWEEN $8 AND $9 ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
-		// Rows that others have locked are left out, and their turn comes one by one: so
-		// nobody waits for them, and two of these cannot wait for each other.
+			" WHERE $2::bigint = 0 AND clock_timestamp() BETWEEN $8 AND $9" + soon + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
+		// Rows that others have locked are left out, so nobody waits for them, and two of
+		// these cannot wait for each other.
 		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
 			" JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
 			" AS n (name, was, version, entry, holders, fence, until) ON l.name = {n.name} COLLATE \"C\" AND l.version = n.was" +
@@ -266,9 +271,42 @@ func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]op
 		for i := range done {
 			done[i].Late = !done[i].Done
 		}
+	} else if err == nil && i >= 0 {
+		err = s.explain(ctx, swaps, done)
 	}
 	return done, err
 }
+
+// explain says of swaps that were in vain what is there now. What is there as it was is
+// locked by somebody's transaction.
+func (s *store) explain(ctx context.Context, swaps []optimistic.Swap, done []optimistic.Swapped) error {
+	var names []string
+	var which []int
+	for i, w := range swaps {
+		if !done[i].Done && w.Version != 0 && len(w.Signals) == 0 {
+			names, which = append(names, w.Name), append(which, i)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	all, err := s.Load(ctx, names)
+	if err != nil {
+		return err
+	}
+	for k, i := range which {
+		if done[i].Known, done[i].Now = true, all[k]; all[k].Version == swaps[i].Version {
+			done[i] = optimistic.Swapped{Err: s.failed(errSkipped{})}
+		}
+	}
+	return nil
+}
+
+// errSkipped is what the server would say of a row that it left out.
+type errSkipped struct{}
+
+func (errSkipped) Error() string    { return "somebody has locked its row" }
+func (errSkipped) SQLState() string { return "55P03" }
 
 // moment is an instant as the server has it, NULL for 0.
 func moment(i locktable.Instant) pgtype.Timestamptz {

@@ -2,7 +2,9 @@ package postgreslock
 
 import (
 	"context"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +15,7 @@ import (
 // of the database are. Nobody waits for long for a client that hangs in the middle.
 const (
 	begin  = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-	bounds = "SELECT set_config('lock_timeout', '10s', true), set_config('idle_in_transaction_session_timeout', '5s', true)"
+	bounds = "SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '5s', true)"
 )
 
 // batches is a sqltable.DB whose transactions mostly take two round trips: what begins
@@ -23,12 +25,12 @@ type batches struct {
 	running sync.WaitGroup // what is undone in the background
 }
 
-func (b *batches) Begin(ctx context.Context) (sqltable.Tx, error) {
+func (b *batches) Begin(ctx context.Context, wait time.Duration) (sqltable.Tx, error) {
 	c, free, err := b.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &tx{b: b, c: c, free: free}, nil
+	return &tx{b: b, c: c, free: free, wait: wait}, nil
 }
 
 func (b *batches) Query(ctx context.Context, s sqltable.Statement, row func(scan sqltable.Scan) error) error {
@@ -60,6 +62,7 @@ type tx struct {
 	b     *batches
 	c     *pgx.Conn
 	free  func()
+	wait  time.Duration // for a row
 	began bool
 }
 
@@ -71,7 +74,7 @@ func (t *tx) Query(ctx context.Context, s sqltable.Statement, row func(scan sqlt
 	t.began = true
 	all := &pgx.Batch{}
 	all.Queue(begin)
-	all.Queue(bounds)
+	all.Queue(bounds, strconv.FormatInt(t.wait.Milliseconds(), 10))
 	all.Queue(s.SQL, s.Args...)
 	answers := t.c.SendBatch(ctx, all)
 	defer func() { t.b.ended(ctx, t.c, err) }()

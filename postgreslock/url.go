@@ -61,9 +61,6 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	config.BeforeConnect = withoutCancels
-	if _, given := config.ConnConfig.RuntimeParams["lock_timeout"]; !given && !pooled { // PgBouncer refuses it
-		config.ConnConfig.RuntimeParams["lock_timeout"] = rowWait
-	}
 	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return nil, opening(ctx, s, err)
@@ -82,10 +79,6 @@ func open(ctx context.Context, u *url.URL) (*Driver, error) {
 	free()
 	return d, nil
 }
-
-// rowWait is how long a statement waits for a row that somebody keeps locked. Then it
-// says so, before the request is over.
-const rowWait = "2s"
 
 // withoutCancels keeps a connection from asking the server, through a new one, to cancel
 // what runs on it when its caller's ctx is over. What waits for a synchronous standby

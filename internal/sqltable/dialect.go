@@ -46,6 +46,10 @@ type Dialect struct {
 	// Signal sends signals when the transaction is committed. nil: the server cannot.
 	Signal func(all []locktable.Signal) Statement
 
+	// Locked reports whether a transaction failed so because it would have had to wait
+	// for a row for longer than it was to, see DB.
+	Locked func(err error) bool
+
 	// Passing reports whether a transaction that failed so is worth another try: what
 	// stood in its way were others.
 	Passing func(err error) bool

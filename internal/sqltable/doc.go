@@ -2,5 +2,5 @@
 // FOR UPDATE and written in a transaction, by the clock of the server.
 //
 // What two servers say differently stands in a [Dialect]. A backend gives one, and a [DB]
-// that runs statements, which is [Over] a *sql.DB unless it can do better.
+// that runs statements.
 package sqltable

@@ -25,6 +25,10 @@ type Options struct {
 	Retention  time.Duration       // how long the last fence of a name is remembered
 	Properties func() driver.Properties
 
+	// Patient is how many transactions may wait for a row that is locked for long: each
+	// keeps a connection meanwhile.
+	Patient int
+
 	// Told, if it is there, hears each time that the server says: it was asked then or
 	// later, and has answered now.
 	Told func(is locktable.Instant, asked, now time.Time)
@@ -40,7 +44,8 @@ type Table struct {
 	Options
 	db   DB
 	sql  statements
-	turn turns.Turns // one goroutine of this process at a name, so that the others need no connection
+	turn turns.Turns   // one goroutine of this process at a name, so that the others need no connection
+	room chan struct{} // has room for the transactions that wait for long
 
 	tidying chan struct{} // holds one while somebody is at it
 	closing context.Context
@@ -50,7 +55,7 @@ type Table struct {
 
 // New makes a Table.
 func New(db DB, o Options) *Table {
-	t := &Table{Options: o, db: db, sql: o.Dialect.statements(), tidying: make(chan struct{}, 1)}
+	t := &Table{Options: o, db: db, sql: o.Dialect.statements(), tidying: make(chan struct{}, 1), room: make(chan struct{}, o.Patient)}
 	t.closing, t.close = context.WithCancel(context.Background())
 	return t
 }
@@ -101,18 +106,36 @@ func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i 
 // patience bounds the repeating when the caller's ctx has no deadline.
 const patience = 10 * time.Second
 
+// How long a transaction waits for a row. Others who work on it as we do are done within
+// shortWait, mostly. What takes longer is somebody's transaction that checked a lease, or
+// a crowd of them, and the end of that is waited for by few at a time, in the order of
+// their coming. A transaction of several names never waits for long: it would keep the
+// rows that it has from everybody else.
+const (
+	shortWait = 50 * time.Millisecond
+	longWait  = patience
+)
+
 // untilDone repeats the transaction while others are in its way.
 func (t *Table) untilDone(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
 	began := time.Now()
+	alone := !slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.Name != steps[0].Name })
 	for n := 0; ; n++ {
-		signals, err := t.transact(ctx, steps, f)
+		signals, err := t.transact(ctx, steps, f, shortWait)
+		locked := t.Dialect.Locked(err)
+		if locked && alone {
+			if signals, err = t.waits(ctx, steps, f, err); t.Dialect.Locked(err) {
+				return err
+			}
+			locked = false
+		}
 		if err == nil {
 			for _, s := range signals {
 				t.Deliver(s)
 			}
 			return nil
 		}
-		if !t.Dialect.Passing(err) || time.Since(began) > patience {
+		if !locked && !t.Dialect.Passing(err) || time.Since(began) > patience {
 			return err
 		}
 		pause := time.NewTimer(backoff.Around(backoff.Doubled(time.Millisecond, n, 64*time.Millisecond)))
@@ -128,10 +151,39 @@ func (t *Table) untilDone(ctx context.Context, steps []locktable.Step, f func(i 
 	}
 }
 
+// waits takes steps of one name once more, and waits in line for its row. A renewal does
+// so only if there is room: it is sent again, and others are due.
+func (t *Table) waits(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool, why error) ([]driver.Signal, error) {
+	if ctx.Value(Renewing{}) != nil {
+		select {
+		case t.room <- struct{}{}:
+		default:
+			return nil, why
+		}
+	} else {
+		select {
+		case t.room <- struct{}{}:
+		case <-ctx.Done():
+			return nil, why
+		case <-t.closing.Done():
+			return nil, why
+		}
+	}
+	defer func() { <-t.room }()
+	wait := longWait
+	if end, ok := ctx.Deadline(); ok { // it shall say what it waited for, before the ctx ends
+		wait = max(shortWait, min(wait, time.Until(end)*3/4))
+	}
+	return t.transact(ctx, steps, f, wait)
+}
+
+// Renewing is the key of a ctx, with any value, under which leases are renewed.
+type Renewing struct{}
+
 // transact takes some steps in one transaction, which f may end early. It returns the
 // signals for this client.
-func (t *Table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (own []driver.Signal, err error) {
-	tx, err := t.db.Begin(ctx)
+func (t *Table) transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool, wait time.Duration) (own []driver.Signal, err error) {
+	tx, err := t.db.Begin(ctx, wait)
 	if err != nil {
 		return nil, err
 	}

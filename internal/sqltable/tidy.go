@@ -38,7 +38,7 @@ func (t *Table) TidyNowAndThen() {
 }
 
 func (t *Table) tidy(ctx context.Context) error {
-	tx, err := t.db.Begin(ctx)
+	tx, err := t.db.Begin(ctx, shortWait)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package optimistic
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/pawl-go/pawl/driver"
@@ -99,8 +100,14 @@ type Swapped struct {
 
 	Note any // of the new value, see Stored
 
-	Err error // of this one alone
+	// Err is of this one alone. If it is an ErrLocked, of several steps only its own
+	// fails; any other ends them all.
+	Err error
 }
+
+// ErrLocked means that somebody keeps a name from being changed, and for how long nobody
+// knows.
+var ErrLocked = errors.New("it is locked by a transaction")
 
 // A Lingerer is a Store whose swaps may take effect after they were given up, as long as
 // its clock stands still meanwhile; or whose Load may not show for as long what has taken

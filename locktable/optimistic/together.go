@@ -1,8 +1,10 @@
 package optimistic
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -23,17 +25,18 @@ const (
 
 // many takes several steps, as many as it can at a time.
 func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	left, late, err := t.together(ctx, steps, which, f)
+	failed := map[int]error{}
+	left, late, err := t.together(ctx, steps, which, f, failed)
 	if err == nil && len(left)+len(late) > few { // the store's clock has gone on, mostly
 		again := slices.Concat(left, late)
 		slices.Sort(again) // of two steps on one name the first comes first
-		left, late, err = t.together(ctx, steps, again, f)
+		left, late, err = t.together(ctx, steps, again, f, failed)
 	}
 	for size := len(late) / quarter; err == nil && size > few; size /= quarter {
 		var again []int
 		for part := range slices.Chunk(late, size) {
 			var l, o []int
-			if l, o, err = t.together(ctx, steps, part, f); err != nil {
+			if l, o, err = t.together(ctx, steps, part, f, failed); err != nil {
 				return err
 			}
 			left, again = append(left, l...), append(again, o...)
@@ -41,18 +44,68 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f
 		late = again
 	}
 	left = append(left, late...)
-	slices.Sort(left)
-	for _, i := range left {
+	slices.SortFunc(left, func(i, j int) int { return cmp.Or(cmp.Compare(steps[i].Name, steps[j].Name), i-j) })
+	for same := range chunksOf(left, func(i, j int) bool { return steps[i].Name == steps[j].Name }) {
 		if err == nil {
-			err = t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+			err = t.ofOneName(ctx, steps, same, f)
 		}
+		if errors.Is(err, ErrLocked) {
+			for _, i := range same {
+				failed[i] = err
+			}
+			err = nil
+		}
+	}
+	if err == nil && len(failed) > 0 {
+		err = &locktable.StepsError{Failed: failed}
 	}
 	return err
 }
 
+// chunksOf cuts a list where two neighbours are not alike.
+func chunksOf(list []int, alike func(i, j int) bool) iter.Seq[[]int] {
+	return func(yield func([]int) bool) {
+		for len(list) > 0 {
+			n := 1
+			for n < len(list) && alike(list[0], list[n]) {
+				n++
+			}
+			if !yield(list[:n:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
+}
+
+// ofOneName takes steps of one name: in one transaction, where there is a table that can,
+// because each swap would have to wait its turn among others who want the name.
+func (t *Table) ofOneName(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
+	if t.slow == nil || len(which) == 1 {
+		for _, i := range which {
+			if err := t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	chosen := make([]locktable.Step, len(which))
+	for k, i := range which {
+		chosen[k] = steps[i]
+	}
+	name := chosen[0].Name
+	if err := t.turns.Enter(ctx, name); err != nil {
+		return err
+	}
+	defer t.turns.Leave(name)
+	t.cache.drop(name)
+	return t.slow.Update(ctx, chosen, func(k int, e *locktable.Entry, now locktable.Instant) { f(which[k], e, now) })
+}
+
 // together takes several steps in one request, and returns those that were in vain, or
-// have to be looked at by themselves; and apart from these, those that were late.
-func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) (left, late []int, err error) {
+// have to be looked at by themselves; and apart from these, those that were late. Those
+// that failed each by itself come to failed.
+func (t *Table) together(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) (left, late []int, err error) {
 	chosen := make([]locktable.Step, len(which))
 	for k, i := range which {
 		chosen[k] = steps[i]
@@ -100,6 +153,8 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 		}
 		switch t.note(swaps[k], swapped[k]); {
 		case swapped[k].Done:
+		case errors.Is(swapped[k].Err, ErrLocked):
+			failed[taken[k]] = swapped[k].Err
 		case swapped[k].Late:
 			late = append(late, taken[k])
 		default:

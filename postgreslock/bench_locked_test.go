@@ -1,0 +1,162 @@
+package postgreslock_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/postgreslock"
+)
+
+// BenchmarkGuardedPermits is 32 holders of one semaphore that insert, check their lease
+// and commit, again and again for a minute: how many transactions they get done, and how
+// many leases of 10 s they lose.
+func BenchmarkGuardedPermits(b *testing.B) {
+	for _, clients := range []int{1, 32} {
+		b.Run(fmt.Sprintf("Clients%d", clients), func(b *testing.B) {
+			url := durable(b).URL("postgres")
+			for b.Loop() {
+				done, lost := guardedPermits(b, url, 32, clients, 10*time.Second, time.Minute)
+				b.ReportMetric(float64(done)/60, "checks/s")
+				b.ReportMetric(float64(lost), "lost")
+			}
+		})
+	}
+}
+
+// guardedPermits has holders of a semaphore, in some clients, work for so long.
+func guardedPermits(t testing.TB, url string, holders, clients int, ttl, d time.Duration) (done, lost int64) {
+	t.Helper()
+	exec(t, conn(t, url), "CREATE TABLE IF NOT EXISTS work (fence bigint)")
+	pool := poolOf(t, url, int32(holders))
+	some := make([]*pawl.Client, clients)
+	for i := range some {
+		some[i] = client(t, url)
+	}
+	acquire := func(i int) (*pawl.Lease, error) {
+		return some[i%clients].Semaphore("permits", holders, pawl.WithTTL(ttl)).Acquire(ctx, 1)
+	}
+	first := make([]*pawl.Lease, holders)
+	for i := range first {
+		l, err := acquire(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first[i] = l
+	}
+	var all sync.WaitGroup
+	var checks, losses atomic.Int64
+	end := time.Now().Add(d)
+	for i, l := range first {
+		all.Go(func() {
+			for n := 0; time.Now().Before(end); n++ {
+				if n > 0 {
+					var err error
+					if l, err = acquire(i); err != nil {
+						continue
+					}
+				}
+				for time.Now().Before(end) && l.Err() == nil {
+					err := pgx.BeginFunc(l.Context(), pool, func(tx pgx.Tx) error {
+						if _, err := tx.Exec(ctx, "INSERT INTO work VALUES ($1)", int64(l.Fence())); err != nil {
+							return err
+						}
+						return postgreslock.Guard(ctx, tx, "permits", l.Fence())
+					})
+					if err == nil {
+						checks.Add(1)
+					} else if l.Err() == nil && !errors.Is(err, driver.ErrStale) {
+						t.Error(err)
+					}
+				}
+				if l.Err() != nil {
+					losses.Add(1)
+				}
+				_ = l.Release(ctx)
+			}
+		})
+	}
+	all.Wait()
+	return checks.Load(), losses.Load()
+}
+
+// BenchmarkLockedNames is a client with 200 leases of 5 s, the rows of 30 of which are
+// locked by transactions that stay open for half a minute: how many of the other 170 it
+// loses.
+func BenchmarkLockedNames(b *testing.B) {
+	for b.Loop() {
+		url := durable(b).URL("postgres")
+		locks := client(b, url)
+		var leases []*pawl.Lease
+		for i := range 200 {
+			l, err := locks.Mutex(fmt.Sprint("job ", i), pawl.WithTTL(5*time.Second)).Lock(ctx)
+			if err != nil {
+				b.Fatal(err)
+			}
+			leases = append(leases, l)
+		}
+		for i := range 30 {
+			if err := postgreslock.Guard(ctx, begin(b, conn(b, url)), fmt.Sprint("job ", i), leases[i].Fence()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		time.Sleep(30 * time.Second)
+		lost := 0
+		for _, l := range leases[30:] {
+			if l.Err() != nil {
+				lost++
+			}
+		}
+		b.ReportMetric(float64(lost), "lost")
+	}
+}
+
+// BenchmarkAllBesideALockedName is a client that holds 20 names for leases of 5 s, while
+// another one asks for each of these together with a name whose row a transaction keeps
+// locked: how many leases are lost in half a minute.
+func BenchmarkAllBesideALockedName(b *testing.B) {
+	for b.Loop() {
+		url := durable(b).URL("postgres")
+		holder, other := client(b, url), client(b, url)
+		locked, err := holder.Mutex("z").Lock(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := postgreslock.Guard(ctx, begin(b, conn(b, url)), "z", locked.Fence()); err != nil {
+			b.Fatal(err)
+		}
+		var leases []*pawl.Lease
+		var all sync.WaitGroup
+		end := time.Now().Add(30 * time.Second)
+		for i := range 20 {
+			name := fmt.Sprint("job ", i)
+			l, err := holder.Mutex(name, pawl.WithTTL(5*time.Second)).Lock(ctx)
+			if err != nil {
+				b.Fatal(err)
+			}
+			leases = append(leases, l)
+			all.Go(func() {
+				for time.Now().Before(end) {
+					if _, err := pawl.All(other.Mutex(name), other.Mutex("z")).TryLock(ctx); err == nil {
+						b.Error("what is held was granted")
+					}
+				}
+			})
+		}
+		all.Wait()
+		lost := 0
+		for _, l := range leases {
+			if l.Err() != nil {
+				lost++
+			}
+		}
+		b.ReportMetric(float64(lost), "lost")
+	}
+}

@@ -1,0 +1,184 @@
+package postgreslock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// inLine is how many sessions of a database have waited for a row for so long.
+func inLine(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
+	t.Helper()
+	row := c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"+
+		" AND wait_event_type = 'Lock' AND clock_timestamp() - query_start > $1", d)
+	if err := row.Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Checks of one name wait for each other, so that a crowd of them cannot keep a renewal
+// from its turn.
+func TestAGuardDoesNotPassARenewalThatWaits(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	c := mutex("job")
+	c.TTL = time.Hour
+	g := gets(t, d, c)
+	first := begin(t, conn(t, url))
+	if err := d.Guard(ctx, first, "job", g.Fence); err != nil {
+		t.Fatal(err)
+	}
+	renewed, guarded := make(chan error, 1), make(chan error, 1)
+	go func() {
+		var err error
+		for again := true; again; again = errors.Is(err, driver.ErrUnavailable) { // as a client does
+			var answers []error
+			answers, err = d.Renew(ctx, []driver.LeaseRef{lease(c)})
+			err = errors.Join(append(answers, err)...)
+		}
+		renewed <- err
+	}()
+	watch := conn(t, url)
+	eventually(t, "the renewal stands in line for the row", func() bool { return inLine(t, watch, 300*time.Millisecond) == 1 })
+	second := begin(t, conn(t, url))
+	go func() { guarded <- d.Guard(ctx, second, "job", g.Fence) }()
+	eventually(t, "the second check waits", func() bool { return len(guarded) > 0 || inLine(t, watch, 0) == 2 })
+	if len(guarded) > 0 {
+		t.Errorf("the second check passed the renewal: %v", <-guarded)
+		guarded <- nil
+	}
+	if err := first.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-guarded; err != nil {
+		t.Errorf("Guard: %v", err)
+	}
+	if err := second.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-renewed; err != nil {
+		t.Errorf("Renew: %v", err)
+	}
+}
+
+// Renewals that come together wait for nobody: those of names whose rows are locked fail,
+// each by itself.
+func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	tx := begin(t, conn(t, url))
+	const names, locked = 200, 30
+	var leases []driver.LeaseRef
+	for i := range names {
+		c := mutex(fmt.Sprint("job ", i))
+		c.TTL = time.Hour
+		g := gets(t, d, c)
+		if i < locked {
+			if err := d.Guard(ctx, tx, c.Name, g.Fence); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leases = append(leases, lease(c))
+	}
+	answers, err := d.Renew(ctx, leases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, answer := range answers {
+		failed, ok := errors.AsType[*driver.Error](answer)
+		switch {
+		case i >= locked && answer != nil:
+			t.Errorf("%s: %v; want it renewed", leases[i].Name, answer)
+		case i < locked && (!ok || failed.Permanent || failed.Name != leases[i].Name || !strings.Contains(failed.Hint, "keeps a row locked")):
+			t.Errorf("%s: %v; want it said that its row is locked", leases[i].Name, answer)
+		}
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if answers, err = d.Renew(ctx, leases); err != nil || errors.Join(answers...) != nil {
+		t.Errorf("after the transaction: %v, %v", errors.Join(answers...), err)
+	}
+}
+
+// However many names are locked, the other steps of a client have connections.
+func TestFewStepsWaitForRowsAtATime(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url+"?pool_max_conns=4")
+	tx := begin(t, conn(t, url))
+	short, cancel := context.WithCancel(ctx)
+	failed := make(chan error)
+	const locked = 20
+	for i := range locked {
+		c := mutex(fmt.Sprint("job ", i))
+		c.TTL = time.Hour
+		if err := d.Guard(ctx, tx, c.Name, gets(t, d, c).Fence); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, err := d.Acquire(short, queued(c.Name))
+			failed <- err
+		}()
+	}
+	watch := conn(t, url)
+	eventually(t, "one waits", func() bool { return inLine(t, watch, 300*time.Millisecond) == 1 })
+	for i := range 20 {
+		c := mutex(fmt.Sprint("free ", i))
+		gets(t, d, c)
+		renews(t, d, c)
+		releases(t, d, c)
+	}
+	cancel()
+	for range locked {
+		if err := <-failed; err == nil {
+			t.Error("what is held was granted")
+		}
+	}
+	_ = tx.Rollback(ctx)
+}
+
+// A claim for several names keeps none of their rows locked while it waits for another.
+func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d, other := start(t, url), start(t, url)
+	held, locked := mutex("a"), mutex("b")
+	held.TTL, locked.TTL = time.Hour, time.Hour
+	gets(t, d, held)
+	tx := begin(t, conn(t, url))
+	if err := d.Guard(ctx, tx, "b", gets(t, d, locked).Fence); err != nil {
+		t.Fatal(err)
+	}
+	long, cancel := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() {
+		_, err := other.AcquireAll(long, []driver.Claim{mutex("a"), mutex("b")})
+		ended <- err
+	}()
+	watch := conn(t, url)
+	eventually(t, "it waits", func() bool { return inLine(t, watch, 0) == 1 })
+	for range 5 {
+		renews(t, d, held)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("AcquireAll: %v; want it to go on as long as its ctx lasts", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("AcquireAll: %v; want its ctx's end", err)
+	}
+	_ = tx.Rollback(ctx)
+}
