@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -122,5 +123,37 @@ func BenchmarkRenew(b *testing.B) {
 		if _, err := d.Renew(ctx, leases); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkRefusedClaim is a claim of all that is refused, and a renewal, beside so many
+// holders of one name.
+func BenchmarkRefusedClaim(b *testing.B) {
+	url := durable(b).URL("postgres")
+	d := start(b, url)
+	for _, holders := range []int{1, 100, 1000, 10000} {
+		name := fmt.Sprint("permits ", holders)
+		var e locktable.Entry
+		var last driver.Claim
+		for range holders {
+			last = mutex(name)
+			last.Weight, last.TTL = 1, time.Hour
+			if _, err := e.Acquire(locktable.At(time.Now()), &last, "inbox"); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := conn(b, url).Exec(ctx, "INSERT INTO pawl.locks (name, version, entry) VALUES ($1, 1, $2)", name, e.Append(nil)); err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("Refused%d", holders), func(b *testing.B) {
+			for b.Loop() {
+				waits(b, d, mutex(name))
+			}
+		})
+		b.Run(fmt.Sprintf("Renewal%d", holders), func(b *testing.B) {
+			for b.Loop() {
+				renews(b, d, last)
+			}
+		})
 	}
 }
