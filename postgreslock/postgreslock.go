@@ -21,7 +21,7 @@
 // A pool that is opened so has at most 16 connections, or pool_max_conns. Of several
 // hosts it takes the one that can be written (target_session_attrs=read-write). A
 // step waits for a row that a transaction keeps locked until its request is nearly over,
-// 10 s at most, on a quarter of the connections at most.
+// 10 s at most, on a quarter of the connections at most. So lock_timeout is refused.
 //
 // # What has to be set up?
 //

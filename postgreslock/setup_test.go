@@ -150,6 +150,7 @@ func TestWhatCannotBeOpenedIsExplained(t *testing.T) {
 		"postgres://postgres:hunter2@" + server.Addr + "/x?retention=1s":           "retention",
 		"postgres://postgres:hunter2@" + server.Addr + "/x?retention=soon":         "retention",
 		"postgres://postgres:hunter2@" + server.Addr + "/x?push=perhaps":           "push",
+		"postgres://postgres:hunter2@" + server.Addr + "/x?lock_timeout=5s":        "would bound no step",
 		"postgres://postgres:hunter2@" + server.Addr + "/x?sslmode=hunter2":        "cannot be read",
 		"postgres://postgres:hunter2@" + server.Addr + "/x?pool_max_conns=hunter2": "cannot be read",
 		"postgres://postgres:hunter2@" + server.Addr + "/x?schema=a%00b":           "schema",

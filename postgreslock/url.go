@@ -189,6 +189,9 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 	if _, err := o.withDefaults(); err != nil {
 		return nil, nil, err
 	}
+	if query.Has("lock_timeout") {
+		return nil, nil, invalid("has lock_timeout, which would bound no step: each sets its own wait for a locked row, 10 s at most")
+	}
 	limited := query.Has("pool_max_conns")
 	for _, name := range slices.Concat(ours, unknownToPgx) {
 		query.Del(name)
