@@ -29,9 +29,9 @@ func newRenewer(c *Client) *renewer {
 // add begins to renew t. It answers false when the client closes.
 func (r *renewer) add(t *hold, now clock.Reading) bool {
 	t.mu.Lock()
-	left, granted := t.term.Left(now), t.term.TTL()
+	tm := t.term
 	t.mu.Unlock()
-	return r.Add(&t.renewal, t, t.claim.TTL, granted, left, now.Mono)
+	return r.Add(&t.renewal, t, t.claim.TTL, keepalive.RenewIn(tm.TTL(), tm.Since(now), tm.Left(now)), now.Mono)
 }
 
 // settle waits until no renewal of t is under way, or ctx ends.

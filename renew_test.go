@@ -32,6 +32,38 @@ func TestLeaseIsRenewedForAsLongAsItIsHeld(t *testing.T) {
 	})
 }
 
+// A grant that is passed on lasts as long as the place would have, and that counts from
+// the last attempt that was answered. Where that was long ago, half of the term must not
+// go by before the lease is renewed for the first time: on an engine that compares and
+// swaps the rest may be too short for a renewal.
+func TestGrantWithLittleOfItsTermLeftIsRenewedAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, f := w.client(&pawl.Options{QueueTTL: 10 * time.Second})
+		held := must(t)(a.Mutex("x").Lock(background))
+		got := make(chan *pawl.Lease, 1)
+		go func() { l, _ := b.Mutex("x").Lock(background); got <- l }()
+		w.waitersLeft("x", 1)
+		f.set(func(op string) error { // b cannot keep its place
+			if op == "acquire" {
+				return errNet
+			}
+			return nil
+		}, nil)
+		time.Sleep(5 * time.Second)
+		noError(t, held.Release(background))
+		lease := <-got
+		synctest.Wait()
+		if n := f.count("renew"); n != 1 {
+			t.Errorf("%d renewals, want one at once", n)
+		}
+		if left := time.Until(lease.Deadline()); left != 27*time.Second {
+			t.Errorf("%v of its term are left", left)
+		}
+		noError(t, lease.Release(background))
+	})
+}
+
 func TestHolderIsToldBeforeTheBackendCanGrantAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, f := w.client(nil)

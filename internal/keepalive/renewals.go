@@ -74,11 +74,9 @@ func NewRenewals[L Lease](now clock.Reading) *Renewals[L] {
 	return &Renewals[L]{wake: make(chan struct{}, 1), began: now.Mono, slept: now.Slept}
 }
 
-// Add begins to renew x, which is lease's, asked for with ttl, and has a term of which
-// left is to come. granted is the TTL that it has in the backend so far. It answers false
-// after Stop.
-func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, granted, left time.Duration, now time.Time) bool {
-	in := RenewIn(granted, left)
+// Add begins to renew x, which is lease's and asked for with ttl, for the first time in
+// that long: see [RenewIn]. It answers false after Stop.
+func (r *Renewals[L]) Add(x *Renewal[L], lease L, ttl, in time.Duration, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped {
@@ -312,7 +310,7 @@ func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left ti
 	if x.index == 0 {
 		return // it was released, or lost, while the answer was under way
 	}
-	in := RenewIn(x.ttl, left)
+	in := RenewIn(x.ttl, now.Sub(f.sent), left)
 	if unanswered > 0 {
 		x.fails = min(x.fails+1, 200)
 		in = min(RetryIn(int(x.fails), x.ttl), left)

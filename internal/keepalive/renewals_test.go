@@ -41,7 +41,7 @@ func (k *keeper) pass(d time.Duration) { k.now.Mono = k.now.Mono.Add(d) }
 
 func (k *keeper) add(name string) *lease {
 	l := &lease{name: name, most: ttl, term: trust.NewTerm(k.now, ttl, ttl/10)}
-	if !k.Add(&l.Renewal, l, ttl, ttl, l.term.Left(k.now), k.now.Mono) {
+	if !k.Add(&l.Renewal, l, ttl, keepalive.RenewIn(ttl, 0, l.term.Left(k.now)), k.now.Mono) {
 		k.Fatal("it is not taken")
 	}
 	return l
@@ -300,7 +300,21 @@ func TestNothingIsTakenAfterStop(t *testing.T) {
 		t.Errorf("%d are left", len(left))
 	}
 	late := &lease{most: ttl}
-	if k.Add(&late.Renewal, late, ttl, ttl, ttl, k.now.Mono) || k.Len() != 1 {
+	if k.Add(&late.Renewal, late, ttl, ttl, k.now.Mono) || k.Len() != 1 {
 		t.Error("one more is taken")
+	}
+}
+
+func TestARenewalThatWasAnsweredLateIsFollowedByTheNextInTime(t *testing.T) {
+	k := newKeeper(t)
+	l := k.add("x")
+	k.pass(ttl / 3)
+	b := k.one()
+	l.term = trust.NewTerm(k.now, ttl, ttl/10)
+	k.pass(ttl / 3) // the answer takes that long
+	k.Answered(b.leases[0], b.flight, 0, l.term.Left(k.now), k.now.Mono)
+	k.Landed(b.flight, k.now.Mono, true)
+	if b := k.one(); !b.has(l) {
+		t.Error("it is not renewed again at once")
 	}
 }

@@ -6,12 +6,16 @@ import (
 	"github.com/pawl-go/pawl/internal/backoff"
 )
 
-// RenewIn is when to renew a lease that was just granted or renewed: at a third of its
-// TTL, a little early at random so that leases that started together do not stay
-// together; and never later than half of what is left, for a lease that came with less.
-func RenewIn(ttl, left time.Duration) time.Duration {
+// RenewIn is when to renew a lease that was granted or renewed, with that much of its
+// term left: at a third of its TTL from the sending of what made it last, a little early
+// at random so that leases that started together do not stay together. That may have been
+// sent long ago: a grant that is passed on lasts only as long as the place in the queue
+// does, and an engine that compares and swaps may need many round trips for one request.
+// What has used up its third already is renewed at once. It is never later than half of
+// what is left, for a lease that came with less.
+func RenewIn(ttl, since, left time.Duration) time.Duration {
 	third := ttl / 3
-	return min(third-backoff.Below(third/8), left/2)
+	return max(0, min(third-backoff.Below(third/8)-since, left/2))
 }
 
 // RetryIn is the pause before the renewal after n failed ones: from 10 ms or so,

@@ -26,12 +26,15 @@ func NewTerm(sent clock.Reading, ttl, margin time.Duration) Term {
 // TTL is how long the lease lasts in the backend.
 func (t Term) TTL() time.Duration { return t.ttl }
 
+// Since is how long ago the request was sent from which the term counts.
+func (t Term) Since(now clock.Reading) time.Duration { return now.Since(t.from) }
+
 // Left is how much of the term is to come; at zero it is over.
-func (t Term) Left(now clock.Reading) time.Duration { return t.lasts - now.Since(t.from) }
+func (t Term) Left(now clock.Reading) time.Duration { return t.lasts - t.Since(now) }
 
 // LeaseLeft is how long the backend keeps the lease, at the least. It outlasts the term
 // by the margin.
-func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - now.Since(t.from) }
+func (t Term) LeaseLeft(now clock.Reading) time.Duration { return t.ttl - t.Since(now) }
 
 // Fresh reports whether enough of the term is left to begin work in it, or to pass it on:
 // a quarter. With less, asking again is worth its while.
