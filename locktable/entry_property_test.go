@@ -2,6 +2,7 @@ package locktable_test
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -265,6 +266,9 @@ func TestTheEntryAnswersAsTheModelDoes(t *testing.T) {
 			story = append(story, o.String())
 			if got, want := l.do(o), m.do(l.now, o); got != want {
 				t.Fatalf("%s\nthe entry says: %s\nthe model says: %s", strings.Join(story, "\n"), got, want)
+			}
+			if got, want := l.e.Public(l.now, "job"), m.entry(l.now); o.what != "sleep" && !reflect.DeepEqual(got, want) {
+				t.Fatalf("%s\nthe entry shows: %+v\nthe model shows: %+v", strings.Join(story, "\n"), got, want)
 			}
 		}
 	})

@@ -34,7 +34,7 @@ type story struct {
 	until    locktable.Instant
 	fence    uint64
 	run      int
-	brokenBy string
+	brokenBy driver.Owner
 	word     bool // brokenBy is still remembered
 	broken   int  // the number of this break, from 1
 }
@@ -107,17 +107,17 @@ func (m *model) letIn(now locktable.Instant) {
 			m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLook, s.Owner.Client))
 			continue
 		}
-		m.grant(now, s, s.place)
+		m.grant(now, s, s.place, 0)
 		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence %d, run %d", driver.SignalGranted, s.Owner.Client, s.fence, s.run))
 	}
 }
 
-func (m *model) grant(now locktable.Instant, s *story, until locktable.Instant) {
+func (m *model) grant(now locktable.Instant, s *story, until locktable.Instant, wish uint64) {
 	s.stage, s.since, s.until, s.run = "holds", now, until, 1
 	if s.Weight == driver.Exclusive && s.Fences > 1 {
 		s.run = s.Fences
 	}
-	s.fence = max(m.fence+1, uint64(now))
+	s.fence = max(m.fence+1, uint64(now), min(wish, uint64(now.Add(driver.MaxLead))))
 	m.fence = s.fence + uint64(s.run) - 1
 	m.write(s, s.Value)
 }
@@ -132,7 +132,7 @@ func (m *model) notAbove(v []byte) bool {
 	return v != nil && m.value != nil && string(m.value) >= string(v)
 }
 
-func (m *model) breakIt(s *story, by string) {
+func (m *model) breakIt(s *story, by driver.Owner) {
 	if s.stage == "holds" {
 		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLost, s.Owner.Client))
 		s.brokenBy, s.word, s.broken = by, true, len(m.diary)+1
@@ -174,7 +174,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	}
 	if c.Force {
 		for _, s := range m.in("holds", "kept") {
-			m.breakIt(s, c.Owner.Client)
+			m.breakIt(s, c.Owner)
 		}
 		m.shut = nil
 	}
@@ -183,7 +183,7 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	if c.Force || waiting == nil && first && m.room(now, c) {
 		s := &story{Claim: c}
 		m.diary = append(m.diary, s)
-		m.grant(now, s, now.Add(c.TTL))
+		m.grant(now, s, now.Add(c.TTL), c.MinFence)
 		return answerOf(driver.Grant{Fence: s.fence, Fences: s.run, TTL: c.TTL}, nil)
 	}
 	if c.Queue && waiting == nil {
@@ -237,7 +237,7 @@ func (m *model) gone(now locktable.Instant, token driver.Token) string {
 	if last == nil {
 		return said(driver.ErrNotHeld)
 	}
-	return said(&driver.BrokenError{By: driver.Owner{Client: last.brokenBy}, ClosedFor: m.shutUntil(now)})
+	return said(&driver.BrokenError{By: last.brokenBy, ClosedFor: m.shutUntil(now)})
 }
 
 func (m *model) renew(now locktable.Instant, o op) string {
@@ -273,7 +273,7 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 	for _, s := range m.in("holds", "kept") {
 		for i := range s.run {
 			if s.fence+uint64(i) == o.fence {
-				m.breakIt(s, "boss")
+				m.breakIt(s, driver.Owner{Client: "boss"})
 				if o.d > 0 {
 					m.shut = append(m.shut, now.Add(o.d))
 				}
@@ -282,4 +282,21 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 		}
 	}
 	return said(driver.ErrNotHeld)
+}
+
+// entry is what Inspect shows.
+func (m *model) entry(now locktable.Instant) driver.Entry {
+	e := driver.Entry{Name: "job", Fence: m.fence, ClosedFor: m.shutUntil(now), Holders: []driver.Holder{}, Value: m.value, ValueFence: m.wrote}
+	for _, s := range m.in("holds", "kept") {
+		e.Holders = append(e.Holders, driver.Holder{
+			Fence: s.fence, Weight: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.since.Time(), ExpiresIn: now.Until(s.until),
+			Released: s.stage == "kept",
+		})
+	}
+	for _, s := range m.in("waits") {
+		e.Waiters = append(e.Waiters, driver.Waiter{
+			Weight: s.Weight, Limit: s.Limit, Owner: s.Owner, Since: s.came.Time(), ExpiresIn: now.Until(s.place),
+		})
+	}
+	return e
 }

@@ -23,8 +23,8 @@ type op struct {
 func (o op) String() string {
 	switch c := o.claim; o.what {
 	case "acquire":
-		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d, value %q above %q",
-			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.Value, c.Above)
+		return fmt.Sprintf("acquire %s %d of %d, TTL %v, queue %v for %v, force %v, delay %v, fences %d from %d, ticket %d, value %q above %q",
+			whose(c.Token), c.Weight, c.Limit, c.TTL, c.Queue, c.QueueTTL, c.Force, c.LockDelay, c.Fences, c.MinFence, c.Ticket, c.Value, c.Above)
 	case "break":
 		return fmt.Sprintf("break %d, delay %v", o.fence, o.d)
 	case "sleep", "forget":
@@ -58,9 +58,12 @@ func (l *lab) next(choose chooser, backwards bool) op {
 	case "acquire":
 		o.claim = claimOf(choose)
 		l.sameAsBefore(&o.claim)
-		if n := choose("ticket", 8); n >= 4 { // from a while ago, from too long ago, or from the future
+		switch n := choose("ticket", 8); {
+		case n >= 4: // from a while ago, from too long ago, or from the future
 			came := l.now + locktable.Instant(pick(choose, "came", -ms, -100*ms, -driver.MaxLead, -sec, 0, sec)/µs)
 			o.claim.Ticket = uint64(max(came, 1))
+		case n > 0: // soon, or further ahead than a wish reaches, or long past
+			o.claim.MinFence = uint64(max(l.now.Add([]time.Duration{ms, 2 * driver.MaxLead, -sec}[n-1]), 1))
 		}
 	case "renew":
 		o.claim.Token, o.d = tokenOf(pick(choose, "who", clients...)), pick(choose, "for", durations...)
@@ -104,10 +107,16 @@ func claimOf(choose chooser) driver.Claim {
 		LockDelay: pick(choose, "lock-delay", delays...), Fences: pick(choose, "fences", lengths...),
 	}
 	c.Value, c.Above = pick(choose, "value", values...), pick(choose, "above", values...)
-	if c.Owner.Client = whose(c.Token); c.Queue {
+	if c.Owner = ownerOf(c.Token); c.Queue {
 		c.QueueTTL = pick(choose, "queue TTL", durations...)
 	}
 	return c
+}
+
+// ownerOf is who claims with a token: each of its fields has a value of its own.
+func ownerOf(t driver.Token) driver.Owner {
+	who := whose(t)
+	return driver.Owner{Client: who, Host: "host of " + who, PID: int(t[0]), Labels: map[string]string{"who": who}}
 }
 
 // nap is how long to sleep: a while, or until something happens, or until just before.
@@ -173,14 +182,14 @@ func answerOf(g driver.Grant, err error) string {
 	}
 	s := fmt.Sprintf("refused at place %d, closed for %v, after fence %d", held.Position, held.ClosedFor, held.Fence)
 	if h := held.Holder; held.Holders > 0 {
-		s += fmt.Sprintf(", held by %d, of them %s (fence %d, %d of %d, %v, released %v)", held.Holders, h.Owner.Client, h.Fence, h.Weight, h.Limit, h.ExpiresIn, h.Released)
+		s += fmt.Sprintf(", held by %d, of them %v (fence %d, %d of %d, %v, released %v)", held.Holders, h.Owner, h.Fence, h.Weight, h.Limit, h.ExpiresIn, h.Released)
 	}
 	return s
 }
 
 func said(err error) string {
 	if b, ok := errors.AsType[*driver.BrokenError](err); ok {
-		return fmt.Sprintf("broken by %s, closed for %v", b.By.Client, b.ClosedFor)
+		return fmt.Sprintf("broken by %v, closed for %v", b.By, b.ClosedFor)
 	}
 	return fmt.Sprint(err)
 }
