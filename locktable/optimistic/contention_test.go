@@ -158,7 +158,7 @@ func TestARenewalGoesAheadOfTheClaimsOfItsProcess(t *testing.T) {
 // so many round trips of 20 ms. Each lease is held for three TTLs, or not at all.
 func BenchmarkLossOnOneName(b *testing.B) {
 	for _, processes := range []int{2, 4, 8, 16, 64} {
-		for _, trips := range []int{25, 50, 100, 200, 400} {
+		for _, trips := range []int{25, 50, 60, 100, 200, 400} {
 			b.Run(fmt.Sprintf("processes=%d/ttl=%d", processes, trips), func(b *testing.B) {
 				ttl := time.Duration(trips) * 20 * time.Millisecond
 				for b.Loop() {
