@@ -202,7 +202,7 @@ func testAll(s *suite) {
 		}
 	})
 
-	if s.Hold != nil {
+	if !s.NoNetwork {
 		s.test("ThoseThatComeAfterTheirEndChangeNothing", func(k *kit) {
 			slow := k.slow()
 			for _, w := range k.ways() {

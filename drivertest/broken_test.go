@@ -19,9 +19,12 @@ import (
 // faultEnv names the fault that TestSuite runs the suite on.
 const faultEnv = "PAWL_DRIVERTEST_FAULT"
 
+// noNetwork is the fault of a harness.
+const noNetwork = "the harness has no network"
+
 // faults are all the broken drivers; they stand in faults_*_test.go by topic.
 var faults = slices.Concat(acquireFaults, renewFaults, releaseFaults, expiryFaults, queueFaults, fenceFaults,
-	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults, ticketFaults, valueFaults, watchFaults, allFaults)
+	raiseFaults, forceFaults, nameFaults, inspectFaults, signalFaults, endFaults, lateFaults, farFaults, ticketFaults, valueFaults, watchFaults, allFaults)
 
 // A broken driver mostly keeps its process waiting for what never comes, so there may be
 // more of them at once than processors.
@@ -37,11 +40,12 @@ func TestMain(m *testing.M) {
 // in a process that TestEveryFaultIsFound starts, on one of them.
 func TestSuite(t *testing.T) {
 	h := newServer(&fault{}).harness()
-	if name := os.Getenv(faultEnv); name != "" {
+	if name := os.Getenv(faultEnv); name == noNetwork {
+		h.OpenThrough = nil
+	} else if name != "" {
 		for _, f := range faults {
 			if f.name == name {
-				h = newServer(&f).harness()
-				h = h.Thorough()
+				h = newServer(&f).harness().Thorough()
 				h.Patience = 60 * time.Millisecond // memory is quick: what has not come by then never comes
 			}
 		}
@@ -82,6 +86,27 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
+// A backend that is wrong in a basic way is told that, and nothing else; and one whose
+// harness has no network is told what to do.
+func TestTheSuiteEndsWithWhatIsBasic(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"everybody is let in":                            "AnotherClientSeesWhoHoldsIt",
+		"a call goes on for ever, whatever its ctx says": "AReleaseLetsTheNextIn",
+	} {
+		failed, out := runSubtests(t, exe, name, nil)
+		if !slices.Equal(failed, []string{"Basics", "Basics/" + want}) || !strings.Contains(out, "look at: ") {
+			t.Errorf("%s: failed: %s; want only %s of the basics, and what to look at:\n%s", name, strings.Join(failed, ", "), want, out)
+		}
+	}
+	if _, out := runSubtests(t, exe, noNetwork, nil); !strings.Contains(out, "say with NoNetwork that") {
+		t.Errorf("the harness has no network, and is told:\n%s", out)
+	}
+}
+
 func TestFaultsHaveNamesOfTheirOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range faults {
@@ -97,20 +122,30 @@ var runLine = regexp.MustCompile(`(?m)^(=== .*| *--- PASS.*)\n`)
 
 var failLine = regexp.MustCompile(`(?m)^ *--- FAIL: TestSuite/(\S+)`)
 
-// runSuite runs this test binary again, with one fault, and returns the subtests that
-// failed, of the topics in which they are wanted.
+// runSuite runs this test binary again, with one fault, and returns which of the subtests
+// that are to fail did.
 func runSuite(t *testing.T, exe string, f *fault) (failed []string, out string) {
+	t.Helper()
+	return runSubtests(t, exe, f.name, f.wants)
+}
+
+// runSubtests is that with some of the suite's subtests; none are all.
+func runSubtests(t *testing.T, exe, fault string, some []string) (failed []string, out string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	var topics []string
-	for _, want := range f.wants {
-		topic, _, _ := strings.Cut(want, "/")
-		topics = append(topics, topic)
+	pattern := "^TestSuite$"
+	if len(some) > 0 {
+		var topics, subtests []string
+		for _, one := range some {
+			topic, subtest, _ := strings.Cut(one, "/")
+			topics, subtests = append(topics, topic), append(subtests, subtest)
+		}
+		pattern += "/^(" + strings.Join(topics, "|") + ")$/^(" + strings.Join(subtests, "|") + ")$"
 	}
-	cmd := exec.CommandContext(ctx, exe, "-test.run=^TestSuite$/^("+strings.Join(topics, "|")+")$", "-test.v", "-test.count=1",
+	cmd := exec.CommandContext(ctx, exe, "-test.run="+pattern, "-test.v", "-test.count=1",
 		"-rapid.nofailfile", "-rapid.shrinktime=1ms")
-	cmd.Env = append(os.Environ(), faultEnv+"="+f.name)
+	cmd.Env = append(os.Environ(), faultEnv+"="+fault)
 	b, err := cmd.CombinedOutput()
 	out = string(b)
 	if err == nil {

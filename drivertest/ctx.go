@@ -109,7 +109,7 @@ func testCtx(s *suite) {
 			if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, driver.ErrUnavailable) {
 				k.Fatalf("Acquire: %v; want it granted, or the ctx's error", err)
 			}
-			if k.settles(k.b, c); err != nil && s.Hold != nil {
+			if k.settles(k.b, c); err != nil && !s.NoNetwork {
 				unknown = append(unknown, c) // it may be behind that release, until its end
 			} else {
 				k.isFree(c.Name)

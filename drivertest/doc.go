@@ -13,6 +13,9 @@
 //				}
 //				return d
 //			},
+//			OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+//				// the same, at n.Addr(server.Addr), or with n.Dial
+//			},
 //		})
 //	}
 //
@@ -23,9 +26,9 @@
 // the instants of expiry themselves are looked at, and time passes in the random
 // comparison with memlock, too.
 //
-// A backend whose requests can arrive after their call returned, as over any network,
-// gives [Harness.Hold] as well: a client whose requests the suite holds up until their
-// end has passed.
+// With [Harness.OpenThrough] the suite has a network of its own between a client and its
+// servers. It holds up requests until their end has passed, makes them slower, and cuts
+// connections. A backend without a network, in memory or in a file, says NoNetwork.
 //
 // Run returns when all subtests have. It begins with the topic Basics, and ends with it
 // if one of the basics fails: that one is reported. Each failure comes with a line that
@@ -36,6 +39,9 @@
 // The suite needs no empty backend: it uses names of its own in each run. Abilities are
 // found as the root package finds them, by type assertion; what a driver cannot do is not
 // tested, and the log says so.
+//
+// docs/writing-a-backend.md and docs/writing-a-store.md make a backend each, and show
+// what the suite says of first tries.
 //
 // A suite that cannot fail proves nothing: broken_test.go runs it on drivers with one
 // fault each, and wants the subtest that names the fault to fail.

@@ -13,7 +13,7 @@ import (
 // changes nothing when it arrives. Where requests cannot outlive their calls, what a call
 // did is there when it returns.
 func testEnd(s *suite) {
-	if s.Hold == nil {
+	if s.NoNetwork {
 		testNothingOutlivesItsCall(s)
 		return
 	}
@@ -21,6 +21,7 @@ func testEnd(s *suite) {
 	testLateRepeats(s)
 	testLateReleases(s)
 	testGivenUp(s)
+	testFarAway(s)
 }
 
 // testLateClaims: in every mode, alone and together with others.
@@ -34,7 +35,9 @@ func testLateClaims(s *suite) {
 			slow := k.slow()
 			for _, w := range k.ways() {
 				free, held := k.mutex(append(mode, on(k.name+w.name+"free"))...), k.mutex(append(mode, on(k.name+w.name+"held"))...)
+				slow.knows(free.Name)
 				g := k.a.gets(k.mutex(on(held.Name)))
+				slow.refused(k.mutex(on(held.Name)))
 				letGo := slow.hold()
 				k.givesUp(w, slow.asks(free), slow.asks(held))
 				k.past(2 * k.brief())
@@ -282,6 +285,44 @@ func testGivenUp(s *suite) {
 			letGo := slow.hold()
 			k.givesUp(w, calls...)
 			letGo()
+		}
+	})
+
+	s.test("ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx", func(k *kit) {
+		far := k.slow()
+		letGo := far.hold()
+		first := far.asks(k.mutex())
+		first.begin(k.ctx)
+		for _, w := range k.ways() {
+			k.givesUp(w, far.asks(k.mutex(on(k.nth(1)))), far.asks(k.mutex(on(k.nth(2)))))
+		}
+		letGo()
+		if err := first.wait(); err != nil {
+			k.Errorf("Acquire in time: %v; want it granted", err)
+		}
+	})
+
+	s.test("PropertiesAndWatchDoNotWaitForTheBackend", func(k *kit) {
+		far := k.slow()
+		letGo := far.hold()
+		defer letGo()
+		calls := []*call{far.calls("Properties", func(context.Context) error {
+			far.Properties()
+			return nil
+		})}
+		if w, ok := far.Driver.(driver.Watcher); ok {
+			calls = append(calls, far.calls("Watch and its stop", func(context.Context) error {
+				w.Watch(k.name, func() {})()
+				return nil
+			}))
+		}
+		for _, c := range calls {
+			c.begin(k.ctx)
+			select {
+			case <-c.done:
+			case <-k.overdue():
+				k.missed("%s did not return, while a request is under way,", c.what)
+			}
 		}
 	})
 

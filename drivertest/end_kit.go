@@ -3,7 +3,6 @@ package drivertest
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -12,29 +11,42 @@ import (
 // slow is a client whose requests can be held up on their way.
 type slow struct {
 	*client
-	stop func() (letGo func())
+	network *Network
 }
 
 // slow opens one, and lets it ask once, for a driver may have to learn the backend's time
 // first.
 func (k *kit) slow() *slow {
 	k.Helper()
-	d, stop := k.s.Hold(k.T)
+	n := newNetwork(k.T)
+	d := k.s.OpenThrough(k.T, n)
 	k.Cleanup(func() {
 		if err := d.Close(); err != nil {
-			k.T.Errorf("Close: %v", err)
+			k.Errorf("Close: %v", err)
 		}
 	})
-	s := &slow{&client{Driver: d, k: k}, stop}
+	s := &slow{&client{Driver: d, k: k}, n}
 	c := k.mutex(on(k.name + "/first"))
 	s.gets(c)
 	s.releases(c)
+	if !n.carried() {
+		k.Fatal("the client of OpenThrough does not go through the network: have it dial with n.Dial, or find its server at n.Addr(address)")
+	}
 	return s
+}
+
+// knows has the client use a name: one that remembers what it saw of a name sends its
+// next claim at once, and another one reads the name first.
+func (s *slow) knows(name string) {
+	s.k.Helper()
+	c := s.k.mutex(on(name))
+	s.gets(c)
+	s.releases(c)
 }
 
 // hold holds up what is sent from now on, until it is let go, or the subtest ends.
 func (s *slow) hold() (letGo func()) {
-	letGo = sync.OnceFunc(s.stop())
+	letGo = s.network.hold()
 	s.k.Cleanup(letGo)
 	return letGo
 }

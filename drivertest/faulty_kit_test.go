@@ -38,9 +38,10 @@ type fault struct {
 
 	session func(d *faulty) driver.Driver // wraps a client whose session is another
 
-	network network // between a client that can be held up and the server
-	local   bool    // no request outlives its call, it says
-	ticks   bool    // its clock is that of the machine
+	far     func(r *remote) driver.Driver // wraps a client on the suite's network
+	network network                       // between a client that can be held up and the server
+	local   bool                          // no request outlives its call, it says
+	ticks   bool                          // its clock is that of the machine
 }
 
 // apply is what the algorithm does in an atomic step.
@@ -65,10 +66,13 @@ func (s *server) harness() drivertest.Harness {
 	if s.fault.ticks {
 		h.Clock, h.Wipe = nil, nil
 	}
-	if !s.fault.local {
-		h.Hold = func(testing.TB) (driver.Driver, func() func()) {
-			far := &remote{faulty: s.fresh(), network: s.fault.network}
-			return far, far.hold
+	if h.NoNetwork = s.fault.local; !s.fault.local {
+		h.OpenThrough = func(_ testing.TB, n *drivertest.Network) driver.Driver {
+			r := &remote{faulty: s.fresh(), network: s.fault.network, over: n}
+			if s.fault.far != nil {
+				return s.fault.far(r)
+			}
+			return r
 		}
 	}
 	return h

@@ -7,7 +7,8 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Harness tells the suite how to use one backend. Only Open is needed.
+// Harness tells the suite how to use one backend. Open is needed, and OpenThrough or
+// NoNetwork.
 type Harness struct {
 	// Open opens one more client of the backend under test. Clients share nothing but the
 	// backend, as if each were in a process of its own. It fails t itself if it cannot.
@@ -41,13 +42,17 @@ type Harness struct {
 	// the same t see.
 	Wipe func(t testing.TB)
 
-	// Hold opens one more client, whose requests stay under way from a call of hold on:
-	// they were sent, and do not arrive until letGo is called, which lets them arrive and
-	// returns at about the same time. What is sent after that arrives at once. Only
-	// requests of this client are held up. So the suite looks at what a request does that
-	// was overtaken, see [driver.End]. nil says that no request of this backend outlives
-	// its call; the suite looks at that instead.
-	Hold func(t testing.TB) (d driver.Driver, hold func() (letGo func()))
+	// OpenThrough opens one more client, as Open does, whose connections go through n: it
+	// dials with [Network.Dial], or finds its servers at their [Network.Addr]. So the
+	// suite sees what a request does that arrives after its end, see [driver.End], what
+	// the client does where the network becomes slower, and what it says where there is
+	// none.
+	OpenThrough func(t testing.TB, n *Network) driver.Driver
+
+	// NoNetwork says that no request of this backend outlives its call, and that there is
+	// no OpenThrough: all is in the memory of this process, or in a file. The suite looks
+	// at that instead.
+	NoNetwork bool
 
 	// Sessions open clients whose sessions differ from those of Open, and from each
 	// other, in all that a URL, a user or a role can set on this backend: encoding,
@@ -98,6 +103,13 @@ const long = time.Hour
 // Run runs the whole suite, as subtests of t, and returns when all of them have. It
 // begins with the basics; where one of those fails, the suite ends with it.
 func Run(t *testing.T, h Harness) {
+	switch {
+	case h.OpenThrough == nil && !h.NoNetwork:
+		t.Fatal("the harness has no OpenThrough, so late requests cannot be seen: have it open a client that dials with n.Dial, " +
+			"or finds its server at n.Addr(address); or say with NoNetwork that the backend has no network")
+	case h.OpenThrough != nil && h.NoNetwork:
+		t.Fatal("the harness has an OpenThrough and says NoNetwork; want one of them")
+	}
 	d := h.Open(t)
 	properties := d.Properties()
 	_, breaks := d.(driver.LeaseBreaker)

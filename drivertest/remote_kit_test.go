@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 )
 
 // remote is a client whose requests go over a network, in which they can be held up: the
@@ -16,10 +17,10 @@ import (
 type remote struct {
 	*faulty
 	network network
+	over    *drivertest.Network
 
-	mu   sync.Mutex // protects what follows
-	held []*parcel  // what is under way, while it is held up
-	gate chan struct{}
+	mu   sync.Mutex // protects held
+	held []*parcel  // what was under way for a while
 }
 
 // network is what is wrong with the network, or with who sends over it. All may be nil.
@@ -30,25 +31,14 @@ type network struct {
 
 // parcel is one request under way.
 type parcel struct {
+	op, name  string
+	sent      time.Time
 	claim     *driver.Claim // if it is one
 	several   bool          // it is several of them
 	onEnd     bool          // it has an end
 	end       time.Time     // on the server's clock
 	known     bool          // its token was there when it was sent
 	unbounded bool          // its ctx had no deadline
-}
-
-func (r *remote) hold() (letGo func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	gate := make(chan struct{})
-	r.gate = gate
-	return func() {
-		r.mu.Lock()
-		r.gate = nil
-		r.mu.Unlock()
-		close(gate)
-	}
 }
 
 // send makes a request: do is run when it arrives, and is told whether it is too late. It
@@ -59,23 +49,25 @@ func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.
 		return none, err
 	}
 	var answer T
-	var err error
 	now := r.table.server.now
 	_, bounded := ctx.Deadline()
-	p.unbounded = !bounded
+	p.unbounded, p.sent = !bounded, time.Now()
 	p.end = now().Add(time.Until(driver.End(ctx)))
-	r.mu.Lock()
-	gate := r.gate
-	if gate != nil {
-		r.held = append(r.held, p)
+	arrives, err := r.over.Send()
+	if err != nil {
+		return none, &driver.Error{Backend: "memory", Op: p.op, Name: p.name, Err: err}
 	}
-	r.mu.Unlock()
+	select {
+	case <-arrives:
+	default:
+		r.mu.Lock()
+		r.held = append(r.held, p)
+		r.mu.Unlock()
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if gate != nil {
-			<-gate
-		}
+		<-arrives
 		late := p.onEnd && !now().Before(p.end)
 		if r.network.late != nil {
 			late = r.network.late(p, r.under(), late)
@@ -112,7 +104,7 @@ func (r *remote) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 		return driver.Grant{}, err
 	}
 	known := r.stands(c)
-	return send(ctx, r, &parcel{claim: &c, onEnd: true, known: known}, func(ctx context.Context, late bool) (driver.Grant, error) {
+	return send(ctx, r, &parcel{op: "acquire", name: c.Name, claim: &c, onEnd: true, known: known}, func(ctx context.Context, late bool) (driver.Grant, error) {
 		if late {
 			return driver.Grant{}, errLate
 		}
@@ -124,7 +116,7 @@ func (r *remote) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	if err := driver.ValidateAll(claims); err != nil {
 		return nil, err
 	}
-	return send(ctx, r, &parcel{several: true, onEnd: true}, func(ctx context.Context, late bool) ([]driver.Grant, error) {
+	return send(ctx, r, &parcel{op: "acquire", several: true, onEnd: true}, func(ctx context.Context, late bool) ([]driver.Grant, error) {
 		if late {
 			return nil, errLate
 		}
@@ -149,7 +141,7 @@ var errLate = &driver.Error{Backend: "memory", Op: "acquire", Err: context.Deadl
 
 func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	writes := slices.ContainsFunc(leases, func(l driver.LeaseRef) bool { return l.Value != nil })
-	return send(ctx, r, &parcel{onEnd: writes}, func(ctx context.Context, late bool) ([]error, error) {
+	return send(ctx, r, &parcel{op: "renew", onEnd: writes}, func(ctx context.Context, late bool) ([]error, error) {
 		if late {
 			return nil, errLate
 		}
@@ -158,7 +150,7 @@ func (r *remote) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 }
 
 func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
-	_, err := send(ctx, r, &parcel{onEnd: l.OnTime || l.Value != nil}, func(ctx context.Context, late bool) (struct{}, error) {
+	_, err := send(ctx, r, &parcel{op: "release", name: l.Name, onEnd: l.OnTime || l.Value != nil}, func(ctx context.Context, late bool) (struct{}, error) {
 		if late {
 			return struct{}{}, errLate
 		}
@@ -168,13 +160,13 @@ func (r *remote) Release(ctx context.Context, l driver.LeaseRef) error {
 }
 
 func (r *remote) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	return send(ctx, r, &parcel{}, func(ctx context.Context, _ bool) (driver.Entry, error) {
+	return send(ctx, r, &parcel{op: "inspect", name: name}, func(ctx context.Context, _ bool) (driver.Entry, error) {
 		return r.faulty.Inspect(ctx, name)
 	})
 }
 
 func (r *remote) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
-	_, err := send(ctx, r, &parcel{}, func(ctx context.Context, _ bool) (struct{}, error) {
+	_, err := send(ctx, r, &parcel{op: "break", name: name}, func(ctx context.Context, _ bool) (struct{}, error) {
 		return struct{}{}, r.faulty.Break(ctx, name, fence, delay, by)
 	})
 	return err

@@ -44,6 +44,7 @@ var topics = []topic{
 	{"Watch", testWatch, "Watch, and that each step with news tells", func(s *suite) bool { return s.tells }},
 	{"Ctx", testCtx, "what a call does when its ctx is over, before it or in the midst of it", nil},
 	{"End", testEnd, "driver.End: what arrives after its end, by the clock of the server, changes nothing. See End in docs/writing-a-backend.md", nil},
+	{"Trouble", testTrouble, "what the driver makes of the errors of its client library: a *driver.Error with Backend, Op, Name and Err", func(s *suite) bool { return !s.NoNetwork }},
 	{"Close", testClose, "Close, and that every method answers ErrClosed after it", nil},
 	{"All", testAll, "AcquireAll: all or none, in one step", func(s *suite) bool { return s.AllAtOnce }},
 	{"Concurrent", testConcurrent, "that a step is atomic: two of them never work on one entry at the same time, not even in two processes", nil},

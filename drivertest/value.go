@@ -13,7 +13,7 @@ func testValue(s *suite) {
 	testValueWrites(s)
 	testValueAbove(s)
 	testValueQueue(s)
-	if s.Hold != nil {
+	if !s.NoNetwork {
 		testValueLate(s)
 	}
 }

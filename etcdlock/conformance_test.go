@@ -29,9 +29,11 @@ func conforms(t *testing.T, c *etcdtest.Cluster, blur time.Duration) {
 	uses(t, c.URL())
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, c.URL()) },
-		Hold: func(t testing.TB) (driver.Driver, func() func()) { return slow(t, c, "") },
 		Elsewhere: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return open(t, c.URL()+"/other") },
+		},
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return open(t, "etcd://"+n.Addr(c.Members[0].Addr))
 		},
 		Unit: 4 * time.Second,
 		Blur: blur,

@@ -45,13 +45,6 @@ func start(t testing.TB, url string) *etcdlock.Driver {
 	return d
 }
 
-// slow opens a driver whose requests can be held up.
-func slow(t testing.TB, c *etcdtest.Cluster, prefix string) (driver.Driver, func() func()) {
-	t.Helper()
-	p := proxy(t, c)
-	return open(t, "etcd://"+p.Addr+"/"+prefix), p.Hold
-}
-
 // uses uses the clock all the time, as a busy process does. Beside a hundred clients that
 // come and go, each of them the clock's keeper for a moment, it would lose a tenth.
 func uses(t testing.TB, url string) {

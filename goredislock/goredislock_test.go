@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -65,9 +64,8 @@ func TestConformance(t *testing.T) {
 	server := redistest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return over(t, redis.NewClient(&redis.Options{Addr: server.Addr})) },
-		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			proxy := redistest.StartProxy(t, server)
-			return over(t, redis.NewClient(&redis.Options{Addr: proxy.Addr})), proxy.Hold
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return over(t, redis.NewClient(&redis.Options{Addr: n.Addr(server.Addr)}))
 		},
 		Unit: unit,
 
@@ -82,18 +80,11 @@ func TestConformanceOnACluster(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	drivertest.Run(t, drivertest.Harness{
 		Open: shared(client),
-		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			roads := redistest.NewRoads(t)
-			slow := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, Dialer: dialer(roads)})
-			return over(t, slow), roads.Hold
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return over(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, Dialer: n.Dial}))
 		},
 		Unit: unit,
 	})
-}
-
-// dialer is how go-redis dials on roads.
-func dialer(r *redistest.Roads) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return func(ctx context.Context, _, addr string) (net.Conn, error) { return r.Dial(ctx, addr) }
 }
 
 // shared opens drivers over one client, as a user has one. A client for each would take

@@ -13,8 +13,9 @@ func TestConformance(t *testing.T) {
 	clock := memlock.NewClock(time.Now())
 	memory := memlock.NewMemory(&memlock.Options{Now: clock.Now})
 	drivertest.Run(t, drivertest.Harness{
-		Open:  func(testing.TB) driver.Driver { return memory.Driver() },
-		Clock: clock,
+		Open:      func(testing.TB) driver.Driver { return memory.Driver() },
+		Clock:     clock,
+		NoNetwork: true,
 
 		AllAtOnce: true,
 	})
@@ -24,8 +25,9 @@ func TestConformance(t *testing.T) {
 func TestConformanceOnItsOwnClock(t *testing.T) {
 	memory := memlock.NewMemory(nil)
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(testing.TB) driver.Driver { return memory.Driver() },
-		Unit: 400 * time.Millisecond,
+		Open:      func(testing.TB) driver.Driver { return memory.Driver() },
+		Unit:      400 * time.Millisecond,
+		NoNetwork: true,
 
 		AllAtOnce: true,
 	})

@@ -64,9 +64,8 @@ func TestConformance(t *testing.T) {
 			}
 			return d
 		},
-		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			p := startProxy(t, of(t).addr)
-			return open(t, of(t).at(p.addr, db)+"&collection="+collection(t)), p.hold
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return open(t, of(t).at(n.Addr(of(t).addr), db)+"&collection="+collection(t))
 		},
 		Elsewhere: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return open(t, server.at(server.addr, db)+"&collection=other") },

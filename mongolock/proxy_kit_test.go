@@ -14,8 +14,7 @@ type proxy struct {
 	l    net.Listener
 
 	mu    sync.Mutex
-	held  chan struct{} // requests are held up until it is closed; nil if they are not
-	lose  []byte        // the reply to the next request with this in it is lost, with its connection
+	lose  []byte // the reply to the next request with this in it is lost, with its connection
 	conns map[net.Conn]bool
 }
 
@@ -30,28 +29,10 @@ func startProxy(t testing.TB, to string) *proxy {
 	loops.Go(func() { p.serve(&loops) })
 	t.Cleanup(func() {
 		_ = l.Close()
-		p.letGo()
 		p.cut()
 		loops.Wait()
 	})
 	return p
-}
-
-// hold holds up all requests until letGo.
-func (p *proxy) hold() func() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.held = make(chan struct{})
-	return p.letGo
-}
-
-func (p *proxy) letGo() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.held != nil {
-		close(p.held)
-		p.held = nil
-	}
 }
 
 // cut ends all connections.
@@ -95,15 +76,11 @@ func (p *proxy) requests(client, server net.Conn) {
 	for {
 		n, err := client.Read(b)
 		p.mu.Lock()
-		held := p.held
 		lose := n > 0 && p.lose != nil && bytes.Contains(b[:n], p.lose)
 		if lose {
 			p.lose = nil
 		}
 		p.mu.Unlock()
-		if held != nil {
-			<-held
-		}
 		if lose {
 			_ = client.Close()
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
-	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
@@ -30,9 +29,8 @@ func TestConformance(t *testing.T) {
 			func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(database)+"?prefix=other_") },
 			func(t testing.TB) driver.Driver { return start(t, "mysql:"+s.DSN(s.NewDatabase(t))) },
 		},
-		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			road := redistest.StartProxy(t, &redistest.Server{Addr: s.Addr})
-			db, err := mysqltest.OpenDSN(mysqltest.DSN(road.Addr, database))
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			db, err := mysqltest.OpenDSN(mysqltest.DSN(n.Addr(s.Addr), database))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +39,7 @@ func TestConformance(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return d, road.Hold
+			return d
 		},
 	})
 }

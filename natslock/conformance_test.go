@@ -12,7 +12,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/natstest"
-	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/natslock"
 )
 
@@ -46,9 +45,8 @@ func TestConformanceOnACluster(t *testing.T) {
 func conforms(t *testing.T, one *natstest.Server, where string, unit time.Duration) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, "nats://"+where) },
-		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			proxy := redistest.StartProxy(t, &redistest.Server{Addr: one.Addr})
-			return open(t, "nats://"+proxy.Addr+"/pawl"), proxy.Hold
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return open(t, "nats://"+n.Addr(one.Addr)+"/pawl")
 		},
 		Elsewhere: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return open(t, "nats://"+one.Addr+"/other") },

@@ -2,6 +2,7 @@ package postgreslock_test
 
 import (
 	"database/sql"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/pgtest"
-	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -29,10 +29,12 @@ func TestConformance(t *testing.T) {
 	server := pgtest.Start(t)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")) },
-		Hold: held(server.Addr),
 		Elsewhere: []func(testing.TB) driver.Driver{
 			func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")+"?schema=other") },
 			func(t testing.TB) driver.Driver { return open(t, server.URL("postgres")+"?prefix=other_") },
+		},
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return open(t, through(n, server.URL("postgres"), server.Addr))
 		},
 		Unit: unit,
 		Blur: blur,
@@ -41,12 +43,9 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// held opens a client whose requests can be held up.
-func held(addr string) func(t testing.TB) (driver.Driver, func() func()) {
-	return func(t testing.TB) (driver.Driver, func() func()) {
-		proxy := redistest.StartProxy(t, &redistest.Server{Addr: addr})
-		return open(t, "postgres://postgres@"+proxy.Addr+"/postgres?sslmode=disable"), proxy.Hold
-	}
+// through is the URL of a server at the end of the suite's network.
+func through(n *drivertest.Network, url, addr string) string {
+	return strings.Replace(url, addr, n.Addr(addr), 1)
 }
 
 // Behind PgBouncer in transaction mode nothing is pushed, and all else is as it is
@@ -57,7 +56,9 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 	pooler := pgtest.StartPooler(t, server, "transaction")
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, pooler.URL("postgres")) },
-		Hold: held(pooler.Addr),
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return open(t, through(n, pooler.URL("postgres"), pooler.Addr))
+		},
 		Unit: unit,
 		Blur: blur,
 
@@ -68,14 +69,19 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 // Drivers that share a pool of the caller's, in a schema with tables of others.
 func TestConformanceOfASharedPool(t *testing.T) {
 	t.Parallel()
-	pool := poolOf(t, pgtest.Start(t).URL("postgres"), 30)
+	server := pgtest.Start(t)
+	pool := poolOf(t, server.URL("postgres"), 30)
+	over := func(t testing.TB, pool *pgxpool.Pool) driver.Driver {
+		d, err := postgreslock.New(pool, &postgreslock.Options{Schema: "public", Prefix: "pawl_"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver {
-			d, err := postgreslock.New(pool, &postgreslock.Options{Schema: "public", Prefix: "pawl_"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
+		Open: func(t testing.TB) driver.Driver { return over(t, pool) },
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return over(t, poolOf(t, through(n, server.URL("postgres"), server.Addr), 30))
 		},
 		Unit: unit,
 		Blur: blur,
@@ -86,14 +92,19 @@ func TestConformanceOfASharedPool(t *testing.T) {
 
 func TestConformanceOfASharedDB(t *testing.T) {
 	t.Parallel()
-	db := dbOf(t, pgtest.Start(t).URL("postgres"))
+	server := pgtest.Start(t)
+	db := dbOf(t, server.URL("postgres"))
+	over := func(t testing.TB, db *sql.DB) driver.Driver {
+		d, err := postgreslock.NewDB(db, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver {
-			d, err := postgreslock.NewDB(db, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d
+		Open: func(t testing.TB) driver.Driver { return over(t, db) },
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return over(t, dbOf(t, through(n, server.URL("postgres"), server.Addr)))
 		},
 		Unit: unit,
 		Blur: blur,

@@ -101,7 +101,10 @@ func TestConformanceOfSessions(t *testing.T) {
 		exec(t, c, "ALTER ROLE odd SET "+name+" = '"+value+"'")
 	}
 	drivertest.Run(t, drivertest.Harness{
-		Open:     func(t testing.TB) driver.Driver { return open(t, url) },
+		Open: func(t testing.TB) driver.Driver { return open(t, url) },
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return open(t, through(n, url, server.Addr))
+		},
 		Sessions: sessions(server, url),
 		Unit:     unit,
 		Blur:     blur,

@@ -43,8 +43,8 @@ func conforms(t *testing.T, ahead ...time.Duration) {
 			}
 			return d
 		},
-		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			return heldUp(t, servers, clocks, &quorumlock.Options{Now: clock.Now, Grace: patience})
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return through(t, n, servers, clocks, &quorumlock.Options{Now: clock.Now, Grace: patience})
 		},
 		Clock:      clock,
 		Wipe:       wipe,
@@ -95,8 +95,8 @@ func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
 	clocks := []func() time.Time{time.Now, time.Now, time.Now}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return open(t, servers, time.Now) },
-		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			return heldUp(t, servers, clocks, &quorumlock.Options{Now: time.Now, Grace: patience})
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return through(t, n, servers, clocks, &quorumlock.Options{Now: time.Now, Grace: patience})
 		},
 		Unit:       time.Second,
 		AgreesLate: true,

@@ -4,11 +4,11 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
@@ -20,41 +20,21 @@ import (
 type remote struct {
 	*locktable.Driver
 	now  func() time.Time // the node's clock
-	gate *gate
+	over *drivertest.Network
 }
 
-// A gate holds up what comes while it is shut.
-type gate struct {
-	mu   sync.Mutex
-	shut chan struct{} // closed to let go
-}
-
-func (g *gate) hold() (letGo func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	shut := make(chan struct{})
-	g.shut = shut
-	return func() {
-		g.mu.Lock()
-		g.shut = nil
-		g.mu.Unlock()
-		close(shut)
-	}
-}
-
-// heldUp opens a quorum of connections that can be held up.
-func heldUp(t testing.TB, servers []*memlock.Memory, clocks []func() time.Time, o *quorumlock.Options) (*quorumlock.Driver, func() func()) {
+// through opens a quorum of connections on the suite's network.
+func through(t testing.TB, n *drivertest.Network, servers []*memlock.Memory, clocks []func() time.Time, o *quorumlock.Options) *quorumlock.Driver {
 	t.Helper()
-	g := &gate{}
 	var nodes []driver.Driver
 	for i, s := range servers {
-		nodes = append(nodes, &remote{s.Driver(), clocks[i], g})
+		nodes = append(nodes, &remote{s.Driver(), clocks[i], n})
 	}
 	d, err := quorumlock.New(nodes, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d, g.hold
+	return d
 }
 
 // arrive sends a request.
@@ -64,11 +44,14 @@ func arrive[T any](ctx context.Context, r *remote, ends bool, do func(ctx contex
 		return none, err
 	}
 	end := r.now().Add(time.Until(driver.End(ctx)))
-	r.gate.mu.Lock()
-	shut := r.gate.shut
-	r.gate.mu.Unlock()
-	if shut == nil {
+	arrives, err := r.over.Send()
+	if err != nil {
+		return none, &driver.Error{Backend: "memory", Op: "send", Err: err}
+	}
+	select {
+	case <-arrives:
 		return do(ctx)
+	default:
 	}
 	type answer struct {
 		v   T
@@ -76,7 +59,7 @@ func arrive[T any](ctx context.Context, r *remote, ends bool, do func(ctx contex
 	}
 	done := make(chan answer, 1)
 	go func() {
-		<-shut
+		<-arrives
 		if ends && !r.now().Before(end) {
 			done <- answer{none, &driver.Error{Backend: "memory", Op: "end", Err: context.DeadlineExceeded}}
 			return

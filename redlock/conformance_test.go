@@ -31,9 +31,8 @@ func conforms(t *testing.T, n int) {
 	clients := connect(t, servers, nil)
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Driver { return quorum(t, clients) },
-		Hold: func(t testing.TB) (driver.Driver, func() func()) {
-			roads := redistest.NewRoads(t)
-			return quorum(t, connect(t, servers, roads)), roads.Hold
+		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
+			return quorum(t, connect(t, servers, n))
 		},
 		Unit:       time.Second,
 		AgreesLate: true,
@@ -41,14 +40,14 @@ func conforms(t *testing.T, n int) {
 	})
 }
 
-// connect makes a client of each server, on roads if there are any.
-func connect(t testing.TB, servers []*redistest.Server, roads *redistest.Roads) (clients []rueidis.Client) {
+// connect makes a client of each server, on a network if there is one.
+func connect(t testing.TB, servers []*redistest.Server, n *drivertest.Network) (clients []rueidis.Client) {
 	t.Helper()
 	for _, s := range servers {
 		o := rueidis.ClientOption{InitAddress: []string{s.Addr}}
-		if roads != nil {
+		if n != nil {
 			o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				return roads.Dial(ctx, addr)
+				return n.Dial(ctx, "tcp", addr)
 			}
 		}
 		client, err := rueidis.NewClient(o)

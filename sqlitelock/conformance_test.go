@@ -20,8 +20,9 @@ func TestConformance(t *testing.T) {
 			}
 			return d
 		},
-		Clock: c,
-		Wipe:  func(testing.TB) { files++ }, // a new file: all that was stored is gone
+		Clock:     c,
+		NoNetwork: true,
+		Wipe:      func(testing.TB) { files++ }, // a new file: all that was stored is gone
 
 		AllAtOnce:  true,
 		TellsLater: true,

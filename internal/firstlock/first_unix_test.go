@@ -31,7 +31,8 @@ func TestConformance(t *testing.T) {
 		Open: func(testing.TB) driver.Driver {
 			return locktable.New(table(&folder{dir, clock.Now}), "")
 		},
-		Clock: clock,
+		Clock:     clock,
+		NoNetwork: true,
 	})
 }
 

@@ -257,8 +257,9 @@ func TestConformance(t *testing.T) {
 	clock := memlock.NewClock(time.Now())
 	v := newValues(clock.Now, 0)
 	drivertest.Run(t, drivertest.Harness{
-		Open:  func(testing.TB) driver.Driver { return v.open() },
-		Clock: clock,
+		Open:      func(testing.TB) driver.Driver { return v.open() },
+		Clock:     clock,
+		NoNetwork: true,
 	})
 }
 
@@ -268,7 +269,8 @@ func TestConformanceInAWindow(t *testing.T) {
 	v := newValues(time.Now, 40*time.Millisecond)
 	v.gathers = true
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(testing.TB) driver.Driver { return v.open() },
-		Unit: 400 * time.Millisecond,
+		Open:      func(testing.TB) driver.Driver { return v.open() },
+		Unit:      400 * time.Millisecond,
+		NoNetwork: true,
 	})
 }

@@ -1,0 +1,157 @@
+package drivertest_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// raw is a driver that passes on what its client library says.
+type raw struct {
+	*remote
+	change func(err *driver.Error) error
+}
+
+func (r raw) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	g, err := r.remote.Acquire(ctx, c)
+	if failed, ok := errors.AsType[*driver.Error](err); ok {
+		err = r.change(failed)
+	}
+	return g, err
+}
+
+// inOrder is a driver whose calls go one after the other.
+type inOrder struct {
+	*remote
+	mu *sync.Mutex
+}
+
+func (o inOrder) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.remote.Acquire(ctx, c)
+}
+
+// asking is a driver that asks the server where it should not.
+type asking struct {
+	*remote
+	properties, watch bool
+}
+
+func (a asking) Properties() driver.Properties {
+	if a.properties {
+		_, _ = a.remote.Inspect(context.Background(), "x")
+	}
+	return a.remote.Properties()
+}
+
+func (a asking) Watch(name string, f func()) (stop func()) {
+	if a.watch {
+		_, _ = a.remote.Inspect(context.Background(), name)
+	}
+	return a.faulty.Watch(name, f)
+}
+
+var farFaults = []fault{{
+	name:  "errors are passed on as they are",
+	wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	far:   func(r *remote) driver.Driver { return raw{r, func(err *driver.Error) error { return err.Err }} },
+}, {
+	name:  "an error does not say on which name",
+	wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	far: func(r *remote) driver.Driver {
+		return raw{r, func(err *driver.Error) error { return &driver.Error{Backend: err.Backend, Op: err.Op, Err: err.Err} }}
+	},
+}, {
+	name:  "an error does not say what was done",
+	wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	far: func(r *remote) driver.Driver {
+		return raw{r, func(err *driver.Error) error {
+			return &driver.Error{Backend: err.Backend, Name: err.Name, Err: err.Err}
+		}}
+	},
+}, {
+	name:  "no server is told as held",
+	wants: []string{"Trouble/AFailureIsADriverErrorThatSaysWhereAndWhat"},
+	far: func(r *remote) driver.Driver {
+		return raw{r, func(err *driver.Error) error { return &driver.HeldError{Name: err.Name} }}
+	},
+}, {
+	name:  "the clock is coarse, and a release leaves nothing", // as of a store that should say Lingers
+	wants: []string{"End/AClaimThatComesJustAfterItsLastReleaseIsNotGranted"},
+	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+		return late && time.Since(p.end) > time.Second
+	}},
+	ticks: true,
+}, {
+	name:  "windows stay as narrow as they were", // as of a store that does not tell its clock Late
+	wants: []string{"End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
+	network: network{late: func(p *parcel, _ []*parcel, late bool) bool {
+		return late || p.claim != nil && time.Since(p.sent) > 50*time.Millisecond
+	}},
+	ticks: true,
+}, {
+	name:  "calls go one after the other",
+	wants: []string{"End/ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx"},
+	far:   func(r *remote) driver.Driver { return inOrder{r, &sync.Mutex{}} },
+}, {
+	name:  "Properties asks the server",
+	wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
+	far:   func(r *remote) driver.Driver { return asking{r, true, false} },
+}, {
+	name:  "Watch asks the server",
+	wants: []string{"End/PropertiesAndWatchDoNotWaitForTheBackend"},
+	far:   func(r *remote) driver.Driver { return asking{r, false, true} },
+}, {
+	name:  "the client has a network of its own",
+	wants: []string{"End/ATryThatComesAfterItsEndChangesNothing"},
+	far:   func(r *remote) driver.Driver { return r.faulty },
+}, {
+	name:  "a refusal says Local",
+	wants: []string{"Acquire/TheSecondIsToldNoAndWhoHoldsIt"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		g, err := d.Acquire(ctx, c)
+		if held, ok := errors.AsType[*driver.HeldError](err); ok {
+			held.Local = true
+		}
+		return g, err
+	}),
+}, {
+	name:  "a short TTL is refused",
+	wants: []string{"Properties/TheShortestTTLIsGranted"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		if c.TTL < 2*driver.MinTTL {
+			return driver.Grant{}, &driver.InvalidError{What: "TTL", Problem: "is too short", Allowed: "more"}
+		}
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "everybody is let in",
+	wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		d.edit(c.Name, func(e *locktable.Entry, _ locktable.Instant) { e.Holders = nil })
+		return d.Acquire(ctx, c)
+	}),
+}, {
+	name:  "Acquire waits until it is granted",
+	wants: []string{"Basics/AnotherClientSeesWhoHoldsIt"},
+	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
+		for {
+			g, err := d.Acquire(ctx, c)
+			if !errors.Is(err, driver.ErrHeld) {
+				return g, err
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}),
+}, {
+	name:  "a call goes on for ever, whatever its ctx says",
+	wants: []string{"Basics/AReleaseLetsTheNextIn"},
+	driver: releases(func(context.Context, *faulty, driver.LeaseRef) error {
+		select {}
+	}),
+}}

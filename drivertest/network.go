@@ -1,0 +1,234 @@
+package drivertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A Network is what the suite has between one client and its servers: on it requests are
+// held up, take longer, or find nobody. A client goes over it if it is given a
+// [Network.Dial], or the [Network.Addr] of each of its servers. A client in memory that
+// plays one on a network asks [Network.Send].
+type Network struct {
+	t testing.TB
+
+	mu    sync.Mutex // protects what follows
+	roads map[string]*road
+	conns map[net.Conn]bool
+	gate  chan struct{} // requests wait until it is closed; nil: they do not
+	delay time.Duration // of each request
+	down  bool          // nobody is there
+	used  bool          // something was sent
+	over  bool
+	loops sync.WaitGroup
+}
+
+// road is a proxy on the way to one server.
+type road struct {
+	network, to string
+	listener    net.Listener
+}
+
+func newNetwork(t testing.TB) *Network {
+	n := &Network{t: t, roads: map[string]*road{}, conns: map[net.Conn]bool{}}
+	t.Cleanup(n.close)
+	return n
+}
+
+// Addr is the address, "127.0.0.1:" and a port, at which a client finds the server whose
+// own address that is, "host:port".
+func (n *Network) Addr(server string) string {
+	n.t.Helper()
+	r, err := n.road("tcp", server)
+	if err != nil {
+		n.t.Fatalf("the suite's proxy before %s: %v", server, err)
+	}
+	return r.listener.Addr().String()
+}
+
+// Dial dials a server, as net.Dialer.DialContext does. A client whose TLS checks the
+// server's name, or whose servers name each other, needs it instead of Addr.
+func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	r, err := n.road(network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", r.listener.Addr().String())
+}
+
+// Send is for a client in memory: it sends a request. arrives is closed when that is at
+// the server, also if the client has given it up by then. It is an error if nobody is
+// there.
+func (n *Network) Send() (arrives <-chan struct{}, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.used = true
+	switch {
+	case n.down:
+		return nil, errors.New("connection refused")
+	case n.delay > 0:
+		late := make(chan struct{})
+		time.AfterFunc(n.delay, func() { close(late) })
+		return late, nil
+	case n.gate != nil:
+		return n.gate, nil
+	}
+	return arrived, nil
+}
+
+var arrived = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// hold holds up what is sent from now on until letGo, which may be called twice.
+func (n *Network) hold() (letGo func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	gate := make(chan struct{})
+	n.gate = gate
+	return sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.gate == gate {
+			n.gate = nil
+		}
+		close(gate)
+	})
+}
+
+// slow has each request take so much longer from now on.
+func (n *Network) slow(by time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.delay = by
+}
+
+// cut ends all connections, and lets no other begin.
+func (n *Network) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down = true
+	n.end()
+}
+
+// end ends all connections. The caller holds the mutex.
+func (n *Network) end() {
+	for c := range n.conns {
+		_ = c.Close()
+	}
+}
+
+func (n *Network) close() {
+	n.mu.Lock()
+	n.over = true
+	for _, r := range n.roads {
+		_ = r.listener.Close()
+	}
+	if n.gate != nil {
+		close(n.gate)
+		n.gate = nil
+	}
+	n.end()
+	n.mu.Unlock()
+	n.loops.Wait()
+}
+
+func (n *Network) road(network, to string) (*road, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r := n.roads[network+to]; r != nil {
+		return r, nil
+	}
+	if n.over {
+		return nil, net.ErrClosed
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	r := &road{network, to, l}
+	n.roads[network+to] = r
+	n.loops.Go(func() { n.serve(r) })
+	return r, nil
+}
+
+func (n *Network) serve(r *road) {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := new(net.Dialer).DialContext(context.Background(), r.network, r.to)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		n.mu.Lock()
+		if n.conns[client], n.conns[server] = true, true; n.down || n.over {
+			n.end()
+		}
+		n.loops.Go(func() { n.requests(client, server) })
+		n.loops.Go(func() { n.replies(client, server) })
+		n.mu.Unlock()
+	}
+}
+
+// requests passes on what a client sends, also if the client has gone by then: the server
+// reads that first, and then the end.
+func (n *Network) requests(client, server net.Conn) {
+	way := make(chan func(), 1024)
+	n.loops.Go(func() {
+		for arrive := range way {
+			arrive()
+		}
+		if half, ok := server.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+	})
+	defer close(way)
+	b := make([]byte, 64<<10)
+	for {
+		size, err := client.Read(b)
+		n.mu.Lock()
+		gate, due := n.gate, time.Now().Add(n.delay)
+		n.used = n.used || size > 0
+		n.mu.Unlock()
+		part := bytes.Clone(b[:size])
+		way <- func() {
+			if gate != nil {
+				<-gate
+			}
+			time.Sleep(time.Until(due))
+			_, _ = server.Write(part)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (n *Network) replies(client, server net.Conn) {
+	if _, err := io.Copy(client, server); err != nil {
+		_, _ = io.Copy(io.Discard, server) // the client has gone
+	}
+	_, _ = client.Close(), server.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.conns, client)
+	delete(n.conns, server)
+}
+
+// carried reports whether anything was sent.
+func (n *Network) carried() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.used
+}

@@ -1,0 +1,138 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testTrouble: what a driver says where its backend does not answer. It goes through the
+// suite's network.
+func testTrouble(s *suite) {
+	s.test("AFailureIsADriverErrorThatSaysWhereAndWhat", func(k *kit) {
+		far, held := k.slow(), k.mutex()
+		g := far.gets(held)
+		far.network.cut()
+		ctx, cancel := context.WithTimeout(k.ctx, k.s.Patience/2)
+		defer cancel()
+		k.asked.Add(int64(k.s.Patience / 2)) // a driver may try again until then
+		onTime := lease(held)
+		onTime.OnTime = true
+		calls := []*call{
+			far.calls("Acquire", func(ctx context.Context) error {
+				_, err := far.Acquire(ctx, k.mutex())
+				return err
+			}),
+			far.calls("Acquire with Queue", func(ctx context.Context) error {
+				_, err := far.Acquire(ctx, k.mutex(queue(long)))
+				return err
+			}),
+			far.calls("Renew", func(ctx context.Context) error {
+				answers, err := far.Renew(ctx, []driver.LeaseRef{lease(held)})
+				if err == nil && len(answers) == 1 {
+					err = answers[0]
+				}
+				return err
+			}),
+			far.calls("Release", func(ctx context.Context) error { return far.Release(ctx, lease(k.mutex())) }),
+			far.calls("Release with OnTime", func(ctx context.Context) error { return far.Release(ctx, onTime) }),
+			far.calls("Inspect", func(ctx context.Context) error {
+				_, err := far.Inspect(ctx, k.name)
+				return err
+			}),
+		}
+		if s.breaks {
+			calls = append(calls, far.calls("Break", func(ctx context.Context) error {
+				return far.Driver.(driver.LeaseBreaker).Break(ctx, k.name, g.Fence, 0, driver.Owner{})
+			}))
+		}
+		if s.lists {
+			calls = append(calls, far.calls("List", func(ctx context.Context) error { return k.listErr(ctx, far.client) }))
+		}
+		for _, c := range calls {
+			c.begin(ctx)
+		}
+		for _, c := range calls {
+			k.isTrouble(ctx, c.what, c.wait())
+		}
+		if e := k.b.entry(k.name); len(e.Holders) != 1 || e.Holders[0].Fence != g.Fence {
+			k.Errorf("%+v; want it held as before", e)
+		}
+	})
+}
+
+// isTrouble wants the error of a call whose request failed.
+func (k *kit) isTrouble(ctx context.Context, what string, err error) {
+	k.Helper()
+	var failed *driver.Error
+	switch {
+	case err == nil, errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrNotHeld), errors.Is(err, driver.ErrInvalid):
+		k.Errorf("%s: %v, though there is no server; want a *driver.Error", what, err)
+	case errors.As(err, &failed):
+		about := what != "Renew" && what != "List"
+		if failed.Backend == "" || failed.Op == "" || failed.Err == nil || about && failed.Name != k.name || !errors.Is(err, driver.ErrUnavailable) {
+			k.Errorf("%s: %v: Backend %q, Op %q, Name %q, Err %v; want all of them, and the name %q", what, err, failed.Backend, failed.Op, failed.Name, failed.Err, k.name)
+		}
+	case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
+		k.Errorf("%s: %v (%T); want a *driver.Error, which says where, what and on which name", what, err, err)
+	}
+}
+
+// testFarAway: a network that becomes slower, and requests that come just after they were
+// taken back. In memory no time passes by itself.
+func testFarAway(s *suite) {
+	if s.Clock != nil {
+		return
+	}
+	s.lookAt("how a driver learns the server's clock: with optimistic.Clock, each swap that the server found outside of its window is told to "+
+		"Late, and each that was in it to InTime", "ANetworkThatBecomesSlowerDelaysAndNoMore", func(k *kit) {
+		far, c := k.slow(), k.mutex()
+		far.gets(c)
+		far.releases(c)
+		far.network.slow(150 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(k.ctx, 2*k.s.Patience)
+		defer cancel()
+		_, err := far.Acquire(ctx, c)
+		if err == nil {
+			var answers []error
+			if answers, err = far.Renew(ctx, []driver.LeaseRef{lease(c)}); err == nil {
+				err = errors.Join(answers[0], far.Release(ctx, lease(c)))
+			}
+		}
+		k.asked.Add(int64(time.Since(k.began))) // to take long is what is looked at
+		if err != nil {
+			k.Fatalf("%v; want a lease granted, renewed and released", err)
+		}
+		k.b.sees(0, 0)
+	})
+
+	s.lookAt("what a release leaves that finds nothing: a claim that was given up before it, and comes after it, must meet another version, "+
+		"or be too late by the server's clock. A store whose clock is coarse, or whose swaps may take effect late, says Lingers",
+		"AClaimThatComesJustAfterItsLastReleaseIsNotGranted", func(k *kit) {
+			far := k.slow()
+			for round := range 2 {
+				for i := range 8 {
+					far.knows(k.nth(8*round + i))
+				}
+				letGo := far.hold()
+				k.together(8, func(i int) {
+					ctx, cancel := context.WithTimeout(k.ctx, time.Duration(i+1)*100*time.Millisecond)
+					defer cancel()
+					c := far.asks(k.mutex(on(k.nth(8*round + i))))
+					c.begin(ctx)
+					<-ctx.Done()
+					k.gaveUp(c.wait())
+					time.Sleep(driver.MaxLead)
+					k.settles(k.b, c.claim)
+				})
+				k.asked.Add(int64(800*time.Millisecond + driver.MaxLead))
+				letGo()
+				k.settle()
+				for i := range 8 {
+					k.isFree(k.nth(8*round + i))
+				}
+			}
+		})
+}
