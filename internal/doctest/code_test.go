@@ -7,20 +7,25 @@ import (
 	"testing"
 )
 
-// codeOf are the pages whose Go code is shown as it is in the files of a folder.
-var codeOf = map[string]string{
-	"docs/testing.md":           "internal/doctest",
-	"docs/writing-a-backend.md": "internal/firstlock",
+// codeOf are the pages whose Go code is shown as it is in the files of some folders.
+var codeOf = map[string][]string{
+	"docs/testing.md":           {"internal/doctest"},
+	"docs/writing-a-backend.md": {"internal/firstlock"},
+	"docs/writing-a-store.md":   {"internal/swaplock"},
 }
 
 // TestTheCodeOfThePagesIsWhatIsRun looks each block of Go up in the code. A line "// ..."
 // leaves lines out. How far a line is indented does not matter.
 func TestTheCodeOfThePagesIsWhatIsRun(t *testing.T) {
-	for page, folder := range codeOf {
+	for page, folders := range codeOf {
 		code := ""
-		files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
+		var files []string
+		for _, folder := range folders {
+			some, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, some...)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
@@ -37,7 +42,7 @@ func TestTheCodeOfThePagesIsWhatIsRun(t *testing.T) {
 			shown++
 			for part := range strings.SplitSeq(unindented(b.text), "\n// ...\n") {
 				if part = strings.Trim(part, "\n"); !strings.Contains(code, "\n"+part+"\n") {
-					t.Errorf("%s:%d: %s does not have\n%s", page, b.line, folder, part)
+					t.Errorf("%s:%d: %s does not have\n%s", page, b.line, folders, part)
 				}
 			}
 		}

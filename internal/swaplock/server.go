@@ -1,0 +1,86 @@
+package swaplock
+
+import (
+	"net"
+	"net/rpc"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Server is an engine that can do no more than compare and swap: it keeps a value, a
+// version and a stamp for each name, and says the time with each answer.
+type Server struct {
+	mu     sync.Mutex // protects what follows
+	values map[string]Value
+	last   uint64
+}
+
+// Value is what it keeps of a name.
+type Value struct {
+	Data    []byte
+	Version uint64    // another one with each Put; 0 if there is no value
+	Stamp   time.Time // of the Put, on the server's clock
+}
+
+// Put replaces the value that has a version.
+type Put struct {
+	Name    string
+	Version uint64 // 0 if there must be no value
+	Data    []byte
+}
+
+// Answer is what the server says.
+type Answer struct {
+	Now   time.Time
+	Done  bool // for Put
+	Value Value
+	Names []string // for List
+}
+
+// Serve answers on l until that is closed.
+func Serve(l net.Listener) {
+	s := rpc.NewServer()
+	// The versions of a server that lost its data do not come again.
+	if err := s.Register(&Server{values: map[string]Value{}, last: uint64(time.Now().UnixNano())}); err != nil {
+		panic(err)
+	}
+	s.Accept(l)
+}
+
+// Get reads a value.
+func (s *Server) Get(name string, a *Answer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*a = Answer{Now: time.Now(), Value: s.values[name]}
+	return nil
+}
+
+// Put is the one step that is atomic.
+func (s *Server) Put(p Put, a *Answer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if *a = (Answer{Now: now, Value: s.values[p.Name]}); a.Value.Version != p.Version {
+		return nil
+	}
+	s.last++
+	a.Done, a.Value = true, Value{p.Data, s.last, now}
+	s.values[p.Name] = a.Value
+	return nil
+}
+
+// List names what has a value.
+func (s *Server) List(prefix string, a *Answer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*a = Answer{Now: time.Now()}
+	for name := range s.values {
+		if strings.HasPrefix(name, prefix) {
+			a.Names = append(a.Names, name)
+		}
+	}
+	slices.Sort(a.Names)
+	return nil
+}

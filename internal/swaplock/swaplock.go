@@ -1,0 +1,199 @@
+// Package swaplock is the backend of docs/writing-a-store.md: locks over an
+// engine that can compare and swap, and puts the time on what it stores. It is there to
+// be read; nothing imports it.
+package swaplock
+
+import (
+	"context"
+	"iter"
+	"net"
+	"net/rpc"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+)
+
+// Open makes one client of the server at an address.
+func Open(addr string) *locktable.Driver {
+	s := &store{addr: addr}
+	return locktable.New(optimistic.New(s, "", func(driver.Signal) {}), "")
+}
+
+// store is an optimistic.Store over the server.
+type store struct {
+	addr  string
+	clock optimistic.Clock
+
+	mu   sync.Mutex // protects conn
+	conn *rpc.Client
+}
+
+// call makes a request. It returns when ctx ends, and the request may still arrive.
+func (s *store) call(ctx context.Context, method string, question any) (Answer, error) {
+	if err := ctx.Err(); err != nil {
+		return Answer{}, err
+	}
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return Answer{}, s.trouble(err)
+	}
+	sent, answer := time.Now(), new(Answer)
+	request := conn.Go("Server."+method, question, answer, make(chan *rpc.Call, 1))
+	select {
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	case <-request.Done:
+	}
+	if request.Error != nil {
+		s.drop(conn)
+		return Answer{}, s.trouble(request.Error)
+	}
+	s.clock.Learn(locktable.At(answer.Now), sent, time.Now())
+	return *answer, ctx.Err()
+}
+
+func (s *store) connect(ctx context.Context) (*rpc.Client, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
+		if err != nil {
+			return nil, err
+		}
+		s.conn = rpc.NewClient(c)
+	}
+	return s.conn, nil
+}
+
+// drop has the next request dial again.
+func (s *store) drop(conn *rpc.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == conn {
+		_, s.conn = conn.Close(), nil
+	}
+}
+
+// Time implements optimistic.Store.
+func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
+	return s.clock.Ask(ctx, func(ctx context.Context) error {
+		_, err := s.call(ctx, "Get", "")
+		return err
+	})
+}
+
+// Load implements optimistic.Store.
+func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	all := make([]optimistic.Stored, len(names))
+	for i, name := range names {
+		answer, err := s.call(ctx, "Get", name)
+		if err != nil {
+			return nil, err
+		}
+		if all[i], err = stored(answer.Value); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// note is what a swap has to know of the value that it replaces.
+type note []uint64
+
+// stored is what a value says: the one in its envelope, if that was stored in time, or
+// else the one before.
+func stored(v Value) (optimistic.Stored, error) {
+	if v.Version == 0 {
+		return optimistic.Stored{}, nil
+	}
+	e, err := stamped.Open(v.Data)
+	if err != nil {
+		return optimistic.Stored{}, err
+	}
+	stamp := locktable.At(v.Stamp)
+	return optimistic.Stored{Value: e.At(stamp), Version: v.Version, Note: note(e.VoidAt(v.Version, stamp))}, nil
+}
+
+// Swap implements optimistic.Store.
+func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	all := make([]optimistic.Swapped, len(swaps))
+	for i, swap := range swaps {
+		if all[i] = s.swap(ctx, swap); all[i].Err != nil && len(swaps) == 1 {
+			return nil, all[i].Err
+		}
+	}
+	return all, nil
+}
+
+func (s *store) swap(ctx context.Context, swap optimistic.Swap) optimistic.Swapped {
+	void, _ := swap.Note.(note)
+	envelope := stamped.Next(swap, void)
+	answer, err := s.call(ctx, "Put", Put{swap.Name, swap.Version, envelope.Append(nil)})
+	if err != nil {
+		return optimistic.Swapped{Err: err}
+	}
+	now, err := stored(answer.Value)
+	switch {
+	case err != nil:
+		return optimistic.Swapped{Err: err}
+	case !answer.Done: // another one was quicker, and this is its value
+		return optimistic.Swapped{Known: true, Now: now}
+	case !envelope.InTime(locktable.At(answer.Value.Stamp)):
+		s.clock.Late(swap.Window) // the next window is wider
+		return optimistic.Swapped{Late: true, Known: true, Now: now}
+	}
+	s.clock.InTime(swap.Window)
+	return optimistic.Swapped{Done: true, Version: now.Version, Note: now.Note}
+}
+
+// Scan implements optimistic.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+	return func(yield func(optimistic.Named, error) bool) {
+		list, err := s.call(ctx, "List", prefix)
+		if err != nil {
+			yield(optimistic.Named{}, err)
+			return
+		}
+		for _, name := range list.Names {
+			row := optimistic.Named{Name: name}
+			answer, err := s.call(ctx, "Get", name)
+			if err != nil {
+				yield(optimistic.Named{}, err)
+				return
+			}
+			row.Now = locktable.At(answer.Now)
+			row.Stored, err = stored(answer.Value)
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// trouble says where it was, and what a person can do.
+func (s *store) trouble(err error) error {
+	return &driver.Error{Backend: "swaps " + s.addr, Err: err, Hint: "look at the server and the network"}
+}
+
+// Properties implements optimistic.Store.
+func (s *store) Properties() driver.Properties {
+	return driver.Properties{
+		Backend: "swaps", Where: "swaps " + s.addr, Clock: "server", MinTTL: driver.MinTTL,
+		FenceSurvives: "the loss of all values, if the clock of the server is not set back",
+	}
+}
+
+// Close implements optimistic.Store.
+func (s *store) Close() error {
+	s.mu.Lock()
+	conn := s.conn
+	s.mu.Unlock()
+	if conn != nil {
+		s.drop(conn)
+	}
+	return nil
+}

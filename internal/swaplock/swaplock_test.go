@@ -1,0 +1,107 @@
+package swaplock
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
+)
+
+// mistakeVariable has TestConformance run on a store with one of the mistakes.
+const mistakeVariable = "PAWL_SWAPLOCK_MISTAKE"
+
+func TestConformance(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go Serve(l)
+	addr := l.Addr().String()
+	open := Open
+	if wrong := mistakes[os.Getenv(mistakeVariable)].store; wrong != nil {
+		open = func(addr string) *locktable.Driver {
+			return locktable.New(optimistic.New(wrong(&store{addr: addr}), "", func(driver.Signal) {}), "")
+		}
+	}
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(testing.TB) driver.Driver { return open(addr) },
+		OpenThrough: func(_ testing.TB, n *drivertest.Network) driver.Driver {
+			return open(n.Addr(addr))
+		},
+	})
+}
+
+// mistakes are those of docs/writing-a-store.md, each with the subtest that names it.
+var mistakes = map[string]struct {
+	store func(s *store) optimistic.Store
+	fails string
+}{
+	"blind":     {func(s *store) optimistic.Store { return blind{s} }, "Basics/OfManyAtOnceOneIsGranted"},
+	"unstamped": {func(s *store) optimistic.Store { return unstamped{s} }, "End/ATryThatComesAfterItsEndChangesNothing"},
+}
+
+// blind ignores the version.
+type blind struct{ *store }
+
+func (b blind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	time.Sleep(5 * time.Millisecond) // so that it is seen each time
+	for i := range swaps {
+		now, err := b.Load(ctx, []string{swaps[i].Name})
+		if err != nil {
+			return nil, err
+		}
+		swaps[i].Version = now[0].Version
+	}
+	return b.store.Swap(ctx, swaps)
+}
+
+// unstamped takes every swap for one in time.
+type unstamped struct{ *store }
+
+func (u unstamped) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	answer, err := u.call(ctx, "Get", names[0])
+	if err != nil || answer.Value.Version == 0 {
+		return make([]optimistic.Stored, len(names)), err
+	}
+	e, err := stamped.Open(answer.Value.Data)
+	if err != nil {
+		return nil, err
+	}
+	return []optimistic.Stored{{Value: e.Value, Version: answer.Value.Version}}, nil
+}
+
+func TestTheSuiteNamesTheMistakesOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/writing-a-store.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !strings.Contains(string(page), "`"+m.fails+"`") {
+				t.Errorf("the page does not have %s", m.fails)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, exe, "-test.run=^TestConformance$/"+m.fails+"$", "-test.count=1")
+			cmd.Env = append(os.Environ(), mistakeVariable+"="+name)
+			if said, _ := cmd.CombinedOutput(); !strings.Contains(string(said), "--- FAIL: TestConformance/"+m.fails+" (") {
+				t.Errorf("%s did not fail:\n%s", m.fails, said)
+			}
+		})
+	}
+}
