@@ -95,6 +95,9 @@ func testTicket(s *suite) {
 // between them.
 func (k *kit) pair() (first, second driver.Claim, between time.Time) {
 	k.Helper()
+	if k.s.Blur >= driver.MaxLead {
+		k.Skipf("a ticket counts for %v, and the backend's time is known to within %v", driver.MaxLead, k.s.Blur)
+	}
 	for range 50 {
 		first, second = k.mutex(queue(long)), k.mutex(queue(long))
 		k.a.waits(first, 1)

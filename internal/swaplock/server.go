@@ -12,6 +12,8 @@ import (
 // Server is an engine that can do no more than compare and swap: it keeps a value, a
 // version and a stamp for each name, and says the time with each answer.
 type Server struct {
+	tick time.Duration // it says its time in whole ones
+
 	mu     sync.Mutex // protects what follows
 	values map[string]Value
 	last   uint64
@@ -39,21 +41,23 @@ type Answer struct {
 	Names []string // for List
 }
 
-// Serve answers on l until that is closed.
-func Serve(l net.Listener) {
+// Serve answers on l until that is closed. It says its time in whole ticks.
+func Serve(l net.Listener, tick time.Duration) {
 	s := rpc.NewServer()
 	// The versions of a server that lost its data do not come again.
-	if err := s.Register(&Server{values: map[string]Value{}, last: uint64(time.Now().UnixNano())}); err != nil {
+	if err := s.Register(&Server{tick: tick, values: map[string]Value{}, last: uint64(time.Now().UnixNano())}); err != nil {
 		panic(err)
 	}
 	s.Accept(l)
 }
 
+func (s *Server) now() time.Time { return time.Now().Truncate(s.tick) }
+
 // Get reads a value.
 func (s *Server) Get(name string, a *Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*a = Answer{Now: time.Now(), Value: s.values[name]}
+	*a = Answer{Now: s.now(), Value: s.values[name]}
 	return nil
 }
 
@@ -61,7 +65,7 @@ func (s *Server) Get(name string, a *Answer) error {
 func (s *Server) Put(p Put, a *Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now := s.now()
 	if *a = (Answer{Now: now, Value: s.values[p.Name]}); a.Value.Version != p.Version {
 		return nil
 	}
@@ -75,7 +79,7 @@ func (s *Server) Put(p Put, a *Answer) error {
 func (s *Server) List(prefix string, a *Answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*a = Answer{Now: time.Now()}
+	*a = Answer{Now: s.now()}
 	for name := range s.values {
 		if strings.HasPrefix(name, prefix) {
 			a.Names = append(a.Names, name)

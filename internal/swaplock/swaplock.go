@@ -17,9 +17,9 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
 )
 
-// Open makes one client of the server at an address.
-func Open(addr string) *locktable.Driver {
-	s := &store{addr: addr}
+// Open makes one client of the server at an address, which says its time in whole ticks.
+func Open(addr string, tick time.Duration) *locktable.Driver {
+	s := newStore(addr, tick)
 	return locktable.New(optimistic.New(s, "", func(driver.Signal) {}), "")
 }
 
@@ -30,6 +30,10 @@ type store struct {
 
 	mu   sync.Mutex // protects conn
 	conn *rpc.Client
+}
+
+func newStore(addr string, tick time.Duration) *store {
+	return &store{addr: addr, clock: optimistic.Clock{Tick: tick}}
 }
 
 // call makes a request. It returns when ctx ends, and the request may still arrive.
@@ -182,10 +186,14 @@ func (s *store) trouble(err error) error {
 // Properties implements optimistic.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "swaps", Where: "swaps " + s.addr, Clock: "server", MinTTL: driver.MinTTL,
-		FenceSurvives: "the loss of all values, if the clock of the server is not set back",
+		Backend: "swaps", Where: "swaps " + s.addr, Clock: "server", MinTTL: max(driver.MinTTL, 4*s.clock.Tick),
+		FenceSurvives: "the loss of all values, if it takes longer than two ticks, and the server's clock is not set back",
 	}
 }
+
+// Lingers implements optimistic.Lingerer: the server's clock stands still for a tick, and
+// what was given up in it may count until the next.
+func (s *store) Lingers() {}
 
 // Close implements optimistic.Store.
 func (s *store) Close() error {

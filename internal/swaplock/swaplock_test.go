@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,29 +27,47 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go Serve(l)
+	tick := 100 * time.Millisecond
+	wrong := mistakes[os.Getenv(mistakeVariable)]
+	if wrong.store != nil {
+		tick = wrong.tick
+	}
+	go Serve(l, tick)
 	addr := l.Addr().String()
-	open := Open
-	if wrong := mistakes[os.Getenv(mistakeVariable)].store; wrong != nil {
+	open := func(addr string) *locktable.Driver { return Open(addr, tick) }
+	if wrong.store != nil {
 		open = func(addr string) *locktable.Driver {
-			return locktable.New(optimistic.New(wrong(&store{addr: addr}), "", func(driver.Signal) {}), "")
+			return locktable.New(optimistic.New(wrong.store(newStore(addr, tick)), "", func(driver.Signal) {}), "")
 		}
 	}
+	var patience time.Duration // the suite's own, for the mistakes
+	if wrong.store == nil {
+		patience = 20 * time.Second // nobody is waited for here that never comes
+	}
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(testing.TB) driver.Driver { return open(addr) },
+		Patience: patience,
+		Open:     func(testing.TB) driver.Driver { return open(addr) },
 		OpenThrough: func(_ testing.TB, n *drivertest.Network) driver.Driver {
 			return open(n.Addr(addr))
 		},
+		Blur: 4 * tick,
 	})
 }
 
 // mistakes are those of docs/writing-a-store.md, each with the subtest that names it.
 var mistakes = map[string]struct {
 	store func(s *store) optimistic.Store
+	tick  time.Duration
 	fails string
 }{
-	"blind":     {func(s *store) optimistic.Store { return blind{s} }, "Basics/OfManyAtOnceOneIsGranted"},
-	"unstamped": {func(s *store) optimistic.Store { return unstamped{s} }, "End/ATryThatComesAfterItsEndChangesNothing"},
+	"blind":     {func(s *store) optimistic.Store { return blind{s} }, 0, "Basics/OfManyAtOnceOneIsGranted"},
+	"unstamped": {func(s *store) optimistic.Store { return unstamped{s} }, 0, "End/ATryThatComesAfterItsEndChangesNothing"},
+	"deaf":      {func(s *store) optimistic.Store { return deaf{s, &optimistic.Clock{}} }, 0, "End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
+	"brief": {
+		func(s *store) optimistic.Store { return struct{ optimistic.Store }{s} },
+		time.Second, "End/AClaimThatComesJustAfterItsLastReleaseIsNotGranted",
+	},
+	"paths": {func(s *store) optimistic.Store { return paths{s} }, 0, "Basics/NamesAreComparedByteForByte"},
 }
 
 // blind ignores the version.
@@ -78,6 +98,41 @@ func (u unstamped) Load(ctx context.Context, names []string) ([]optimistic.Store
 		return nil, err
 	}
 	return []optimistic.Stored{{Value: e.Value, Version: answer.Value.Version}}, nil
+}
+
+// deaf asks for the time when it has to, and does not tell that clock what it sees.
+type deaf struct {
+	*store
+	clock *optimistic.Clock
+}
+
+func (d deaf) Time(ctx context.Context) (optimistic.Window, error) {
+	return d.clock.Ask(ctx, func(ctx context.Context) error {
+		sent := time.Now()
+		answer, err := d.call(ctx, "Get", "")
+		if err == nil {
+			d.clock.Learn(locktable.At(answer.Now), sent, time.Now())
+		}
+		return err
+	})
+}
+
+// paths puts names into a path as they are, which the server cleans.
+type paths struct{ *store }
+
+func (p paths) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
+	names = slices.Clone(names)
+	for i := range names {
+		names[i] = path.Clean(names[i])
+	}
+	return p.store.Load(ctx, names)
+}
+
+func (p paths) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	for i := range swaps {
+		swaps[i].Name = path.Clean(swaps[i].Name)
+	}
+	return p.store.Swap(ctx, swaps)
 }
 
 func TestTheSuiteNamesTheMistakesOfThePage(t *testing.T) {

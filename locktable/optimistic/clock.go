@@ -16,7 +16,11 @@ import (
 // further when that was received, and goes on at the speed of our own clock, give or take
 // a thousandth.
 type Clock struct {
-	mu    sync.Mutex
+	// Tick is for a server that says its time in whole ticks, such as seconds. Its clock
+	// stands still for so long: windows begin with a tick, and the store is a Lingerer.
+	Tick time.Duration
+
+	mu    sync.Mutex // protects what follows
 	known bool
 	at    time.Time         // of ours
 	is    locktable.Instant // where the server's clock stood then, or further
@@ -43,16 +47,20 @@ func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 		return Window{}, false
 	}
 	from := c.by(now)
+	if tick := locktable.Instant(c.Tick / time.Microsecond); tick > 0 {
+		from -= from % tick
+	}
 	return Window{From: from, To: from.Add(c.width())}, true
 }
 
-// width is how wide a window is now.
+// width is how wide a window is now. What is known may lag by a tick, and when the window
+// begins, another one may have passed in part.
 func (c *Clock) width() time.Duration {
 	width := min(max(narrowest, 4*c.trip), widest)
 	for range c.wider {
 		width = min(2*width, widest)
 	}
-	return width
+	return width + 2*c.Tick
 }
 
 // Ask is Window where the server may be asked: ask does that, and lets the clock Learn
@@ -84,7 +92,7 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	trip := now.Sub(sent)
 	// It was no less than what was known when that was sent, or it is another clock, or
 	// one that was set back. Else it is worth a note if it says more, or is much newer.
-	if !c.known || is < c.by(sent) || is > c.by(now) || now.Sub(c.at) > stale/2 {
+	if !c.known || is.Add(c.Tick) < c.by(sent) || is > c.by(now) || now.Sub(c.at) > stale/2 {
 		c.known, c.at, c.is, c.trip = true, now, is, trip
 	}
 }
@@ -96,7 +104,7 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 func (c *Clock) Late(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if width := c.width(); width < widest && w.width() >= width-width/8 {
+	if width := c.width(); width < widest+2*c.Tick && w.width() >= width-width/8 {
 		c.wider++
 	}
 	if w.From >= c.is {

@@ -59,6 +59,24 @@ func TestAWindowHasRoomForSlowAnswers(t *testing.T) {
 	}
 }
 
+// What says 1 000 s, for a whole second, is no other clock half a second later. Then a
+// swap may be stored at 1 000 s, 1 001 s or, if the first was said at its end, 1 002 s.
+func TestAWindowBeginsWithATick(t *testing.T) {
+	c := &optimistic.Clock{Tick: time.Second}
+	c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
+	c.Learn(serverAt, zero.Add(499*time.Millisecond), zero.Add(500*time.Millisecond))
+	if w := window(t, c, 900*time.Millisecond); w.From != serverAt || w.To < serverAt+2_000_000 {
+		t.Errorf("900 ms later it is from %d to %d, want it from %d to %d or later", w.From, w.To, serverAt, serverAt+2_000_000)
+	}
+	if w := window(t, c, 1100*time.Millisecond); w.From != serverAt+1_000_000 {
+		t.Errorf("1.1 s later it begins at %d, want %d: what was learned last said no more", w.From, serverAt+1_000_000)
+	}
+	c.Learn(serverAt-2_000_000, zero.Add(1199*time.Millisecond), zero.Add(1200*time.Millisecond))
+	if w := window(t, c, 1200*time.Millisecond); w.From != serverAt-2_000_000 {
+		t.Errorf("set back, it begins at %d, want %d", w.From, serverAt-2_000_000)
+	}
+}
+
 func TestWhatIsKnownGrowsOld(t *testing.T) {
 	c := learned(time.Millisecond)
 	window(t, c, 29*time.Second)
