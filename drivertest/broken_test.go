@@ -1,6 +1,7 @@
 package drivertest_test
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"os"
@@ -19,6 +20,9 @@ import (
 // faultEnv names the fault that TestSuite runs the suite on.
 const faultEnv = "PAWL_DRIVERTEST_FAULT"
 
+// parallelEnv says how many subtests run at a time.
+const parallelEnv = "PAWL_DRIVERTEST_PARALLEL"
+
 // noNetwork is the fault of a harness.
 const noNetwork = "the harness has no network"
 
@@ -30,7 +34,8 @@ var faults = slices.Concat(acquireFaults, renewFaults, releaseFaults, expiryFaul
 // more of them at once than processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+	parallel := cmp.Or(os.Getenv(parallelEnv), strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -104,6 +109,21 @@ func TestTheSuiteEndsWithWhatIsBasic(t *testing.T) {
 	}
 	if _, out := runSubtests(t, exe, noNetwork, nil); !strings.Contains(out, "say with NoNetwork that") {
 		t.Errorf("the harness has no network, and is told:\n%s", out)
+	}
+}
+
+// A subtest of the basics that waits for those before it has the room of one that runs.
+func TestTheBasicsEndWhereOneSubtestRunsAtATime(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	one := exec.CommandContext(ctx, exe, "-test.run=^TestSuiteInRealTime$/^Basics$", "-test.count=1")
+	one.Env = append(os.Environ(), parallelEnv+"=1")
+	if out, err := one.CombinedOutput(); err != nil {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }
 

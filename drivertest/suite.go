@@ -90,8 +90,8 @@ func (s *suite) lookAt(look, name string, f func(k *kit)) {
 		do()
 		return
 	}
+	room() <- struct{}{} // in their order: one of the basics waits in it for those before it
 	s.tests.Go(func() {
-		room() <- struct{}{}
 		defer func() { <-room() }()
 		do()
 	})
