@@ -1,0 +1,43 @@
+package optimistic_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// dated is a store whose clock is behind the time of day.
+type dated struct {
+	*valuesClient
+	window  optimistic.Window
+	swapped *locktable.Entry // last
+}
+
+func (s *dated) Time(context.Context) (optimistic.Window, error) { return s.window, nil }
+
+func (s *dated) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	s.swapped = swaps[0].Entry
+	return s.valuesClient.Swap(ctx, swaps)
+}
+
+func TestALeaseLastsLongerByTheWindowAndItsFenceGoesByTheDay(t *testing.T) {
+	now := time.Now()
+	from := locktable.At(now)
+	s := &dated{valuesClient: &valuesClient{newValues(func() time.Time { return now }, 0), "inbox"}}
+	s.window = optimistic.Window{From: from, To: from.Add(300 * time.Millisecond), Day: from.Add(time.Hour)}
+	d := locktable.New(optimistic.New(s, "inbox", func(driver.Signal) {}), "inbox")
+	g, err := d.Acquire(t.Context(), exclusive(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := s.window.To.Add(g.TTL); s.swapped.Holders[0].Expires != want {
+		t.Errorf("it lasts until %v, want %v", s.swapped.Holders[0].Expires.Time(), want.Time())
+	}
+	if g.Fence < uint64(s.window.Day) {
+		t.Errorf("its fence is %d, below the day %d", g.Fence, s.window.Day)
+	}
+}
