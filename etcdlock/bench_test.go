@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/etcdtest"
 )
@@ -157,4 +158,9 @@ func handOver(b *testing.B, one func(i int) time.Duration) {
 	slices.Sort(all)
 	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
+}
+
+// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+func BenchmarkBesideHolders(b *testing.B) {
+	drivertest.BenchmarkHolders(b, start(b, etcdtest.Start(b, 1).URL()), nil, 1, 100, 1000)
 }

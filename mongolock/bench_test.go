@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pawl-go/pawl/drivertest"
 )
 
 // On FerretDB these say little: its proxy looks each document up before an update.
@@ -43,4 +45,10 @@ func BenchmarkFloor(b *testing.B) {
 			}
 		}
 	}
+}
+
+// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+func BenchmarkBesideHolders(b *testing.B) {
+	server := serve(b)
+	drivertest.BenchmarkHolders(b, open(b, server.at(server.addr, database())), nil, 1, 100, 1000)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
@@ -202,4 +203,10 @@ func BenchmarkRenew(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+func BenchmarkBesideHolders(b *testing.B) {
+	s := mysqltest.Start(b)
+	drivertest.BenchmarkHolders(b, start(b, "mysql:"+s.DSN(mysqltest.Database)), nil, 1, 100, 1000)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
@@ -185,4 +186,9 @@ func BenchmarkRenew(b *testing.B) {
 		}
 		b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "leases/s")
 	})
+}
+
+// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+func BenchmarkBesideHolders(b *testing.B) {
+	drivertest.BenchmarkHolders(b, start(b, "nats://"+natstest.Start(b, "").Addr), nil, 1, 100, 1000)
 }

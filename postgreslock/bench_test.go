@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/pgtest"
-	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -126,34 +126,7 @@ func BenchmarkRenew(b *testing.B) {
 	}
 }
 
-// BenchmarkRefusedClaim is a claim of all that is refused, and a renewal, beside so many
-// holders of one name.
-func BenchmarkRefusedClaim(b *testing.B) {
-	url := durable(b).URL("postgres")
-	d := start(b, url)
-	for _, holders := range []int{1, 100, 1000, 10000} {
-		name := fmt.Sprint("permits ", holders)
-		var e locktable.Entry
-		var last driver.Claim
-		for range holders {
-			last = mutex(name)
-			last.Weight, last.TTL = 1, time.Hour
-			if _, err := e.Acquire(locktable.At(time.Now()), &last, "inbox"); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if _, err := conn(b, url).Exec(ctx, "INSERT INTO pawl.locks (name, version, entry) VALUES ($1, 1, $2)", name, e.Append(nil)); err != nil {
-			b.Fatal(err)
-		}
-		b.Run(fmt.Sprintf("Refused%d", holders), func(b *testing.B) {
-			for b.Loop() {
-				waits(b, d, mutex(name))
-			}
-		})
-		b.Run(fmt.Sprintf("Renewal%d", holders), func(b *testing.B) {
-			for b.Loop() {
-				renews(b, d, last)
-			}
-		})
-	}
+// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+func BenchmarkBesideHolders(b *testing.B) {
+	drivertest.BenchmarkHolders(b, start(b, durable(b).URL("postgres")), nil, 1, 100, 1000)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pawl-go/pawl/drivertest"
 )
 
 func perSecond(b *testing.B, cycles int) {
@@ -115,4 +117,9 @@ func BenchmarkOpenAndClose(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+func BenchmarkBesideHolders(b *testing.B) {
+	drivertest.BenchmarkHolders(b, open(b, file(b), nil), nil, 1, 100, 1000)
 }

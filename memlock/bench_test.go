@@ -1,0 +1,13 @@
+package memlock_test
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// BenchmarkBesideHolders is what a step costs beside many holders of its name.
+func BenchmarkBesideHolders(b *testing.B) {
+	drivertest.BenchmarkHolders(b, memlock.NewMemory(nil).Driver(), nil, 1, 100, 1000, 10_000)
+}
