@@ -23,8 +23,9 @@ func (t *store) trouble(err error) error {
 const (
 	unauthorized         = 13
 	authenticationFailed = 18
-	notImplemented       = 238
+	validationFailed     = 121
 	noMajorityReads      = 148
+	notImplemented       = 238
 )
 
 // hints is what is said, by what it has in it, and what to do about it. The first that
@@ -62,6 +63,8 @@ func advice(err error) (hint string, permanent bool) {
 			return "the user may not do this: it needs readWrite on the database, see docs/backends-detail.md", true
 		case e.HasErrorCode(noMajorityReads):
 			return majorityHint, true
+		case e.HasErrorCode(validationFailed):
+			return "the collection has a validator that refuses the entries: remove it (collMod), or use another collection (collection=NAME)", true
 		case e.HasErrorCode(authenticationFailed):
 			return "the user or the password is wrong, or belongs to another database: ?authSource=admin", true
 		}

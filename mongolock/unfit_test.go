@@ -61,6 +61,17 @@ func TestACollectionThatIsUnfitIsRefused(t *testing.T) {
 	}
 }
 
+// A validator that people gave the collection refuses a document of ours.
+func TestAValidatorThatRefusesEntriesIsNamed(t *testing.T) {
+	t.Parallel()
+	m, _, d := onReplicas(t)
+	m.next(&plan{command: "findAndModify", instead: refusal(validationFailed, "DocumentValidationFailure")})
+	_, err := d.Acquire(within(t, 20*time.Second), mutex("job"))
+	if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "validator") {
+		t.Errorf("Acquire: %v", err)
+	}
+}
+
 // A server that is too old, or cannot read what a majority has, says what is needed.
 func TestAServerThatIsTooOldIsRefused(t *testing.T) {
 	t.Parallel()
