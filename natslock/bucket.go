@@ -18,6 +18,7 @@ import (
 type bucket struct {
 	turn   chan struct{} // of whoever looks for it; holds one
 	config atomic.Pointer[jetstream.StreamConfig]
+	looked atomic.Pointer[time.Time] // when the configuration was read
 
 	unheard atomic.Int64 // how many swaps in a row nobody got
 }
@@ -28,6 +29,16 @@ const unheardOf = 64
 
 // forgets reports whether each message can have a TTL of its own.
 func (b *bucket) forgets() bool { c := b.config.Load(); return c != nil && c.AllowMsgTTL }
+
+// lookAgain is how old the configuration may become: an operator may set an age limit
+// while the driver learns the time from its own swaps.
+const lookAgain = time.Minute
+
+// isDue reports to one caller that the configuration has to be read again.
+func (b *bucket) isDue(now time.Time) bool {
+	looked := b.looked.Load()
+	return looked != nil && now.Sub(*looked) >= lookAgain && b.looked.CompareAndSwap(looked, &now)
+}
 
 // doubt is for when nobody answers: the bucket may have been deleted.
 func (b *bucket) doubt() { b.config.Store(nil) }
@@ -72,6 +83,8 @@ func (s *store) know(is *jetstream.StreamConfig) error {
 		s.bucket.doubt()
 		return err
 	}
+	now := time.Now()
+	s.bucket.looked.Store(&now)
 	s.bucket.config.Store(is)
 	return nil
 }

@@ -97,19 +97,20 @@ func TestABucketThatBecomesUnfit(t *testing.T) {
 	if got := subjects(t, d, "error"); !slices.Equal(got, []string{"max age"}) {
 		t.Errorf("the doctor finds %q", got)
 	}
-	c.MaxAge = 0
-	if _, err := js.UpdateStream(ctx, c); err != nil {
-		t.Fatal(err)
-	}
-	m := mutex("n")
-	gets(t, d, m)
-	c.MaxAge = time.Hour
-	if _, err := js.UpdateStream(ctx, c); err != nil {
-		t.Fatal(err)
-	}
-	natslock.ForgetTime(d) // the driver looks at the bucket when it has to ask for the time
-	if _, err := d.Acquire(ctx, mutex("other")); !isPermanent(err) || !strings.Contains(err.Error(), "max age") {
-		t.Fatalf("Acquire: %v; want it refused", err)
+	for i, forget := range []func(*natslock.Driver){natslock.ForgetTime, natslock.ForgetLook} {
+		c.MaxAge = 0
+		if _, err := js.UpdateStream(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		gets(t, d, mutex(fmt.Sprint("n", i)))
+		c.MaxAge = time.Hour
+		if _, err := js.UpdateStream(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		forget(d) // the driver looks at the bucket when it asks for the time, and each minute
+		if _, err := d.Acquire(ctx, mutex("other")); !isPermanent(err) || !strings.Contains(err.Error(), "max age") {
+			t.Fatalf("Acquire: %v; want it refused", err)
+		}
 	}
 }
 

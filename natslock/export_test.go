@@ -24,6 +24,12 @@ func (d *Driver) Believes(ahead time.Duration) {
 // ForgetTime makes a driver ask for the server's time.
 func ForgetTime(d *Driver) { d.store.clock.Forget() }
 
+// ForgetLook makes a driver believe that it read the bucket's configuration a minute ago.
+func ForgetLook(d *Driver) {
+	ago := time.Now().Add(-lookAgain)
+	d.store.bucket.looked.Store(&ago)
+}
+
 // Node is the address of the server that a driver is connected to.
 func (d *Driver) Node() string { return d.store.nc.ConnectedAddr() }
 

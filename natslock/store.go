@@ -66,10 +66,12 @@ func newStore(nc *nats.Conn, o Options) (*store, error) {
 }
 
 // Time implements optimistic.Store. What is known of the server's clock is learned from
-// the stamps of our own swaps; the stream is asked if that was long ago.
+// the stamps of our own swaps; the stream is asked if that was long ago, and once a
+// minute for its configuration.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	for range 8 {
-		if w, ok := s.clock.Window(time.Now()); ok {
+		now := time.Now()
+		if w, ok := s.clock.Window(now); ok && !s.bucket.isDue(now) {
 			return w, nil
 		}
 		if err := s.askTime(ctx); err != nil {
