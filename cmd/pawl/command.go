@@ -28,7 +28,7 @@ func (f *commandFlags) add(cmd *cobra.Command) {
 	flags.SortFlags = false
 	flags.Var(&f.grace, "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
 	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+" instead of COMMAND")
-	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" from the environment of COMMAND")
+	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" from the environment of COMMAND, which can still read it in that of pawl")
 	noFiles(cmd, "grace", "shell")
 }
 

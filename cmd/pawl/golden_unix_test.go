@@ -5,9 +5,11 @@ package main
 import (
 	"bytes"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -43,6 +45,7 @@ func TestHelpIsAsInTheGoldenFiles(t *testing.T) {
 			t.Errorf("%s --help: exit code %d", c.CommandPath(), code)
 		}
 		wantGolden(t, strings.Join(path, "-")+".txt", out.String())
+		wantUnwritten(t, append(path[1:], "--help")...)
 		for line := range strings.SplitSeq(out.String(), "\n") {
 			if len(line) > 80 {
 				t.Errorf("%s --help is wider than 80 columns: %s", c.CommandPath(), line)
@@ -55,4 +58,38 @@ func TestHelpIsAsInTheGoldenFiles(t *testing.T) {
 		}
 	}
 	each(newRoot(&voice{}))
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
+}
+
+// wantUnwritten looks at what is said when standard output cannot be written.
+func wantUnwritten(t *testing.T, args ...string) {
+	t.Helper()
+	var said bytes.Buffer
+	code := execute(&voice{out: fullDisk{}, err: &said}, args)
+	if want := "write /dev/stdout: no space left on device\n"; code != exitOther || !strings.HasSuffix(said.String(), want) {
+		t.Errorf("pawl %s on a full disk: exit code %d and %q", strings.Join(args, " "), code, said.String())
+	}
+}
+
+// What was asked for and cannot be written is an error, whatever it is.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	place, handle := "--url=sqlite:"+filepath.ToSlash(dir)+"/locks.db", filepath.Join(dir, "handle")
+	if code := execute(&voice{out: io.Discard, err: os.Stderr}, []string{"acquire", place, "--handle", handle, "x"}); code != 0 {
+		t.Fatalf("acquire: exit code %d", code)
+	}
+	for _, args := range [][]string{
+		{"help"}, {"help", "run"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"},
+		{"version"}, {"--version"}, {"schema", "mysql"}, {"ls", place}, {"ls", "--json", place}, {"top", place},
+		{"show", place, "x"}, {"show", "--json", place, "x"}, {"renew", "--json", "--handle", handle, place},
+		{"acquire", place, "y"}, {"acquire", "--json", place, "z"}, {"serve", "--listen", "127.0.0.1:0", place},
+		{"bench", "--clients", "1", "--duration", "100ms", place}, {"break", "--yes", "--delay", "0", place, "x"},
+	} {
+		wantUnwritten(t, args...)
+	}
 }

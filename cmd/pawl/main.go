@@ -41,7 +41,12 @@ func pawlMain() int {
 func execute(v *voice, args []string) int {
 	root := newRoot(v)
 	root.SetArgs(args)
+	out := &errorWriter{to: v.out}
+	root.SetOut(out) // cobra's own, such as the help
 	_, err := root.ExecuteC()
+	if err == nil {
+		err = out.err
+	}
 	if err == nil {
 		return 0
 	}

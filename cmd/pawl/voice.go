@@ -33,6 +33,20 @@ type voice struct {
 	mu       sync.Mutex // one line at a time on err
 }
 
+// An errorWriter keeps the first error of its writes, for a caller that does not look.
+type errorWriter struct {
+	to  io.Writer
+	err error
+}
+
+func (w *errorWriter) Write(p []byte) (int, error) {
+	n, err := w.to.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
 // say says one line.
 func (v *voice) say(format string, args ...any) {
 	v.mu.Lock()
