@@ -21,7 +21,7 @@ const (
 // acquire is every Lock, TryLock and ForceLock.
 func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, error) {
 	if ctx == nil {
-		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+		return nil, errNoContext
 	}
 	cl, err := l.claim(ctx, weight, limit)
 	if err != nil {

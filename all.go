@@ -136,7 +136,7 @@ func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
 		return nil, l.bad
 	}
 	if ctx == nil {
-		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+		return nil, errNoContext
 	}
 	claims := make([]*claim, len(l.parts))
 	for i, p := range l.parts { // before anything is sent

@@ -9,6 +9,9 @@ import (
 // lock, and spend a tick of a [Once] for nothing.
 var errNoFunction = &InvalidError{What: "f", Problem: "is nil", Allowed: "a function"}
 
+// errNoContext is said of a ctx that is nil.
+var errNoContext = &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+
 // do runs f under a lease that was just acquired, and releases it whatever f does:
 // returns, panics, or ends its goroutine. It says whether f ran.
 func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) (ran bool, _ error) {

@@ -67,7 +67,7 @@ var errResigned = errors.New("pawl: resigned")
 // queue.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (err error) {
 	if ctx == nil {
-		return &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+		return errNoContext
 	}
 	if e.o.above != nil {
 		return pointless("WithAbove", "an Election", "for a mutex")

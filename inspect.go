@@ -121,7 +121,7 @@ func (c *Client) usable(ctx context.Context) error {
 		return errNotMade
 	}
 	if ctx == nil {
-		return &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+		return errNoContext
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // password.
 func Open(ctx context.Context, url string, o *Options) (*Client, error) {
 	if ctx == nil {
-		return nil, &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+		return nil, errNoContext
 	}
 	s, err := o.settle()
 	if err != nil {

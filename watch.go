@@ -2,6 +2,7 @@ package pawl
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
 // Watch yields the entry of a name: at once, and each time that it has changed. Renewals
@@ -22,9 +24,9 @@ import (
 // the backend needs to go on telling (docs/backends.md says what); one of a name that
 // changes all the time costs 100 a second at the most.
 //
-// It ends when ctx does, without an error, or when the loop is left. A backend that fails
-// is asked again for as long as Options.RetryFor; then its error is the last thing
-// yielded.
+// It ends when ctx does, without an error, or when the loop is left. A backend that fails,
+// or does not answer within 5 s (or Options.RequestTimeout), is asked again for as long as
+// Options.RetryFor; then its error is the last thing yielded.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if !c.made() {
@@ -35,13 +37,17 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 			yield(Entry{}, err)
 			return
 		}
+		if ctx == nil {
+			yield(Entry{}, errNoContext)
+			return
+		}
 		w := watch{c: c, name: name, changed: make(chan struct{}, 1)}
 		if d, ok := c.driver.(driver.Watcher); ok {
 			defer d.Watch(name, w.tell)()
 		}
 		for first := true; ; first = false {
 			e, changed, err := w.look(ctx)
-			if ctx != nil && ctx.Err() != nil {
+			if ended(ctx) != nil {
 				return
 			}
 			if err != nil {
@@ -83,7 +89,7 @@ func (w *watch) tell() {
 // look reads the entry. It asks a backend that fails again, for some time.
 func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 	for {
-		e, err = w.c.Inspect(ctx, w.name)
+		e, err = w.inspect(ctx)
 		if err == nil {
 			break
 		}
@@ -91,7 +97,7 @@ func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 			w.failing = time.Now()
 		}
 		w.fails++
-		if ctx == nil || ctx.Err() != nil || w.c.isClosing() || permanent(err) || time.Since(w.failing) >= w.c.settings.RetryFor {
+		if ended(ctx) != nil || w.c.isClosing() || permanent(err) || time.Since(w.failing) >= w.c.settings.RetryFor {
 			return e, false, err
 		}
 		w.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
@@ -104,6 +110,17 @@ func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 	return e, changed, nil
 }
 
+// inspect bounds the request: one whose answer is lost must not blind the watch.
+func (w *watch) inspect(ctx context.Context) (Entry, error) {
+	bounded := lazyctx.WithDeadline(ctx, time.Now().Add(cmp.Or(w.c.settings.RequestTimeout, watchInterval)))
+	defer bounded.Cancel()
+	e, err := w.c.Inspect(bounded, w.name)
+	if err != nil && ended(ctx) == nil { // then an error of bounded is the backend's
+		err = unavailable(w.c.backend, "read", w.name, err)
+	}
+	return e, err
+}
+
 func (c *Client) isClosing() bool {
 	select {
 	case <-c.closing:
@@ -113,13 +130,15 @@ func (c *Client) isClosing() bool {
 	}
 }
 
-// A watch looks no more often than that, however quickly a name changes.
-const watchPace = 10 * time.Millisecond
+const (
+	watchPace     = 10 * time.Millisecond // a watch looks no more often, however quickly a name changes
+	watchInterval = 5 * time.Second       // nor less often, and it waits no longer for an answer
+)
 
 // wait waits until looking again may be worth while. It answers false when the client
 // closes.
 func (w *watch) wait(ctx context.Context) bool {
-	d := 5 * time.Second
+	d := watchInterval
 	if !w.c.driver.Properties().PushesChanges {
 		d = backoff.Early(backoff.Halfway(50*time.Millisecond, w.quiet, time.Second))
 	}

@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -94,6 +95,73 @@ func TestWatchMissesNothingForGood(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An answer that is lost does not blind the watch: it asks again.
+func TestWatchBoundsEachRequest(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		for _, within := range []time.Duration{5 * time.Second, 2 * time.Second} {
+			o := &pawl.Options{}
+			if within < 5*time.Second {
+				o.RequestTimeout = within
+			}
+			b, net := w.client(o)
+			ctx, cancel := context.WithCancel(background)
+			seen := make(chan pawl.Entry, 8)
+			go func() {
+				for e, err := range b.Watch(ctx, "x") {
+					noError(t, err)
+					seen <- e
+				}
+			}()
+			<-seen // free
+			synctest.Wait()
+			net.slow(time.Hour)
+			lease := must(t)(a.Mutex("x").Lock(background))
+			time.Sleep(time.Second)
+			net.slow(0)
+			time.Sleep(within - time.Second + 100*time.Millisecond)
+			select {
+			case e := <-seen:
+				if len(e.Holders) != 1 {
+					t.Errorf("after %v it has seen %v", within, e)
+				}
+			default:
+				t.Errorf("after %v it has seen nothing", within)
+			}
+			cancel()
+			synctest.Wait()
+			noError(t, lease.Release(background))
+		}
+	})
+}
+
+// The watch of a backend that does not answer ends with what that is, and not with the
+// error of a ctx that its caller does not know.
+func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		net.slow(time.Hour)
+		took, err := after(func() (last error) {
+			for _, err := range a.Watch(background, "x") {
+				last = err
+			}
+			return last
+		})
+		isError(t, err, pawl.ErrUnavailable)
+		if errors.Is(err, context.DeadlineExceeded) || took > 21*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		ctx, cancel := context.WithTimeout(background, 3*time.Second)
+		defer cancel()
+		for _, err := range a.Watch(ctx, "x") {
+			t.Errorf("its ctx has ended: %v", err)
+		}
+		for _, err := range a.Watch(nil, "x") { //nolint:staticcheck // that is what is tried
+			isError(t, err, pawl.ErrInvalid)
+		}
+	})
 }
 
 // What ends by itself is pushed by nobody: a watch looks when it does.

@@ -173,8 +173,8 @@ func (h *history) staysHeld(p *process, fence uint64, name string) bool {
 }
 
 // lastSights is the rule of Watch, when everything is over: each watcher has seen how it
-// is now. Names that nobody touches are looked at each 5 s; a request that is lost is
-// waited for for a minute, for Watch bounds none.
+// is now. Names that nobody touches are looked at each 5 s, and a request is given up as
+// long after it was sent.
 func (w *world) lastSights() {
 	h := &w.history
 	watched := slices.DeleteFunc(slices.Clone(h.calls), func(c *call) bool {
@@ -183,7 +183,7 @@ func (w *world) lastSights() {
 	if len(watched) == 0 || w.plan.backend == "quorum" {
 		return
 	}
-	time.Sleep(time.Minute + 7*time.Second)
+	time.Sleep(12 * time.Second)
 	for _, c := range watched {
 		e := w.nodes[0].entry(c.name)
 		h.mu.Lock()
