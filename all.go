@@ -24,16 +24,31 @@ type part struct {
 
 func (p part) part() part { return p }
 
-func (m *Mutex) part() part { return part{m.lock, driver.Exclusive, driver.Unlimited, nil} }
+func (m *Mutex) part() part {
+	if m == nil {
+		return part{}
+	}
+	return part{m.lock, driver.Exclusive, driver.Unlimited, nil}
+}
 
 // Writer is the writing side, for [All].
-func (m *RWMutex) Writer() Part { return part{m.lock, driver.Exclusive, driver.Unlimited, nil} }
+func (m *RWMutex) Writer() Part { return m.writer().part() }
 
 // Reader is the reading side, for [All].
-func (m *RWMutex) Reader() Part { return part{m.lock, 1, driver.Unlimited, nil} }
+func (m *RWMutex) Reader() Part {
+	if m == nil {
+		return part{}
+	}
+	return part{m.lock, 1, driver.Unlimited, nil}
+}
 
 // Permits are k of the semaphore's permits, for [All].
-func (s *Semaphore) Permits(k int) Part { return part{s.lock, k, s.n, validatePermits(k, s.n)} }
+func (s *Semaphore) Permits(k int) Part {
+	if s == nil {
+		return part{}
+	}
+	return part{s.lock, k, s.n, validatePermits(k, s.n)}
+}
 
 // Locks are several locks that are acquired together: all of them or none. [All] makes
 // them.

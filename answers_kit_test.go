@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"slices"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -20,6 +21,19 @@ func (d *careless) Acquire(_ context.Context, c driver.Claim) (driver.Grant, err
 type forgetful struct{ *faulty }
 
 func (f *forgetful) Renew(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
+
+// stale is a driver that answers each lease of a renewal with an error, while it has one.
+type stale struct {
+	*faulty
+	err error
+}
+
+func (s *stale) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	if s.err != nil {
+		return slices.Repeat([]error{s.err}, len(leases)), nil
+	}
+	return s.faulty.Renew(ctx, leases)
+}
 
 // examined is a backend with a doctor.
 type examined struct {

@@ -37,6 +37,8 @@ func (c *Client) Election(name string, options ...Option) *Election {
 	return e
 }
 
+func (e *Election) made() bool { return e != nil && e.c.made() }
+
 // Leader is who leads. The zero Leader is nobody.
 type Leader struct {
 	// Term is the fence of the leader's lease, so it rises with each new leader. 0 means
@@ -66,6 +68,9 @@ var errResigned = errors.New("pawl: resigned")
 // is returned. When Run returns, or f panics, the lead goes to the next instance in the
 // queue.
 func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (err error) {
+	if e == nil {
+		return errNotMade
+	}
 	if ctx == nil {
 		return errNoContext
 	}
@@ -241,14 +246,14 @@ var (
 // if the backend fails, and then nobody may lead. While it does neither, it is what ended
 // its last term, and when Run has returned, what that returned.
 func (e *Election) Err() error {
+	if !e.made() {
+		return errNotMade
+	}
 	e.mu.Lock()
 	leading, running, why := e.leading, e.running, e.why
 	e.mu.Unlock()
 	if leading != nil {
 		return leading.Err() // also when the process was paused, and has not heard of it
-	}
-	if !e.c.made() {
-		return errNotMade
 	}
 	heard := e.c.queues.Tried(&driver.Claim{Name: e.name, Weight: driver.Exclusive})
 	held, isHeld := errors.AsType[*driver.HeldError](heard)
@@ -267,6 +272,9 @@ func (e *Election) Err() error {
 // function has returned, the next instance in the queue leads. Run then waits for the
 // lead again, behind the others. It reports whether this instance led.
 func (e *Election) Resign() bool {
+	if e == nil {
+		return false
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.leading == nil {
@@ -282,7 +290,7 @@ func (e *Election) Resign() bool {
 // if the backend fails then, the function runs all the same, and Run writes the value
 // when it can.
 func (e *Election) SetValue(ctx context.Context, value []byte) error {
-	if !e.c.made() {
+	if !e.made() {
 		return errNotMade
 	}
 	if err := driver.ValidateValue(value); err != nil {
@@ -300,6 +308,9 @@ func (e *Election) SetValue(ctx context.Context, value []byte) error {
 
 // Leader asks the backend who leads. If nobody does, that is the zero Leader.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
+	if e == nil {
+		return Leader{}, errNotMade
+	}
 	entry, err := e.c.Inspect(ctx, e.name)
 	return leader(&entry), err
 }
@@ -309,6 +320,10 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // does.
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
+		if e == nil {
+			yield(Leader{}, errNotMade)
+			return
+		}
 		var last Leader
 		first := true
 		for entry, err := range e.c.Watch(ctx, e.name) {

@@ -123,7 +123,8 @@ type LostError struct {
 
 	// Err is the backend's last error, with ReasonUnreachable; what WithHealth's function
 	// returned, with ReasonUnhealthy; where a handle was made that Attach took elsewhere,
-	// with ReasonExpired; or nil.
+	// with ReasonExpired; or nil. It matches no error of a ctx, because none of the
+	// caller's has ended.
 	Err error
 }
 
@@ -222,16 +223,22 @@ func unavailable(backend, op, name string, err error) error {
 	if errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 		return err
 	}
-	if err == context.DeadlineExceeded { //nolint:errorlint // it has nothing else to say
-		err = errNoAnswer
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		err = &attemptError{err}
-	}
+	err = notOfTheCaller(err)
 	if errors.Is(err, ErrUnavailable) {
 		return err
 	}
 	return &driver.Error{Backend: backend, Op: op, Name: name, Err: err, Hint: "check the server and the network"}
+}
+
+// notOfTheCaller is an error that matches no error of a ctx: none of the caller's ended.
+func notOfTheCaller(err error) error {
+	if err == context.DeadlineExceeded { //nolint:errorlint // it has nothing else to say
+		return errNoAnswer
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return &attemptError{err}
+	}
+	return err
 }
 
 // attemptError is an error of the backend that came of an attempt's end. The deadline was

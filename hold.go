@@ -172,7 +172,7 @@ func (t *hold) lose(why LostError) {
 		return
 	}
 	now := t.c.now()
-	why.Name, why.Fence = t.claim.Name, t.next-1
+	why.Name, why.Fence, why.Err = t.claim.Name, t.next-1, notOfTheCaller(why.Err)
 	if why.Until.IsZero() {
 		// Nobody told the backend to end it: it keeps the lease for what is left of the
 		// TTL, and then closed for the lock-delay.

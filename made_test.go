@@ -22,6 +22,9 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 	for _, zero := range []any{
 		&pawl.Client{}, (*pawl.Client)(nil), &pawl.Lease{}, (*pawl.Lease)(nil), &pawl.Leases{}, (*pawl.Leases)(nil), &pawl.Locks{},
 		(*pawl.Locks)(nil), &pawl.Mutex{}, &pawl.RWMutex{}, &pawl.Semaphore{}, &pawl.Once{}, &pawl.Election{}, pawl.All(&pawl.Mutex{}),
+		(*pawl.Mutex)(nil), (*pawl.RWMutex)(nil), (*pawl.Semaphore)(nil), (*pawl.Once)(nil), (*pawl.Election)(nil),
+		pawl.All((*pawl.Mutex)(nil)), pawl.All((*pawl.RWMutex)(nil).Writer()), pawl.All((*pawl.RWMutex)(nil).Reader()),
+		pawl.All((*pawl.Semaphore)(nil).Permits(1)),
 		(*pawl.Client)(nil).Mutex("x"), (&pawl.Client{}).RWMutex("x"), (&pawl.Client{}).Semaphore("x", 1),
 		(&pawl.Client{}).Once("x"), (&pawl.Client{}).Election("x"),
 	} {

@@ -82,6 +82,36 @@ func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 	})
 }
 
+// The deadline that a request, or a function of WithHealth, has overrun is none of the
+// caller's. What the backend said is there all the same.
+func TestALossMatchesNoErrorOfACtx(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		d := &stale{faulty: &faulty{Driver: w.memory.Driver()}}
+		c, err := pawl.New(d, &pawl.Options{TTL: 9 * time.Second})
+		noError(t, err)
+		defer c.Close(background)
+		lost := func(lease *pawl.Lease, why pawl.Reason) error {
+			<-lease.Done()
+			err := lease.Err()
+			loss, _ := errors.AsType[*pawl.LostError](err)
+			if loss == nil || loss.Reason != why || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+				t.Errorf("%v; want a loss, %v, of no ctx", err, why)
+			}
+			return err
+		}
+		late := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		lost(must(t)(c.Mutex("y", pawl.WithHealth(late)).Lock(background)), pawl.ReasonUnhealthy)
+
+		lease := must(t)(c.Mutex("x").Lock(background))
+		d.err = &driver.Error{Backend: "b", Op: "renew", Err: errors.Join(errNet, context.DeadlineExceeded)}
+		err = lost(lease, pawl.ReasonUnreachable)
+		isError(t, err, pawl.ErrLost, pawl.ErrUnavailable, errNet)
+		if said, ok := errors.AsType[*driver.Error](err); !ok || said.Backend != "b" {
+			t.Errorf("the backend's own error is not in %v", err)
+		}
+	})
+}
+
 func TestDriverThatPanicsLeavesNothingBehind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, f := w.client(nil)

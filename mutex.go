@@ -30,13 +30,13 @@ func (c *Client) Mutex(name string, options ...Option) *Mutex { return &Mutex{c.
 // Other errors match ErrInvalid, ErrClosed, or ErrUnavailable when the backend failed for
 // longer than Options.RetryFor.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, waiting)
+	return m.as(ctx, waiting)
 }
 
 // TryLock makes one attempt and does not wait. Its error matches ErrHeld if others hold
 // the lock or wait for it.
 func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, trying)
+	return m.as(ctx, trying)
 }
 
 // ForceLock takes the lock from its holder, ahead of every waiter, in one step. The
@@ -47,7 +47,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 // last. After an error, the lock is not taken later. The exception is a cancelled ctx:
 // then the lock may still be taken within that time, and is released.
 func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, forcing)
+	return m.as(ctx, forcing)
 }
 
 // Do runs f under the lock and releases it when f returns or panics. It waits as
@@ -76,4 +76,11 @@ func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (r
 	}
 	lease, err := m.TryLock(ctx)
 	return do(ctx, lease, err, f)
+}
+
+func (m *Mutex) as(ctx context.Context, how mode) (*Lease, error) {
+	if m == nil {
+		return nil, errNotMade
+	}
+	return m.acquire(ctx, driver.Exclusive, driver.Unlimited, how)
 }

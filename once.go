@@ -18,8 +18,8 @@ import (
 // all: clocks have to be right to within the interval of the schedule. [Client.Once]
 // makes one.
 //
-// The last key is kept for as long as the backend remembers a name: a day after its last
-// use, by default. The name is for one Once alone: another holder that writes a value
+// The last key is kept for as long as the backend remembers a name: by default, a day after
+// the end of the last lease on it, so however long its function ran. The name is for one Once alone: another holder that writes a value
 // there, an Election say, would spend its keys or have them done again.
 type Once struct{ lock }
 
@@ -66,6 +66,9 @@ func (o *Once) TryDo(ctx context.Context, key string, f func(ctx context.Context
 }
 
 func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Context) error) (ran bool, err error) {
+	if o == nil {
+		return false, errNotMade
+	}
 	if len(key) == 0 || len(key) > driver.MaxValue {
 		return false, &InvalidError{What: "key", Problem: fmt.Sprintf("has %d bytes", len(key)), Allowed: fmt.Sprintf("1 to %d bytes", driver.MaxValue)}
 	}

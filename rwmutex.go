@@ -25,13 +25,13 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.writer
 
 // RLock waits for the lock as a reader. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, 1, driver.Unlimited, waiting)
+	return m.read(ctx, waiting)
 }
 
 // TryRLock makes one attempt as a reader. Its error matches ErrHeld if a writer holds the
 // lock, or others wait for it.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return m.acquire(ctx, 1, driver.Unlimited, trying)
+	return m.read(ctx, trying)
 }
 
 // ForceLock takes the lock as a writer from all its holders. See [Mutex.ForceLock].
@@ -66,5 +66,17 @@ func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error)
 	return do(ctx, lease, err, f)
 }
 
+func (m *RWMutex) read(ctx context.Context, how mode) (*Lease, error) {
+	if m == nil {
+		return nil, errNotMade
+	}
+	return m.acquire(ctx, 1, driver.Unlimited, how)
+}
+
 // writer is the writing side as a mutex.
-func (m *RWMutex) writer() *Mutex { return &Mutex{m.lock} }
+func (m *RWMutex) writer() *Mutex {
+	if m == nil {
+		return nil
+	}
+	return &Mutex{m.lock}
+}

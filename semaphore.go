@@ -57,6 +57,9 @@ func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error
 }
 
 func (s *Semaphore) permits(ctx context.Context, k int, m mode) (*Lease, error) {
+	if s == nil {
+		return nil, errNotMade
+	}
 	if err := validatePermits(k, s.n); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // WithValue has the name keep a value of at most 1 KB, written in the same step as the
 // grant: a leader's address, the last tick of a schedule. The name keeps it until a later
 // holder writes another, also when nobody holds it, for as long as the backend remembers
-// the name: a day after its last use, by default. Inspect shows it.
+// the name: a day after the end of the last lease on it, by default. Inspect shows it.
 //
 // A lock with a value is not passed among the waiters of one process (see
 // Options.LocalHandoff): each grant is the backend's.
