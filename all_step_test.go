@@ -3,11 +3,13 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 func TestAllThatAreFreeAreOneStepOfTheBackend(t *testing.T) {
@@ -251,5 +253,66 @@ func TestAStepThatIsHeldWhenItsCtxEndsSaysBoth(t *testing.T) {
 		_, err := pawl.All(a.Mutex("x"), a.Mutex("y")).Lock(ctx)
 		isError(t, err, context.Canceled)
 		noError(t, holder.Release(background))
+	})
+}
+
+// One lock is no step, nor are more than a step can have.
+func TestAStepIsForAFewLocks(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		for n, steps := range map[int]int{1: 0, 2: 1, driver.MaxAll: 1, driver.MaxAll + 1: 0} {
+			var parts []pawl.Part
+			for i := range n {
+				parts = append(parts, a.Mutex(fmt.Sprint("x", i)))
+			}
+			before := net.count("acquire all")
+			noError(t, pawl.All(parts...).Do(background, func(context.Context) error { return nil }))
+			if got := net.count("acquire all") - before; got != steps {
+				t.Errorf("%d steps for %d locks, want %d", got, n, steps)
+			}
+		}
+	})
+}
+
+// A step that cannot be, because others wait here for one of the names or its ctx is
+// over, is not sent; and none leaves an inbox behind.
+func TestAStepThatIsInVainIsNotSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
+		over, cancel := context.WithCancel(background)
+		cancel()
+		_, err := locks.TryLock(over)
+		isError(t, err, context.Canceled)
+		holder := must(t)(b.Mutex("y").Lock(background))
+		waits, stop := context.WithCancel(background)
+		go a.Mutex("y").Lock(waits)
+		synctest.Wait()
+		_, err = locks.TryLock(background)
+		isError(t, err, pawl.ErrHeld)
+		if n := net.count("acquire all"); n != 0 {
+			t.Errorf("%d steps were sent", n)
+		}
+		stop()
+		synctest.Wait()
+		_, err = locks.TryLock(background)
+		isError(t, err, pawl.ErrHeld)
+		if n := a.Inboxes(); n != 0 {
+			t.Errorf("%d inboxes are left", n)
+		}
+		noError(t, holder.Release(background))
+
+		ends, cancel := context.WithCancel(background)
+		net.set(nil, func(op string) error {
+			if op == "acquire all" {
+				cancel() // while the answer, which is yes, is on its way
+			}
+			return nil
+		})
+		_, err = locks.TryLock(ends)
+		isError(t, err, context.Canceled)
+		w.free("x")
+		w.free("y")
 	})
 }

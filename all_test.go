@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -176,5 +177,44 @@ func TestAllOfThoseWhoReleaseAnswerTheSame(t *testing.T) {
 			t.Errorf("%d requests in %v", n, took)
 		}
 		noError(t, leases.Release(background))
+	})
+}
+
+// The last one that was acquired is released first, as it was acquired last: who waits
+// for all of them finds the first one held until the end.
+func TestAllAreReleasedFromTheLast(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var released []string
+		a, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) { released = append(released, e.Name) }}})
+		leases, err := pawl.All(a.Mutex("y"), a.Mutex("z"), a.Mutex("x")).Lock(background)
+		noError(t, err)
+		noError(t, leases.Release(background))
+		if fmt.Sprint(released) != "[z y x]" {
+			t.Errorf("released: %v", released)
+		}
+	})
+}
+
+// What was acquired first may be lost while the next is waited for, and nothing has begun
+// under what is given back then: no minimum hold applies.
+func TestAllAreGivenBackAtOnceWhenOneIsLostOrHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		net.oneByOne = true
+		held := must(t)(b.Mutex("y").Lock(background))
+		locks := pawl.All(a.Mutex("x", pawl.WithMinHold(time.Minute)), a.Mutex("y", pawl.WithMinHold(time.Minute)))
+		_, err := locks.TryLock(background)
+		isError(t, err, pawl.ErrHeld)
+		w.free("x")
+
+		done := make(chan error)
+		go func() { _, err := locks.Lock(background); done <- err }()
+		synctest.Wait()
+		noError(t, b.Break(background, "x", w.entry("x").Fence, 0))
+		synctest.Wait()
+		noError(t, held.Release(background))
+		isError(t, <-done, pawl.ErrLost)
+		w.free("y")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -240,5 +241,44 @@ func TestALeaseThatCannotBeConfirmedIsNotDetached(t *testing.T) {
 		time.Sleep(time.Hour)
 		noError(t, lease.Err())
 		noError(t, lease.Release(background))
+	})
+}
+
+// The handle has one fence: what was attached is not passed on inside the process.
+func TestAnAttachedLeaseHasOneFence(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+		noError(t, err)
+		lease := must(t)(a.Attach(background, handle))
+		next := make(chan *pawl.Lease)
+		go func() { next <- must(t)(a.Mutex("x").Lock(background)) }()
+		synctest.Wait()
+		noError(t, lease.Release(background))
+		noError(t, (<-next).Release(background))
+		if n := net.count("release"); n != 2 {
+			t.Errorf("%d releases of two leases", n)
+		}
+	})
+}
+
+// Close may begin while a lease is attached: then it stays held, for whoever has the
+// handle.
+func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
+		noError(t, err)
+		net.slow(time.Second)
+		attached := make(chan error)
+		go func() { _, err := a.Attach(background, handle); attached <- err }()
+		synctest.Wait()
+		closed := make(chan error)
+		go func() { closed <- a.Close(background) }()
+		isError(t, <-attached, pawl.ErrClosed)
+		noError(t, <-closed)
+		if n := len(w.entry("x").Holders); n != 1 || a.Inboxes()+a.Leases() != 0 {
+			t.Errorf("%d hold it, and %d inboxes and %d leases are left", n, a.Inboxes(), a.Leases())
+		}
 	})
 }

@@ -126,3 +126,14 @@ func TestALeaderThatSaysNothingDoesNotShowWhatTheLastOneSaid(t *testing.T) {
 		noError(t, held.Release(background))
 	})
 }
+
+// A lease that is kept for its minimum hold leads nobody.
+func TestWhoHasReleasedDoesNotLead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		noError(t, must(t)(a.Mutex("jobs", pawl.WithMinHold(time.Minute)).Lock(background)).Release(background))
+		if l, err := a.Election("jobs").Leader(background); err != nil || l.Term != 0 || len(w.entry("jobs").Holders) != 1 {
+			t.Errorf("%+v leads, %v", l, err)
+		}
+	})
+}

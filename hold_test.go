@@ -2,10 +2,13 @@ package pawl
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/trust"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -77,6 +80,62 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		defer d.Close()
 		if e, _ := d.Inspect(context.Background(), "x"); len(e.Holders) > 0 {
 			t.Errorf("still held: %+v", e)
+		}
+	})
+}
+
+// A hold is passed on only while it can be trusted; and of why it was lost counts what
+// was heard last.
+func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(memlock.New(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := c.now()
+		held := newHold(c, cl, now, trust.NewTerm(now, cl.TTL, cl.marginOf(cl.TTL)), 1, 10)
+		if held.pass(cl, now) == nil {
+			t.Error("it is well, and not passed on")
+		}
+		held.renewed(now, now, cl.TTL, driver.ErrUnavailable)
+		held.renewed(now, now, cl.TTL, nil)
+		time.Sleep(cl.TTL)
+		if held.pass(cl, c.now()) != nil {
+			t.Error("its term is over, and it was passed on")
+		}
+		held.expire()
+		if held.pass(cl, now) != nil {
+			t.Error("it is lost, and was passed on")
+		}
+		if held.gone.Reason != ReasonExpired || held.gone.Err != nil {
+			t.Errorf("%v; the renewal after the failure was answered", held.gone)
+		}
+	})
+}
+
+// A function does not run when the last of several leases is over by then, although the
+// first is not.
+func TestAFunctionThatHasNotRunUnderAllIsSaidNotToHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		c, err := New(memlock.New(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(ctx)
+		leases, err := All(c.Mutex("x"), c.Mutex("y")).Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases.leases[1].t.lose(LostError{Reason: ReasonExpired})
+		ran, err := leases.do(ctx, nil, func(context.Context) error { t.Error("it ran"); return nil })
+		if ran || !errors.Is(err, ErrLost) {
+			t.Errorf("%v, %v", ran, err)
 		}
 	})
 }

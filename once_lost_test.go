@@ -3,6 +3,7 @@ package pawl_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,5 +212,21 @@ func TestTheLeaseIsInTheContext(t *testing.T) {
 			time.Sleep(8*time.Second + 95*time.Millisecond)
 			return lease.Confirm(ctx) // with less of the maximum hold left than the shortest TTL
 		}))
+	})
+}
+
+// A task whose lease was lost says so, and not also that its key could not be noted.
+func TestALossIsSaidOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		ran, err := a.Once("report", pawl.WithUntilDone()).Do(background, "1", func(ctx context.Context) error {
+			fence, _ := pawl.FenceFromContext(ctx)
+			noError(t, a.Break(background, "report", fence, 0))
+			return nil
+		})
+		isError(t, err, pawl.ErrLost)
+		if !ran || strings.Contains(err.Error(), "noted") {
+			t.Errorf("%v, %v", ran, err)
+		}
 	})
 }

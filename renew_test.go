@@ -162,6 +162,11 @@ func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
 		isError(t, lease.Err(), pawl.ErrLost)
 
 		f.set(nil, nil)
+		released := must(t)(c.Mutex("z").Lock(background))
+		slept.Store(int64(90 * time.Second))
+		isError(t, released.Release(background), pawl.ErrLost) // which looks, too
+
+		f.set(nil, nil)
 		watched := must(t)(c.Mutex("y").Lock(background))
 		f.down()
 		slept.Store(int64(2 * time.Minute))
@@ -298,6 +303,23 @@ func TestARenewalOfOneLeaseHasTheSameTimeAgain(t *testing.T) {
 		var lost *pawl.LostError
 		if !errors.As(lease.Err(), &lost) || lost.Reason != pawl.ReasonMaxHold {
 			t.Errorf("%v; want it to have been held for as long as it may", lease.Err())
+		}
+	})
+}
+
+// A renewal that Close has ended is no failure of the backend.
+func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var failed atomic.Int32
+		c, net := w.client(&pawl.Options{Observer: &pawl.Observer{Failed: func(pawl.FailedEvent) { failed.Add(1) }}})
+		must(t)(c.Mutex("x").Lock(background))
+		net.slow(time.Second)
+		for net.count("renew") == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		noError(t, c.Close(background))
+		if n := failed.Load(); n != 0 {
+			t.Errorf("%d failures", n)
 		}
 	})
 }

@@ -137,6 +137,30 @@ func TestWatchBoundsEachRequest(t *testing.T) {
 	})
 }
 
+// The time for which a watch bears a failing backend begins with each failure.
+func TestWatchForgetsAFailureThatIsOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(&pawl.Options{RetryFor: 3 * time.Second})
+		b, _ := w.client(nil)
+		ctx, cancel := context.WithCancel(background)
+		go func() {
+			for _, err := range a.Watch(ctx, "x") {
+				noError(t, err)
+			}
+		}()
+		for range 3 {
+			time.Sleep(10 * time.Second)
+			up := net.down()
+			lease := must(t)(b.Mutex("x").Lock(background)) // so it looks
+			time.Sleep(time.Second)
+			up()
+			noError(t, lease.Release(background))
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
 // The watch of a backend that does not answer ends with what that is, and not with the
 // error of a ctx that its caller does not know.
 func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
@@ -268,8 +292,11 @@ func TestWatchEndsWithTheClientAndSaysWhatFails(t *testing.T) {
 			last <- failed
 		}()
 		synctest.Wait()
-		noError(t, a.Close(background))
-		isError(t, <-last, pawl.ErrClosed)
+		took, err := after(func() error { noError(t, a.Close(background)); return <-last })
+		isError(t, err, pawl.ErrClosed)
+		if took > 0 {
+			t.Errorf("it ended %v after the client", took)
+		}
 		for _, err := range a.Watch(background, "a\x00b") {
 			isError(t, err, pawl.ErrInvalid)
 		}
