@@ -24,9 +24,9 @@ import (
 // the backend needs to go on telling (docs/backends.md says what); one of a name that
 // changes all the time costs 100 a second at the most.
 //
-// It ends when ctx does, without an error, or when the loop is left. A backend that fails,
-// or does not answer within 5 s (or Options.RequestTimeout), is asked again for as long as
-// Options.RetryFor; then its error is the last thing yielded.
+// It ends when ctx does, without an error, or when the loop is left. A backend that
+// fails, or does not answer within 5 s (or Options.RequestTimeout), is asked again for as
+// long as Options.RetryFor; then its error is the last thing yielded.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if !c.made() {
