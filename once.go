@@ -18,9 +18,10 @@ import (
 // all: clocks have to be right to within the interval of the schedule. [Client.Once]
 // makes one.
 //
-// The last key is kept for as long as the backend remembers a name: by default, a day after
-// the end of the last lease on it, so however long its function ran. The name is for one Once alone: another holder that writes a value
-// there, an Election say, would spend its keys or have them done again.
+// The last key is kept for as long as the backend remembers a name: by default, a day
+// after the end of the last lease on it, so however long its function ran. The name is
+// for one Once alone: another holder that writes a value there, an Election say, would
+// spend its keys or have them done again.
 type Once struct{ lock }
 
 // Once returns the tasks of a name. It is a mutex of that name, with a value
