@@ -39,5 +39,5 @@ func ExampleNew() {
 	}
 	defer d.Close()
 	fmt.Println(d.Properties().Where)
-	// Output: mongodb of the caller/app
+	// Output: mongodb of the caller/app collection=locks
 }

@@ -35,7 +35,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	fmt.Println(d.Properties().Where)
-	// Output: mysql of the caller
+	// Output: mysql of the caller prefix=billing_
 }
 
 // Money moves only while the lease holds the name, whatever was paused or late.
