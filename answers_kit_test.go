@@ -30,7 +30,7 @@ type stale struct {
 
 func (s *stale) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	if s.err != nil {
-		return slices.Repeat([]error{s.err}, len(leases)), nil
+		return slices.Repeat([]error{s.err}, len(leases)), nil //nolint:nilerr // it is the answer of each lease
 	}
 	return s.faulty.Renew(ctx, leases)
 }

@@ -43,7 +43,7 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 					in = append(in, argument(method.Type().In(j)))
 				}
 				for _, out := range method.Call(in) {
-					if err, ok := out.Interface().(error); ok {
+					if err, ok := reflect.TypeAssert[error](out); ok {
 						isError(t, err, pawl.ErrInvalid)
 					} else if out.Type() == reflect.TypeFor[error]() && name != "SetValue" {
 						t.Error("it says nothing")

@@ -82,7 +82,7 @@ func (k *kit) returns(done <-chan struct{}) bool {
 func stuckIn() string {
 	b := make([]byte, 1<<20)
 	var in []string
-	for _, one := range strings.Split(string(b[:runtime.Stack(b, true)]), "\n\n") {
+	for one := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
 		if strings.Contains(one, "(*suite).attempt.func") {
 			in = append(in, one)
 		}

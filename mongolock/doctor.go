@@ -29,7 +29,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	if unfit := t.unfit(ctx, g); unfit != nil {
-		return []driver.Finding{{Severity: "error", Subject: "collection", Detail: unfit.problem, Advice: unfit.hint}}, nil
+		return []driver.Finding{{Severity: "error", Subject: "collection", Detail: unfit.problem, Advice: unfit.hint}}, nil //nolint:nilerr // a finding
 	}
 	at, err := t.server(ctx)
 	if err != nil {

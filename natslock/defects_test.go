@@ -176,8 +176,8 @@ func saysVersion(t *testing.T, server, version string) (addr string) {
 				continue
 			}
 			go pass(far, near, func(line string) string {
-				_, rest, found := strings.Cut(line, `"version":"`)
-				if _, rest, found = strings.Cut(rest, `"`); found {
+				_, rest, _ := strings.Cut(line, `"version":"`)
+				if _, rest, found := strings.Cut(rest, `"`); found {
 					return fmt.Sprintf(`INFO {"version":%q%s`, version, rest)
 				}
 				return line

@@ -2,6 +2,7 @@ package postgreslock_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -30,9 +31,7 @@ var odd = map[string]string{
 func with(changes map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, some := range []map[string]string{odd, changes} {
-		for name, value := range some {
-			all[name] = value
-		}
+		maps.Copy(all, some)
 	}
 	return all
 }

@@ -296,17 +296,17 @@ func (s *store) explain(ctx context.Context, swaps []optimistic.Swap, done []opt
 	}
 	for k, i := range which {
 		if done[i].Known, done[i].Now = true, all[k]; all[k].Version == swaps[i].Version {
-			done[i] = optimistic.Swapped{Err: s.failed(errSkipped{})}
+			done[i] = optimistic.Swapped{Err: s.failed(skippedError{})}
 		}
 	}
 	return nil
 }
 
-// errSkipped is what the server would say of a row that it left out.
-type errSkipped struct{}
+// skippedError is what the server would say of a row that it left out.
+type skippedError struct{}
 
-func (errSkipped) Error() string    { return "somebody has locked its row" }
-func (errSkipped) SQLState() string { return "55P03" }
+func (skippedError) Error() string    { return "somebody has locked its row" }
+func (skippedError) SQLState() string { return "55P03" }
 
 // moment is an instant as the server has it, NULL for 0.
 func moment(i locktable.Instant) pgtype.Timestamptz {

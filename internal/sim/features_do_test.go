@@ -219,7 +219,7 @@ func (p *process) elects(ctx context.Context, c *call) {
 	h, w := &p.w.history, p.w
 	value := func(n int) []byte { return fmt.Appendf(nil, "%s/%d", p.id(), n) }
 	e := p.locks.Election(c.name, pawl.WithTTL(c.ttl), pawl.WithValue(value(0)))
-	var set moment = never
+	set := never
 	if c.sets > 0 {
 		go func() {
 			if p.wait(c.sets, ctx.Done()) && ctx.Err() == nil {

@@ -60,7 +60,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(overlay)
+	fmt.Fprintln(os.Stdout, overlay)
 }
 
 // write makes the changed files in dir, and the overlay that names them.
@@ -77,13 +77,13 @@ func write(dir string) (overlay string, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", err
 	}
 	replace := map[string]string{}
 	for name, text := range files {
 		to := filepath.Join(dir, name)
-		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
 			return "", err
 		}
 		replace[filepath.Join(from, name)] = to
@@ -93,7 +93,7 @@ func write(dir string) (overlay string, err error) {
 		return "", err
 	}
 	overlay = filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, b, 0o644)
+	return overlay, os.WriteFile(overlay, b, 0o600)
 }
 
 // changed is the text of each file of the runtime that is changed, by its name. A place
