@@ -10,7 +10,7 @@ import (
 
 // seen is what is known of a value beside its sequence: the note of optimistic.Stored.
 type seen struct {
-	at    time.Time     // it was there then, or later, by our own clock
+	at    time.Time     // when it was received, or was sent by ourselves
 	void  []uint64      // see stamped.Envelope
 	lasts time.Duration // how long it said something, from its stamp on
 }

@@ -111,12 +111,11 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 }
 
 func (s *store) load(ctx context.Context, name string) (optimistic.Stored, error) {
-	at := time.Now()
 	m, err := s.last(ctx, keyOf(name))
 	if err != nil || m == nil {
 		return optimistic.Stored{}, err
 	}
-	return m.stored(at)
+	return m.stored(time.Now())
 }
 
 // Swap implements optimistic.Store.
