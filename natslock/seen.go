@@ -20,7 +20,9 @@ type seen struct {
 // own server goes on: a node of the cluster that had the bucket in its memory restarted,
 // or a backup was restored. But a server that restarts takes longer than this. And a swap
 // takes effect within the window that it was computed for, or never. So between the look
-// at a value and what replaces it another one cannot get its sequence.
+// at a value and what replaces it another one cannot get its sequence. The time counts
+// from the answer: where answers take longer than this, no swap would be allowed else. So
+// on such a link a value can be older by as long as its answer took.
 const fresh = 250 * time.Millisecond
 
 // seenLately reports whether the value that a swap replaces was seen so lately that its
