@@ -37,7 +37,8 @@ import (
 // the name. Guards of one name stand in line with its renewals: its readers, or the
 // holders of its permits, commit one after the other. At 2 ms from Guard to the end of
 // Commit that is 500 transactions a second for the name. Keep what takes long before the
-// Guard.
+// Guard. A goroutine that guards one name in two open transactions waits for itself until
+// ctx ends.
 //
 // A transaction that guards several names does so in the order of their bytes: two that
 // do it in different orders wait for each other, and the server ends one (SQLSTATE
