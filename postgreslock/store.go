@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/internal/sqltable"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
@@ -224,9 +225,35 @@ func (s *store) past(w optimistic.Window, now time.Time) bool {
 	return true
 }
 
-// swapTogether makes many swaps in one statement. None of them has signals: they are
-// renewals.
+// swapTogether makes many swaps, and those whose rows are locked again after a moment: a
+// row is locked for the length of a step, too, which is no reason to fail.
 func (s *store) swapTogether(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	done, err := s.swapAtOnce(ctx, swaps)
+	for _, wait := range []time.Duration{10 * time.Millisecond, 50 * time.Millisecond} {
+		var which []int
+		var again []optimistic.Swap
+		for i, d := range done {
+			if errors.Is(d.Err, optimistic.ErrLocked) {
+				which, again = append(which, i), append(again, swaps[i])
+			}
+		}
+		if err != nil || len(which) == 0 || pause.For(ctx, wait) != nil {
+			break
+		}
+		var now []optimistic.Swapped
+		if now, err = s.swapAtOnce(ctx, again); err != nil {
+			return nil, err
+		}
+		for k, i := range which {
+			done[i] = now[k]
+		}
+	}
+	return done, err
+}
+
+// swapAtOnce makes many swaps in one statement. None of them has signals: they are
+// renewals.
+func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	n := len(swaps)
 	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
 	entries, holders := make([][]byte, n), make([][]byte, n)
