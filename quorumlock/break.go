@@ -33,7 +33,10 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	if succeeded(entries) < d.majority {
 		return trouble(ctx, d, "break", name, entries)
 	}
-	fences := d.whose(entries, fence)
+	fences, sure := d.whose(entries, fence)
+	if !sure {
+		return trouble(ctx, d, "break", name, entries)
+	}
 	nobody := fences == nil
 	if nobody {
 		fences = map[int]uint64{}
@@ -80,11 +83,13 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 }
 
 // whose finds the claim whose fence this is, and the fence that it has on each node; nil
-// if no majority can have it.
-func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) map[int]uint64 {
+// if no majority can have it. It is not sure where the nodes that are silent would decide
+// between the holder that was shown this fence and the next one.
+func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) (fences map[int]uint64, sure bool) {
 	type claim struct {
 		fences map[int]uint64
-		named  int // how many nodes have it with the fence that was asked for
+		higher map[uint64]int // how many nodes have it with this fence, higher than that asked for
+		named  int            // how many nodes have it with the fence that was asked for
 	}
 	claims := map[key]*claim{}
 	silent := 0
@@ -99,7 +104,7 @@ func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) map[int]uint6
 			k := ks.next(t)
 			c := claims[k]
 			if c == nil {
-				c = &claim{fences: map[int]uint64{}}
+				c = &claim{fences: map[int]uint64{}, higher: map[uint64]int{}}
 				claims[k] = c
 			}
 			c.fences[i] = h.Fence
@@ -107,18 +112,29 @@ func (d *Driver) whose(entries []vote[driver.Entry], fence uint64) map[int]uint6
 			// nobody was granted since.
 			if h.Fence == fence || h.Weight == driver.Exclusive && h.Fence < fence && fence <= v.value.Fence {
 				c.named++
+			} else if h.Fence > fence {
+				c.higher[h.Fence]++
 			}
 		}
 	}
+	sure = true
 	for _, c := range claims {
-		if c.named > 0 && c.named+silent >= d.majority {
-			return c.fences
+		if c.named == 0 || len(c.fences)+silent < d.majority {
+			continue
+		}
+		// A node that was repaired has a higher number, its own time. The next holder
+		// has one higher number on a majority, and may have this one on a node where
+		// the holder before was not shown it.
+		agreed := 0
+		for _, n := range c.higher {
+			agreed = max(agreed, n)
+		}
+		switch {
+		case c.named >= d.majority, agreed == 0, agreed+silent < d.majority:
+			return c.fences, true
+		case agreed < d.majority:
+			sure = false
 		}
 	}
-	for _, c := range claims { // nodes that were repaired have higher numbers than the one that was shown
-		if c.named > 0 && len(c.fences)+silent >= d.majority {
-			return c.fences
-		}
-	}
-	return nil
+	return nil, sure
 }

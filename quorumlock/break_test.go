@@ -1,0 +1,56 @@
+package quorumlock
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A node on which nobody was shown a fence may have given it to the next holder. To break
+// the ended lease by that fence breaks nobody.
+func TestBreakSparesTheNextHolder(t *testing.T) {
+	const silent, none = -1, 0
+	for _, test := range []struct {
+		nodes []int // the fence that the only claim has on each
+		fence uint64
+		found bool
+		sure  bool
+	}{
+		{[]int{6, 6, 5}, 5, false, true},
+		{[]int{6, 6, 5}, 6, true, true},
+		{[]int{6, silent, 5}, 5, false, false},
+		{[]int{6, silent, 5}, 6, true, true},
+		{[]int{5, silent, 5}, 5, true, true},
+		{[]int{5, silent, none}, 5, true, true},
+		{[]int{7, 8, 5}, 5, true, true}, // two nodes were repaired
+		{[]int{6, 6, 6}, 5, false, true},
+		{[]int{6, 6, 6, 5, 5}, 5, false, true},
+		{[]int{6, 6, silent, 5, 5}, 5, false, false},
+		{[]int{6, 6, silent, 5, 5}, 6, true, true},
+		{[]int{6, 7, 5, 5, 5}, 5, true, true},
+		{[]int{none, silent, silent, 5, none}, 5, true, true},
+		{[]int{none, none, none, 5, none}, 5, false, true},
+	} {
+		t.Run(fmt.Sprint(test.nodes, " by ", test.fence), func(t *testing.T) {
+			d := &Driver{majority: len(test.nodes)/2 + 1}
+			entries := make([]vote[driver.Entry], len(test.nodes))
+			for i, fence := range test.nodes {
+				v := vote[driver.Entry]{in: true}
+				switch {
+				case fence == silent:
+					v.err = errors.New("silent")
+				case fence != none:
+					v.value.Holders = []driver.Holder{{Fence: uint64(fence), Weight: driver.Exclusive}}
+					v.value.Fence = uint64(fence)
+				}
+				entries[i] = v
+			}
+			fences, sure := d.whose(entries, test.fence)
+			if (fences != nil) != test.found || sure != test.sure {
+				t.Errorf("found %v, sure %t; want found %t, sure %t", fences, sure, test.found, test.sure)
+			}
+		})
+	}
+}
