@@ -20,6 +20,9 @@ const (
 
 // acquire is every Lock, TryLock and ForceLock.
 func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, error) {
+	if l == nil {
+		return nil, errNotMade
+	}
 	if ctx == nil {
 		return nil, errNoContext
 	}

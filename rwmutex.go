@@ -25,13 +25,13 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.writer
 
 // RLock waits for the lock as a reader. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return m.read(ctx, waiting)
+	return m.reader().acquire(ctx, 1, driver.Unlimited, waiting)
 }
 
 // TryRLock makes one attempt as a reader. Its error matches ErrHeld if a writer holds the
 // lock, or others wait for it.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return m.read(ctx, trying)
+	return m.reader().acquire(ctx, 1, driver.Unlimited, trying)
 }
 
 // ForceLock takes the lock as a writer from all its holders. See [Mutex.ForceLock].
@@ -66,11 +66,12 @@ func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error)
 	return do(ctx, lease, err, f)
 }
 
-func (m *RWMutex) read(ctx context.Context, how mode) (*Lease, error) {
+// reader is the reading side: the lock itself.
+func (m *RWMutex) reader() *lock {
 	if m == nil {
-		return nil, errNotMade
+		return nil
 	}
-	return m.acquire(ctx, 1, driver.Unlimited, how)
+	return &m.lock
 }
 
 // writer is the writing side as a mutex.
