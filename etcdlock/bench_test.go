@@ -164,3 +164,9 @@ func handOver(b *testing.B, one func(i int) time.Duration) {
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, start(b, etcdtest.Start(b, 1).URL()), nil, 1, 100, 1000)
 }
+
+// BenchmarkOneName is 64 clients on one name, with leases of a second.
+func BenchmarkOneName(b *testing.B) {
+	url := etcdtest.Start(b, 1).URL()
+	drivertest.BenchmarkOneName(b, func(b *testing.B) driver.Driver { return open(b, url) })
+}

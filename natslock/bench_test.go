@@ -192,3 +192,9 @@ func BenchmarkRenew(b *testing.B) {
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, start(b, "nats://"+natstest.Start(b, "").Addr), nil, 1, 100, 1000)
 }
+
+// BenchmarkOneName is 64 clients on one name, with leases of a second.
+func BenchmarkOneName(b *testing.B) {
+	url := "nats://" + natstest.Start(b, "").Addr
+	drivertest.BenchmarkOneName(b, func(b *testing.B) driver.Driver { return open(b, url) })
+}

@@ -130,3 +130,9 @@ func BenchmarkRenew(b *testing.B) {
 func BenchmarkBesideHolders(b *testing.B) {
 	drivertest.BenchmarkHolders(b, start(b, durable(b).URL("postgres")), nil, 1, 100, 1000)
 }
+
+// BenchmarkOneName is 64 clients on one name, with leases of a second.
+func BenchmarkOneName(b *testing.B) {
+	url := durable(b).URL("postgres")
+	drivertest.BenchmarkOneName(b, func(b *testing.B) driver.Driver { return open(b, url) })
+}
