@@ -1,0 +1,18 @@
+// Package repotest holds the rules about the repository itself, as tests: which packages
+// import which, what the documents list, and how long lines, files and documents may be.
+package repotest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// TestMain runs the tests in the root of the repository, which all their paths begin at.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
