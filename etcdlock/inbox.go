@@ -2,8 +2,6 @@ package etcdlock
 
 import (
 	"context"
-	"encoding/base64"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -120,8 +119,10 @@ func (m *mail) receive(life context.Context, well func()) {
 				if e.Type == clientv3.EventTypeDelete {
 					return
 				}
-				for _, signal := range decodeSignals(string(e.Kv.GetValue())) {
-					m.deliver(signal)
+				for line := range strings.SplitSeq(string(e.Kv.GetValue()), "\n") {
+					if signal, ok := engine.DecodeSignal(line); ok {
+						m.deliver(signal)
+					}
 				}
 			}
 		}
@@ -176,7 +177,7 @@ func (s *store) signals(all []locktable.Signal) (ops []clientv3.Op) {
 		if by[one.Inbox] == nil {
 			order = append(order, one.Inbox)
 		}
-		by[one.Inbox] = append(by[one.Inbox], encodeSignal(one.Signal))
+		by[one.Inbox] = append(by[one.Inbox], engine.EncodeSignal(one.Signal))
 	}
 	for _, inbox := range order[:min(len(order), most)] {
 		key := s.inboxKey(inbox)
@@ -185,32 +186,4 @@ func (s *store) signals(all []locktable.Signal) (ops []clientv3.Op) {
 			[]clientv3.Op{clientv3.OpPut(key, strings.Join(by[inbox], "\n"), clientv3.WithIgnoreLease())}, nil))
 	}
 	return ops
-}
-
-// encodeSignal is a line: what kind, of which token, and its fences. Whoever may read
-// entries has seen the token there.
-func encodeSignal(s driver.Signal) string {
-	return strings.Join([]string{
-		strconv.Itoa(int(s.Kind)), base64.RawURLEncoding.EncodeToString(s.Token[:]),
-		strconv.FormatUint(s.Fence, 10), strconv.Itoa(s.Fences),
-	}, " ")
-}
-
-// decodeSignals reads lines of encodeSignal, and leaves out what is none.
-func decodeSignals(text string) (all []driver.Signal) {
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) != 4 {
-			continue
-		}
-		kind, err1 := strconv.Atoi(f[0])
-		token, err2 := base64.RawURLEncoding.DecodeString(f[1])
-		fence, err3 := strconv.ParseUint(f[2], 10, 64)
-		fences, err4 := strconv.Atoi(f[3])
-		if err1 != nil || err2 != nil || err3 != nil || err4 != nil || len(token) != len(driver.Token{}) {
-			continue
-		}
-		all = append(all, driver.Signal{Kind: driver.SignalKind(kind), Token: driver.Token(token), Fence: fence, Fences: fences})
-	}
-	return all
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
@@ -25,16 +26,7 @@ const signalLife = 60 // seconds
 type message struct {
 	ID     string    `bson:"_id"`
 	At     time.Time `bson:"at"`
-	Token  []byte    `bson:"token"`
-	Kind   int       `bson:"kind"`
-	Fence  int64     `bson:"fence"`
-	Fences int       `bson:"fences"`
-}
-
-func (m *message) signal() driver.Signal {
-	s := driver.Signal{Kind: driver.SignalKind(m.Kind), Fence: uint64(m.Fence), Fences: m.Fences}
-	copy(s.Token[:], m.Token)
-	return s
+	Signal string    `bson:"signal"`
 }
 
 // mine is the filter for what is for an inbox.
@@ -52,10 +44,7 @@ func (t *store) send(ctx context.Context, at *server, swaps []optimistic.Swap, s
 		}
 		now := time.UnixMicro(int64(swaps[i].Window.From))
 		for _, s := range swaps[i].Signals {
-			all = append(all, message{
-				ID: s.Inbox + "/" + rand.Text(), At: now, Token: s.Token[:],
-				Kind: int(s.Kind), Fence: int64(s.Fence), Fences: s.Fences,
-			})
+			all = append(all, message{ID: s.Inbox + "/" + rand.Text(), At: now, Signal: engine.EncodeSignal(s.Signal)})
 		}
 	}
 	if len(all) > 0 {
@@ -94,7 +83,9 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 				}
 				if c.Decode(&change) == nil {
 					failed = 0
-					deliver(change.Message.signal())
+					if s, ok := engine.DecodeSignal(change.Message.Signal); ok {
+						deliver(s)
+					}
 				}
 			}
 			err = c.Err()
@@ -138,7 +129,10 @@ func (t *store) receive(at *server) (got []driver.Signal) {
 	}
 	var ids bson.A
 	_ = each(ctx, c, func(m *message) error {
-		ids, got = append(ids, m.ID), append(got, m.signal())
+		ids = append(ids, m.ID)
+		if s, ok := engine.DecodeSignal(m.Signal); ok {
+			got = append(got, s)
+		}
 		return nil
 	})
 	if len(ids) > 0 {

@@ -8,10 +8,8 @@ import (
 
 // For the tests of this package.
 var (
-	KeyOf        = keyOf
-	NameOf       = nameOf
-	AppendSignal = appendSignal
-	ParseSignal  = parseSignal
+	KeyOf  = keyOf
+	NameOf = nameOf
 )
 
 // Believes makes a driver take the server's clock for so much ahead of ours.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/natslock"
 )
 
@@ -28,19 +27,6 @@ func FuzzKeys(f *testing.F) {
 		}
 		if got, ok := natslock.NameOf(name); ok && natslock.KeyOf(got) != name {
 			t.Fatalf("%q is taken for the key of %q", name, got)
-		}
-	})
-}
-
-func FuzzSignals(f *testing.F) {
-	f.Add(natslock.AppendSignal(nil, driver.Signal{Kind: driver.SignalGranted, Token: driver.NewToken(), Fence: 1 << 50, Fences: 3}))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, ok := natslock.ParseSignal(data)
-		if !ok {
-			return
-		}
-		if again, ok := natslock.ParseSignal(natslock.AppendSignal(nil, s)); !ok || again != s {
-			t.Fatalf("%+v comes back as %+v", s, again)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package natslock
 
 import (
 	"context"
-	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -75,7 +75,7 @@ func (p *push) receive(data []byte, d *locktable.Driver) {
 		}
 		return
 	}
-	if s, ok := parseSignal(data); ok {
+	if s, ok := engine.DecodeSignal(string(data)); ok {
 		d.Deliver(s)
 	}
 }
@@ -91,30 +91,6 @@ func (p *push) close(nc *nats.Conn) {
 // signal sends signals to others.
 func (s *store) signal(signals []locktable.Signal) {
 	for _, to := range signals {
-		_ = s.nc.Publish(to.Inbox, appendSignal(nil, to.Signal)) // it may be lost
+		_ = s.nc.Publish(to.Inbox, []byte(engine.EncodeSignal(to.Signal))) // it may be lost
 	}
-}
-
-// A signal is a byte for its kind, the token, and two numbers.
-func appendSignal(b []byte, s driver.Signal) []byte {
-	b = append(append(b, byte(s.Kind)), s.Token[:]...)
-	return binary.AppendUvarint(binary.AppendUvarint(b, s.Fence), uint64(s.Fences))
-}
-
-func parseSignal(b []byte) (s driver.Signal, ok bool) {
-	if len(b) < 1+len(s.Token) {
-		return s, false
-	}
-	s.Kind = driver.SignalKind(b[0])
-	b = b[1+copy(s.Token[:], b[1:]):]
-	fence, n := binary.Uvarint(b)
-	if n <= 0 {
-		return s, false
-	}
-	fences, m := binary.Uvarint(b[n:])
-	if m <= 0 || fences > driver.MaxFences {
-		return s, false
-	}
-	s.Fence, s.Fences = fence, int(fences)
-	return s, true
 }

@@ -2,7 +2,6 @@ package postgreslock
 
 import (
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/sqltable"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -124,7 +123,7 @@ func notify(all []locktable.Signal) sqltable.Statement {
 	var calls []string
 	for _, to := range all {
 		calls = append(calls, "pg_notify(?, ?)")
-		s.Args = append(s.Args, channel(to.Inbox), payload(to.Signal))
+		s.Args = append(s.Args, channel(to.Inbox), engine.EncodeSignal(to.Signal))
 	}
 	s.SQL = "SELECT " + strings.Join(calls, ", ")
 	return s
@@ -135,26 +134,3 @@ func mark(n int) string { return "$" + strconv.Itoa(n) }
 
 // channel is where the signals of an inbox come in.
 func channel(inbox string) string { return "pawl:" + inbox }
-
-// payload is a signal as it is sent.
-func payload(s driver.Signal) string {
-	return fmt.Sprintf("%d %x %d %d", s.Kind, s.Token[:], s.Fence, s.Fences)
-}
-
-// signal reads a payload.
-func signal(payload string) (s driver.Signal, ok bool) {
-	part := strings.Split(payload, " ")
-	if len(part) != 4 {
-		return s, false
-	}
-	kind, err := strconv.Atoi(part[0])
-	token, err2 := hex.DecodeString(part[1])
-	fence, err3 := strconv.ParseUint(part[2], 10, 64)
-	fences, err4 := strconv.Atoi(part[3])
-	if err != nil || err2 != nil || err3 != nil || err4 != nil || len(token) != len(s.Token) {
-		return s, false
-	}
-	copy(s.Token[:], token)
-	s.Kind, s.Fence, s.Fences = driver.SignalKind(kind), fence, fences
-	return s, true
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // A listener has one connection of its own, on which the server pushes the signals for
@@ -315,7 +316,7 @@ func (l *listener) next(c *pgx.Conn) bool {
 }
 
 func (l *listener) take(payload string) {
-	if s, ok := signal(payload); ok {
+	if s, ok := engine.DecodeSignal(payload); ok {
 		l.deliver(s)
 	}
 }

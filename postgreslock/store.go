@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/internal/sqltable"
 	"github.com/pawl-go/pawl/locktable"
@@ -164,7 +165,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		var calls strings.Builder
 		for _, to := range w.Signals {
 			calls.WriteString(", pg_notify(" + mark(n+1) + ", " + mark(n+2) + ")")
-			args, n = append(args, channel(to.Inbox), payload(to.Signal)), n+2
+			args, n = append(args, channel(to.Inbox), engine.EncodeSignal(to.Signal)), n+2
 		}
 		text = "WITH done (now) AS (" + text + ") SELECT now" + calls.String() + " FROM done"
 	}

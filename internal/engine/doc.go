@@ -1,0 +1,2 @@
+// Package engine has what the client side of every backend needs.
+package engine
