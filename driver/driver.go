@@ -288,7 +288,7 @@ type Holder struct {
 	Fence         uint64
 	Weight, Limit int
 	Owner         Owner
-	Since         time.Time     // of the grant, on the backend's clock
+	Since         time.Time     // of the grant, on the backend's clock: the latest that it can be
 	ExpiresIn     time.Duration // from the reading of the entry
 	Released      bool          // released, and kept for its minimum hold
 }

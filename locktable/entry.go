@@ -82,7 +82,7 @@ type Holder struct {
 	Fences    int
 	Weight    int
 	Limit     int
-	Since     Instant
+	Since     Instant // when it was granted at the latest, see Entry.Blur
 	Expires   Instant // it is over when now == Expires
 	LockDelay time.Duration
 	Wrote     bool // a value
@@ -210,7 +210,7 @@ func (e *Entry) grant(now Instant, h Holder, wish uint64, value []byte) Holder {
 		h.Fences = 1 // holders side by side would get runs that overlap in time; only an exclusive one is alone
 	}
 	h.Fences = max(h.Fences, 1)
-	h.Since = now
+	h.Since = now.Add(e.Blur)
 	h.Fence = e.Fence + 1
 	if day := max(now, e.Day); day > 0 {
 		h.Fence = max(h.Fence, uint64(day), min(wish, uint64(day.Add(driver.MaxLead))))
@@ -343,8 +343,9 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 	defer e.tell()
 	if h := e.holder(token); h != nil {
 		e.write(now, h, l.Value) // before the name is passed on: somebody may wait to be above it
-		// now may be earlier than the grant, if the clock ran back.
-		if until := e.until(min(h.Since, now), minHold); minHold > 0 && until > now {
+		// The grant came no later than its window ended, and no later than this one ends:
+		// that may be earlier, also because the clock ran back.
+		if until := min(h.Since, now.Add(e.Blur)).Add(minHold); minHold > 0 && until > now {
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
 		} else {

@@ -96,6 +96,22 @@ func TestMinHold(t *testing.T) {
 			l.sleep(µs)
 			l.granted(mutex("b"))
 		},
+		"LastsAlsoIfTheGrantTookEffectLate": func(l *lab) {
+			l.e.Blur = 5 * sec
+			l.granted(mutex("a"))
+			granted := l.now.Add(5 * sec) // at the end of the window
+			l.sleep(5 * sec)
+			l.e.Blur = sec
+			l.ok(l.release("a", 20*sec))
+			equal(l.t, "end", l.e.Holders[0].Expires, granted.Add(20*sec))
+		},
+		"LastsNoLongerIfItIsReleasedEarly": func(l *lab) {
+			l.e.Blur = 5 * sec
+			l.granted(mutex("a"))
+			l.e.Blur = sec
+			l.ok(l.release("a", 20*sec)) // so the grant was no later than the end of this window
+			equal(l.t, "end", l.e.Holders[0].Expires, l.now.Add(21*sec))
+		},
 		"OutlastsTheLeaseIfItIsLonger": func(l *lab) {
 			l.granted(mutex("a"))
 			l.ok(l.release("a", time.Hour))
