@@ -25,13 +25,15 @@ func (h *history) fences() {
 // If they exclude each other, the later one has the greater fence, but for a while in
 // which b may be of an older grant: its answer was on the way when a shock ended it; or
 // it was taken from its process, and passed on there until that heard of it. That is over
-// with a message where nothing goes wrong, and with a term where anything may.
+// with a message where nothing goes wrong, and with a term where anything may. All shows
+// a lease only when it has the last one, and its process may not have heard by then that
+// it was taken: there a message is not enough, for a signal is checked by a renewal.
 func (h *history) rises(a, b *call) {
 	if a.fence <= b.fence || a.believed >= b.believed || b.of != nil && !a.excludes(b) {
 		return
 	}
 	deaf := b.ttl + attempt(b.ttl)
-	if h.w.plan.steady() {
+	if h.w.plan.steady() && b.verb != "all" {
 		deaf = h.w.longest() + time.Millisecond
 	}
 	passed := h.follows(b) && h.shakenLocked(b.name, b.began-deaf, b.believed)
