@@ -16,32 +16,19 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
-func init() {
-	for _, scheme := range []string{"etcd", "etcds"} {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-			d, err := open(ctx, u)
-			if err != nil {
-				return nil, err // not d: a nil *Driver would be no nil driver.Driver
-			}
-			return d, nil
-		})
-	}
-}
+func init() { engine.Register(openURL, "etcd", "etcds") }
 
 // Open opens the cluster that a URL names; the package comment has the forms. Closing the
 // driver closes what was opened. The error is a [*driver.InvalidError] or a
 // [*driver.Error], without the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
-	u, err := driver.ParseURL(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return open(ctx, u)
+	return engine.Open(ctx, rawURL, openURL)
 }
 
-func open(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	config, own, err := parseURL(u)
 	if err != nil {
 		return nil, err
@@ -135,27 +122,8 @@ func shakeHands(ctx context.Context, config *tls.Config, endpoint string) error 
 	return err
 }
 
-// dial makes the client. With a password it asks the server, without a ctx: so that goes
-// on in the background when ctx ends first, and what it brings is closed.
+// dial makes the client. With a password clientv3 asks the server, and takes no ctx.
 func dial(ctx context.Context, config *clientv3.Config) (*clientv3.Client, error) {
-	type result struct {
-		client *clientv3.Client
-		err    error
-	}
-	done := make(chan result, 1)
-	go func() {
-		client, err := clientv3.New(*config)
-		done <- result{client, err}
-	}()
-	select {
-	case r := <-done:
-		return r.client, r.err
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				_ = r.client.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+	return engine.Dial(ctx, func() (*clientv3.Client, error) { return clientv3.New(*config) },
+		func(c *clientv3.Client) { _ = c.Close() })
 }

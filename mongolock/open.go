@@ -9,29 +9,16 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
-func init() {
-	for _, scheme := range []string{"mongodb", "mongodb+srv"} {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-			d, err := openURL(ctx, u)
-			if err != nil {
-				return nil, err // not d: a nil *Driver would be no nil driver.Driver
-			}
-			return d, nil
-		})
-	}
-}
+func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
 
 // Open opens the servers that a URL names; the package comment has the forms. Closing the
 // driver closes what was opened. The error is a [*driver.InvalidError] or a
 // [*driver.Error], without the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
-	u, err := driver.ParseURL(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return openURL(ctx, u)
+	return engine.Open(ctx, rawURL, openURL)
 }
 
 func openURL(ctx context.Context, u *url.URL) (*Driver, error) {

@@ -12,23 +12,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
-func init() {
-	for _, scheme := range []string{"mysql", "mariadb"} {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-			p, err := parseURL(u)
-			if err != nil {
-				return nil, err
-			}
-			d, err := p.open(ctx)
-			if err != nil {
-				return nil, err // not d: a nil *Driver would be no nil driver.Driver
-			}
-			return d, nil
-		})
-	}
-}
+func init() { engine.Register(openURL, "mysql", "mariadb") }
 
 // Open opens the database that a URL names, or a DSN as go-sql-driver has it; the package
 // comment has the forms. It makes the tables if they are missing. Closing the driver
@@ -36,6 +23,14 @@ func init() {
 // without the password; ctx bounds only the opening.
 func Open(ctx context.Context, urlOrDSN string) (*Driver, error) {
 	p, err := parse(urlOrDSN)
+	if err != nil {
+		return nil, err
+	}
+	return p.open(ctx)
+}
+
+func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
 	}

@@ -8,34 +8,20 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
-func init() {
-	for _, scheme := range []string{"nats", "nats+tls"} {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-			d, err := open(ctx, u)
-			if err != nil {
-				return nil, err // not d: a nil *Driver would be no nil driver.Driver
-			}
-			return d, nil
-		})
-	}
-}
+func init() { engine.Register(openURL, "nats", "nats+tls") }
 
 // Open connects to the servers that a URL names, and makes the bucket if it is missing;
 // the package comment has the forms. Closing the driver closes the connection. The error
 // is a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
 // the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
-	u, err := driver.ParseURL(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return open(ctx, u)
+	return engine.Open(ctx, rawURL, openURL)
 }
 
-func open(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
@@ -79,27 +65,9 @@ func settings() []nats.Option {
 	}
 }
 
-// connect connects. nats.go does so without a ctx, so it goes on in the background when
-// ctx ends first, and what it brings is closed.
+// connect connects: nats.go takes no ctx.
 func connect(ctx context.Context, p *parsed) (*nats.Conn, error) {
-	type result struct {
-		nc  *nats.Conn
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		nc, err := nats.Connect(strings.Join(p.servers, ","), append(settings(), p.options...)...)
-		done <- result{nc, err}
-	}()
-	select {
-	case r := <-done:
-		return r.nc, r.err
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				r.nc.Close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+	return engine.Dial(ctx, func() (*nats.Conn, error) {
+		return nats.Connect(strings.Join(p.servers, ","), append(settings(), p.options...)...)
+	}, (*nats.Conn).Close)
 }

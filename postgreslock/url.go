@@ -17,35 +17,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 const urlForm = "postgres://[USER:PASSWORD@]HOST[:PORT][,HOST...]/DATABASE, with the parameters of libpq and pgx, and " +
 	"&schema=NAME, &prefix=NAME, &retention=DURATION, &push=false"
 
-func init() {
-	for _, scheme := range []string{"postgres", "postgresql"} {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-			d, err := open(ctx, u)
-			if err != nil {
-				return nil, err // not d: a nil *Driver would be no nil driver.Driver
-			}
-			return d, nil
-		})
-	}
-}
+func init() { engine.Register(openURL, "postgres", "postgresql") }
 
 // Open opens the database that a URL names; the package comment has the form. Closing the
 // driver closes what was opened. The error is a [*driver.InvalidError] or a
 // [*driver.Error], without the password; ctx bounds only the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
-	u, err := driver.ParseURL(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return open(ctx, u)
+	return engine.Open(ctx, rawURL, openURL)
 }
 
-func open(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	config, o, err := parseURL(u)
 	if err != nil {
 		return nil, err

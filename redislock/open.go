@@ -14,34 +14,21 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
-func init() {
-	for _, scheme := range []string{"redis", "rediss", "redis+unix", "valkey", "valkeys"} {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-			d, err := open(ctx, u)
-			if err != nil {
-				return nil, err // not d: a nil *Driver would be no nil driver.Driver
-			}
-			return d, nil
-		})
-	}
-}
+func init() { engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys") }
 
 // Open opens the server, the cluster, or the Sentinels' master that a URL names; the
 // package comment has the forms. Closing the driver closes what was opened. The error is
 // a [*driver.InvalidError] or a [*driver.Error], without the password; ctx bounds only
 // the opening.
 func Open(ctx context.Context, rawURL string) (*Driver, error) {
-	u, err := driver.ParseURL(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return open(ctx, u)
+	return engine.Open(ctx, rawURL, openURL)
 }
 
-func open(ctx context.Context, u *url.URL) (*Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	p, err := parseURL(u)
 	if err != nil {
 		return nil, err
@@ -95,29 +82,9 @@ func (c *clients) close() {
 	}
 }
 
-// dial connects. rueidis does so without a ctx, so it goes on in the background when ctx
-// ends first, and what it brings is closed.
+// dial connects: rueidis takes no ctx.
 func dial(ctx context.Context, p *parsed, t *tracker, dialed *dialer) (*clients, error) {
-	type result struct {
-		c   *clients
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		c, err := connect(p, t, dialed)
-		done <- result{c, err}
-	}()
-	select {
-	case r := <-done:
-		return r.c, r.err
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				r.c.close()
-			}
-		}()
-		return nil, ctx.Err()
-	}
+	return engine.Dial(ctx, func() (*clients, error) { return connect(p, t, dialed) }, func(c *clients) { c.close() })
 }
 
 // connect opens both clients, the second with tracking if that is to be had.

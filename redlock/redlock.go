@@ -48,6 +48,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -55,6 +56,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/quorumlock"
 	"github.com/pawl-go/pawl/redislock"
@@ -65,17 +67,7 @@ const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT
 // schemes are ours, and what each node has instead.
 var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
 
-func init() {
-	for scheme := range schemes {
-		driver.Register(scheme, func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-			d, err := open(ctx, u)
-			if err != nil {
-				return nil, err // not d: a nil *Driver would be no nil driver.Driver
-			}
-			return d, nil
-		})
-	}
-}
+func init() { engine.Register(openURL, slices.Collect(maps.Keys(schemes))...) }
 
 // Open opens the servers that a URL names; the package comment has the forms. Closing the
 // driver closes what was opened. The error is a [*driver.InvalidError] or, if no majority
@@ -88,10 +80,10 @@ func Open(ctx context.Context, rawURL string) (*quorumlock.Driver, error) {
 	if schemes[u.Scheme] == "" {
 		return nil, invalid("begins with neither redlock: nor redlocks:")
 	}
-	return open(ctx, u)
+	return openURL(ctx, u)
 }
 
-func open(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
+func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 	urls, err := split(u)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 const urlForm = "sqlite:/absolute/path, sqlite:relative/path or sqlite:///absolute/path, " +
@@ -16,18 +17,14 @@ const urlForm = "sqlite:/absolute/path, sqlite:relative/path or sqlite:///absolu
 
 // The URL is sqlite:PATH, absolute or relative to the working directory. Its parameters
 // are those of [Options]; create=false is MustExist.
-func init() {
-	driver.Register("sqlite", func(ctx context.Context, u *url.URL) (driver.Driver, error) {
-		path, o, err := parseURL(u)
-		if err != nil {
-			return nil, err
-		}
-		d, err := Open(ctx, path, o)
-		if err != nil {
-			return nil, err // not d: a nil *Driver would be no nil driver.Driver
-		}
-		return d, nil
-	})
+func init() { engine.Register(openURL, "sqlite") }
+
+func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
+	path, o, err := parseURL(u)
+	if err != nil {
+		return nil, err
+	}
+	return Open(ctx, path, o)
 }
 
 func parseURL(u *url.URL) (path string, o *Options, err error) {

@@ -1,0 +1,51 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+func TestRegisterReturnsNoDriverWithAnError(t *testing.T) {
+	refusal := errors.New("refused")
+	engine.Register(func(context.Context, *url.URL) (*locktable.Driver, error) { return nil, refusal }, "engine-refuses")
+	if d, err := driver.Open(t.Context(), "engine-refuses:x"); d != nil || !errors.Is(err, refusal) {
+		t.Errorf("driver.Open: %v, %v; want nil and the error", d, err)
+	}
+}
+
+func TestOpenRefusesWhatIsNoURL(t *testing.T) {
+	n, err := engine.Open(t.Context(), "%", func(context.Context, *url.URL) (int, error) { return 1, nil })
+	if _, ok := errors.AsType[*driver.InvalidError](err); !ok || n != 0 {
+		t.Errorf("Open: %d, %v; want a *driver.InvalidError", n, err)
+	}
+}
+
+// A dial that outlives its ctx is left behind, and its client is closed.
+func TestDialDiscardsAClientThatComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began, discarded := time.Now(), 0
+		c, err := engine.Dial(ctx, func() (int, error) { time.Sleep(time.Minute); return 7, nil }, func(c int) { discarded = c })
+		if took := time.Since(began); c != 0 || !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
+			t.Errorf("Dial: %d, %v after %v; want the end of ctx after 1s", c, err, took)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if discarded != 7 {
+			t.Errorf("discarded %d; want 7", discarded)
+		}
+		c, err = engine.Dial(t.Context(), func() (int, error) { return 8, nil }, func(int) { t.Error("a client in use was discarded") })
+		if c != 8 || err != nil {
+			t.Errorf("Dial: %d, %v", c, err)
+		}
+	})
+}
