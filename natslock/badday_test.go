@@ -14,6 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/natslock"
 )
 
 // A bucket that is full, as a disk is: a typed error, and nobody is granted anything.
@@ -112,6 +113,27 @@ func TestAConnectionThatHangs(t *testing.T) {
 	}
 	if !d.Properties().Push {
 		t.Error("there is no push any more")
+	}
+}
+
+// On a link whose answers take longer than what was seen of a name is relied on, a claim
+// is granted all the same, and its lease renewed and released.
+func TestALinkWithSlowAnswers(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	d := start(t, "nats://"+proxy.Addr)
+	proxy.Slow(natslock.Fresh + 50*time.Millisecond)
+	c, limited := mutex("n"), within(t, 20*time.Second)
+	_, err := d.Acquire(limited, c)
+	if err == nil {
+		var answers []error
+		if answers, err = d.Renew(limited, []driver.LeaseRef{lease(c)}); err == nil {
+			err = errors.Join(answers[0], d.Release(limited, lease(c)))
+		}
+	}
+	if err != nil {
+		t.Errorf("%v; want a lease granted, renewed and released", err)
 	}
 }
 
