@@ -35,6 +35,7 @@ const (
 	codeLeaderless    = 10009
 	codeTooBig        = 10054
 	codeStreamOffline = 10118
+	codeNoMessageTTL  = 10166
 )
 
 func (s *store) where() string {

@@ -183,6 +183,25 @@ func TestABucketThatIsDeleted(t *testing.T) {
 	}
 }
 
+// A bucket that was deleted, and made anew by others before a client needed it, is used
+// as it is now: it may have no TTLs of messages.
+func TestABucketThatOthersMakeAnew(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	d := start(t, "nats://"+server.Addr)
+	first := gets(t, d, mutex("n"))
+	_, js := connect(t, server)
+	if err := js.DeleteStream(ctx, "KV_pawl"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "pawl"}); err != nil {
+		t.Fatal(err)
+	}
+	if g := gets(t, d, mutex("n")); g.Fence <= first.Fence {
+		t.Errorf("fence %d after %d", g.Fence, first.Fence)
+	}
+}
+
 func TestABucketThatIsMadeByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")

@@ -143,6 +143,9 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	defer stamps.stop()
 	var err error
 	switch w.sequence, err = s.publish(ctx, s.message(w, swap.Version)); {
+	case codeOf(err) == codeNoMessageTTL: // others have made the bucket anew since we looked at it
+		s.bucket.doubt()
+		return optimistic.Swapped{}, nil
 	case isWrongSequence(err):
 		return optimistic.Swapped{}, nil
 	case errors.Is(err, nats.ErrNoResponders) && s.bucket.unheard.Add(1) < unheardOf:
