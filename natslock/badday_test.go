@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -135,6 +136,17 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v; want a lease granted, renewed and released", err)
 	}
+}
+
+// A question is asked again soon, because an election loses it. On a link that is slower
+// than that, only the first one is.
+func TestASlowLinkIsNotAskedTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		if asked := natslock.Questions(t.Context(), 3, 900*time.Millisecond); !slices.Equal(asked, []int{2, 1, 1}) {
+			t.Errorf("three questions are asked %v times, want 2, 1 and 1", asked)
+		}
+	})
 }
 
 // Whatever a server forgets that keeps a bucket in memory is granted again, with a

@@ -1,8 +1,10 @@
 package natslock
 
 import (
+	"context"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -33,3 +35,18 @@ func (d *Driver) Node() string { return d.store.nc.ConnectedAddr() }
 
 // Fresh is how long what was seen of a name is relied on.
 const Fresh = fresh
+
+// Questions asks n questions in a row on a link that takes so long for each answer, and
+// returns how often each was asked.
+func Questions(ctx context.Context, n int, trip time.Duration) (asked []int) {
+	s := &store{}
+	for range n {
+		times := 0
+		_, _ = again(ctx, s, func(ctx context.Context) (struct{}, error) {
+			times++
+			return struct{}{}, pause.For(ctx, trip)
+		})
+		asked = append(asked, times)
+	}
+	return asked
+}

@@ -67,12 +67,18 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 
 // again repeats a question that changes nothing. While a cluster elects a leader nobody
 // answers, and a question that was asked then is never answered; nor is one that was
-// asked when the connection was lost, or left.
+// asked when the connection was lost, or left. On a slow link that would give up each
+// question just before its answer comes, so it waits for twice as long as the last one
+// took.
 func again[T any](ctx context.Context, s *store, f func(ctx context.Context) (T, error)) (T, error) {
 	for i := 0; ; i++ {
-		within, cancel := context.WithTimeout(ctx, backoff.Doubled(500*time.Millisecond, i, 5*time.Second))
-		s.reads.asked(time.Now())
+		within, cancel := context.WithTimeout(ctx, backoff.Doubled(max(500*time.Millisecond, 2*time.Duration(s.trip.Load())), i, 5*time.Second))
+		sent := time.Now()
+		s.reads.asked(sent)
 		answer, err := f(within)
+		if err == nil {
+			s.trip.Store(int64(time.Since(sent)))
+		}
 		s.listenTo(&s.reads, err)
 		cancel()
 		switch {

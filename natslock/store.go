@@ -37,6 +37,7 @@ type store struct {
 	end    func()
 
 	reads, writes silence
+	trip          atomic.Int64 // a time.Duration: of the last question that was answered
 
 	watchers driver.Watchers
 	deaf     atomic.Int64    // how many names are watched of which nothing is heard now
