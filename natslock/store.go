@@ -139,6 +139,9 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	if !seenLately(swap) {
 		return optimistic.Swapped{}, nil
 	}
+	if err := s.crowded(swap); err != nil {
+		return optimistic.Swapped{}, err
+	}
 	w := write(swap)
 	stamps := s.listenForStamp(w.key)
 	defer stamps.stop()
