@@ -90,6 +90,8 @@
 //
 // A server that is alive, but cut off from the others, keeps its connections. A driver
 // whose requests it has not answered for 2 s goes to another server, then again after 4 s
-// and so on, if the URL or the cluster names more than one. A connection that was handed
-// over to New stays where it is: its owner may call its ForceReconnect.
+// and so on, if the URL or the cluster names more than one; otherwise it connects to the
+// same one anew, after 4 s, 8 s and so on. So it also comes back from a right to listen
+// to its inbox that was taken away for a while. A connection that was handed over to New
+// stays where it is: its owner may call its ForceReconnect.
 package natslock

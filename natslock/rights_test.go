@@ -1,12 +1,14 @@
 package natslock_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/natstest"
 )
 
@@ -28,4 +30,25 @@ func TestARightThatWasMissingIsNoExcuse(t *testing.T) {
 	back := time.AfterFunc(500*time.Millisecond, resume)
 	defer back.Stop()
 	renews(t, d, known)
+}
+
+// A server that takes the right to listen to answers ends the subscription, and does not
+// make it anew when it gives the right back. The driver connects anew.
+func TestARightThatIsGivenBack(t *testing.T) {
+	t.Parallel()
+	const all, none = `subscribe: [">"]`, `subscribe: { deny: ["_INBOX.>"] }`
+	server := natstest.Start(t, `accounts: { A: { jetstream: enabled, users: [
+	  { user: app, password: secret, permissions: { publish: [">"], `+all+` } } ] } }`)
+	d := start(t, "nats://app:secret@"+server.Addr)
+	c := mutex("n")
+	gets(t, d, c)
+	server.Reload(all, none)
+	for err := error(nil); err == nil; {
+		_, err = d.Renew(within(t, 500*time.Millisecond), []driver.LeaseRef{lease(c)})
+	}
+	server.Reload(none, all)
+	soon(t, "Renew", func(ctx context.Context) error {
+		answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
+		return errors.Join(append(answers, err)...)
+	})
 }

@@ -2,7 +2,11 @@
 
 package natstest
 
-import "syscall"
+import (
+	"bytes"
+	"os"
+	"syscall"
+)
 
 // Pause stops the process, and lets nothing of it run until resume is called.
 func (s *Server) Pause() (resume func()) {
@@ -20,5 +24,22 @@ func (s *Server) Stop() {
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
 		_ = s.cmd.Wait()
 		s.cmd = nil
+	}
+}
+
+// Reload has the server read its configuration again, which has config in it instead of
+// what Start was given. What changes then, changes soon.
+func (s *Server) Reload(was, config string) {
+	s.tb.Helper()
+	file := s.args[1]
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, bytes.Replace(b, []byte(was), []byte(config), 1), 0o600)
+	}
+	if err == nil {
+		err = s.cmd.Process.Signal(syscall.SIGHUP)
+	}
+	if err != nil {
+		s.tb.Fatalf("%v", err)
 	}
 }
