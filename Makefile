@@ -61,6 +61,10 @@ test: built ## run all tests, with the race detector; what cannot be tested fail
 		[ -z "$$pkgs" ] || CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 internal/tools/racetest.sh -shuffle=on -count=$(COUNT) -- $$pkgs || ok=false; \
 	done; $$ok
 
+.PHONY: quick
+quick: ## run the tests that need no server, without the race detector
+	PAWL_TEST_SERVERS=none go test $(PKG)
+
 .PHONY: cover
 cover: ## run the tests and say how much of the code they reach, whoever's tests they are
 	@mkdir -p bin

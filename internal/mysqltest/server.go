@@ -21,6 +21,7 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the server is asked through it
 
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // TB is what is needed of a *testing.T.
@@ -113,13 +114,7 @@ var made atomic.Pointer[string]
 func install(tb TB, dir string) {
 	tb.Helper()
 	for _, command := range []string{"mariadbd", "mariadb-install-db"} {
-		if _, err := exec.LookPath(command); err == nil {
-			continue
-		}
-		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
-			tb.Fatalf("%s is missing, and PAWL_TEST_REQUIRE is set", command)
-		}
-		tb.Skipf("%s is missing: install mariadb-server to run this test", command)
+		testservers.Command(tb, command, "mariadb-server")
 	}
 	from, err := template()
 	if err == nil {

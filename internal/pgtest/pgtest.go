@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // TB is what is needed of a *testing.T.
@@ -146,21 +147,7 @@ func (s *Server) Standby() {
 // program finds one of the server's: Debian keeps those out of the PATH.
 func program(tb TB, name string) string {
 	tb.Helper()
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
-	if more, _ := filepath.Glob("/usr/sbin/" + name); len(found) == 0 {
-		found = more
-	}
-	if len(found) == 0 {
-		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
-			tb.Fatalf("%s is missing, and PAWL_TEST_REQUIRE is set", name)
-		}
-		tb.Skipf("%s is missing: install PostgreSQL and PgBouncer to run this test", name)
-	}
-	slices.Sort(found)
-	return found[len(found)-1]
+	return testservers.Command(tb, name, "PostgreSQL and PgBouncer", "/usr/lib/postgresql/*/bin/"+name, "/usr/sbin/"+name)
 }
 
 // folder is a temporary one that the server's user can reach.

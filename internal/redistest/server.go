@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/testservers"
 )
 
 // TB is what is needed of a *testing.T. This package does not import testing, so that
@@ -67,13 +69,7 @@ func (s *Server) run(command string, args ...string) {
 
 func (s *Server) launch(command string, args ...string) {
 	s.tb.Helper()
-	path, err := exec.LookPath(command)
-	if err != nil {
-		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
-			s.tb.Fatalf("%s is missing, and PAWL_TEST_REQUIRE is set", command)
-		}
-		s.tb.Skipf("%s is missing: install it to run this test", command)
-	}
+	path := testservers.Command(s.tb, command, command)
 	log, err := os.OpenFile(filepath.Join(s.Dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.tb.Fatalf("%v", err)

@@ -23,6 +23,7 @@ type TB interface {
 // Where it cannot be built the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
 func Build(tb TB, name string) (path string) {
 	tb.Helper()
+	skipWithoutServers(tb)
 	_, here, _, _ := runtime.Caller(0)
 	folder := filepath.Dir(here)
 	path = filepath.Join(folder, "..", "..", "bin", "testservers", name)

@@ -1,0 +1,38 @@
+package testservers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// Command finds a server's command in PATH, or else by these patterns; of several it
+// takes the last. Where there is none, the test is skipped, or fails if
+// PAWL_TEST_REQUIRE is set.
+func Command(tb TB, name, install string, patterns ...string) (path string) {
+	tb.Helper()
+	skipWithoutServers(tb)
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, pattern := range patterns {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return slices.Max(found)
+		}
+	}
+	if os.Getenv("PAWL_TEST_REQUIRE") != "" {
+		tb.Fatalf("%s is missing, and PAWL_TEST_REQUIRE is set", name)
+	}
+	tb.Skipf("%s is missing: install %s to run this test", name, install)
+	return ""
+}
+
+// skipWithoutServers skips the test where PAWL_TEST_SERVERS=none asks for the tests that
+// need no server.
+func skipWithoutServers(tb TB) {
+	tb.Helper()
+	if os.Getenv("PAWL_TEST_SERVERS") == "none" {
+		tb.Skipf("PAWL_TEST_SERVERS=none: this test needs a server")
+	}
+}
