@@ -42,7 +42,7 @@ func (c *Client) undo(cl *claim) {
 	now := time.Now()
 	c.returner.add(&keepalive.Return[*claim]{
 		Claim: cl, Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
-		Again: c.again(cl), Until: c.ends(cl, now).Add(ttl),
+		Again: c.again(cl), Until: c.over(cl, now, ttl),
 	}, now)
 }
 
@@ -55,12 +55,13 @@ func (c *Client) again(cl *claim) time.Time {
 	return c.born.Add(cl.stray + driver.MaxLead)
 }
 
-// ends is when the last attempt of a claim can take effect: now, or later.
-func (c *Client) ends(cl *claim, now time.Time) time.Time {
+// over is when whatever the last attempt of a claim can make has ended by itself. The
+// attempt takes effect now, or later.
+func (c *Client) over(cl *claim, now time.Time, ttl time.Duration) time.Time {
 	if end := c.again(cl); end.After(now) {
-		return end
+		now = end
 	}
-	return now
+	return now.Add(ttl + c.facts.Outlasts)
 }
 
 // giveBack is undo for a hold.
@@ -84,7 +85,7 @@ func (r *returner) giveBackLater(t *hold, now time.Time, answered bool) {
 func (t *hold) toReturn(now time.Time) *keepalive.Return[*claim] {
 	return &keepalive.Return[*claim]{
 		Claim: t.whose(), Lease: t.last(), TTL: t.claim.TTL,
-		Again: t.c.again(t.claim), Until: t.c.ends(t.claim, now).Add(t.claim.TTL),
+		Again: t.c.again(t.claim), Until: t.c.over(t.claim, now, t.claim.TTL),
 	}
 }
 

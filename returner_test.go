@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 func TestClaimThatArrivesAfterItsReleaseIsReleasedAgain(t *testing.T) {
@@ -76,6 +77,48 @@ func TestLeaseWhoseAttemptsWereAnsweredIsReleasedOnce(t *testing.T) {
 		if n := s.count("release"); n != 3 {
 			t.Errorf("%d releases of 3 claims", n)
 		}
+	})
+}
+
+// outlasting is a backend whose leases may last for 5 s longer than they say: the instant
+// of a grant is known to it as a window.
+type outlasting struct{ *slow }
+
+func (o *outlasting) Properties() driver.Properties {
+	p := o.slow.Properties()
+	p.Outlasts = 5 * time.Second
+	return p
+}
+
+func (o *outlasting) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	ttl := c.TTL
+	c.TTL += 5 * time.Second
+	g, err := o.slow.Acquire(ctx, c)
+	g.TTL = ttl
+	return g, err
+}
+
+func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		works := false
+		s := &outlasting{&slow{Driver: w.memory.Driver(), sent: map[string]int{}}}
+		s.delay = func(op string, _ int) time.Duration {
+			if op == "release" && !works {
+				return -1
+			}
+			return 0
+		}
+		c, err := pawl.New(s, &pawl.Options{TTL: time.Second})
+		noError(t, err)
+		defer c.Close(background)
+		lease := must(t)(c.Mutex("x").Lock(background))
+		isError(t, lease.Release(background), pawl.ErrUnavailable)
+		time.Sleep(3 * time.Second)
+		s.mu.Lock()
+		works = true
+		s.mu.Unlock()
+		time.Sleep(1100 * time.Millisecond) // the longest pause
+		w.free("x")
 	})
 }
 

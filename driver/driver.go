@@ -319,6 +319,10 @@ type Properties struct {
 	Push          bool          // signals arrive; if not, waiting means asking again
 	PushesChanges bool          // a Watcher that tells of changes; if not, watching means asking again
 
+	// Outlasts is by how much a lease may outlast its TTL, where the instant of a grant
+	// or a renewal is known as a window.
+	Outlasts time.Duration
+
 	// ReportsDeletions means that signals also tell of leases that somebody deleted from
 	// the backend by hand. If not, the next renewal finds out.
 	ReportsDeletions bool

@@ -136,7 +136,7 @@ func (d *Driver) Properties() driver.Properties {
 		} else if out.Clock != p.Clock {
 			out.Clock = "server" // of several sorts, and none of them ours alone
 		}
-		out.MinTTL = max(out.MinTTL, p.MinTTL)
+		out.MinTTL, out.Outlasts = max(out.MinTTL, p.MinTTL), max(out.Outlasts, p.Outlasts)
 		out.Push, out.PushesChanges = out.Push && p.Push, out.PushesChanges && p.PushesChanges
 	}
 	for i, k := range kinds {

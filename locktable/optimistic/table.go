@@ -404,7 +404,11 @@ func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 }
 
 // Properties implements locktable.Table.
-func (t *Table) Properties() driver.Properties { return t.store.Properties() }
+func (t *Table) Properties() driver.Properties {
+	p := t.store.Properties()
+	p.Outlasts = max(p.Outlasts, widest)
+	return p
+}
 
 // Close implements locktable.Table.
 func (t *Table) Close() error {
