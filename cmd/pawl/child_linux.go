@@ -24,6 +24,26 @@ func stopProcess() {
 	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGSTOP)
 }
 
+// stopAfter stops this process after do has stopped the others of its group, and returns
+// when it is continued. It does not stop if it is continued before it can: a shell that
+// sees the others stopped may continue the group at once, and does not do so again. So
+// our own stop comes first, and is blocked until do has returned: SIGCONT discards it. It
+// is SIGTTIN, because nobody can block SIGSTOP, and Go catches SIGTSTP.
+func stopAfter(do func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	stop, before := unix.Sigset_t{}, unix.Sigset_t{}
+	stop.Val[0] = 1 << (unix.SIGTTIN - 1)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &stop, &before); err != nil {
+		do()
+		stopProcess()
+		return
+	}
+	_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), unix.SIGTTIN)
+	do()
+	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
+}
+
 // allDead reports whether all processes of a group are dead, and only not waited for yet.
 func allDead(group int) bool {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -45,6 +45,18 @@ func reachesWhatIsStopped(t *testing.T, s syscall.Signal) {
 	}
 }
 
+// A shell that sees the others of the group stopped may continue all of them before pawl
+// has stopped, and does not do so again.
+func TestASIGCONTThatIsEarlierThanOurStopCounts(t *testing.T) {
+	newLab(t).startAs("stop-after").wantCode(0)
+}
+
+func init() { otherCommands["stop-after"] = stopAfterIsContinued }
+
+func stopAfterIsContinued() {
+	stopAfter(func() { _ = unix.Kill(unix.Getpid(), unix.SIGCONT) })
+}
+
 // When the kill should have been long ago, because we were stopped ourselves, what is
 // killed now has its time. In a process of its own: who starts a child waits for any
 // child, and would take the ends of other tests' processes from them.

@@ -111,15 +111,20 @@ func (c *child) stopOurselves() {
 		return
 	}
 	signal.Stop(c.keys) // it is still caught, but nobody hears of it: what stops us is the next one
-	_ = unix.Kill(0, unix.SIGTSTP)
-	stopProcess()
-	for s := range c.signals {
-		if s == unix.SIGCONT {
-			break
+	stopAfter(func() { _ = unix.Kill(0, unix.SIGTSTP) })
+	ran := time.After(time.Second)
+	for {
+		select {
+		case s := <-c.signals:
+			if s == unix.SIGCONT {
+				c.catchStop()
+				return
+			}
+			c.hand(s) // it waits until the group is continued, unless it kills
+		case <-ran: // a group without a shell, which no key stops: we must not renew
+			stopProcess()
 		}
-		c.hand(s) // it waits until the group is continued, unless it kills
 	}
-	c.catchStop()
 }
 
 func sessionID() int {
