@@ -85,7 +85,9 @@ type Harness struct {
 	AgreesLate bool
 
 	// WritesLate allows what every quorum does: a waiter to which the name is passed on
-	// has its value written when it is told, and not before.
+	// has its value written when it is told, and not before. And a claim may be granted
+	// with a higher fence than one server would give it: at a node where the claim before
+	// it comes later, the two have to agree on other fences.
 	WritesLate bool
 
 	thorough bool // all subtests are run, though many have failed
