@@ -1,0 +1,26 @@
+package drivertest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+func TestATicketThatCameTooLateIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, inMemory(t), time.Second)
+		tried, undone := 0, 0
+		k.inTime(func() time.Time {
+			came := time.Now()
+			if tried++; tried < 20 {
+				time.Sleep(driver.MaxLead + 1) // the machine does something else
+			}
+			return came
+		}, func() { undone++ })
+		if tried != 20 || undone != 19 {
+			t.Errorf("tried %d times, undone %d times; want 20 and 19", tried, undone)
+		}
+	})
+}
