@@ -52,8 +52,8 @@ var acquireFaults = []fault{{
 	wants: []string{"Acquire/RepeatedRunsForAFullTTLFromTheRepeat", "Promotion/TheNextAcquireMakesItATTL"},
 	driver: acquires(func(ctx context.Context, d *faulty, c driver.Claim) (driver.Grant, error) {
 		if c.Validate() == nil {
-			if h := d.held(c.Name, c.Token); h != nil && h.Expires > locktable.At(d.table.server.clock.Now()) {
-				c.TTL = max(time.Duration(h.Expires-locktable.At(d.table.server.clock.Now()))*time.Microsecond, driver.MinTTL)
+			if h := d.held(c.Name, c.Token); h != nil && h.Expires > locktable.At(d.table.server.now()) {
+				c.TTL = max(time.Duration(h.Expires-locktable.At(d.table.server.now()))*time.Microsecond, driver.MinTTL)
 			}
 		}
 		g, err := d.Acquire(ctx, c)

@@ -50,7 +50,7 @@ var queueFaults = []fault{{
 	name:  "a dead holder's name goes to who asks first",
 	wants: []string{"Queue/ADeadHoldersNameGoesToTheHeadAndNotToWhoAsksFirst"},
 	driver: passing(func(d *faulty, c driver.Claim) bool {
-		now := locktable.At(d.table.server.clock.Now())
+		now := locktable.At(d.table.server.now())
 		return slices.ContainsFunc(d.look(c.Name).Holders, func(h locktable.Holder) bool { return h.Expires <= now })
 	}),
 }, {

@@ -121,7 +121,7 @@ var releaseFaults = []fault{{
 	wants: []string{"MinHold/CountsFromTheGrant", "MinHold/ShorterThanTheLeaseWasHeldIsNothing"},
 	driver: releases(func(ctx context.Context, d *faulty, l driver.LeaseRef) error {
 		if h := d.held(l.Name, l.Token); h != nil && l.MinHold > 0 && driver.ValidateDelay("", l.MinHold) == nil {
-			l.MinHold += h.Since.Until(locktable.At(d.table.server.clock.Now()))
+			l.MinHold += h.Since.Until(locktable.At(d.table.server.now()))
 		}
 		return d.Release(ctx, l)
 	}),
