@@ -31,10 +31,11 @@
 // connections. A backend without a network, in memory or in a file, says NoNetwork.
 //
 // Run returns when all subtests have. It begins with the topic Basics, and ends with it
-// if one of the basics fails: that one is reported. Each failure comes with a line that
-// begins "look at:". Of a backend that is wrong in one way the suite wants to say so
-// within 30 s: no subtest begins later than two [Harness.Patience] after the first
-// failure.
+// if one of the basics fails: that one is reported. The other topics begin, and are
+// reported, in an order in which the most telling failure comes first. Each failure comes
+// with a line that begins "look at:". Of a backend that is wrong in one way the suite
+// wants to say so within 30 s: two [Harness.Patience] after the first failure no other
+// subtest begins, and those that still wait end.
 //
 // The suite needs no empty backend: it uses names of its own in each run. Abilities are
 // found as the root package finds them, by type assertion; what a driver cannot do is not

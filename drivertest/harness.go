@@ -135,7 +135,7 @@ func Run(t *testing.T, h Harness) {
 	}
 
 	s := &suite{
-		Harness: h, properties: properties, running: &running{},
+		Harness: h, properties: properties, running: newRunning(),
 		breaks: breaks, raises: raises, lists: lists, diagnoses: diagnoses,
 		signals: signals && properties.Push, tells: watches && properties.PushesChanges,
 	}

@@ -64,7 +64,15 @@ func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.C
 	case s.Clock == nil:
 		limit = 4*s.Patience + 20*u
 	}
-	return context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	go func() {
+		select {
+		case <-s.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // expects says until when the subtest goes on: as long as its ctx.

@@ -38,18 +38,31 @@ func (s *suite) of(t *testing.T, topic topic) *suite {
 // running is what the topics of one Run have in common.
 type running struct {
 	stalls stalls
-	failed atomic.Int64 // when the first subtest failed, in ns since 1970; 0 if none has
+	failed atomic.Bool
+	over   chan struct{} // closed when the suite has failed, and the rest would only keep its user waiting
 }
 
-// enough is after how many Patiences since the first failure no other subtest begins: its
-// author waits for the first one to be printed.
+func newRunning() *running { return &running{over: make(chan struct{})} }
+
+// enough is after how many Patiences since the first failure the other subtests end: the
+// author of the backend waits for the first one to be printed.
 const enough = 2
 
-// over reports whether the suite has failed, and the rest would only keep its user
-// waiting.
-func (s *suite) over() bool {
-	first := s.failed.Load()
-	return first != 0 && !s.thorough && time.Since(time.Unix(0, first)) > enough*s.Patience
+// fails notes that a subtest has failed.
+func (s *suite) fails() {
+	if s.failed.CompareAndSwap(false, true) && !s.thorough {
+		time.AfterFunc(enough*s.Patience, func() { close(s.over) })
+	}
+}
+
+// isOver reports whether the other subtests end.
+func (s *suite) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // room is how many subtests of this process run side by side: they mostly wait for time
@@ -77,11 +90,13 @@ func (s *suite) lookAt(look, name string, f func(k *kit)) {
 	if s.name == basics {
 		s.turn = own
 	}
+	reported := sync.OnceFunc(func() { close(own) })
 	do := func() {
-		defer close(own)
+		defer reported() // -run may leave it out
 		s.Run(name, func(t *testing.T) {
-			if s.over() {
-				t.Skip("not run: another subtest has failed some time ago")
+			defer reported() // before its cleanups, which may wait for calls that do not return
+			if s.isOver() {
+				t.Skip("not run: " + alreadyFailed)
 			}
 			s.attempt(t, look, before, f)
 		})

@@ -11,7 +11,7 @@ import (
 // inMemory is a suite on a backend whose time is real, as far as it can tell.
 func inMemory(t *testing.T) *suite {
 	m := memlock.NewMemory(nil)
-	return &suite{T: t, running: &running{}, Harness: Harness{
+	return &suite{T: t, running: newRunning(), Harness: Harness{
 		Open: func(testing.TB) driver.Driver { return m.Driver() },
 		Unit: time.Second, Patience: time.Second,
 	}}
