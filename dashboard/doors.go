@@ -229,7 +229,6 @@ func (d *doors) sign(b []byte) []byte {
 	d.mu.Unlock()
 	m := hmac.New(sha256.New, key[:])
 	m.Write(b)
-	m.Write(d.token[:])
 	return m.Sum(nil)
 }
 

@@ -272,6 +272,25 @@ func TestSigningOutEndsTheSession(t *testing.T) {
 	})
 }
 
+// However many sign out behind it: what is remembered of that is bounded.
+func TestASessionThatWasEndedStaysEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, &dashboard.Options{Token: token})
+		_, first := signIn(s, t, token, nil)
+		s.request(t, "POST", "logout", url.Values{}, with(first))
+		for i := range 1100 {
+			_, c := signIn(s, t, token, nil)
+			s.request(t, "POST", "logout", url.Values{}, with(c))
+			if i%50 != 0 && i < 1020 {
+				continue
+			}
+			if w := s.request(t, "GET", "", nil, with(first)); w.Code != http.StatusUnauthorized {
+				t.Fatalf("when %d others had signed out it was answered with %d", i+1, w.Code)
+			}
+		}
+	})
+}
+
 func ended(s *stream) bool {
 	select {
 	case <-s.over:

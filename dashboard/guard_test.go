@@ -114,7 +114,9 @@ func TestWhatIsTooLargeIsRefused(t *testing.T) {
 		if w := s.request(t, "GET", "?prefix="+strings.Repeat("x", 5000), nil, nil); w.Code != http.StatusRequestURITooLong {
 			t.Errorf("a long URL was answered with %d", w.Code)
 		}
-		long := url.Values{"typed": {strings.Repeat("x", 5000)}}
+		g := s.take(t, claim("job", 1))
+		long := breaking("job", g.Fence, "job")
+		long.Set("more", strings.Repeat("x", 5000))
 		if w := s.request(t, "POST", "break", long, nil); w.Code != http.StatusRequestEntityTooLarge {
 			t.Errorf("a large body was answered with %d", w.Code)
 		}

@@ -215,6 +215,33 @@ func TestOverdueIsWhatWasNotRenewedInTime(t *testing.T) {
 	})
 }
 
+// What is kept for its minimum hold was released, and a lease may be renewed for longer
+// than it was claimed for.
+func TestOverdueGoesByTheLongestTimeThatALeaseHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &overview.Options{Background: time.Second})
+		kept, longer := claim("kept", 1), claim("longer", 2)
+		w.take(t, kept)
+		w.take(t, longer)
+		time.Sleep(5 * time.Second)
+		if err := w.beside.Release(t.Context(), driver.LeaseRef{Name: kept.Name, Token: kept.Token, MinHold: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		ref := driver.LeaseRef{Name: longer.Name, Token: longer.Token, TTL: time.Minute}
+		if _, err := w.beside.Renew(t.Context(), []driver.LeaseRef{ref}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(40 * time.Second)
+		v := w.View()
+		if r := v.Row("kept"); r == nil || r.AnyOverdue() {
+			t.Errorf("%+v is overdue; it was released", r)
+		}
+		if r := v.Row("longer"); r == nil || !r.AnyOverdue() {
+			t.Errorf("%+v is not overdue; it has had 60 s", r)
+		}
+	})
+}
+
 func TestPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
