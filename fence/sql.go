@@ -19,9 +19,9 @@ const (
 // nothing that the higher one does not say.
 const (
 	// The resource is sent as bytes: PostgreSQL reads a text in the session's encoding.
-	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (convert_from($1, 'UTF8'), $2, $2) ON CONFLICT (resource)
+	postgresWriter = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), $2, $2) ON CONFLICT (resource)
 		DO UPDATE SET fence = greatest(known.fence, excluded.fence), seen = greatest(known.seen, excluded.seen) RETURNING seen`
-	postgresReader = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (convert_from($1, 'UTF8'), 0, $2) ON CONFLICT (resource)
+	postgresReader = `INSERT INTO pawl_fences AS known (resource, fence, seen) VALUES (pg_catalog.convert_from($1, 'UTF8'), 0, $2) ON CONFLICT (resource)
 		DO UPDATE SET seen = greatest(known.seen, excluded.seen) RETURNING fence`
 
 	sqliteWriter = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (?1, ?2, ?2) ON CONFLICT (resource)

@@ -15,8 +15,10 @@ import (
 )
 
 // clock is the server's time in microseconds since 1970: when it is asked, not when the
-// transaction began.
-const clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+// transaction began. Functions are named with their schema everywhere: a session whose
+// search_path has other ones of that name, such as a clock for tests, would see another
+// time, or other names.
+const clock = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
 // dialect is what PostgreSQL says differently.
 func (o *Options) dialect(h *hush) sqltable.Dialect {
@@ -26,7 +28,7 @@ func (o *Options) dialect(h *hush) sqltable.Dialect {
 		Tidying:  o.table("tidying"),
 		Numbered: true,
 		Text:     text("?"),
-		Bytes:    func(column string) string { return "convert_to(" + column + ", 'UTF8')" },
+		Bytes:    func(column string) string { return "pg_catalog.convert_to(" + column + ", 'UTF8')" },
 		Now:      clock,
 		Lock:     lock,
 		Insert:   "INSERT INTO {entries} (name, version, entry) VALUES ({text}, ?, '') ON CONFLICT (name) DO NOTHING",
@@ -40,7 +42,7 @@ func (o *Options) dialect(h *hush) sqltable.Dialect {
 // text makes text of an argument that is sent as bytes of UTF-8. A string would be read
 // in the encoding of the session: in one of LATIN1 "größe" would be another name.
 // Statements are ASCII for the same reason.
-func text(mark string) string { return "convert_from(" + mark + ", 'UTF8')" }
+func text(mark string) string { return "pg_catalog.convert_from(" + mark + ", 'UTF8')" }
 
 // table is the full name of one.
 func (o *Options) table(name string) string { return identifier(o.Schema, o.Prefix+name) }
@@ -122,7 +124,7 @@ func notify(all []locktable.Signal) sqltable.Statement {
 	s := sqltable.Statement{Rows: -1}
 	var calls []string
 	for _, to := range all {
-		calls = append(calls, "pg_notify(?, ?)")
+		calls = append(calls, "pg_catalog.pg_notify(?, ?)")
 		s.Args = append(s.Args, channel(to.Inbox), engine.EncodeSignal(to.Signal))
 	}
 	s.SQL = "SELECT " + strings.Join(calls, ", ")

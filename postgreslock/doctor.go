@@ -66,7 +66,7 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	var now time.Time
 	values := make([]string, len(names))
 	asked := time.Now()
-	query, into := "SELECT pg_is_in_recovery(), clock_timestamp(), current_setting('server_version_num')::int", []any{&e.recovery, &now, &number}
+	query, into := "SELECT pg_is_in_recovery(), pg_catalog.clock_timestamp(), current_setting('server_version_num')::int", []any{&e.recovery, &now, &number}
 	for i, name := range names {
 		query, into = query+", current_setting('"+name+"')", append(into, &values[i])
 	}
@@ -120,7 +120,7 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			" OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = r) OR (SELECT relrowsecurity FROM pg_class WHERE oid = r)),"+
 			" coalesce((SELECT string_agg(n, ', ') FROM unnest($2::text[]) n WHERE r IS NOT NULL"+
 			" AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = r AND attname = n AND NOT attisdropped)), '')"+
-			" FROM (SELECT to_regclass(convert_from($1, 'UTF8'))::oid AS r) x", o.regclass(name), columns[name]).Scan(&there, &logged, &may, &meddled, &lacks)
+			" FROM (SELECT to_regclass("+text("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&there, &logged, &may, &meddled, &lacks)
 		if sqlState(err) == "42501" {
 			e.find("error", "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
 			e.whole = false

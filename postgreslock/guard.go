@@ -67,7 +67,7 @@ func guard(ctx context.Context, tx any, table, name string, fence uint64) error 
 	// hexadecimal: pgx cannot read what a session with bytea_output=escape answers.
 	//nolint:gosec // the name of the table was quoted when the options were read
 	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = " + text("$1") + " FOR NO KEY UPDATE)" +
-		" SELECT encode(entry, 'hex'), " + clock + " FROM locked"
+		" SELECT pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
 	var row interface{ Scan(dest ...any) error }
 	switch tx := tx.(type) {
 	case pgx.Tx:

@@ -247,7 +247,7 @@ func (l *listener) proves(c *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(l.life, arrives)
 	defer cancel()
 	err := with(ctx, l.server, func(other *pgx.Conn) error {
-		_, err := other.Exec(ctx, "SELECT pg_notify($1, 'listening')", channel(l.inbox))
+		_, err := other.Exec(ctx, "SELECT pg_catalog.pg_notify($1, 'listening')", channel(l.inbox))
 		return err
 	})
 	if err != nil {

@@ -71,9 +71,10 @@
 //
 // # What may sessions set?
 //
-// Anything: names travel as bytes of UTF-8, and a step sets what it depends on. So
-// clients whose roles, URLs or pools have another client_encoding, DateStyle or isolation
-// level lock the same names. A session that may not write is refused.
+// Anything: names travel as bytes of UTF-8, functions are called with their schema, and a
+// step sets what it depends on. So clients whose roles, URLs or pools have another
+// client_encoding, DateStyle, isolation level or search_path lock the same names, by the
+// same clock. A session that may not write is refused.
 //
 // # What about PgBouncer?
 //

@@ -159,7 +159,7 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (there, pooled bool, err
 	var pid uint32
 	var called string
 	err = c.QueryRow(ctx, "SELECT version(), pg_is_in_recovery(), current_setting('transaction_read_only')::bool,"+
-		" current_setting('bytea_output') = 'escape', current_setting('server_version_num')::int, pg_backend_pid(), to_regclass(convert_from($1, 'UTF8')) IS NOT NULL",
+		" current_setting('bytea_output') = 'escape', current_setting('server_version_num')::int, pg_backend_pid(), to_regclass("+text("$1")+") IS NOT NULL",
 		s.options.regclass("tidying")).Scan(&called, &recovery, &readOnly, &escapes, &number, &pid, &there)
 	switch {
 	case err != nil:
@@ -246,8 +246,8 @@ func (s *server) names(ctx context.Context, prefix, after string) (names []strin
 	if err == nil {
 		defer free()
 		// CollectRows has the error of the query.
-		rows, _ := c.Query(ctx, "SELECT convert_to(name, 'UTF8') FROM "+s.options.table("locks")+
-			" WHERE name > "+text("$1")+" AND starts_with(name, "+text("$2")+") ORDER BY name LIMIT 256", []byte(after), []byte(prefix))
+		rows, _ := c.Query(ctx, "SELECT pg_catalog.convert_to(name, 'UTF8') FROM "+s.options.table("locks")+
+			" WHERE name > "+text("$1")+" AND pg_catalog.starts_with(name, "+text("$2")+") ORDER BY name LIMIT 256", []byte(after), []byte(prefix))
 		names, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
 			var name []byte
 			err := row.Scan(&name)
@@ -276,7 +276,7 @@ func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 			return err
 		}
 		var there bool
-		if err := tx.QueryRow(ctx, "SELECT to_regnamespace(convert_from($1, 'UTF8')) IS NOT NULL", []byte(pgx.Identifier{s.options.Schema}.Sanitize())).Scan(&there); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace("+text("$1")+") IS NOT NULL", []byte(pgx.Identifier{s.options.Schema}.Sanitize())).Scan(&there); err != nil {
 			return err
 		}
 		script := s.options.tables()

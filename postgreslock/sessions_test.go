@@ -22,9 +22,26 @@ var odd = map[string]string{
 	"client_encoding": "LATIN1", "standard_conforming_strings": "off", "bytea_output": "escape", "DateStyle": "German, DMY",
 	"IntervalStyle": "sql_standard", "TimeZone": "Asia/Kathmandu", "lc_messages": "C.UTF-8", "lc_monetary": "C.UTF-8",
 	"lc_numeric": "C.UTF-8", "lc_time": "C.UTF-8", "default_transaction_isolation": "serializable",
-	"default_transaction_deferrable": "on", "search_path": "nowhere", "row_security": "off", "statement_timeout": "30s",
+	"default_transaction_deferrable": "on", "search_path": "shadows, pg_catalog", "row_security": "off", "statement_timeout": "30s",
 	"idle_in_transaction_session_timeout": "30s", "extra_float_digits": "-15", "synchronous_commit": "local",
 	"array_nulls": "off", "backslash_quote": "off", "transform_null_equals": "on", "plan_cache_mode": "force_generic_plan",
+}
+
+// shadows are functions that a session with those settings finds before the server's own.
+func shadows(t testing.TB, c *pgx.Conn) {
+	t.Helper()
+	exec(t, c, "CREATE SCHEMA shadows")
+	for function, answer := range map[string]string{
+		"clock_timestamp() RETURNS timestamptz":        "SELECT timestamptz '2030-01-01'",
+		"convert_from(bytea, name) RETURNS text":       "SELECT 'one'",
+		"convert_to(text, name) RETURNS bytea":         `SELECT '\x6f6e65'::bytea`,
+		"encode(bytea, text) RETURNS text":             "SELECT ''",
+		"pg_notify(text, text) RETURNS void":           "SELECT",
+		"set_config(text, text, boolean) RETURNS text": "SELECT ''",
+		"starts_with(text, text) RETURNS boolean":      "SELECT false",
+	} {
+		exec(t, c, "CREATE FUNCTION shadows."+function+" LANGUAGE sql AS $$"+answer+"$$")
+	}
 }
 
 // with is the settings above, with some changed.
@@ -95,8 +112,12 @@ func TestConformanceOfSessions(t *testing.T) {
 	t.Parallel()
 	server, url, _ := fresh(t)
 	c := conn(t, url)
+	shadows(t, c)
 	exec(t, c, "DO $$ BEGIN CREATE USER odd SUPERUSER; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	for name, value := range odd {
+		if name == "search_path" {
+			value = strings.ReplaceAll(value, ", ", "', '") // quoted as one it would be one schema
+		}
 		exec(t, c, "ALTER ROLE odd SET "+name+" = '"+value+"'")
 	}
 	drivertest.Run(t, drivertest.Harness{
@@ -173,6 +194,7 @@ func TestGuardInAnotherEncoding(t *testing.T) {
 	_, url, _ := fresh(t)
 	d := start(t, url)
 	g := gets(t, d, mutex("größe"))
+	shadows(t, conn(t, url))
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
 		tx, err := sessionPool(t, url, mode, with(nil)).Begin(ctx)
 		if err != nil {

@@ -40,14 +40,14 @@ type store struct {
 // inTime is the time, or fails with the state tooLate. What is divided by is 0, and not
 // known to be before there is a row.
 const (
-	inTime  = "CASE WHEN clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
+	inTime  = "CASE WHEN pg_catalog.clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
 	tooLate = "22012"
 )
 
 // soon bounds the wait for a row that somebody else has locked: the other table knows
 // who waits for longer. It is a part of each condition, for a setting of the session
 // would not come through a pooler.
-const soon = " AND set_config('lock_timeout', '10ms', true) IS NOT NULL"
+const soon = " AND pg_catalog.set_config('lock_timeout', '10ms', true) IS NOT NULL"
 
 // inVain reports whether a swap that failed so has changed nothing, and the other table
 // shall take the step.
@@ -60,21 +60,21 @@ func newStore(s *server) *store {
 	}
 	return &store{
 		server: s,
-		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM unnest($1::bytea[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = {n.name} COLLATE \"C\""),
+		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM pg_catalog.unnest($1::bytea[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = {n.name} COLLATE \"C\""),
 		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
-			" WHERE name = {name} AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9" + soon + " RETURNING " + inTime),
+			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + soon + " RETURNING " + inTime),
 		swapFree: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
-			" WHERE name = {name} AND version = $2 AND clock_timestamp() BETWEEN $8 AND $9" +
-			" AND set_config('synchronous_commit', 'off', true) = 'off'" + soon + " RETURNING " + inTime),
+			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" +
+			" AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'" + soon + " RETURNING " + inTime),
 		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
 			" SELECT {name}, $3::bigint, $4::bytea, {holders}, $6::bigint, $7::timestamptz" +
-			" WHERE $2::bigint = 0 AND clock_timestamp() BETWEEN $8 AND $9" + soon + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
+			" WHERE $2::bigint = 0 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + soon + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
 		// Rows that others have locked are left out, so nobody waits for them, and two of
 		// these cannot wait for each other.
 		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
 			" JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
 			" AS n (name, was, version, entry, holders, fence, until) ON l.name = {n.name} COLLATE \"C\" AND l.version = n.was" +
-			" WHERE clock_timestamp() BETWEEN $8 AND $9 FOR UPDATE OF l SKIP LOCKED)" +
+			" WHERE pg_catalog.clock_timestamp() BETWEEN $8 AND $9 FOR UPDATE OF l SKIP LOCKED)" +
 			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = {n.holders}, fence = n.fence, until = n.until" +
 			" FROM free n WHERE l.name = {n.name} COLLATE \"C\" RETURNING n.name, {now}"),
 	}
@@ -164,7 +164,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		n := len(args)
 		var calls strings.Builder
 		for _, to := range w.Signals {
-			calls.WriteString(", pg_notify(" + mark(n+1) + ", " + mark(n+2) + ")")
+			calls.WriteString(", pg_catalog.pg_notify(" + mark(n+1) + ", " + mark(n+2) + ")")
 			args, n = append(args, channel(to.Inbox), engine.EncodeSignal(to.Signal)), n+2
 		}
 		text = "WITH done (now) AS (" + text + ") SELECT now" + calls.String() + " FROM done"

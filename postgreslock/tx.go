@@ -15,7 +15,7 @@ import (
 // of the database are. Nobody waits for long for a client that hangs in the middle.
 const (
 	begin  = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-	bounds = "SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', '5s', true)"
+	bounds = "SELECT pg_catalog.set_config('lock_timeout', $1, true), pg_catalog.set_config('idle_in_transaction_session_timeout', '5s', true)"
 )
 
 // batches is a sqltable.DB whose transactions mostly take two round trips: what begins
