@@ -205,6 +205,9 @@ func (l *listener) run() {
 	}
 }
 
+// mayBeIdle keeps a server, from version 14 on, from ending a session that only listens.
+const mayBeIdle = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'idle_session_timeout'"
+
 // listen is one connection's life. It reports whether nobody wants it any more.
 func (l *listener) listen() (over bool) {
 	ctx, cancel := context.WithTimeout(l.life, answers)
@@ -223,6 +226,11 @@ func (l *listener) listen() (over bool) {
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
+	if !l.server.isPooled() { // a pooler would give others a session that was set so
+		if _, err := c.Exec(ctx, mayBeIdle); err != nil {
+			return false
+		}
+	}
 	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{channel(l.inbox)}.Sanitize()); err != nil {
 		return false
 	}

@@ -188,6 +188,30 @@ func TestSessionsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
+// A server that ends the sessions which are idle leaves alone the one that listens.
+func TestASessionThatListensMayBeIdle(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	c := conn(t, url)
+	of := "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+	var known bool
+	if err := c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_settings WHERE name = 'idle_session_timeout')").Scan(&known); err != nil || !known {
+		t.Skipf("this server, below 14, does not: %v", err)
+	}
+	url += "?options=-cidle_session_timeout%3D2s" // the pool looks at a connection that was idle for a second
+	gets(t, start(t, url), mutex("job"))
+	var before, after int
+	eventually(t, "it listens", func() bool { return c.QueryRow(ctx, of).Scan(&before) == nil })
+	other := conn(t, url).PgConn().PID() // idle for less long than that
+	eventually(t, "the server ends what is idle", func() bool {
+		var n int
+		return c.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", int(other)).Scan(&n) == nil && n == 0
+	})
+	if err := c.QueryRow(ctx, of).Scan(&after); err != nil || after != before {
+		t.Errorf("%d listens, %v; want it to be %d still", after, err, before)
+	}
+}
+
 // A transaction of the caller's may be in a session with another encoding.
 func TestGuardInAnotherEncoding(t *testing.T) {
 	t.Parallel()
