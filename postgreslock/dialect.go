@@ -14,10 +14,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// clock is the server's time in microseconds since 1970: when it is asked, not when the
-// transaction began. Functions are named with their schema everywhere: a session whose
-// search_path has other ones of that name, such as a clock for tests, would see another
-// time, or other names.
+// clock is the server's time in microseconds since 1970, a number that no DateStyle
+// changes: when it is asked, not when the transaction began. Functions are named with
+// their schema everywhere: a session whose search_path has other ones of that name, such
+// as a clock for tests, would see another time, or other names.
 const clock = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint"
 
 // dialect is what PostgreSQL says differently.

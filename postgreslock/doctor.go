@@ -63,10 +63,10 @@ func (e *examination) find(severity, subject, detail, advice string) {
 func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	names := []string{"fsync", "synchronous_commit", "full_page_writes", "default_transaction_read_only", "autovacuum", "server_encoding", "server_version_num"}
 	var number int
-	var now time.Time
+	var now int64
 	values := make([]string, len(names))
 	asked := time.Now()
-	query, into := "SELECT pg_is_in_recovery(), pg_catalog.clock_timestamp(), current_setting('server_version_num')::int", []any{&e.recovery, &now, &number}
+	query, into := "SELECT pg_is_in_recovery(), "+clock+", current_setting('server_version_num')::int", []any{&e.recovery, &now, &number}
 	for i, name := range names {
 		query, into = query+", current_setting('"+name+"')", append(into, &values[i])
 	}
@@ -100,7 +100,7 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 	if enc := set["server_encoding"]; enc != "UTF8" && enc != "SQL_ASCII" {
 		e.find("warning", "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
 	}
-	if off := now.Sub(asked); off > 5*time.Second || off < -time.Since(asked)-5*time.Second {
+	if off := locktable.Instant(now).Time().Sub(asked); off > 5*time.Second || off < -time.Since(asked)-5*time.Second {
 		e.find("info", "clock", fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
 	}
 	return nil

@@ -140,8 +140,9 @@ func TestASchemaIsTheSameInEveryEncoding(t *testing.T) {
 	o := &postgreslock.Options{Schema: `gr\öße"🔒`, Prefix: "ü_"}
 	c := mutex("größe")
 	for i, encoding := range []string{"UTF8", "LATIN1", "SJIS"} {
-		settings := map[string]string{"client_encoding": encoding}
-		d, err := postgreslock.New(sessionPool(t, url, pgx.QueryExecModeCacheStatement, settings), o)
+		settings := map[string]string{"client_encoding": encoding, "DateStyle": "German, DMY"}
+		modes := []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeExec}
+		d, err := postgreslock.New(sessionPool(t, url, modes[i], settings), o)
 		if err != nil {
 			t.Fatal(err)
 		}
