@@ -24,6 +24,33 @@ func inLine(t testing.TB, c *pgx.Conn, d time.Duration) (n int) {
 	return n
 }
 
+// What its caller gave up while the whole table was locked keeps no connection of the
+// server's for as long as that lasts.
+func TestAStatementThatWasGivenUpWaitsForATableNoLonger(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	c := mutex("job")
+	gets(t, d, c)
+	operator, watch := begin(t, conn(t, url)), conn(t, url)
+	if _, err := operator.Exec(ctx, "LOCK TABLE pawl.locks"); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithCancel(ctx)
+	defer cancel()
+	released := make(chan error, 1)
+	go func() { released <- d.Release(short, lease(c)) }()
+	eventually(t, "a statement waits for the table", func() bool { return inLine(t, watch, 0) > 0 })
+	cancel()
+	if err := <-released; err == nil {
+		t.Error("released under the lock")
+	}
+	eventually(t, "nothing waits for the table any more", func() bool { return inLine(t, watch, 0) == 0 })
+	if err := operator.Commit(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // Checks of one name wait for each other, so that a crowd of them cannot keep a renewal
 // from its turn.
 func TestAGuardDoesNotPassARenewalThatWaits(t *testing.T) {

@@ -47,6 +47,9 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	if pooled && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
+	if !pooled { // a pooler may refuse it, or give others a session that was set so
+		config.ConnConfig.RuntimeParams["lock_timeout"] = tableWait
+	}
 	config.BeforeConnect = withoutCancels
 	p, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
@@ -72,7 +75,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 // then is committed without it, and a fail-over forgets what others were told. And
 // PgBouncer 1.18 now and then ends with all its connections when it is asked that
 // ("server in bad state"). A statement that goes on to wait for a row does no harm: it
-// finds itself late.
+// finds itself late, and see tableWait.
 func withoutCancels(_ context.Context, config *pgx.ConnConfig) error {
 	var connected atomic.Bool
 	dial, after := config.DialFunc, config.AfterConnect
@@ -93,6 +96,11 @@ func withoutCancels(_ context.Context, config *pgx.ConnConfig) error {
 }
 
 var errNoCancel = errors.New("nothing is cancelled")
+
+// tableWait is how long a session waits for a table that an operator has locked, or wants
+// to: nothing cancels that wait, and each that was given up keeps a connection of the
+// server's. For a row each step says by itself how long it waits.
+const tableWait = "5s"
 
 // opening is the error of an Open.
 func opening(ctx context.Context, s *server, err error) error {
