@@ -110,6 +110,27 @@ func TestAPermitThatOthersMayGiveBackIsNoDeadlock(t *testing.T) {
 	}
 }
 
+// 1 reads the catalog, and waits for disk. 3 has disk, and waits to read the catalog
+// behind a writer: nobody goes on.
+func TestAReaderBehindAWriterIsBlockedByReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		reader := func(pid int) driver.Claim {
+			c := claim("catalog", pid)
+			c.Weight = 1
+			return c
+		}
+		w.take(t, reader(1))
+		w.take(t, claim("disk", 3))
+		w.queue(t, claim("catalog", 2))
+		w.queue(t, reader(3))
+		w.queue(t, claim("disk", 1))
+		if b := w.Latest(t.Context(), 0).Blocks(); len(b.Deadlocks) != 1 {
+			t.Errorf("%+v, want a deadlock", b)
+		}
+	})
+}
+
 // Whoever may lock can make as many blocks as they like: a page stays one that can be
 // made.
 func TestBlocksHaveAnEnd(t *testing.T) {

@@ -46,6 +46,44 @@ func TestTheMemoryHasHowLeasesEnded(t *testing.T) {
 	})
 }
 
+// An expiry closes a name with a lock-delay, and a break without a delay does not.
+func TestAClosedNameIsNoSureSignOfABreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &overview.Options{Background: time.Second})
+		dead := claim("dead", 1)
+		dead.LockDelay = time.Minute
+		w.take(t, dead)
+		g := w.take(t, claim("broken", 2))
+		time.Sleep(5 * time.Second)
+		if err := w.beside.Break(t.Context(), "broken", g.Fence, 0, driver.Owner{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Memory().Break("broken", g.Fence, "operator")
+		time.Sleep(30 * time.Second)
+		for name, want := range map[string]overview.End{"dead": overview.Expired, "broken": overview.Broken} {
+			if all := w.Memory().Of(name); len(all) != 1 || all[0].End != want {
+				t.Errorf("of %q it has %+v, want it %s", name, all, want)
+			}
+		}
+	})
+}
+
+func TestHowLongALeaseWasHeldIsByTheBackendsClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOn(t, func() time.Time { return time.Now().Add(time.Hour) })
+		go view(t.Context(), w)
+		time.Sleep(time.Second)
+		c := claim("job", 1)
+		w.take(t, c)
+		time.Sleep(20 * time.Second)
+		w.release(t, c)
+		time.Sleep(time.Second)
+		if all := w.Memory().Of("job"); len(all) != 1 || all[0].Held < 19*time.Second || all[0].Held > 22*time.Second {
+			t.Errorf("it has %+v, want it held for 20s", all)
+		}
+	})
+}
+
 func TestALeaseThatIsHeldHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

@@ -21,6 +21,7 @@ type counted struct {
 	lists, reads atomic.Int64
 	watches      atomic.Int64 // that began
 	hangs        atomic.Bool  // lists are not answered
+	slow         atomic.Bool  // the next list takes 4 s
 	deaf         atomic.Bool  // changes are not told
 	damaged      atomic.Value // a name that cannot be read
 }
@@ -32,6 +33,9 @@ func (d *counted) List(ctx context.Context, prefix string) iter.Seq2[driver.Entr
 			<-ctx.Done()
 			yield(driver.Entry{}, ctx.Err())
 			return
+		}
+		if d.slow.Swap(false) {
+			time.Sleep(4 * time.Second)
 		}
 		if name, ok := d.damaged.Load().(string); ok && !yield(driver.Entry{Name: name}, errors.New("damaged")) {
 			return

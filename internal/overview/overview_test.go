@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,6 +156,66 @@ func TestALookThatHangsIsFollowedByANormalPause(t *testing.T) {
 		if v = w.View(); v.Err != nil || time.Since(v.Looked) > time.Second {
 			t.Errorf("%v; last looked %v ago", v.Err, time.Since(v.Looked))
 		}
+		w.seen.hangs.Store(true)
+		time.Sleep(7 * time.Second)
+		if v = w.View(); v.ErrSince.Sub(since) < 10*time.Second {
+			t.Errorf("it fails again, since %v after it did before", v.ErrSince.Sub(since))
+		}
+	})
+}
+
+func TestALookThatWasSlowOnceIsFollowedByANormalPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		viewer := w.Join()
+		defer viewer.Leave()
+		time.Sleep(10 * time.Second)
+		w.seen.slow.Store(true)
+		time.Sleep(6 * time.Second)
+		if ago := time.Since(w.View().Looked); ago > time.Second {
+			t.Errorf("last looked %v ago", ago)
+		}
+	})
+}
+
+// A push says that a name is closed, too.
+func TestANameThatIsClosedIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		g := w.take(t, claim("job", 1))
+		viewer := w.Join()
+		defer viewer.Leave()
+		viewer.Show([]string{"job"})
+		time.Sleep(10*time.Second + 100*time.Millisecond) // between two looks
+		v := w.View()
+		if err := w.beside.Break(t.Context(), "job", g.Fence, time.Minute, driver.Owner{}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := viewer.Next(t.Context(), v)
+		if err != nil || v.Row("job") == nil || v.Row("job").Closed(time.Now()) < 59*time.Second {
+			t.Errorf("rows %v, with %v; want it closed for a minute", v.Rows, err)
+		}
+	})
+}
+
+// A row that was pushed was read later than the others.
+func TestTheOrderOfEndsIsThatOfTheInstants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		w.take(t, claim("a", 1))
+		ends := time.Now().Add(30 * time.Second)
+		viewer := w.Join()
+		defer viewer.Leave()
+		viewer.Show([]string{"b"})
+		v := w.Latest(t.Context(), 0)
+		time.Sleep(300 * time.Millisecond)
+		later := claim("b", 2)
+		later.TTL = time.Until(ends) + 100*time.Millisecond
+		w.take(t, later)
+		v, err := viewer.Next(t.Context(), v)
+		if p := v.Page(overview.Query{Sort: overview.ByLeft}); err != nil || !slices.Equal(p.Names(), []string{"a", "b"}) || v.Row("b").At.Equal(v.Row("a").At) {
+			t.Errorf("shown are %q, with %v", p.Names(), err)
+		}
 	})
 }
 
@@ -269,6 +330,7 @@ func TestPages(t *testing.T) {
 			{overview.Query{Limit: 2, Sort: overview.ByHeld}, []string{"a:0", "a:1"}, 11},
 			{overview.Query{Limit: 2, Sort: overview.ByLeft, Reversed: true}, []string{"b", "a:9"}, 11},
 			{overview.Query{Limit: 2, Sort: overview.ByWaiters}, []string{"a:7", "a:3"}, 11},
+			{overview.Query{Prefix: "a", Limit: 2, Sort: overview.ByName, Offset: 400}, []string{"a:8", "a:9"}, 10},
 			{overview.Query{Prefix: "b"}, []string{"b"}, 1},
 			{overview.Query{Prefix: "c"}, []string{}, 0},
 		} {
@@ -294,6 +356,24 @@ func TestTheBackendsClockMayBeAnother(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheBackendsClockMayBeSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		w := newWorldOn(t, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+		go view(t.Context(), w)
+		time.Sleep(time.Second)
+		w.take(t, claim("before", 1))
+		time.Sleep(time.Second + 100*time.Millisecond)
+		ahead.Store(int64(time.Hour))
+		w.take(t, claim("job", 1))
+		time.Sleep(20 * time.Second)
+		v := w.View()
+		if held := v.Held(v.Row("job"), time.Now()); held < 19*time.Second || held > 21*time.Second {
+			t.Errorf("held for %v by a clock that was set an hour ahead, want 20s", held)
+		}
+	})
 }
 
 // More is shown than is watched: what is watched stays, however often others come.
