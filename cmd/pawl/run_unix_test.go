@@ -201,6 +201,38 @@ func TestAfterASignalTheRestOfTheGroupIsKilledAfterItsGrace(t *testing.T) {
 	b.wantGone(group)
 }
 
+// Its first process is killed by somebody else, or ends by itself when it is told to.
+func TestTheRestOfTheGroupEndsWhicheverWayTheFirstEnds(t *testing.T) {
+	const rest = `; echo ready > ready; while :; do sleep 0.01; done) >/dev/null 2>&1 & while :; do sleep 0.01; done`
+	for name, c := range map[string]struct {
+		grace, child string
+		end          func(b *lab, p *process)
+		code         int
+	}{
+		"killed": {"60", `echo $$ > group; (trap "echo tidy > tidy; exit" TERM` + rest, func(b *lab, _ *process) {
+			if err := syscall.Kill(b.group(), syscall.SIGKILL); err != nil {
+				b.t.Error(err)
+			}
+		}, 128 + 9},
+		"told": {"0.1", `echo $$ > group; trap "echo tidy > tidy; exit 7" TERM; (trap "" TERM` + rest, func(b *lab, p *process) {
+			b.signal(p, syscall.SIGTERM)
+		}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newLab(t)
+			p := b.start("run", "--ttl", "150", "--grace", c.grace, "x", "--", "sh", "-c", c.child)
+			b.awaitFile("ready")
+			group := b.group()
+			c.end(b, p)
+			p.wantCode(c.code)
+			b.wantGone(group)
+			if b.read("tidy") == "" {
+				t.Error("it had no time to tidy up")
+			}
+		})
+	}
+}
+
 func TestWhatEndedByItselfLeavesItsBackgroundAlone(t *testing.T) {
 	b := newLab(t)
 	p, code := b.run("run", "x", "--", "sh", "-c", `(while ! test -e go; do sleep 0.01; done; echo done > done) >/dev/null 2>&1 & exit 3`)
