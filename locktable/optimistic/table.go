@@ -132,7 +132,6 @@ func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.E
 			return nil
 		}
 		if err != nil {
-			t.cache.drop(s.Name) // it may have been taken all the same
 			return err
 		}
 	}
@@ -176,10 +175,6 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack
 			return false, err
 		case did == nothing: // whoever is refused is to hear how it is now
 			seen, err = t.load(ctx, s.Name)
-			continue
-		case did == refrained && back.trip == 0:
-			seen, err = t.load(ctx, s.Name)
-			back.trip = time.Since(began)
 			continue
 		case did == refrained:
 			return true, nil

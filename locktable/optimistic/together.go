@@ -146,11 +146,10 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 		return left, nil, nil
 	}
 	swapped, err := t.store.Swap(ctx, swaps)
+	if err != nil {
+		return left, nil, err
+	}
 	for k := range swaps {
-		if err != nil {
-			t.cache.drop(swaps[k].Name)
-			continue
-		}
 		switch t.note(swaps[k], swapped[k]); {
 		case swapped[k].Done:
 		case errors.Is(swapped[k].Err, ErrLocked):
@@ -161,7 +160,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 			left = append(left, taken[k])
 		}
 	}
-	return left, late, err
+	return left, late, nil
 }
 
 // lookAll is look for the names of some steps. What is read of many names may be old, see

@@ -14,13 +14,14 @@ import (
 type dated struct {
 	*valuesClient
 	window  optimistic.Window
-	swapped *locktable.Entry // last
+	swapped *locktable.Entry  // last
+	last    optimistic.Window // of that
 }
 
 func (s *dated) Time(context.Context) (optimistic.Window, error) { return s.window, nil }
 
 func (s *dated) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	s.swapped = swaps[0].Entry
+	s.swapped, s.last = swaps[0].Entry, swaps[0].Window
 	return s.valuesClient.Swap(ctx, swaps)
 }
 

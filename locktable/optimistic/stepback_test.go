@@ -1,0 +1,176 @@
+package optimistic_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// A lease that was released, and is kept for its minimum hold, is renewed by nobody.
+func TestAClaimMakesNoRoomForALeaseThatIsKept(t *testing.T) {
+	contested(t, func(t *testing.T, held driver.Claim, _ *farValues, d, other *locktable.Driver) {
+		if err := d.Release(t.Context(), driver.LeaseRef{Name: held.Name, Token: held.Token, MinHold: 20 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := other.Acquire(t.Context(), exclusive(true)); !errors.Is(err, driver.ErrHeld) {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 2*trip {
+			t.Errorf("it queued in %v; want the time of a load and a swap", took)
+		}
+	})
+}
+
+// losing are the moments at which the swaps of a claim arrive that loses every race.
+func losing(t *testing.T, seed uint64, within time.Duration) (at []time.Time, end time.Time) {
+	t.Helper()
+	contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+		defer backoff.Seed(seed)()
+		s.arrives = func(optimistic.Swap) {
+			at = append(at, time.Now())
+			s.touch(held.Name)
+		}
+		end = time.Now().Add(within)
+		ctx, cancel := context.WithDeadline(t.Context(), end)
+		defer cancel()
+		if _, err := d.Acquire(ctx, exclusive(true)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		time.Sleep(trip) // what was given up arrives
+	})
+	return at, end
+}
+
+// A claim that has lost one race pauses for two round trips, and after that for longer;
+// but never for more than a quarter of the time that it has.
+func TestAClaimStepsBackByHowManyRacesItHasLost(t *testing.T) {
+	const fast = 2 * trip // from a swap to the next without a pause: its answer, and a load
+	for seed := range uint64(20) {
+		at, end := losing(t, seed, 40*trip)
+		for i := 1; i+1 < len(at); i++ { // the first swap is made of what was seen long ago
+			pause, left := at[i+1].Sub(at[i])-fast, end.Sub(at[i])-oneWay
+			most := min(3*trip<<(i-1), 24*trip, left/4)
+			if pause < 0 || pause > most {
+				t.Errorf("seed %d: after race %d the pause is %v, and %v are left; want %v at the most", seed, i, pause, left, most)
+			}
+		}
+		if len(at) < 6 {
+			t.Errorf("seed %d: %d swaps; want some more", seed, len(at))
+		}
+	}
+}
+
+// A step that is late is tried again after pauses that grow, for the server may be busy;
+// one that loses races, after a part of a round trip.
+func TestAStepThatIsLatePausesForLongerThanOneThatLosesRaces(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		contested(t, func(t *testing.T, held driver.Claim, s *farValues, d, _ *locktable.Driver) {
+			width := s.width
+			var at []time.Time
+			s.arrives = func(optimistic.Swap) {
+				switch at = append(at, time.Now()); {
+				case len(at) == 12:
+					s.width = width
+				case late:
+					s.width = 0
+				default:
+					s.touch(held.Name)
+				}
+			}
+			if late {
+				s.width = 0
+			}
+			if answers, err := d.Renew(t.Context(), renewal(held, time.Hour)); err != nil || answers[0] != nil {
+				t.Fatal(answers, err)
+			}
+			last := at[11].Sub(at[10]) - 2*trip
+			if long := last >= 16*time.Millisecond; long != late || last < 0 {
+				t.Errorf("late: %t; the last pause is %v", late, last)
+			}
+		})
+	}
+}
+
+// The end of a step is on the clock of the store, which may be slower than ours by a
+// thousandth.
+func TestAWindowEndsBeforeTheStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &dated{valuesClient: &valuesClient{newValues(time.Now, 0), "inbox"}}
+		from := locktable.At(time.Now())
+		s.window = optimistic.Window{From: from, To: from.Add(5 * time.Second)}
+		d := locktable.New(optimistic.New(s, "inbox", func(driver.Signal) {}), "inbox")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := d.Acquire(ctx, exclusive(false)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := from.Until(s.last.To), 999*time.Millisecond; got != want {
+			t.Errorf("its window ends after %v; want %v", got, want)
+		}
+	})
+}
+
+// tardy is a client whose first swaps of a name are late, and that looks at what it gets.
+type tardy struct {
+	*valuesClient
+	t     *testing.T
+	name  string
+	times int
+}
+
+func (c *tardy) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	var names []string
+	late := -1
+	for i, s := range swaps {
+		if slices.Contains(names, s.Name) {
+			c.t.Errorf("two swaps of %q in one request", s.Name)
+		}
+		names = append(names, s.Name)
+		if s.Name == c.name && c.times > 0 {
+			c.times--
+			late, swaps[i].Window.To = i, 0
+		}
+	}
+	did, err := c.valuesClient.Swap(ctx, swaps)
+	if late >= 0 && err == nil && !did[late].Late {
+		c.t.Error("it is not late")
+	}
+	return did, err
+}
+
+// Of two steps of a batch on one name, the first comes first also when it was late.
+func TestStepsOnOneNameKeepTheirOrderIfTheFirstIsLate(t *testing.T) {
+	for late := range 4 {
+		c := &tardy{valuesClient: &valuesClient{newValues(time.Now, time.Minute), "inbox"}, t: t}
+		d := locktable.New(optimistic.New(c, "inbox", func(driver.Signal) {}), "inbox")
+		var leases []driver.LeaseRef
+		for _, name := range []string{"n", "m"} {
+			claim := exclusive(false)
+			claim.Name = name
+			if _, err := d.Acquire(t.Context(), claim); err != nil {
+				t.Fatal(err)
+			}
+			l := driver.LeaseRef{Name: name, Token: claim.Token, TTL: time.Minute, Value: []byte("first")}
+			leases = append(leases, l)
+			l.Value = []byte("second")
+			leases = append(leases, l)
+		}
+		c.name, c.times = "n", late
+		if answers, err := d.Renew(t.Context(), leases); err != nil || errors.Join(answers...) != nil {
+			t.Fatal(answers, err)
+		}
+		if e, err := d.Inspect(t.Context(), "n"); err != nil || string(e.Value) != "second" {
+			t.Errorf("late %d times: the name keeps %q (%v); want what came second", late, e.Value, err)
+		}
+	}
+}
