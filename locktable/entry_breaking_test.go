@@ -56,6 +56,12 @@ func TestBreak(t *testing.T) {
 			equal(l.t, "changed", l.e.Changed, false)
 			equal(l.t, "closed", l.e.Closed, 0)
 		},
+		"SaysForHowLongTheNameIsClosedForCertain": func(l *lab) {
+			g := l.granted(mutex("a"))
+			l.ok(l.breaks(g.Fence, 5*sec, "boss"))
+			l.e.Blur = sec // it may be as much later than it seems
+			equal(l.t, "closed for", brokenBy(l.t, l.renew("a", ttl)).ClosedFor, 4*sec)
+		},
 		"TakesOneOfSeveralHolders": func(l *lab) {
 			l.granted(reader("a"))
 			g := l.granted(reader("b"))
@@ -156,6 +162,7 @@ func TestForce(t *testing.T) {
 				l.t.Fatalf("the entry takes %d bytes", n)
 			}
 			brokenBy(l.t, l.renew("w4998", ttl)) // the last ones are remembered
+			equal(l.t, "remembered", len(l.e.Broken), 256)
 		},
 	})
 }

@@ -69,10 +69,10 @@ func (e *Entry) came(now Instant, ticket uint64) Instant {
 	if e.Rest.Len > 0 {
 		now = max(now, e.Rest.Last)
 	}
-	if ticket == 0 || now < 0 || ticket >= uint64(now) {
+	if ticket == 0 || now < 0 {
 		return now
 	}
-	return max(Instant(ticket), now-Instant(driver.MaxLead/time.Microsecond))
+	return max(Instant(min(ticket, uint64(now))), now-Instant(driver.MaxLead/time.Microsecond))
 }
 
 // join puts w at a position of the queue.
