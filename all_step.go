@@ -68,7 +68,7 @@ func (l *Locks) atOnce(ctx context.Context, claims []*claim, all *Leases, m mode
 // as if somebody else had written it.
 func (s *step) settled(err error) bool {
 	conditional := func(cl *claim) bool { return cl.Above != nil }
-	return errors.Is(err, ErrValue) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
+	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed) || permanent(err) ||
 		!errors.Is(err, ErrHeld) && slices.ContainsFunc(s.claims, conditional)
 }
 
@@ -92,9 +92,7 @@ func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *Leases)
 	sent := s.c.now()
 	grants, err := s.ask(ctx, backend, sent)
 	switch {
-	case answered(err):
-		s.c.renewer.Alive(sent.Mono)
-	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
+	case answered(err), errors.Is(err, errors.ErrUnsupported), errors.Is(err, ErrClosed):
 	case ended(ctx) != nil:
 		s.asking = true // and is undone
 		return gaveUp(ctx, s.claims[0].Name, nil)
