@@ -120,7 +120,7 @@ func (h *history) onceAnswers(c *call, data bool) {
 }
 
 // runReturns: Run returns what its function returned, ctx's error when ctx has ended, or
-// that the client is closed, and nothing else.
+// that the client is closed, and nothing else. It goes on when its function has resigned.
 func (h *history) runReturns(c *call) {
 	err, ctxOver := c.answer, c.ctxEnds != never && c.answered >= c.ctxEnds
 	switch {
@@ -130,7 +130,7 @@ func (h *history) runReturns(c *call) {
 			h.violatedLocked(c.name, "%v: the function returned an error of its own, and Run: %v", c, err)
 		}
 	case errors.Is(err, pawl.ErrClosed) && c.process.closed(), ctxOver && (err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, pawl.ErrLost)):
-	case err == nil && len(c.terms) > 0:
+	case err == nil && len(c.terms) > 0 && !c.resigned:
 	default:
 		h.violatedLocked(c.name, "%v: Run returned, and its function had not: %v", c, err)
 	}

@@ -243,6 +243,7 @@ func (p *process) elects(ctx context.Context, c *call) {
 		}
 	}
 	var own error
+	resigned := false
 	err := run(ctx, func(ctx context.Context) error {
 		over()
 		s := c.step
@@ -263,9 +264,7 @@ func (p *process) elects(ctx context.Context, c *call) {
 			h.isWritten(t, value(1))
 		}
 		resigns := strings.HasPrefix(c.ends, "resigns") && len(terms) < 3
-		if resigns && alive && ctx.Err() == nil {
-			e.Resign()
-		}
+		resigned = resigns && alive && ctx.Err() == nil && e.Resign()
 		own = nil
 		if strings.HasSuffix(c.ends, "error") {
 			own = errOwn
@@ -279,7 +278,7 @@ func (p *process) elects(ctx context.Context, c *call) {
 	if own != nil {
 		c.own = true
 	}
-	c.answer, c.terms = err, terms
+	c.answer, c.terms, c.resigned = err, terms, resigned
 	h.mu.Unlock()
 	h.said(c, err)
 }

@@ -57,6 +57,7 @@ type call struct {
 	sent      moment // when it has
 	hasRun    bool   // Once: the function
 	own       bool   // Election: the last function returned an error of its own
+	resigned  bool   // Election: the last function had resigned
 	answer    error  // of Once, Run, or the last of Watch
 	terms     []*call
 	seen      []sighting

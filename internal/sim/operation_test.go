@@ -239,6 +239,9 @@ func (h *history) tells(c *call) {
 	if c.lease != nil {
 		lost, _ = errors.AsType[*pawl.LostError](c.lease.Err())
 	}
+	if c.believes() {
+		h.w.violated(c.name, "%v was told that it is over, and Err says that it is not", c)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c.left != never || c.lease != nil && errors.Is(c.lease.Err(), pawl.ErrDetached) {
