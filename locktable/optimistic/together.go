@@ -14,7 +14,8 @@ import (
 // atATime is how many steps are computed before they are swapped. Some hundred are done
 // within a window, also on a busy machine; for each one more the window is wider. If more
 // than a few were in vain they are tried together once more, and those whose window was
-// over even then in parts, each a quarter as large as those before.
+// over even then in parts, each a quarter as large as those before. What is left is tried
+// together for as long as that halves it, and then one by one.
 const (
 	atATime = 1024
 	ample   = 500
@@ -44,6 +45,11 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f
 		late = again
 	}
 	left = append(left, late...)
+	for before := 2 * len(which); t.slow == nil && err == nil && len(left) > few && 2*len(left) <= before; left = append(left, late...) {
+		before = len(left) // those that others change are in vain again
+		slices.Sort(left)
+		left, late, err = t.together(ctx, steps, left, f, failed)
+	}
 	slices.SortFunc(left, func(i, j int) int { return cmp.Or(cmp.Compare(steps[i].Name, steps[j].Name), i-j) })
 	for same := range chunksOf(left, func(i, j int) bool { return steps[i].Name == steps[j].Name }) {
 		if err == nil {
