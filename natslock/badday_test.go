@@ -138,6 +138,27 @@ func TestALinkWithSlowAnswers(t *testing.T) {
 	}
 }
 
+// A batch of renewals is read and written in two round trips, however many there are.
+// What was read by parts was too old when the last part came.
+func TestABatchOnASlowLink(t *testing.T) {
+	t.Parallel()
+	server := natstest.Start(t, "")
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	d := start(t, "nats://"+proxy.Addr)
+	leases := make([]driver.LeaseRef, 256) // as many as a client renews at once
+	for i := range leases {
+		c := mutex(fmt.Sprint("n", i))
+		gets(t, d, c)
+		leases[i] = lease(c)
+	}
+	proxy.Slow(natslock.Fresh + 50*time.Millisecond)
+	gets(t, d, mutex("another")) // the driver knows then that the link is slow
+	answers, err := d.Renew(within(t, 10*time.Second), leases)
+	if err = errors.Join(append(answers, err)...); err != nil {
+		t.Errorf("%v; want all renewed", err)
+	}
+}
+
 // A question is asked again soon, because an election loses it. On a link that is slower
 // than that, only the first one is.
 func TestASlowLinkIsNotAskedTwice(t *testing.T) {

@@ -61,14 +61,14 @@ func (s *store) judge(ctx context.Context, w *written, heard *stampListener) (op
 		return w.done(), nil
 	}
 	s.clock.Late(w.envelope.Window)
-	now, err := m.stored(w.sent)
+	now, err := m.stored(w.acked)
 	return optimistic.Swapped{Late: true, Known: true, Now: now}, err
 }
 
 // done says that it counts.
 func (w *written) done() optimistic.Swapped {
 	return optimistic.Swapped{
-		Done: true, Version: w.sequence, Note: seen{at: w.sent, void: w.envelope.Void, lasts: w.lasts},
+		Done: true, Version: w.sequence, Note: seen{at: w.acked, void: w.envelope.Void, lasts: w.lasts},
 	}
 }
 
@@ -81,6 +81,6 @@ func (s *store) judgeStamp(w *written, m *message) (optimistic.Swapped, error) {
 	}
 	s.clock.Late(w.envelope.Window)
 	s.clock.Learn(m.stamp, w.sent, w.acked)
-	now, err := m.stored(w.sent)
+	now, err := m.stored(w.acked)
 	return optimistic.Swapped{Late: true, Known: true, Now: now}, err
 }

@@ -10,7 +10,7 @@ import (
 
 // seen is what is known of a value beside its sequence: the note of optimistic.Stored.
 type seen struct {
-	at    time.Time     // when it was received, or was sent by ourselves
+	at    time.Time     // when it was received, or what we sent was acknowledged
 	void  []uint64      // see stamped.Envelope
 	lasts time.Duration // how long it said something, from its stamp on
 }

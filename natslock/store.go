@@ -88,6 +88,14 @@ func (s *store) askTime(ctx context.Context) error {
 	}
 	sent := time.Now()
 	info, err := s.info(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) { // it was deleted
+		s.bucket.doubt()
+		if err := s.ready(ctx); err != nil {
+			return err
+		}
+		sent = time.Now()
+		info, err = s.info(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -98,7 +106,9 @@ func (s *store) askTime(ctx context.Context) error {
 
 // Load implements optimistic.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
-	if err := s.ready(ctx); err != nil {
+	// If the time is not known it is asked for first: on a slow link what was read would
+	// be too old after that, see fresh.
+	if _, err := s.Time(ctx); err != nil {
 		return nil, err
 	}
 	all, errs := make([]optimistic.Stored, len(names)), make([]error, len(names))
@@ -248,8 +258,10 @@ func (s *store) Close() error {
 	return nil
 }
 
-// atOnce is how many requests of one call are under way at a time.
-const atOnce = 64
+// atOnce is how many requests of one call are under way at a time: as many as a client
+// renews at once. In parts, what was read first is too old to swap on when the last part
+// has come, see fresh, and each name is then read again by itself.
+const atOnce = 256
 
 // together calls f for each of n, several at a time.
 func together(n int, f func(i int)) {
