@@ -300,11 +300,19 @@ func (l *Leases) Release(ctx context.Context) error {
 }
 
 // giveUp releases what was acquired when not all could be: nobody has worked under it.
+// Where the time of the caller is up, it does not wait for that.
 func (l *Leases) giveUp(ctx context.Context) {
 	if l.cancel != nil {
 		defer l.cancel(ErrReleased)
 	}
-	_ = each(l.leases, func(x *Lease) error { return x.ReleaseNow(ctx) }) // a failing backend is said to the Observer
+	release := func() { // a failing backend is said to the Observer
+		_ = each(l.leases, func(x *Lease) error { return x.ReleaseNow(ctx) })
+	}
+	if len(l.leases) > 0 && ended(ctx) != nil {
+		l.leases[0].t.c.aside(release)
+	} else {
+		release()
+	}
 }
 
 // each ends leases, the last first, and the rest also if the Observer panics at one.

@@ -218,3 +218,30 @@ func TestAllAreGivenBackAtOnceWhenOneIsLostOrHeld(t *testing.T) {
 		w.free("y")
 	})
 }
+
+// The release of what was acquired before ctx ended is seen to in the background: with a
+// backend that hangs it takes a request for each of them.
+func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.slow(nil, func(op string, n int) time.Duration {
+			if op == "release" && n <= 2 {
+				return -1
+			}
+			return 0
+		})
+		other, _ := w.client(nil)
+		held := must(t)(other.Mutex("z").Lock(background))
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := pawl.All(c.Mutex("x"), c.Mutex("y"), c.Mutex("z")).Lock(ctx)
+		isError(t, err, context.DeadlineExceeded, pawl.ErrHeld)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("it came back after %v", took)
+		}
+		time.Sleep(10 * time.Second)
+		w.free("x")
+		w.free("y")
+		noError(t, held.Release(background))
+	})
+}
