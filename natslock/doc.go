@@ -71,6 +71,10 @@
 // message of some 300 bytes, which goes a day after its last lease ended. A driver has
 // one connection, which is the caller's own with New, and one subscription.
 //
+// A claim takes up to four round trips if others want the name, and has 3 s at most for
+// one attempt. So where an answer takes 700 ms and more, set pawl.Options.RequestTimeout
+// to some ten of them, and the TTL to sixty.
+//
 // # What happens when the bucket, or the leader, goes?
 //
 // A bucket that lost data counts on from where it is then, so that a sequence which a
