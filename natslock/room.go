@@ -17,7 +17,7 @@ const spare = 4 << 10
 // the next renewal would not fit, nor would the release: a crowd would cost the holder
 // its lease, and keep the name closed.
 func (s *store) crowded(swap *optimistic.Swap) error {
-	most, err := s.nc.MaxPayload(), error(nats.ErrMaxPayload)
+	most, err := s.nc.MaxPayload(), nats.ErrMaxPayload
 	if c := s.bucket.config.Load(); c != nil && c.MaxMsgSize > 0 && int64(c.MaxMsgSize) < most {
 		most, err = int64(c.MaxMsgSize), errTooBig
 	}
@@ -25,11 +25,8 @@ func (s *store) crowded(swap *optimistic.Swap) error {
 		return nil
 	}
 	was := &locktable.Entry{}
-	if len(swap.Was) > 0 {
-		var damaged error
-		if was, damaged = locktable.Decode(swap.Was); damaged != nil {
-			return nil // the table has read it, and says so otherwise
-		}
+	if e, damaged := locktable.Decode(swap.Was); damaged == nil { // else there was none
+		was = e
 	}
 	if people(swap.Entry) > people(was) {
 		return s.trouble(err)

@@ -47,7 +47,7 @@ func (q *silence) answered() {
 func (q *silence) tooLong(now time.Time, others bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	most := time.Duration(silent << min(q.moves, mostDoubled))
+	most := silent << min(q.moves, mostDoubled)
 	if !others {
 		most *= 2
 	}
