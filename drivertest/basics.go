@@ -27,6 +27,15 @@ func testBasics(s *suite) {
 		k.a.gets(k.mutex())
 	})
 
+	s.lookAt("how a name becomes a key: collation, path, pattern, escape, or its length", "NamesAreComparedByteForByte", func(k *kit) {
+		for _, name := range []string{k.name, strings.ToUpper(k.name), k.name + " ", k.name + "/", k.name + "%2F", k.name + "\u00e9",
+			k.name + "e\u0301", k.name + "*", k.name + "/..", k.name + strings.Repeat("x", driver.MaxName-len(k.name))} {
+			if _, err := k.a.Acquire(k.ctx, k.mutex(on(name))); err != nil {
+				k.Errorf("%+q: %v; want it granted, for only others like it are held", name, err)
+			}
+		}
+	})
+
 	s.lookAt("whether the grant is stored before Acquire returns, where each client reads it, and read again; "+
 		"what was read must not be damaged on the way (it is bytes, not text)", "AnotherClientSeesWhoHoldsIt", func(k *kit) {
 		g := k.a.gets(k.mutex(owner(driver.Owner{Client: "first"})))
@@ -36,6 +45,24 @@ func testBasics(s *suite) {
 		}
 		k.b.heldBy(g.Fence)
 	})
+
+	s.lookAt("whether a read is fresh (a cache, a replica that lags), and whether a write fails if the entry has changed since it was read",
+		"WhatAnotherClientChangesIsSeenAtOnce", func(k *kit) {
+			k.b.isFree(k.name)
+			for range 3 {
+				c := k.mutex()
+				g := k.a.gets(c)
+				k.b.heldBy(g.Fence)
+				k.b.refused(k.mutex())
+				k.a.releases(c)
+				k.b.isFree(k.name)
+				d := k.mutex()
+				g = k.b.gets(d)
+				k.a.heldBy(g.Fence)
+				k.a.refused(k.mutex())
+				k.b.releases(d)
+			}
+		})
 
 	s.lookAt("the token: who has it holds, whichever client asks", "TheSameTokenIsTheSameGrant", func(k *kit) {
 		c := k.mutex()
@@ -79,15 +106,6 @@ func testBasics(s *suite) {
 				k.b.releases(c)
 			}
 		})
-
-	s.lookAt("how a name becomes a key: collation, path, pattern, escape, or its length", "NamesAreComparedByteForByte", func(k *kit) {
-		for _, name := range []string{k.name, strings.ToUpper(k.name), k.name + " ", k.name + "/", k.name + "%2F", k.name + "\u00e9",
-			k.name + "e\u0301", k.name + "*", k.name + "/..", k.name + strings.Repeat("x", driver.MaxName-len(k.name))} {
-			if _, err := k.a.Acquire(k.ctx, k.mutex(on(name))); err != nil {
-				k.Errorf("%+q: %v; want it granted, for only others like it are held", name, err)
-			}
-		}
-	})
 
 	s.lookAt("whether reading an entry and storing it is one step: a transaction, a lock, or a swap that fails if the value is not the one "+
 		"that was read; also among the goroutines of one client", "OfManyAtOnceOneIsGranted", func(k *kit) {

@@ -59,7 +59,7 @@ func testLateClaims(s *suite) {
 		for _, c := range calls {
 			c.begin(k.ctx)
 		}
-		time.Sleep(k.brief())
+		k.pauses(k.brief())
 		for _, c := range calls {
 			if c.over() {
 				k.Fatalf("answered with %v, though the requests were held up", c.err)
@@ -135,7 +135,7 @@ func testLateClaims(s *suite) {
 		letGo := slow.hold()
 		late := slow.asks(c)
 		late.begin(ctx)
-		time.Sleep(k.brief())
+		k.pauses(k.brief())
 		cancel()
 		k.gaveUp(late.wait())
 		k.past(driver.MaxRequest + k.brief())
@@ -239,13 +239,25 @@ func testLateReleases(s *suite) {
 		k.b.waits(queued, 1)
 	})
 
+	s.test("AReleaseOnTimeOfTheOnlyHolderThatComesAfterItsEndDoesNothing", func(k *kit) {
+		slow, held := k.slow(), k.mutex()
+		g := slow.gets(held)
+		k.past(0)
+		letGo := slow.hold()
+		k.givesUp(k.ways()[0], slow.releasesOnTime(held))
+		k.past(2 * k.brief())
+		letGo()
+		k.settle()
+		k.isHeldBy(held.Name, g.Fence)
+	})
+
 	s.test("AReleaseOnTimeThatComesBeforeItsEndReleases", func(k *kit) {
 		slow, c := k.slow(), k.mutex()
 		slow.gets(c)
 		letGo := slow.hold()
 		release := slow.releasesOnTime(c)
 		release.begin(k.ctx)
-		time.Sleep(k.brief() / 2)
+		k.pauses(k.brief() / 2)
 		letGo()
 		if err := release.wait(); err != nil {
 			k.Errorf("Release: %v; want nil", err)
@@ -336,7 +348,7 @@ func testGivenUp(s *suite) {
 			calls = append(calls, slow.asks(k.mutex(on(k.nth(i)))))
 			calls[i].begin(ctx)
 		}
-		time.Sleep(k.brief() / 2)
+		k.pauses(k.brief() / 2)
 		cancel()
 		letGo() // they come before their end, and may well be granted
 		for _, c := range calls {
@@ -358,7 +370,7 @@ func testGivenUp(s *suite) {
 				calls = append(calls, slow.asks(k.mutex(on(k.nth(i)), mode)))
 				calls[i].begin(ctx)
 			}
-			time.Sleep(k.brief() / 2)
+			k.pauses(k.brief() / 2)
 			cancel()
 			for _, c := range calls {
 				k.gaveUp(c.wait())

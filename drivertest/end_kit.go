@@ -139,7 +139,8 @@ func (k *kit) givesUp(w way, calls ...*call) {
 			}
 			k.gaveUp(c.err)
 		case <-soon.C:
-			k.Fatalf("%s has not returned %v after its ctx had ended (%s)", c.what, k.soon(), w.name)
+			k.asked.Add(int64(k.soon())) // to wait for it was no delay
+			k.Fatalf("%s has not returned %v after its ctx had ended (%s): each request has to end with its ctx", c.what, k.soon(), w.name)
 		}
 	}
 }
@@ -194,10 +195,12 @@ func (k *kit) settles(d *client, c driver.Claim) {
 	}
 }
 
-func (k *kit) isFree(name string) {
-	k.Helper()
-	if e := k.b.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
-		k.Errorf("%+v; want nobody there", e)
+func (k *kit) isFree(name string) { k.b.isFree(name) }
+
+func (c *client) isFree(name string) {
+	c.k.Helper()
+	if e := c.entry(name); len(e.Holders)+len(e.Waiters) > 0 {
+		c.k.Errorf("%+v; want nobody there", e)
 	}
 }
 
@@ -208,3 +211,6 @@ func (k *kit) isHeldBy(name string, fence uint64) {
 		k.Errorf("%+v; want it held with the fence %d, and nobody waiting", e, fence)
 	}
 }
+
+// pauses sleeps in real time, which is no delay.
+func (k *kit) pauses(d time.Duration) { k.asked.Add(int64(d)); time.Sleep(d) }
