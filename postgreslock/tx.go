@@ -3,11 +3,11 @@ package postgreslock
 import (
 	"context"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/sqltable"
 )
 
@@ -22,7 +22,7 @@ const (
 // one is sent with its first question, and what ends it with its last change.
 type batches struct {
 	*server
-	running sync.WaitGroup // what is undone in the background
+	running engine.Background // what is undone in the background
 }
 
 func (b *batches) Begin(ctx context.Context, wait time.Duration) (sqltable.Tx, error) {
@@ -43,7 +43,7 @@ func (b *batches) Query(ctx context.Context, s sqltable.Statement, row func(scan
 	return each(rows, err, row)
 }
 
-func (b *batches) Close() { b.running.Wait() }
+func (b *batches) Close() { b.running.Close() }
 
 func each(rows pgx.Rows, err error, row func(scan sqltable.Scan) error) error {
 	if err != nil {
@@ -132,7 +132,7 @@ func (t *tx) Commit(ctx context.Context, last ...sqltable.Statement) error {
 	return nil
 }
 
-// Rollback implements sqltable.Tx. Nobody has to wait for it.
+// Rollback implements sqltable.Tx. The caller waits for it only once Close has begun.
 func (t *tx) Rollback(context.Context) {
 	t.b.running.Go(func() {
 		undo(t.c)

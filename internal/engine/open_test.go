@@ -13,10 +13,14 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
+var errRefused = errors.New("refused")
+
+func init() { // a scheme is registered once, and a test may run again
+	engine.Register(func(context.Context, *url.URL) (*locktable.Driver, error) { return nil, errRefused }, "engine-refuses")
+}
+
 func TestRegisterReturnsNoDriverWithAnError(t *testing.T) {
-	refusal := errors.New("refused")
-	engine.Register(func(context.Context, *url.URL) (*locktable.Driver, error) { return nil, refusal }, "engine-refuses")
-	if d, err := driver.Open(t.Context(), "engine-refuses:x"); d != nil || !errors.Is(err, refusal) {
+	if d, err := driver.Open(t.Context(), "engine-refuses:x"); d != nil || !errors.Is(err, errRefused) {
 		t.Errorf("driver.Open: %v, %v; want nil and the error", d, err)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -50,7 +50,7 @@ type Table struct {
 	tidying chan struct{} // holds one while somebody is at it
 	closing context.Context
 	close   context.CancelFunc
-	running sync.WaitGroup
+	running engine.Background
 }
 
 // New makes a Table.
@@ -411,7 +411,7 @@ func (t *Table) Properties() driver.Properties { return t.Options.Properties() }
 // Close implements locktable.Table. What is under way ends by its ctx.
 func (t *Table) Close() error {
 	t.close()
-	t.running.Wait()
+	t.running.Close()
 	t.db.Close()
 	return nil
 }

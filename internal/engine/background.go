@@ -1,0 +1,33 @@
+package engine
+
+import "sync"
+
+// Background is work that a backend leaves to goroutines, and that its Close waits for.
+// The zero value is ready.
+type Background struct {
+	all sync.WaitGroup
+
+	mu     sync.Mutex // protects what follows; held while a goroutine is added
+	closed bool
+}
+
+// Go runs f in a goroutine. Once Close has begun, it runs f before it returns: Close may
+// no longer be waiting.
+func (b *Background) Go(f func()) {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		f()
+		return
+	}
+	b.all.Go(f)
+	b.mu.Unlock()
+}
+
+// Close waits for all that run.
+func (b *Background) Close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.all.Wait()
+}
