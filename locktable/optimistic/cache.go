@@ -3,8 +3,7 @@ package optimistic
 import "sync"
 
 // cache keeps what was seen last of some names, so that a step on one of them begins with
-// its swap. What it has may be old, for others have changed the name, or a swap of our
-// own was not answered: then the swap fails.
+// its swap. What it has may be old: then the swap fails.
 type cache struct {
 	mu   sync.Mutex
 	seen map[string]Stored

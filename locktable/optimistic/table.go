@@ -132,6 +132,7 @@ func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.E
 			return nil
 		}
 		if err != nil {
+			t.cache.drop(s.Name) // it may have been taken all the same
 			return err
 		}
 	}

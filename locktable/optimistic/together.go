@@ -153,6 +153,9 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 	}
 	swapped, err := t.store.Swap(ctx, swaps)
 	if err != nil {
+		for k := range swaps {
+			t.cache.drop(swaps[k].Name) // they may have been taken all the same
+		}
 		return left, nil, err
 	}
 	for k := range swaps {
