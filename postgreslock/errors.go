@@ -105,6 +105,8 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 		return "somebody keeps a row locked: a transaction with a Guard in it that stays open, or a client that was stopped?", false
 	case "53300":
 		return "the server has no connection left: max_connections, or smaller pools", false
+	case "57P01", "57P02", "57P03":
+		return "the server is starting, recovering or ending: look at its log", false
 	case "53100", "53200":
 		return "the server's disk or memory is full", false
 	case "22P05":
