@@ -195,8 +195,8 @@ func TestAllAreReleasedFromTheLast(t *testing.T) {
 	})
 }
 
-// What was acquired first may be lost while the next is waited for, and nothing has begun
-// under what is given back then: no minimum hold applies.
+// A lease may be lost while All waits for the next name. All then gives the others back
+// without a minimum hold, because nothing has begun under them.
 func TestAllAreGivenBackAtOnceWhenOneIsLostOrHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)

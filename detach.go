@@ -222,7 +222,7 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	t := newHold(c, cl, sent, tm, fence, 1)
 	now := c.now()
 	if !c.renewer.add(t, now) {
-		return nil, ErrClosed // it stays held for whoever has the handle
+		return nil, ErrClosed // the lease stays held, by its handle
 	}
 	kept = true
 	lease := c.begin(nil, t, now)

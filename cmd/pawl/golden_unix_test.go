@@ -76,7 +76,7 @@ func wantUnwritten(t *testing.T, args ...string) {
 	}
 }
 
-// What was asked for and cannot be written is an error, whatever it is.
+// Output that cannot be written is an error, whichever verb wrote it.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	place, handle := "--url=sqlite:"+filepath.ToSlash(dir)+"/locks.db", filepath.Join(dir, "handle")
