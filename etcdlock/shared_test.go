@@ -78,13 +78,13 @@ func TestOneRequestWakesAClientTwice(t *testing.T) {
 		for _, one := range []*driver.Claim{&long, &short, &waiter} {
 			one.Weight, one.Limit = 1, 2
 		}
-		short.TTL = time.Second
+		short.TTL = 4 * time.Second // a slow machine asks for both waiters before they are over
 		gets(t, a, long)
 		gets(t, a, short)
 		refused(t, b, waiter)
 		kept, heard = append(kept, lease(long)), append(heard, hears(t, b, waiter.Token))
 	}
-	time.Sleep(1500 * time.Millisecond) // until the short ones are over
+	time.Sleep(4500 * time.Millisecond) // until the short ones are over
 	each, err := a.Renew(brief(t), kept)
 	for _, e := range append(each, err) {
 		if e != nil {
