@@ -6,72 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-// txn runs a transaction on a member that knows a leader. One that knows none, or is a
-// learner, has done nothing with it: then another one is asked.
-func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op) (r *clientv3.TxnResponse, err error) {
-	for try := range 4 {
-		if try > 0 {
-			select {
-			case <-ctx.Done():
-				return nil, fmt.Errorf("%w (%w)", ctx.Err(), err)
-			case <-time.After(20 * time.Millisecond << try):
-			}
-		}
-		sent := time.Now()
-		r, err = s.client.Txn(clientv3.WithRequireLeader(ctx)).If(cs...).Then(then...).Else(otherwise...).Commit()
-		if !isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrGRPCNotSupportedForLearner) {
-			if err == nil {
-				s.clock.took(time.Since(sent))
-			}
-			break
-		}
-	}
-	return r, err
-}
-
-// check looks at the head of an answer to a request that was sent when the highest
-// revision was that. Where it is lower now, a snapshot was restored: revisions come
-// again, and what was known of before means nothing.
-func (s *store) check(h *pb.ResponseHeader, sent int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	other := s.cluster != 0 && h.GetClusterId() != s.cluster
-	if other && slices.Contains(s.former, h.GetClusterId()) {
-		return permanent(
-			fmt.Errorf("the members answer for two clusters, %x and %x", s.cluster, h.GetClusterId()),
-			"the endpoints have to be members of one cluster")
-	}
-	if other || h.GetRevision() < sent {
-		s.former = append(s.former, s.cluster)
-		if !other {
-			s.former = nil
-		}
-		s.epoch++
-		s.seen.Store(0)
-		s.cluster = h.GetClusterId()
-		s.clock.forget()
-		return errors.New("the data are older than they were: a snapshot was restored, or this is another cluster")
-	}
-	s.cluster = h.GetClusterId()
-	for {
-		seen := s.seen.Load()
-		if h.GetRevision() <= seen || s.seen.CompareAndSwap(seen, h.GetRevision()) {
-			return nil
-		}
-	}
-}
 
 // permanent is an error that asking again does not help.
 func permanent(err error, hint string) error {

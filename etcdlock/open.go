@@ -2,11 +2,13 @@ package etcdlock
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -17,9 +19,27 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
 func init() { engine.Register(openURL, "etcd", "etcds") }
+
+// Driver is a client of etcd. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*locktable.Driver
+	store *store
+}
+
+// New makes a driver over a client that is open, and stays so when the driver is closed.
+// Its error is a [*driver.InvalidError].
+func New(client *clientv3.Client, o *Options) (*Driver, error) {
+	if client == nil {
+		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open clientv3.Client"}
+	}
+	return build(client, o, false)
+}
 
 // Open opens the cluster that a URL names; the package comment has the forms. Closing the
 // driver closes what was opened. The error is a [*driver.InvalidError] or a
@@ -49,6 +69,38 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 		return nil, opening(ctx, config, err)
 	}
 	return d, nil
+}
+
+func build(client *clientv3.Client, o *Options, own bool) (*Driver, error) {
+	options, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	s := &store{client: client, own: own, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{})}
+	if s.where == "" {
+		s.where = hosts(client.Endpoints())
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.clock = newClock(s.life)
+	id := rand.Text()
+	d := &Driver{store: s}
+	deliver := func(signal driver.Signal) { d.Deliver(signal) }
+	d.Driver = locktable.New(optimistic.New(s, id, deliver), id)
+	s.mail = &mail{store: s, id: id, deliver: deliver, first: make(chan struct{})}
+	s.mail.run()
+	return d, nil
+}
+
+// hosts are endpoints as errors name them.
+func hosts(endpoints []string) string {
+	short := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		if _, after, ok := strings.Cut(e, "://"); ok {
+			e = after
+		}
+		short[i] = e[strings.LastIndexByte(e, '@')+1:]
+	}
+	return strings.Join(short, ",")
 }
 
 // patient is how long the cluster may take to answer: there has to be time left to find

@@ -2,6 +2,8 @@ package mongolock
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"net/url"
 	"time"
@@ -10,9 +12,28 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
 func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
+
+// Driver is a client of MongoDB. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*locktable.Driver
+	store *store
+}
+
+// New makes a driver over a database of a client that is open, and stays so when the
+// driver is closed. The write and read concerns of that database do not matter: the
+// driver has its own. Its error is a [*driver.InvalidError].
+func New(db *mongo.Database, o *Options) (*Driver, error) {
+	if db == nil {
+		return nil, &driver.InvalidError{What: "database", Problem: "is nil", Allowed: "an open *mongo.Database"}
+	}
+	return build(db, o, nil)
+}
 
 // Open opens the servers that a URL names; the package comment has the forms. Closing the
 // driver closes what was opened. The error is a [*driver.InvalidError] or a
@@ -44,6 +65,37 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
+	own, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	t := &store{Options: own, inbox: newInbox(), poller: newPoller(), close: hangUp, db: db}
+	t.life, t.end = context.WithCancel(context.Background())
+	d := &Driver{store: t}
+	table := optimistic.New(t, t.inbox, func(s driver.Signal) { d.Deliver(s) })
+	d.Driver = locktable.New(table, t.inbox)
+	t.loops.Go(func() { t.listen(d.Deliver) })
+	return d, nil
+}
+
+// place is how errors name the server.
+func (t *store) place() string {
+	place := "mongodb " + t.Where + "/" + t.db.Name()
+	if t.Collection != defaultCollection {
+		place += " collection=" + t.Collection
+	}
+	return place
+}
+
+// newInbox draws the address of a driver's signals. It is no secret, only unlike any
+// other.
+func newInbox() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }
 
 // disconnect closes a client. What is under way has a moment to end.

@@ -56,7 +56,7 @@ func (t *store) send(ctx context.Context, at *server, swaps []optimistic.Swap, s
 // closed.
 func (t *store) listen(deliver func(driver.Signal)) {
 	select {
-	case <-t.watch.hurry:
+	case <-t.poller.hurry:
 	case <-t.life.Done():
 		return
 	}
@@ -106,14 +106,14 @@ func (t *store) poll(at *server, deliver func(driver.Signal)) {
 		select {
 		case <-t.life.Done():
 			return
-		case <-t.watch.hurry:
+		case <-t.poller.hurry:
 		case <-timer.C:
 			for _, s := range t.receive(at) {
 				deliver(s)
 			}
 		}
 		timer.Stop()
-		if pause := t.watch.pace(time.Now()); pause > 0 {
+		if pause := t.poller.pace(time.Now()); pause > 0 {
 			timer.Reset(backoff.Early(pause))
 		}
 	}

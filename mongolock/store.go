@@ -21,10 +21,10 @@ import (
 // store is an optimistic.Store of documents, one for each name.
 type store struct {
 	Options
-	inbox string
-	clock optimistic.Clock
-	watch *watch
-	close func() // what was opened for this driver, nil if nothing was
+	inbox  string
+	clock  optimistic.Clock
+	poller *poller
+	close  func() // what was opened for this driver, nil if nothing was
 
 	life  context.Context // until Close
 	end   context.CancelFunc
@@ -143,7 +143,7 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 			swapped[i] = t.judge(&swaps[i], versions[i], stamp, sent)
 		}
 		if swapped[i].Done {
-			t.watch.note(swaps[i].Name, swaps[i].Entry, swaps[i].Window.From, t.inbox)
+			t.poller.note(swaps[i].Name, swaps[i].Entry, swaps[i].Window.From, t.inbox)
 		}
 	}
 	t.send(ctx, at, swaps, swapped)

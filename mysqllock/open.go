@@ -1,10 +1,12 @@
 package mysqllock
 
 import (
-	sqldriver "database/sql/driver"
-
+	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
+	sqldriver "database/sql/driver"
+	"encoding/hex"
 	"errors"
 	"net/url"
 	"time"
@@ -13,9 +15,28 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
 func init() { engine.Register(openURL, "mysql", "mariadb") }
+
+// Driver is a client of a database. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*locktable.Driver
+	store *store
+}
+
+// New makes a driver over a pool of connections, which stays open when the driver is
+// closed. The server is looked at by the first call. Its error is a
+// [*driver.InvalidError].
+func New(db *sql.DB, o *Options) (*Driver, error) {
+	if db == nil {
+		return nil, &driver.InvalidError{What: "pool", Problem: "is nil", Allowed: "an open *sql.DB of go-sql-driver/mysql"}
+	}
+	return build(db, o, 0)
+}
 
 // Open opens the database that a URL names, or a DSN as go-sql-driver has it; the package
 // comment has the forms. It makes the tables if they are missing. Closing the driver
@@ -35,6 +56,42 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 		return nil, err
 	}
 	return p.open(ctx)
+}
+
+// build makes the driver. pool is the size of a pool that was opened for it, else 0.
+func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if options.Where = "mysql " + options.Where; options.Prefix != defaultPrefix {
+		options.Where += " prefix=" + options.Prefix
+	}
+	s := &store{
+		server: &server{
+			db: db, pool: pool, Options: options, checking: make(chan struct{}, 1),
+			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
+		},
+		inbox: newInbox(), tidying: tidying{wanted: make(chan struct{}, 1)},
+	}
+	d := &Driver{store: s}
+	deliver := func(x driver.Signal) { d.Deliver(x) }
+	table := optimistic.New(s, s.inbox, deliver)
+	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
+		table.AtOnce(n)
+	}
+	d.Driver = locktable.New(table, s.inbox)
+	s.poller = newPoller(s, deliver)
+	s.poller.running.Go(func() { s.tidying.run(s.poller.closed, s) })
+	return d, nil
+}
+
+// newInbox draws the address of a driver's signals. It is no secret, only unlike any
+// other.
+func newInbox() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }
 
 func (p *parsed) open(ctx context.Context) (*Driver, error) {

@@ -17,17 +17,17 @@ func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	sent := time.Now()
 	g, err := d.Driver.Acquire(ctx, c)
 	if err == nil {
-		d.store.watch.left(c.Name, c.Token)
-		d.store.watch.holds(c.Token, time.Now().Add(c.TTL))
+		d.store.poller.left(c.Name, c.Token)
+		d.store.poller.holds(c.Token, time.Now().Add(c.TTL))
 	} else if held, ok := errors.AsType[*driver.HeldError](err); ok && held.Position > 0 {
-		d.store.watch.waits(&c, held, sent)
+		d.store.poller.waits(&c, held, sent)
 	}
 	return g, err
 }
 
 // Release implements driver.Driver.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.store.watch.gone(l.Name, l.Token)
+	d.store.poller.gone(l.Name, l.Token)
 	return d.Driver.Release(ctx, l)
 }
 
@@ -61,9 +61,9 @@ func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 	for i, answer := range answers {
 		switch {
 		case answer == nil:
-			d.store.watch.holds(leases[i].Token, now.Add(leases[i].TTL))
+			d.store.poller.holds(leases[i].Token, now.Add(leases[i].TTL))
 		case errors.Is(answer, driver.ErrNotHeld):
-			d.store.watch.gone(leases[i].Name, leases[i].Token)
+			d.store.poller.gone(leases[i].Name, leases[i].Token)
 		}
 	}
 	return answers, err

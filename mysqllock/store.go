@@ -20,8 +20,20 @@ type store struct {
 	inbox string
 	clock optimistic.Clock
 
-	watch   *watch
+	poller  *poller
 	tidying tidying
+}
+
+// Close closes the table.
+func (s *store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.poller.close()
+	if s.pool > 0 {
+		return s.db.Close()
+	}
+	return nil
 }
 
 // Lingers implements optimistic.Lingerer. The clock is looked at with the row locked, but

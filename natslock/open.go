@@ -2,16 +2,49 @@ package natslock
 
 import (
 	"context"
+	"crypto/rand"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
 func init() { engine.Register(openURL, "nats", "nats+tls") }
+
+// Driver is a client of NATS. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*locktable.Driver
+	store *store
+}
+
+// New makes a driver over a connection that is open, and stays so when the driver is
+// closed. The bucket is looked for on first use. The error is a [*driver.InvalidError].
+func New(nc *nats.Conn, o *Options) (*Driver, error) {
+	if nc == nil {
+		return nil, invalid("connection", "is nil", "an open *nats.Conn")
+	}
+	own, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStore(nc, own)
+	if err != nil {
+		return nil, err
+	}
+	inbox := nc.NewInbox() + "." + rand.Text()[:4]
+	d := &Driver{store: s}
+	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
+	d.Driver = locktable.New(t, inbox)
+	s.listen(inbox, t, d.Driver)
+	return d, nil
+}
 
 // Open connects to the servers that a URL names, and makes the bucket if it is missing;
 // the package comment has the forms. Closing the driver closes the connection. The error

@@ -15,10 +15,54 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/redisoptions"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
 func init() { engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys") }
+
+// Driver is a client of Redis. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*redisscript.Driver
+}
+
+// New makes a driver over a client that is open, and stays so when the driver is closed.
+// Its error is a [*driver.InvalidError].
+func New(client rueidis.Client, o *Options) (*Driver, error) {
+	if client == nil {
+		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open rueidis.Client"}
+	}
+	var track *tracker
+	if o != nil && o.Tracking != nil {
+		track = &o.Tracking.tracker
+	}
+	return build(&sender{client: client, push: client}, o, track, "the client was not prepared by Track")
+}
+
+// build makes the driver; untracked says why it is, if track is nil.
+func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, error) {
+	own := Options{}
+	if o != nil {
+		own = *o
+	}
+	if s.where == "" {
+		s.where = own.Where
+	}
+	if s.where == "" {
+		s.where = "of the caller"
+	}
+	options := redisoptions.Options{
+		Prefix: own.Prefix, Retention: own.Retention, NoPush: own.NoPush, WaitReplicas: own.WaitReplicas, WaitTimeout: own.WaitTimeout,
+	}.Scripts()
+	options.Track, options.Untracked = track != nil, untracked
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	d := &Driver{redisscript.New(s, options)}
+	track.tell(d.Driver)
+	return d, nil
+}
 
 // Open opens the server, the cluster, or the Sentinels' master that a URL names; the
 // package comment has the forms. Closing the driver closes what was opened. The error is

@@ -2,22 +2,47 @@ package sqlitelock
 
 import (
 	"context"
-	"maps"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"net/url"
-	"slices"
-	"strconv"
+	"path/filepath"
 	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
 )
-
-const urlForm = "sqlite:/absolute/path, sqlite:relative/path or sqlite:///absolute/path, " +
-	"with ?retention=DURATION, &poll=DURATION and &create=false if need be; a ?, # or % of the path as %3F, %23, %25"
 
 // The URL is sqlite:PATH, absolute or relative to the working directory. Its parameters
 // are those of [Options]; create=false is MustExist.
 func init() { engine.Register(openURL, "sqlite") }
+
+// Driver is one client of a file. It implements driver.Driver, driver.Signaler,
+// driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
+// driver.AllAcquirer and driver.Diagnoser.
+type Driver struct {
+	*locktable.Driver
+	table *table
+}
+
+// Open opens the file at path, and makes it if there is none and it need not exist. The
+// error is a [*driver.InvalidError] or a [*driver.Error]. ctx bounds only the opening.
+func Open(ctx context.Context, path string, o *Options) (*Driver, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	t, err := openTable(ctx, path, options, newInbox())
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{Driver: locktable.New(t, t.inbox), table: t}
+	t.start(d.Deliver)
+	return d, nil
+}
 
 func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	path, o, err := parseURL(u)
@@ -27,60 +52,99 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	return Open(ctx, path, o)
 }
 
-func parseURL(u *url.URL) (path string, o *Options, err error) {
-	invalid := func(problem string) error {
-		return &driver.InvalidError{What: "sqlite URL", Problem: problem, Allowed: urlForm}
-	}
-	path = u.Path
-	if u.Opaque != "" {
-		if path, err = url.PathUnescape(u.Opaque); err != nil {
-			return "", nil, invalid("has a path that cannot be unescaped")
-		}
-	}
-	switch {
-	case u.Host != "" || u.User != nil:
-		// sqlite://locks.db is a common slip for sqlite:locks.db.
-		return "", nil, invalid("has a host; after two slashes, a third begins the path")
-	case u.Fragment != "":
-		return "", nil, invalid("has a #")
-	case path == "":
-		return "", nil, invalid("has no path")
-	}
-
-	o = &Options{}
-	type parameter struct {
-		set     func(v string) error
-		allowed string
-	}
-	known := map[string]parameter{
-		"retention": {duration(&o.Retention), "a duration, like 24h"},
-		"poll":      {duration(&o.Poll), "a duration, like 10ms"},
-		"create": {func(v string) error {
-			create, err := strconv.ParseBool(v)
-			o.MustExist = !create
-			return err
-		}, "true, false"},
-	}
-	query, err := driver.URLParameters(u, "sqlite URL", slices.Collect(maps.Keys(known)))
+func openTable(ctx context.Context, path string, o Options, inbox string) (*table, error) {
+	real, err := makeFile(path, o.MustExist)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	for key := range query {
-		if known[key].set(query.Get(key)) != nil {
-			return "", nil, &driver.InvalidError{
-				What: "sqlite URL", Problem: "has a " + key + " that cannot be read", Allowed: known[key].allowed,
+	t := &table{
+		path: real, inbox: inbox, Options: o, tidyEvery: tidyEvery, patience: patience,
+		poller: newPoller(), closed: make(chan struct{}),
+	}
+	var shared gate
+	shared, t.leave = writing.join(real)
+	t.writer = desk[*writer]{gate: shared, closed: t.closed}
+	t.reader = desk[*reader]{gate: newGate(), closed: t.closed}
+	if err := t.connect(ctx); err != nil {
+		err = errors.Join(err, t.disconnect())
+		t.leave()
+		if cannotWrite(err) {
+			if folder := writable(filepath.Dir(real)); folder != nil { // then this says it more clearly
+				return nil, fileError(real, "its folder has to be writable, for SQLite's -wal and -shm: look at owner, mode and mount", folder)
 			}
 		}
+		return nil, t.failed("open", err)
 	}
-	return path, o, nil
+	return t, nil
 }
 
-// duration reads one that is not 0: that would be the default.
-func duration(d *time.Duration) func(string) error {
-	return func(v string) (err error) {
-		if *d, err = time.ParseDuration(v); err == nil && *d == 0 {
-			err = strconv.ErrRange
+// settling is how long the companions may take to get their owner and mode.
+const settling = time.Second
+
+// connect opens both connections. SQLite makes the companions with the mode that the
+// umask leaves, and gives them the file's a moment later. A process of another user that
+// opens them in between cannot, or gets companions that it can only read, and keeps them
+// for as long as it has any connection. So it has none while it waits.
+func (t *table) connect(ctx context.Context) error {
+	for began, n := time.Now(), 0; ; n++ {
+		err := t.retry(ctx, t.connectOnce)
+		if !cannotWrite(err) || time.Since(began) > settling || writable(filepath.Dir(t.path)) != nil {
+			return err
 		}
+		if err := t.disconnect(); err != nil {
+			return err
+		}
+		if t.pause(ctx, atOnce+n) != nil {
+			return err
+		}
+	}
+}
+
+func cannotWrite(err error) bool {
+	c := code(err)
+	return c == sqlite3.SQLITE_CANTOPEN || c == sqlite3.SQLITE_READONLY
+}
+
+// connectOnce makes one attempt, and finds out that the writer can write. The first that
+// opens the file after a crash recovers it, and keeps the others busy for that long.
+func (t *table) connectOnce() error {
+	if err := t.disconnect(); err != nil { // what a busy attempt left
 		return err
 	}
+	w, err := t.writer.open(openWriter, t.path)
+	if err != nil {
+		return err
+	}
+	if err = w.transaction(func() error { return nil }); err != nil {
+		return err
+	}
+	r, err := t.reader.open(openReader, t.path)
+	if err != nil {
+		return err
+	}
+	page, err := r.value("PRAGMA page_size")
+	if err != nil {
+		return err
+	}
+	size, _ := page.(int64)
+	if t.files, err = identify(t.path, size); err != nil {
+		return err
+	}
+	return t.files.check(r.conn)
+}
+
+// start begins to look for signals, and hands them to deliver.
+func (t *table) start(deliver func(driver.Signal)) {
+	t.deliver = deliver
+	t.bell = newDoorbell(t.inbox)
+	t.running.Go(func() { t.bell.listen(t.poller.ring) })
+	t.running.Go(t.poll)
+}
+
+// newInbox draws the address of a driver's signals. It is no secret, only unlike any
+// other.
+func newInbox() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
 }

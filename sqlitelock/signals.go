@@ -56,7 +56,7 @@ func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
 }
 
 // poll looks for signals for as long as the driver is open: when the doorbell rings, and
-// at the pace that the watch sets.
+// at the pace that the poller sets.
 func (t *table) poll() {
 	timer := time.NewTimer(0)
 	timer.Stop()
@@ -72,14 +72,14 @@ func (t *table) poll() {
 		select {
 		case <-t.closed:
 			return
-		case <-t.watch.hurry:
-		case <-t.watch.rings:
+		case <-t.poller.hurry:
+		case <-t.poller.rings:
 			look(true)
 		case <-timer.C:
 			look(false)
 		}
 		timer.Stop()
-		if pause := t.watch.pace(t.now(), t.Poll); pause > 0 {
+		if pause := t.poller.pace(t.now(), t.Poll); pause > 0 {
 			timer.Reset(pause)
 		}
 	}
@@ -96,7 +96,7 @@ func (t *table) look(rung bool) (whole bool) {
 	signals, _ := r.receive(t.inbox)
 	whole = t.files.check(r.conn) == nil
 	t.reader.leave()
-	t.watch.heard(signals, rung)
+	t.poller.heard(signals, rung)
 	for _, s := range signals {
 		t.deliver(s)
 	}

@@ -80,9 +80,9 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 		return did, err
 	}
 	if len(did.ringers) > 0 {
-		t.watch.relies(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
+		t.poller.relies(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
 	}
-	t.watch.apply(did.places, did.holds)
+	t.poller.apply(did.places, did.holds)
 	t.keepHouse(w)
 	return did, nil
 }

@@ -120,7 +120,7 @@ func factsOf(t *testing.T, d driver.Driver, folder string, oneStep bool) []strin
 	t.Helper()
 	word := map[bool]string{true: "yes", false: "no"}
 	p := d.Properties()
-	guards, err := filepath.Glob(filepath.Join(root, folder, "guard.go"))
+	guards, err := filepath.Glob(filepath.Join(root, folder, "lease_check.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

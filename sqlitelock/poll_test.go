@@ -33,7 +33,7 @@ func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
 				mustAcquire(t, deafen(open(t, path, nil)), shared())
 			}
 			mustQueue(t, b, queued("job"))
-			if p := b.table.watch.pace(b.table.now(), 4*time.Millisecond); (p < slowPace) != test.eager {
+			if p := b.table.poller.pace(b.table.now(), 4*time.Millisecond); (p < slowPace) != test.eager {
 				t.Errorf("it looks every %v", p)
 			}
 		})
@@ -46,7 +46,7 @@ func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
 	path := file(t)
 	a, b := open(t, path, &Options{Now: c.Now}), deafen(open(t, path, &Options{Now: c.Now}))
 	pace := func() time.Duration {
-		w := b.table.watch
+		w := b.table.poller
 		w.mu.Lock()
 		w.joined = time.Now().Add(-eagerFor) // it has waited for some time
 		w.pruned = time.Time{}
@@ -86,7 +86,7 @@ func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
 }
 
 func TestWhoHearsTheDoorbellLooksSeldom(t *testing.T) {
-	w := newWatch()
+	w := newPoller()
 	w.hears = true
 	token := driver.NewToken()
 	w.apply([]place{{token: token, lapses: 100}}, 0)
@@ -124,7 +124,7 @@ func TestAChangeThatIsWatchedSaysNothingOfTheDoorbell(t *testing.T) {
 		t.Fatalf("%v, with the signals %+v, want one", err, e.Signals)
 	}
 	for _, hears := range []bool{true, false} {
-		w := newWatch()
+		w := newPoller()
 		w.hears = hears
 		if w.heard([]driver.Signal{e.Signals[0].Signal}, !hears); w.hears != hears {
 			t.Errorf("it hears the bell: %v; want %v as before", w.hears, hears)
@@ -133,7 +133,7 @@ func TestAChangeThatIsWatchedSaysNothingOfTheDoorbell(t *testing.T) {
 }
 
 func TestKeepingAPlaceIsNotTakingOne(t *testing.T) {
-	w := newWatch()
+	w := newPoller()
 	token := driver.NewToken()
 	w.apply([]place{{token: token, lapses: 100}}, 0)
 	<-w.hurry

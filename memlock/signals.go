@@ -39,3 +39,16 @@ func (c *clients) find(inbox string) *locktable.Driver {
 	defer c.mu.RUnlock()
 	return c.open[inbox]
 }
+
+// deliver hands out the signals of a step. Its shard is free again by then, for who
+// hears a signal comes back at once.
+func (m *Memory) deliver(signals []locktable.Signal) {
+	for _, s := range signals {
+		if d := m.clients.find(s.Inbox); d != nil {
+			d.Deliver(s.Signal)
+		}
+	}
+}
+
+// Watch implements locktable.Watchable.
+func (m *Memory) Watch(name string, f func()) (stop func()) { return m.watchers.Watch(name, f) }

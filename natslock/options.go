@@ -1,14 +1,9 @@
 package natslock
 
 import (
-	"crypto/rand"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/locktable"
-	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
 // Options for a driver. The zero value, and nil, are fine.
@@ -84,33 +79,4 @@ func plain(s string) bool {
 
 func invalid(what, problem, allowed string) error {
 	return &driver.InvalidError{What: what, Problem: problem, Allowed: allowed}
-}
-
-// Driver is a client of NATS. It implements driver.Driver, driver.Signaler,
-// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
-type Driver struct {
-	*locktable.Driver
-	store *store
-}
-
-// New makes a driver over a connection that is open, and stays so when the driver is
-// closed. The bucket is looked for on first use. The error is a [*driver.InvalidError].
-func New(nc *nats.Conn, o *Options) (*Driver, error) {
-	if nc == nil {
-		return nil, invalid("connection", "is nil", "an open *nats.Conn")
-	}
-	own, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	s, err := newStore(nc, own)
-	if err != nil {
-		return nil, err
-	}
-	inbox := nc.NewInbox() + "." + rand.Text()[:4]
-	d := &Driver{store: s}
-	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
-	d.Driver = locktable.New(t, inbox)
-	s.listen(inbox, t, d.Driver)
-	return d, nil
 }

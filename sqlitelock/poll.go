@@ -9,14 +9,14 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A watch knows what this driver has to hear of from other processes, and so how often to
-// look: often while a claim waits in a queue, seldom while there are only leases (which
-// may be broken), or names that are watched, else not at all.
+// A poller knows what this driver has to hear of from other processes, and so how often
+// to look: often while a claim waits in a queue, seldom while there are only leases
+// (which may be broken), or names that are watched, else not at all.
 //
 // It learns from what transactions leave in the entries. It may believe in a place or a
 // lease that somebody else has ended, until it would have expired: then a few looks are
 // for nothing.
-type watch struct {
+type poller struct {
 	hurry chan struct{} // has room for one: the pace has changed, ask again
 	rings chan struct{} // has room for one: somebody rang
 
@@ -43,8 +43,8 @@ const (
 	restless  = time.Second // after that at half the pace: long waits must cost next to nothing
 )
 
-func newWatch() *watch {
-	return &watch{
+func newPoller() *poller {
+	return &poller{
 		hurry: make(chan struct{}, 1), rings: make(chan struct{}, 1),
 		places: map[driver.Token]locktable.Instant{},
 	}
@@ -58,19 +58,19 @@ func wake(c chan struct{}) {
 }
 
 // ring is called when the doorbell rings.
-func (w *watch) ring() { wake(w.rings) }
+func (p *poller) ring() { wake(p.rings) }
 
 // note records what a step did to our places and our leases.
 func (o *outcome) note(e *locktable.Entry, m locktable.Moves, inbox string) {
-	for _, w := range m.Left {
-		if w.Inbox == inbox {
-			o.places = append(o.places, place{token: w.Token})
+	for _, p := range m.Left {
+		if p.Inbox == inbox {
+			o.places = append(o.places, place{token: p.Token})
 		}
 	}
 	for _, ws := range [][]locktable.Waiter{m.Joined, m.Kept} {
-		for _, w := range ws {
-			if w.Inbox == inbox {
-				o.places = append(o.places, place{token: w.Token, lapses: w.Expires})
+		for _, p := range ws {
+			if p.Inbox == inbox {
+				o.places = append(o.places, place{token: p.Token, lapses: p.Expires})
 			}
 		}
 	}
@@ -89,92 +89,92 @@ func (o *outcome) note(e *locktable.Entry, m locktable.Moves, inbox string) {
 const maxRingers = 4
 
 // apply takes over what a transaction did, once it is stored.
-func (w *watch) apply(places []place, holds locktable.Instant) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.holds = max(w.holds, holds)
+func (p *poller) apply(places []place, holds locktable.Instant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds = max(p.holds, holds)
 	taken := false
-	for _, p := range places { // before any is left: a place that is kept shows up as left and taken
-		if _, known := w.places[p.token]; !known && p.lapses != 0 {
+	for _, x := range places { // before any is left: a place that is kept shows up as left and taken
+		if _, known := p.places[x.token]; !known && x.lapses != 0 {
 			taken = true
 		}
 	}
-	for _, p := range places {
-		if p.lapses == 0 {
-			delete(w.places, p.token)
+	for _, x := range places {
+		if x.lapses == 0 {
+			delete(p.places, x.token)
 		} else {
-			w.places[p.token] = p.lapses
+			p.places[x.token] = x.lapses
 		}
 	}
 	if taken {
-		w.joined = time.Now()
+		p.joined = time.Now()
 	}
-	if taken || w.paused == 0 && holds > 0 {
-		wake(w.hurry)
+	if taken || p.paused == 0 && holds > 0 {
+		wake(p.hurry)
 	}
 }
 
 // relies notes whether the holders that will pass a name on to us can ring our bell. It
 // has to be known before: a hand-over comes once, and a driver that learns from a signal
 // without a ring has learned too late.
-func (w *watch) relies(onBell bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hears = onBell
+func (p *poller) relies(onBell bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hears = onBell
 }
 
 // follow notes that names are watched, or no longer are.
-func (w *watch) follow(begins bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *poller) follow(begins bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !begins {
-		w.follows--
+		p.follows--
 		return
 	}
-	if w.follows++; w.paused == 0 {
-		wake(w.hurry)
+	if p.follows++; p.paused == 0 {
+		wake(p.hurry)
 	}
 }
 
 // heard notes signals that came in, and whether it was a ring that made us look for them.
 // A driver that finds signals without a ring is out of earshot of their sender, or was
 // quicker than the bell, and the ring is still to come.
-func (w *watch) heard(signals []driver.Signal, rung bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *poller) heard(signals []driver.Signal, rung bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	own := 0 // the others are for who watches, and may come from anybody
 	for _, s := range signals {
 		if !locktable.IsChange(s) {
 			own++
 		}
-		w.holds = max(w.holds, w.places[s.Token]) // a grant that somebody passed on lasts as long as the place
-		delete(w.places, s.Token)
+		p.holds = max(p.holds, p.places[s.Token]) // a grant that somebody passed on lasts as long as the place
+		delete(p.places, s.Token)
 	}
 	if own > 0 || rung && len(signals) == 0 {
-		w.hears = rung
+		p.hears = rung
 	}
 }
 
 // pace says how long to pause before the next look; 0 is until hurried.
-func (w *watch) pace(now locktable.Instant, fast time.Duration) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if time.Since(w.pruned) > time.Second { // not each time: there may be thousands
-		w.pruned = time.Now()
-		maps.DeleteFunc(w.places, func(_ driver.Token, lapses locktable.Instant) bool { return lapses <= now })
+func (p *poller) pace(now locktable.Instant, fast time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.pruned) > time.Second { // not each time: there may be thousands
+		p.pruned = time.Now()
+		maps.DeleteFunc(p.places, func(_ driver.Token, lapses locktable.Instant) bool { return lapses <= now })
 	}
-	waited := time.Since(w.joined)
+	waited := time.Since(p.joined)
 	switch {
-	case len(w.places) > 0 && !w.hears && waited < eagerFor:
-		w.paused = min(eagerPace, fast)
-	case len(w.places) > 0 && !w.hears && waited < restless:
-		w.paused = fast
-	case len(w.places) > 0 && !w.hears:
-		w.paused = 2 * fast
-	case len(w.places) > 0 || w.holds > now || w.follows > 0:
-		w.paused = slowPace
+	case len(p.places) > 0 && !p.hears && waited < eagerFor:
+		p.paused = min(eagerPace, fast)
+	case len(p.places) > 0 && !p.hears && waited < restless:
+		p.paused = fast
+	case len(p.places) > 0 && !p.hears:
+		p.paused = 2 * fast
+	case len(p.places) > 0 || p.holds > now || p.follows > 0:
+		p.paused = slowPace
 	default:
-		w.paused = 0
+		p.paused = 0
 	}
-	return w.paused
+	return p.paused
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A watch makes signals where the server has none: it looks at the entries of the names
+// A poller makes signals where the server has none: it looks at the entries of the names
 // that claims of this process wait for, and at what the process has lost. One goroutine
 // does that for all of them, in one statement a look that locks nothing and writes
 // nothing.
@@ -23,7 +23,7 @@ import (
 // A grant stands in the entry, so whoever passes a name on writes nothing more than that,
 // and what is told of it is never sooner than its commit. It may be late, also by far
 // where reads are answered by a replica; a client knows what to make of that.
-type watch struct {
+type poller struct {
 	store   *store
 	deliver func(driver.Signal)
 
@@ -59,30 +59,30 @@ const (
 	longest = time.Second            // between looks that fail
 )
 
-func newWatch(s *store, deliver func(driver.Signal)) *watch {
-	w := &watch{
+func newPoller(s *store, deliver func(driver.Signal)) *poller {
+	p := &poller{
 		store: s, deliver: deliver, hurry: make(chan struct{}, 1),
 		queue: map[string]*queued{}, leases: map[driver.Token]time.Time{},
 	}
-	w.closed, w.end = context.WithCancel(context.Background())
-	w.running.Go(w.run)
-	return w
+	p.closed, p.end = context.WithCancel(context.Background())
+	p.running.Go(p.run)
+	return p
 }
 
-func (w *watch) close() {
-	w.end()
-	w.running.Wait()
+func (p *poller) close() {
+	p.end()
+	p.running.Wait()
 }
 
 // waits notes that a claim has a place in the queue of its name.
-func (w *watch) waits(c *driver.Claim, held *driver.HeldError, sent time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *poller) waits(c *driver.Claim, held *driver.HeldError, sent time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now()
-	q := w.queue[c.Name]
+	q := p.queue[c.Name]
 	if q == nil {
 		q = &queued{places: map[driver.Token]time.Time{}, looked: now, moved: now, ahead: held.Position - 1}
-		w.queue[c.Name] = q
+		p.queue[c.Name] = q
 	}
 	if _, known := q.places[c.Token]; !known || q.fence != held.Fence {
 		q.moved = now
@@ -91,45 +91,45 @@ func (w *watch) waits(c *driver.Claim, held *driver.HeldError, sent time.Time) {
 	q.ahead, q.fence = min(q.ahead, held.Position-1), held.Fence
 	q.crowd = q.crowd || held.Position > crowd
 	q.pace(now)
-	w.wake()
+	p.wake()
 }
 
 // left notes that a claim waits no more.
-func (w *watch) left(name string, token driver.Token) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.leave(name, token)
+func (p *poller) left(name string, token driver.Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leave(name, token)
 }
 
-func (w *watch) leave(name string, token driver.Token) {
-	if q := w.queue[name]; q != nil {
+func (p *poller) leave(name string, token driver.Token) {
+	if q := p.queue[name]; q != nil {
 		if delete(q.places, token); len(q.places) == 0 {
-			delete(w.queue, name)
+			delete(p.queue, name)
 		}
 	}
 }
 
 // holds notes a lease that ends then.
-func (w *watch) holds(token driver.Token, end time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.leases[token] = end
-	if w.idle {
-		w.wake()
+func (p *poller) holds(token driver.Token, end time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leases[token] = end
+	if p.idle {
+		p.wake()
 	}
 }
 
 // gone notes that a token neither holds nor waits.
-func (w *watch) gone(name string, token driver.Token) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.leases, token)
-	w.leave(name, token)
+func (p *poller) gone(name string, token driver.Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.leases, token)
+	p.leave(name, token)
 }
 
-func (w *watch) wake() {
+func (p *poller) wake() {
 	select {
-	case w.hurry <- struct{}{}:
+	case p.hurry <- struct{}{}:
 	default:
 	}
 }
@@ -151,72 +151,72 @@ func (q *queued) pace(now time.Time) {
 func (q *queued) next() time.Time { return q.looked.Add(q.pause) }
 
 // run looks for as long as the driver is open.
-func (w *watch) run() {
+func (p *poller) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		if d, ok := w.pause(time.Now()); ok {
+		if d, ok := p.pause(time.Now()); ok {
 			timer.Reset(d)
 		} else {
 			timer.Stop()
 		}
 		select {
-		case <-w.closed.Done():
+		case <-p.closed.Done():
 			return
-		case <-w.hurry:
+		case <-p.hurry:
 		case <-timer.C:
-			w.look()
+			p.look()
 		}
 	}
 }
 
 // pause is how long it is to the next look; not ok is until hurried.
-func (w *watch) pause(now time.Time) (d time.Duration, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *poller) pause(now time.Time) (d time.Duration, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var next time.Time
-	for _, q := range w.queue {
+	for _, q := range p.queue {
 		if t := q.next(); next.IsZero() || t.Before(next) {
 			next = t
 		}
 	}
-	if t := w.asked.Add(losses); len(w.leases) > 0 && (next.IsZero() || t.Before(next)) {
+	if t := p.asked.Add(losses); len(p.leases) > 0 && (next.IsZero() || t.Before(next)) {
 		next = t
 	}
-	w.idle = next.IsZero()
-	if next.Before(w.rests) {
-		next = w.rests
+	p.idle = next.IsZero()
+	if next.Before(p.rests) {
+		next = p.rests
 	}
-	return max(0, next.Sub(now)), !w.idle
+	return max(0, next.Sub(now)), !p.idle
 }
 
 // due are the names to look at now. A name whose turn is not yet comes along if half of
 // the pause is over, its own or that of the one that is due: so those that are looked at
 // seldom are soon looked at together. There is nothing to look for without a name and
 // without a lease.
-func (w *watch) due(now time.Time) (names []string, some bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *poller) due(now time.Time) (names []string, some bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	shortest := time.Hour
-	for name, q := range w.queue {
+	for name, q := range p.queue {
 		maps.DeleteFunc(q.places, func(_ driver.Token, lapses time.Time) bool { return !lapses.After(now) })
 		if len(q.places) == 0 {
-			delete(w.queue, name)
+			delete(p.queue, name)
 		} else if !q.next().After(now) {
 			shortest = min(shortest, q.pause)
 		}
 	}
-	for name, q := range w.queue {
+	for name, q := range p.queue {
 		if now.Sub(q.looked) >= min(shortest, q.pause)/2 && len(names) < mostNames {
 			q.looked = now
 			names = append(names, name)
 		}
 	}
-	if len(w.queue) == 0 { // else it is asked for what we lost all the same
-		maps.DeleteFunc(w.leases, func(_ driver.Token, end time.Time) bool { return !end.After(now) })
+	if len(p.queue) == 0 { // else it is asked for what we lost all the same
+		maps.DeleteFunc(p.leases, func(_ driver.Token, end time.Time) bool { return !end.After(now) })
 	}
-	w.asked = now
-	return names, len(names)+len(w.leases) > 0
+	p.asked = now
+	return names, len(names)+len(p.leases) > 0
 }
 
 // mostNames is how many names are looked at in one statement; of more each gets a turn.
@@ -224,22 +224,22 @@ const mostNames = 512
 
 // look looks once, and delivers what there is to tell. It reports no error: whoever waits
 // asks by itself now and then, and hears what is wrong.
-func (w *watch) look() {
+func (p *poller) look() {
 	now := time.Now()
-	names, some := w.due(now)
+	names, some := p.due(now)
 	if !some {
 		return
 	}
-	ctx, cancel := context.WithTimeout(w.closed, 5*time.Second)
+	ctx, cancel := context.WithTimeout(p.closed, 5*time.Second)
 	defer cancel()
 	seen, still := map[string]*locktable.Entry{}, map[string]bool{}
 	var signals []driver.Signal
 	var read []string
-	err := w.store.do(ctx, func(ctx context.Context) error {
+	err := p.store.do(ctx, func(ctx context.Context) error {
 		clear(seen)
 		clear(still)
 		signals, read = nil, nil
-		return w.store.query(ctx, w.statement(names), func(rows *sql.Rows) error {
+		return p.store.query(ctx, p.statement(names), func(rows *sql.Rows) error {
 			var kind int
 			var name, value []byte
 			if err := rows.Scan(&kind, &name, &value); err != nil {
@@ -260,44 +260,44 @@ func (w *watch) look() {
 			return nil
 		})
 	})
-	if w.note(err); err != nil {
+	if p.note(err); err != nil {
 		return
 	}
 	if len(read) > 0 {
-		_, _ = w.store.exec(ctx, "DELETE FROM "+w.store.lost+" WHERE id IN ("+strings.Join(read, ", ")+")")
+		_, _ = p.store.exec(ctx, "DELETE FROM "+p.store.lost+" WHERE id IN ("+strings.Join(read, ", ")+")")
 	}
-	for _, s := range slices.Concat(w.compare(names, seen, still, now), signals) {
-		w.deliver(s)
+	for _, s := range slices.Concat(p.compare(names, seen, still, now), signals) {
+		p.deliver(s)
 	}
 }
 
 // note has the next look come later after one that failed, each time twice as much: it
 // may have dialled a server that is down.
-func (w *watch) note(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *poller) note(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if err == nil {
-		w.failed, w.rests = 0, time.Time{}
+		p.failed, p.rests = 0, time.Time{}
 		return
 	}
-	w.rests = time.Now().Add(backoff.Around(backoff.Doubled(2*quick, w.failed, longest)))
-	w.failed++
+	p.rests = time.Now().Add(backoff.Around(backoff.Doubled(2*quick, p.failed, longest)))
+	p.failed++
 }
 
 // statement asks for what was lost, and for the entries of some names.
-func (w *watch) statement(names []string) string {
-	s := "SELECT 1, CAST(id AS CHAR), token FROM " + w.store.lost + " WHERE inbox = " + blob(w.store.inbox)
-	crowded := w.crowded(names)
+func (p *poller) statement(names []string) string {
+	s := "SELECT 1, CAST(id AS CHAR), token FROM " + p.store.lost + " WHERE inbox = " + blob(p.store.inbox)
+	crowded := p.crowded(names)
 	var whole []string
 	for _, name := range names {
 		if same := crowded[name]; same != "" {
-			s += " UNION ALL SELECT 0, name, IF(" + same + ", NULL, entry) FROM " + w.store.names + " WHERE name = " + blob(name)
+			s += " UNION ALL SELECT 0, name, IF(" + same + ", NULL, entry) FROM " + p.store.names + " WHERE name = " + blob(name)
 		} else {
 			whole = append(whole, name)
 		}
 	}
 	if len(whole) > 0 {
-		s += " UNION ALL SELECT 0, name, entry FROM " + w.store.names + " WHERE name IN (" + blobs(whole) + ")"
+		s += " UNION ALL SELECT 0, name, entry FROM " + p.store.names + " WHERE name IN (" + blobs(whole) + ")"
 	}
 	return s
 }
@@ -306,12 +306,12 @@ func (w *watch) statement(names []string) string {
 // nothing has happened to it that concerns ours: no more was granted, and they are still
 // there. Then the server keeps the entry to itself, which hundreds of others who keep
 // their places change all the time.
-func (w *watch) crowded(names []string) map[string]string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *poller) crowded(names []string) map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	same := map[string]string{}
 	for _, name := range names {
-		q := w.queue[name]
+		q := p.queue[name]
 		if q == nil || !q.crowd || len(q.places) > crowd || len(same) == mostCrowded {
 			continue
 		}
@@ -330,11 +330,11 @@ const (
 )
 
 // compare finds out what became of those who wait, except where all is still as it was.
-func (w *watch) compare(names []string, seen map[string]*locktable.Entry, still map[string]bool, now time.Time) (signals []driver.Signal) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (p *poller) compare(names []string, seen map[string]*locktable.Entry, still map[string]bool, now time.Time) (signals []driver.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, name := range names {
-		q := w.queue[name]
+		q := p.queue[name]
 		if q == nil {
 			continue
 		}
@@ -351,8 +351,8 @@ func (w *watch) compare(names []string, seen map[string]*locktable.Entry, still 
 		for token, lapses := range q.places {
 			if s, waits := q.found(e, token); !waits {
 				signals = append(signals, s)
-				w.leave(name, token)
-				w.leases[token] = lapses // if it was granted
+				p.leave(name, token)
+				p.leases[token] = lapses // if it was granted
 			}
 		}
 		q.pace(now)

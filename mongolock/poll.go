@@ -8,10 +8,10 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// A watch knows what this driver has to hear of from others, and so how often to look for
-// it: often while a claim waits in a queue, seldom while there are only leases, which may
-// be broken, else not at all. It learns from the entries that were stored.
-type watch struct {
+// A poller knows what this driver has to hear of from others, and so how often to look
+// for it: often while a claim waits in a queue, seldom while there are only leases, which
+// may be broken, else not at all. It learns from the entries that were stored.
+type poller struct {
 	hurry chan struct{} // has room for one: the pace has changed, ask again
 
 	mu     sync.Mutex
@@ -27,12 +27,12 @@ const (
 	holding = time.Second // while we only hold
 )
 
-func newWatch() *watch {
-	return &watch{hurry: make(chan struct{}, 1), places: map[string]time.Time{}}
+func newPoller() *poller {
+	return &poller{hurry: make(chan struct{}, 1), places: map[string]time.Time{}}
 }
 
 // note records an entry that was stored.
-func (w *watch) note(name string, e *locktable.Entry, now locktable.Instant, inbox string) {
+func (p *poller) note(name string, e *locktable.Entry, now locktable.Instant, inbox string) {
 	var place, hold time.Duration
 	for _, q := range e.Queue {
 		if q.Inbox == inbox {
@@ -44,24 +44,24 @@ func (w *watch) note(name string, e *locktable.Entry, now locktable.Instant, inb
 			hold = max(hold, now.Until(h.Expires))
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, known := w.places[name]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, known := p.places[name]
 	at := time.Now()
 	if place > 0 {
-		w.places[name] = at.Add(place)
+		p.places[name] = at.Add(place)
 	} else {
-		delete(w.places, name)
+		delete(p.places, name)
 	}
-	if until := at.Add(hold); hold > 0 && until.After(w.holds) {
-		w.holds = until
+	if until := at.Add(hold); hold > 0 && until.After(p.holds) {
+		p.holds = until
 	}
 	if place > 0 && !known {
-		w.joined = at
+		p.joined = at
 	}
-	if place > 0 && !known || hold > 0 && w.paused == 0 {
+	if place > 0 && !known || hold > 0 && p.paused == 0 {
 		select {
-		case w.hurry <- struct{}{}:
+		case p.hurry <- struct{}{}:
 		default: // it will wake up anyway
 		}
 	}
@@ -69,17 +69,17 @@ func (w *watch) note(name string, e *locktable.Entry, now locktable.Instant, inb
 
 // pace says how long to pause before the next look; 0 is until hurried. It is a tenth of
 // how long we have waited: a hand-over is late by a small part of what it took.
-func (w *watch) pace(now time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	maps.DeleteFunc(w.places, func(_ string, until time.Time) bool { return !until.After(now) })
+func (p *poller) pace(now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.places, func(_ string, until time.Time) bool { return !until.After(now) })
 	switch {
-	case len(w.places) > 0:
-		w.paused = min(max(now.Sub(w.joined)/10, fastest), slowest)
-	case w.holds.After(now):
-		w.paused = holding
+	case len(p.places) > 0:
+		p.paused = min(max(now.Sub(p.joined)/10, fastest), slowest)
+	case p.holds.After(now):
+		p.paused = holding
 	default:
-		w.paused = 0
+		p.paused = 0
 	}
-	return w.paused
+	return p.paused
 }

@@ -1,0 +1,53 @@
+package etcdlock
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// MinTTL is the shortest TTL of a lease. An election takes as long.
+const MinTTL = time.Second
+
+// Options for a driver. The zero value, and nil, are fine.
+type Options struct {
+	// Prefix begins all keys, and two slashes follow it. Clients that shall exclude each
+	// other have the same one. It has no two slashes in a row, and none at its end.
+	// Default: "pawl"; 256 bytes at most.
+	Prefix string
+
+	// Retention is how long the last fence of a name is remembered after its last grant,
+	// at the least. Default: 24 hours; 1 minute to 30 days.
+	Retention time.Duration
+
+	// Where is how errors name the cluster. Default: its endpoints.
+	Where string
+}
+
+// complete checks options and fills in what is left out.
+func (o *Options) complete() (Options, error) {
+	own := Options{}
+	if o != nil {
+		own = *o
+	}
+	if own.Prefix == "" {
+		own.Prefix = defaultPrefix
+	}
+	if own.Retention == 0 {
+		own.Retention = 24 * time.Hour
+	}
+	if len(own.Prefix) > 256 || strings.Contains(own.Prefix, "//") || strings.HasSuffix(own.Prefix, "/") {
+		return own, &driver.InvalidError{
+			What: "prefix", Problem: "is " + strconv.Quote(own.Prefix),
+			Allowed: "256 bytes, without two slashes in a row and without one at its end",
+		}
+	}
+	if own.Retention < time.Minute || own.Retention > 30*24*time.Hour {
+		return own, &driver.InvalidError{What: "retention", Problem: "is " + own.Retention.String(), Allowed: "1m to 720h"}
+	}
+	return own, nil
+}
+
+const defaultPrefix = "pawl"

@@ -1,0 +1,44 @@
+package goredislock
+
+import (
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redisoptions"
+	"github.com/pawl-go/pawl/internal/redisscript"
+)
+
+// Driver is a client of Redis. It implements driver.Driver, driver.Signaler,
+// driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
+type Driver struct {
+	*redisscript.Driver
+}
+
+// New makes a driver over a client, which stays open when the driver is closed. Its error
+// is a [*driver.InvalidError].
+func New(client redis.UniversalClient, o *Options) (*Driver, error) {
+	s := &sender{client: client}
+	switch c := client.(type) {
+	case nil:
+		return nil, &driver.InvalidError{What: "client", Problem: "is nil", Allowed: "an open client"}
+	case *redis.Ring:
+		return nil, &driver.InvalidError{
+			What: "client", Problem: "is a Ring, which asks another server when one cannot be reached, and so grants a lock twice",
+			Allowed: "a *redis.Client or a *redis.ClusterClient",
+		}
+	case *redis.Client:
+		s.where = redisoptions.Place(c.Options().Addr, c.Options().DB)
+	case *redis.ClusterClient:
+		s.cluster, s.where = c, "cluster"
+	}
+	own := Options{}
+	if o != nil {
+		own = *o
+	}
+	options := redisoptions.Options(own).Scripts()
+	options.Untracked = "go-redis has no client tracking"
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	return &Driver{redisscript.New(s, options)}, nil
+}

@@ -1,0 +1,110 @@
+package repotest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// skeleton is what a backend's files are called, in the order of reading, and what is
+// declared in each. A "T.F" is a method. What only one engine has is in a file that is
+// named for it.
+var skeleton = []struct {
+	file     string
+	declares []string
+}{
+	{"doc.go", nil}, // the package's comment
+	{"options.go", []string{"Options", "Options.withDefaults"}},
+	{"open.go", []string{"Driver", "New", "NewDB", "Open", "openURL"}},
+	{"url.go", []string{"urlForm", "parseURL", "URLParameters"}},
+	{"store.go", []string{"store", "sender", "store.Load", "sender.Run"}},
+	{"signals.go", []string{"sender.Receive"}},
+	{"poll.go", nil}, // when to look next, where nothing is pushed
+	{"watch.go", []string{"store.Watch", "watch"}}, // those who follow a name
+	{"errors.go", nil},
+	{"doctor.go", []string{"Driver.Diagnose", "sender.Servers"}},
+	{"schema.go", []string{"schema", "Schema"}},
+	{"lease_check.go", []string{"Guard", "Driver.Guard"}},
+}
+
+// everywhere are the files that each backend has.
+var everywhere = []string{"doc.go", "options.go", "open.go", "store.go"}
+
+func TestBackendsHaveTheSameFiles(t *testing.T) {
+	for _, folder := range append([]string{"memlock"}, backendPackages...) {
+		checkSkeleton(t, folder)
+	}
+}
+
+func checkSkeleton(t *testing.T, folder string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file := filepath.Base(path)
+		files = append(files, file)
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed.Doc != nil && file != "doc.go" {
+			t.Errorf("%s has the package's comment, whose place is doc.go", path)
+		}
+		for _, name := range declarations(parsed) {
+			for _, s := range skeleton {
+				if slices.Contains(s.declares, name) && file != s.file {
+					t.Errorf("%s declares %s, whose place is %s", path, name, s.file)
+				}
+			}
+		}
+	}
+	for _, file := range everywhere {
+		if !slices.Contains(files, file) {
+			t.Errorf("%s has no %s", folder, file)
+		}
+	}
+	if slices.Contains(files, filepath.Base(folder)+".go") {
+		t.Errorf("%s has a file that is named for nothing but the package", folder)
+	}
+}
+
+// declarations are the names that a file declares; of a group, the first.
+func declarations(file *ast.File) (names []string) {
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv != nil {
+				of := d.Recv.List[0].Type
+				if pointer, ok := of.(*ast.StarExpr); ok {
+					of = pointer.X
+				}
+				if ident, ok := of.(*ast.Ident); ok {
+					name = ident.Name + "." + name
+				}
+			}
+			names = append(names, name)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					names = append(names, spec.Name.Name)
+				case *ast.ValueSpec:
+					names = append(names, spec.Names[0].Name)
+				}
+				break //nolint:staticcheck // the first names the group
+			}
+		}
+	}
+	return names
+}

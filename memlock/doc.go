@@ -1,0 +1,16 @@
+// Package memlock keeps locks in the memory of one process: for programs that have no
+// other process to exclude, for tests, and as the oracle that every other backend is
+// compared with.
+//
+//	locks, err := pawl.New(memlock.New(nil), nil)
+//
+// Clients that exclude each other share one [Memory], and each has a driver of its own.
+// Nothing is kept beyond the life of the Memory, fences included.
+//
+// # URLs
+//
+//   - "mem:" is a Memory of its own, which nobody else can open.
+//   - "mem:NAME" is shared by all in this process who open that name, until it ends.
+//
+// There are no parameters.
+package memlock

@@ -1,0 +1,58 @@
+package postgreslock
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options for a driver. The zero value, and nil, are fine.
+type Options struct {
+	// Schema is where the tables are. It is made if it is missing. Applications with
+	// different ones do not meet. Default: "pawl".
+	Schema string
+
+	// Prefix begins the names of the tables, for a schema that has others in it, as
+	// "pawl_" does in "public".
+	Prefix string
+
+	// Retention is how long the last fence of a name is remembered after its last grant.
+	// When it is forgotten, the next fence is greater all the same, unless the clock was
+	// set back past that grant. The name's value is forgotten then, too, so an instance
+	// that is late by more than this runs a tick of pawl.Once again: keep it above the
+	// longest delay. Default: 24 hours; at least a minute.
+	Retention time.Duration
+
+	// NoPush makes waiting claims ask again, instead of listening for signals. It saves a
+	// connection.
+	NoPush bool
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	out := Options{}
+	if o != nil {
+		out = *o
+	}
+	if out.Schema == "" {
+		out.Schema = "pawl"
+	}
+	if out.Retention == 0 {
+		out.Retention = 24 * time.Hour
+	}
+	for what, name := range map[string]string{"schema": out.Schema, "prefix": out.Prefix} {
+		if name == "" {
+			continue
+		}
+		if err := driver.ValidateName(name); err != nil || len(name) > maxIdentifier {
+			return out, &driver.InvalidError{What: what, Problem: "is no name for PostgreSQL", Allowed: fmt.Sprintf("up to %d bytes of UTF-8", maxIdentifier)}
+		}
+	}
+	if out.Retention < time.Minute {
+		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
+	}
+	return out, nil
+}
+
+// maxIdentifier is how long the name of a table can be, and of an index on it.
+const maxIdentifier = 63 - len("waiters_name_token_key")

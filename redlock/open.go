@@ -1,0 +1,133 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/redisscript"
+	"github.com/pawl-go/pawl/quorumlock"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+func init() { engine.Register(openURL, slices.Collect(maps.Keys(schemes))...) }
+
+// Open opens the servers that a URL names; the package comment has the forms. Closing the
+// driver closes what was opened. The error is a [*driver.InvalidError] or, if no majority
+// answers, a [*driver.Error], without the password; ctx bounds only the opening.
+func Open(ctx context.Context, rawURL string) (*quorumlock.Driver, error) {
+	u, err := driver.ParseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	if schemes[u.Scheme] == "" {
+		return nil, invalid("begins with neither redlock: nor redlocks:")
+	}
+	return openURL(ctx, u)
+}
+
+func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
+	urls, err := split(u)
+	if err != nil {
+		return nil, err
+	}
+	var nodes []driver.Driver
+	for _, node := range urls {
+		d, err := redislock.Open(ctx, node) // which is lazy, and does not wait
+		if err != nil {
+			shut(nodes)
+			return nil, err
+		}
+		nodes = append(nodes, lazy{d})
+	}
+	d, err := quorumlock.New(nodes, nil)
+	if err != nil {
+		shut(nodes)
+		return nil, err
+	}
+	named := identify(ctx, nodes)
+	// Whether a majority is there is known when it has answered something.
+	if _, err := d.Inspect(ctx, "pawl open"); err != nil {
+		_ = d.Close()
+		e, typed := errors.AsType[*driver.Error](err)
+		switch {
+		case typed:
+			e.Op, e.Name = "open", ""
+		case errors.Is(err, context.DeadlineExceeded):
+			err = unanswered(err, d, nodes)
+		}
+		return nil, err
+	}
+	if err := named(); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// lazy is a node. Its doctor says of each what nobody who uses redlock can change: that
+// it is not told of deletions, for it is opened without its server.
+type lazy struct{ *redislock.Driver }
+
+// Diagnose implements driver.Diagnoser.
+func (l lazy) Diagnose(ctx context.Context) ([]driver.Finding, error) {
+	found, err := l.Driver.Diagnose(ctx)
+	return slices.DeleteFunc(found, func(f driver.Finding) bool { return f.Subject == "tracking" }), err
+}
+
+// identify asks each server who it is. named refuses two addresses of one server, which
+// would vote twice. It waits a moment for those that have not answered, and lets those be
+// that do not say.
+func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
+	type answer struct{ id, where string }
+	answers := make(chan answer, len(nodes))
+	ctx, cancel := context.WithCancel(ctx)
+	for _, node := range nodes {
+		go func() {
+			d := node.(lazy) //nolint:forcetypeassert // open made them
+			answers <- answer{redisscript.RunID(ctx, d.Driver.Driver), strings.TrimPrefix(d.Properties().Where, "redis ")}
+		}()
+	}
+	return func() error {
+		defer cancel()
+		enough := time.After(250 * time.Millisecond)
+		known := map[string]string{}
+		for range nodes {
+			select {
+			case a := <-answers:
+				if other := known[a.id]; other != "" && a.id != "" {
+					return invalid("names one server twice, which would vote twice: " + min(a.where, other) + " and " + max(a.where, other))
+				}
+				known[a.id] = a.where
+			case <-enough:
+				return nil
+			}
+		}
+		return nil
+	}
+}
+
+// unanswered is the end of a ctx, with who was asked.
+func unanswered(ended error, d *quorumlock.Driver, nodes []driver.Driver) error {
+	var places []string
+	for _, node := range nodes {
+		places = append(places, strings.TrimPrefix(node.Properties().Where, "redis "))
+	}
+	return &driver.Error{
+		Backend: d.Properties().Backend, Op: "open", Hint: "check the servers and the network",
+		Err: fmt.Errorf("%w: no majority of %s has answered", ended, strings.Join(places, ", ")),
+	}
+}
+
+func shut(nodes []driver.Driver) {
+	for _, d := range nodes {
+		_ = d.Close()
+	}
+}

@@ -1,0 +1,67 @@
+package redlock
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT][/DB], redlocks:// for TLS; 3 servers or more that share nothing"
+
+// schemes are ours, and what each node has instead.
+var schemes = map[string]string{"redlock": "redis", "redlocks": "rediss"}
+
+// elsewhere are parameters of redislock for what is no single server, or is decided here.
+var elsewhere = []string{"cluster", "lazy", "master_name", "master_set", "sentinel_password", "sentinel_username", "tracking"}
+
+// split makes a URL for each node. What is wrong with all of them, redislock says.
+func split(u *url.URL) ([]string, error) {
+	if u.Opaque != "" || u.Fragment != "" {
+		return nil, invalid("has no // after the scheme, or a # in it")
+	}
+	ours := slices.DeleteFunc(redislock.URLParameters(), func(name string) bool { return slices.Contains(elsewhere, name) })
+	query, err := driver.URLParameters(u, "redlock URL", ours, "addr")
+	if err != nil {
+		return nil, err
+	}
+	hosts := append(strings.Split(u.Host, ","), query["addr"]...)
+	query.Del("addr")
+	query.Set("lazy", "true")
+	var urls, known []string
+	for _, host := range hosts {
+		at := address(host)
+		switch {
+		case strings.HasPrefix(at, ":"):
+			return nil, invalid("names a host that is empty")
+		case slices.Contains(known, at):
+			return nil, invalid("names " + at + " twice, which would vote twice")
+		}
+		known = append(known, at)
+		node := url.URL{Scheme: schemes[u.Scheme], User: u.User, Host: at, Path: u.Path, RawQuery: query.Encode()}
+		urls = append(urls, node.String())
+	}
+	if len(urls) < 3 {
+		return nil, invalid("names fewer than 3 hosts, and could not lose one")
+	}
+	return urls, nil
+}
+
+// address is host:port, as it can be compared.
+func address(hostport string) string {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = strings.Trim(hostport, "[]"), ""
+	}
+	if port == "" {
+		port = "6379"
+	}
+	return net.JoinHostPort(strings.ToLower(host), port)
+}
+
+func invalid(problem string) error {
+	return &driver.InvalidError{What: "redlock URL", Problem: problem, Allowed: urlForm}
+}

@@ -1,0 +1,54 @@
+package sqlitelock
+
+import (
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Options for a driver. The zero value, and nil, are fine.
+type Options struct {
+	// Retention is how long the last fence of a name is remembered after its last grant.
+	// When it is forgotten, the next fence is greater all the same, unless the clock was
+	// set back past that grant. Forgetting keeps the file small when names are used once.
+	// Default: 24 hours; at least a minute.
+	Retention time.Duration
+
+	// Poll is how often a driver that hears no doorbell looks for signals while one of
+	// its claims waits in a queue; after a second of waiting it looks half as often. Half
+	// of it is what a hand-over takes on average. Default: 4 ms; 1 ms to 1 s.
+	Poll time.Duration
+
+	// MustExist refuses to make the file, or to make a database of an empty one: for a
+	// program that only looks, and that must not take a file made by a slip of the pen
+	// for locks that nobody holds. Open then returns an error that matches
+	// fs.ErrNotExist.
+	MustExist bool
+
+	// Now is the clock that decides what has expired. All processes of a file need the
+	// same one, so this is for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	out := Options{}
+	if o != nil {
+		out = *o
+	}
+	if out.Retention == 0 {
+		out.Retention = 24 * time.Hour
+	}
+	if out.Poll == 0 {
+		out.Poll = 4 * time.Millisecond
+	}
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	switch {
+	case out.Retention < time.Minute:
+		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}
+	case out.Poll < time.Millisecond || out.Poll > time.Second:
+		return out, &driver.InvalidError{What: "poll interval", Problem: "is " + out.Poll.String(), Allowed: "1ms to 1s"}
+	}
+	return out, nil
+}

@@ -1,0 +1,81 @@
+package sqlitelock
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// table is the locktable.Table over one file: a connection that writes, a connection that
+// reads, so that looking is possible while writers queue, and a goroutine that looks for
+// signals.
+type table struct {
+	path  string
+	inbox string
+	Options
+	files *identity
+
+	tidyEvery int // constants, but for tests
+	patience  time.Duration
+
+	writer desk[*writer] // its gate is shared by the drivers of the file
+	reader desk[*reader]
+	leave  func() // the shared gate
+
+	poller  *poller
+	bell    *doorbell // nil where there are none
+	deliver func(driver.Signal)
+
+	closing sync.Once
+	closed  chan struct{} // closed by Close
+	running sync.WaitGroup
+	err     error // of Close
+}
+
+// Properties implements locktable.Table.
+func (t *table) Properties() driver.Properties {
+	return driver.Properties{
+		Backend:       "sqlite",
+		Where:         backend(t.path),
+		Clock:         "host",
+		FenceSurvives: "crashes of processes and of the host, and loss of the file, as long as the clock is not set back past the last grant",
+		MinTTL:        driver.MinTTL,
+		Push:          true,
+		PushesChanges: true,
+	}
+}
+
+// Hear implements locktable.Hearing. Signals are there to be looked for at any time.
+func (t *table) Hear(f func(hears bool)) (stop func()) {
+	t.poller.follow(true)
+	f(true)
+	return func() { t.poller.follow(false) }
+}
+
+// Close implements locktable.Table. Steps under way end first; steps that queue are
+// answered with ErrClosed.
+func (t *table) Close() error {
+	t.closing.Do(func() {
+		close(t.closed)
+		t.bell.close()
+		t.running.Wait()
+		t.writer.drain()
+		t.reader.drain()
+		t.err = t.failed("close", t.disconnect())
+		t.leave()
+	})
+	return t.err
+}
+
+// disconnect closes both connections. The writer is the last: the last connection of all
+// tidies the log away.
+func (t *table) disconnect() error { return errors.Join(t.reader.close(), t.writer.close()) }
+
+// now is the backend's time.
+func (t *table) now() locktable.Instant { return locktable.At(t.Now()) }
+
+// patience bounds the waiting for other processes when the caller's ctx has no deadline.
+const patience = 10 * time.Second
