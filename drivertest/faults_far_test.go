@@ -1,6 +1,7 @@
 package drivertest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -94,6 +95,53 @@ var farFaults = []fault{{
 		return late || p.claim != nil && time.Since(p.sent) > 50*time.Millisecond
 	}},
 	ticks: true,
+}, {
+	name: "what was answered is sent again, if the answer was lost",
+	wants: []string{
+		"Trouble/AReleaseWhoseAnswerIsLostIsNoLoss", "Trouble/ABreakWhoseAnswerIsLostIsNotRefused",
+	},
+	network: network{again: func(_ *remote, _ *parcel, send func() error) error { return send() }},
+}, {
+	name: "a claim that is sent again is held by itself",
+	wants: []string{
+		"Trouble/AClaimWhoseAnswerIsLostIsGrantedOnce", "Trouble/AForceWhoseAnswerIsLostIsGrantedOnce",
+	},
+	network: network{again: func(_ *remote, p *parcel, send func() error) error {
+		return cmp.Or[error](send(), &driver.HeldError{Name: p.name, Holders: 1})
+	}},
+}, {
+	name:  "a claim that is sent again gets another fence than is stored",
+	wants: []string{"Trouble/AClaimWhoseAnswerIsLostIsGrantedOnce"},
+	network: network{again: func(r *remote, p *parcel, send func() error) error {
+		err := send()
+		r.edit(p.name, func(e *locktable.Entry, _ locktable.Instant) {
+			for i := range e.Holders {
+				e.Holders[i].Fence++
+			}
+		})
+		return err
+	}},
+}, {
+	name:  "a claim that is sent again has two places",
+	wants: []string{"Trouble/AClaimToQueueWhoseAnswerIsLostHasOnePlace"},
+	network: network{again: func(r *remote, p *parcel, send func() error) error {
+		r.edit(p.name, func(e *locktable.Entry, _ locktable.Instant) {
+			for _, w := range e.Queue {
+				w.Token = driver.NewToken()
+				e.Queue = append(e.Queue, w)
+			}
+		})
+		return send()
+	}},
+}, {
+	name:  "a renewal that is sent again finds nothing",
+	wants: []string{"Trouble/ARenewalWhoseAnswerIsLostIsNoLoss"},
+	network: network{again: func(_ *remote, p *parcel, send func() error) error {
+		if p.op == "renew" {
+			return driver.ErrNotHeld
+		}
+		return send()
+	}},
 }, {
 	name:  "calls go one after the other",
 	wants: []string{"End/ACallThatIsHeldUpHoldsUpNoOtherBeyondItsCtx"},

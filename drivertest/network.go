@@ -24,6 +24,7 @@ type Network struct {
 	gate  chan struct{} // requests wait until it is closed; nil: they do not
 	delay time.Duration // of each request
 	down  bool          // nobody is there
+	lost  int           // which of the next answers is lost; 0: none
 	used  bool          // something was sent
 	over  bool
 	loops sync.WaitGroup
@@ -82,6 +83,20 @@ func (n *Network) Send() (arrives <-chan struct{}, err error) {
 	return arrived, nil
 }
 
+// Answer is for a client in memory: it asks before it returns what the server answered.
+// It is an error if the answer is lost on its way.
+func (n *Network) Answer() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.lost == 0 {
+		return nil
+	}
+	if n.lost--; n.lost > 0 {
+		return nil
+	}
+	return errors.New("connection reset by peer")
+}
+
 var arrived = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -109,6 +124,21 @@ func (n *Network) slow(by time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.delay = by
+}
+
+// lose loses the nth answer from now on, and ends the connection on which it comes.
+// wasLost reports whether that has happened; it does not happen after wasLost.
+func (n *Network) lose(nth int) (wasLost func() bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lost = nth
+	return func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		came := n.lost == 0
+		n.lost = 0
+		return came
+	}
 }
 
 // cut ends all connections, and lets no other begin.
@@ -216,10 +246,21 @@ func (n *Network) requests(client, server net.Conn) {
 }
 
 func (n *Network) replies(client, server net.Conn) {
-	if _, err := io.Copy(client, server); err != nil {
-		_, _ = io.Copy(io.Discard, server) // the client has gone
+	b := make([]byte, 64<<10)
+	for {
+		size, err := server.Read(b)
+		if size > 0 {
+			if err = n.Answer(); err == nil {
+				_, err = client.Write(b[:size])
+			}
+		}
+		if err != nil {
+			break
+		}
 	}
-	_, _ = client.Close(), server.Close()
+	_ = client.Close()
+	_, _ = io.Copy(io.Discard, server) // what it was sent, it is to read
+	_ = server.Close()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.conns, client)

@@ -25,8 +25,9 @@ type remote struct {
 
 // network is what is wrong with the network, or with who sends over it. All may be nil.
 type network struct {
-	late   func(p *parcel, others []*parcel, late bool) bool // whether the server takes it for late
-	arrive func(ctx context.Context, done <-chan struct{})   // waits for the answer, instead of until ctx ends
+	late   func(p *parcel, others []*parcel, late bool) bool   // whether the server takes it for late
+	arrive func(ctx context.Context, done <-chan struct{})     // waits for the answer, instead of until ctx ends
+	again  func(r *remote, p *parcel, send func() error) error // what becomes of a request whose answer was lost
 }
 
 // parcel is one request under way.
@@ -73,6 +74,15 @@ func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.
 			late = r.network.late(p, r.under(), late)
 		}
 		answer, err = do(context.WithoutCancel(ctx), late)
+		if lost := r.over.Answer(); lost != nil {
+			answer, err = none, &driver.Error{Backend: "memory", Op: p.op, Name: p.name, Err: lost}
+			if r.network.again != nil {
+				err = r.network.again(r, p, func() error {
+					answer, err = do(context.WithoutCancel(ctx), late)
+					return err
+				})
+			}
+		}
 	}()
 	if r.network.arrive != nil {
 		r.network.arrive(ctx, done)

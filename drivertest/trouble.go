@@ -11,6 +11,7 @@ import (
 // testTrouble: what a driver says where its backend does not answer. It goes through the
 // suite's network.
 func testTrouble(s *suite) {
+	testLostAnswers(s)
 	s.test("AFailureIsADriverErrorThatSaysWhereAndWhat", func(k *kit) {
 		far, held := k.slow(), k.mutex()
 		g := far.gets(held)

@@ -48,6 +48,14 @@ func arrive[T any](ctx context.Context, r *remote, ends bool, do func(ctx contex
 	if err != nil {
 		return none, &driver.Error{Backend: "memory", Op: "send", Err: err}
 	}
+	served := do
+	do = func(ctx context.Context) (T, error) {
+		v, err := served(ctx)
+		if lost := r.over.Answer(); lost != nil {
+			return none, &driver.Error{Backend: "memory", Op: "receive", Err: lost}
+		}
+		return v, err
+	}
 	select {
 	case <-arrives:
 		return do(ctx)

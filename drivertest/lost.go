@@ -1,0 +1,137 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testLostAnswers: the server does what a request asks for, and its answer is lost. Then
+// the call returns an error that says nothing of the outcome. Or the client library sends
+// the request again by itself, and then the call returns what the first one did.
+func testLostAnswers(s *suite) {
+	const look = "whether the client library, or the driver, sends a request again by itself after its answer was lost: the second one meets " +
+		"what the first one did. Turn that off and return the error, or have the server recognize the second one"
+
+	for name, mode := range map[string]option{
+		"AClaimWhoseAnswerIsLostIsGrantedOnce": func(*driver.Claim) {},
+		"AForceWhoseAnswerIsLostIsGrantedOnce": force,
+	} {
+		s.lookAt(look, name, func(k *kit) {
+			k.loses(func(far *slow, ctx context.Context, name string) {
+				c := k.mutex(on(name), mode)
+				if c.Force {
+					k.b.gets(k.mutex(on(name)))
+				}
+				g, err := far.Acquire(ctx, c)
+				k.isUnknown("Acquire", err, nil)
+				again := k.b.gets(c)
+				if err == nil && again.Fence != g.Fence {
+					k.Errorf("granted with the fence %d, and it is held with %d", g.Fence, again.Fence)
+				}
+				k.isHeldBy(name, again.Fence)
+			})
+		})
+	}
+
+	s.lookAt(look, "AClaimToQueueWhoseAnswerIsLostHasOnePlace", func(k *kit) {
+		k.loses(func(far *slow, ctx context.Context, name string) {
+			k.b.gets(k.mutex(on(name)))
+			c := k.mutex(on(name), queue(long))
+			_, err := far.Acquire(ctx, c)
+			k.isUnknown("Acquire", err, driver.ErrHeld)
+			if held, ok := errors.AsType[*driver.HeldError](err); ok && held.Position != 1 {
+				k.Errorf("place %d in the queue, want 1", held.Position)
+			}
+			k.b.waits(c, 1)
+			if e := k.b.entry(name); len(e.Waiters) != 1 {
+				k.Errorf("%+v; want one waiter", e)
+			}
+		})
+	})
+
+	s.lookAt(look, "ARenewalWhoseAnswerIsLostIsNoLoss", func(k *kit) {
+		k.loses(func(far *slow, ctx context.Context, name string) {
+			c := k.mutex(on(name))
+			g := k.b.gets(c)
+			l := lease(c)
+			l.Value = []byte(name)
+			answers, err := far.Renew(ctx, []driver.LeaseRef{l})
+			if err == nil && len(answers) == 1 {
+				err = answers[0]
+			}
+			k.isUnknown("Renew", err, nil)
+			k.b.keeps(c)
+			k.isHeldBy(name, g.Fence)
+		})
+	})
+
+	s.lookAt(look, "AReleaseWhoseAnswerIsLostIsNoLoss", func(k *kit) {
+		k.loses(func(far *slow, ctx context.Context, name string) {
+			held, next := k.mutex(on(name)), k.mutex(on(name), queue(long))
+			k.b.gets(held)
+			k.b.waits(next, 1)
+			k.isUnknown("Release", far.Release(ctx, lease(held)), nil)
+			k.settles(k.b, held)
+			k.isHeldBy(name, k.b.gets(next).Fence)
+		})
+	})
+
+	if s.breaks {
+		s.lookAt(look, "ABreakWhoseAnswerIsLostIsNotRefused", func(k *kit) {
+			k.loses(func(far *slow, ctx context.Context, name string) {
+				c := k.mutex(on(name))
+				g := k.b.gets(c)
+				k.isUnknown("Break", far.Driver.(driver.LeaseBreaker).Break(ctx, name, g.Fence, 0, driver.Owner{Client: "op"}), nil)
+				if e := k.b.entry(name); len(e.Holders) == 1 {
+					k.b.keeps(c)
+				} else {
+					k.b.gets(k.mutex(on(name)))
+				}
+			})
+		})
+	}
+}
+
+// loses has f make a call on each of some names: on the first name the network loses the
+// server's first answer to far, on the next name the second, and so on as long as a call
+// has so many.
+func (k *kit) loses(f func(far *slow, ctx context.Context, name string)) {
+	k.Helper()
+	far := k.slow()
+	defer func() { k.asked.Add(int64(time.Since(k.began))) }() // to wait for what is lost takes long
+	for nth := 1; nth <= 6; nth++ {
+		name := k.nth(nth)
+		for pause := time.Millisecond; ; pause *= 2 { // until it has a connection, and knows the name
+			if _, err := far.Inspect(k.ctx, name); err == nil {
+				break
+			} else if k.ctx.Err() != nil {
+				k.Fatalf("Inspect after a connection was lost: %v; want it made again", err)
+			}
+			time.Sleep(pause)
+		}
+		ctx, cancel := context.WithTimeout(k.ctx, time.Second)
+		wasLost := far.network.lose(nth)
+		f(far, ctx, name)
+		cancel()
+		if !wasLost() {
+			return
+		}
+	}
+}
+
+// isUnknown wants what a call may return where the server's answer was lost: what it
+// returns otherwise, or an error that says nothing of the outcome.
+func (k *kit) isUnknown(what string, err, would error) {
+	k.Helper()
+	if err == nil || would != nil && errors.Is(err, would) {
+		return
+	}
+	for _, is := range []error{driver.ErrHeld, driver.ErrNotHeld, driver.ErrInvalid} {
+		if errors.Is(err, is) {
+			k.Errorf("%s, whose answer was lost: %v; want %v, or an error that says nothing of the outcome", what, err, would)
+		}
+	}
+}
