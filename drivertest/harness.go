@@ -12,7 +12,8 @@ import (
 type Harness struct {
 	// Open opens one more client of the backend under test. Clients share nothing but the
 	// backend, as if each were in a process of its own. It fails t itself if it cannot.
-	// The suite closes what it opened.
+	// The suite closes what it opened. It does not see that a client takes its own clock
+	// for the server's, unless the server's clock differs from that of the machine.
 	Open func(t testing.TB) driver.Driver
 
 	// Clock is the backend's clock, if it can be moved: a *memlock.Clock does. It stands

@@ -95,7 +95,11 @@ func (k *kit) remember(c driver.Claim) {
 // leave gives back what may still be held, or waited for. A driver that does not return
 // must not hang the suite here, either.
 func (k *kit) leave() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	limit := 10 * time.Second
+	if k.whole.Err() != nil { // calls do not return
+		limit = 2 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	left := make(chan struct{})
 	go func() {
 		defer close(left)

@@ -19,7 +19,7 @@ import (
 // tries is how often a subtest is run at the most, each time with a unit twice as long.
 // One that was a little late has one more try, for what lasts longer by some round trips
 // may last longer by more than it was late; and so has one that took all the time there
-// is: a backend that is wrong in one way is to be told so soon.
+// is, except of the basics: a backend that is wrong in one way is to be told so soon.
 const tries = 4
 
 // attempt runs f until it passes, or fails while it was on time. It reports nothing
@@ -41,7 +41,8 @@ func (s *suite) attempt(t *testing.T, look string, turn <-chan struct{}, f func(
 			t.Skip("not run to its end: " + alreadyFailed)
 		}
 		late := k.late()
-		final := s.Clock != nil || s.timeless || try == tries || late <= u/16 || hangs && late < s.Patience ||
+		final := s.Clock != nil || s.timeless || try == tries || late <= u/16 ||
+			(hangs || s.name == basics && k.whole.Err() != nil) && late < s.Patience ||
 			try > 1 && (late <= u/4 || k.whole.Err() != nil)
 		if len(failures) > 0 && !final {
 			t.Logf("%v late, where a unit was %v; once more, with a longer one, after %q", late.Round(time.Millisecond), u, failures)

@@ -92,15 +92,28 @@ func testFarAway(s *suite) {
 		far, c := k.slow(), k.mutex()
 		far.gets(c)
 		far.releases(c)
-		far.network.slow(150 * time.Millisecond)
-		ctx, cancel := context.WithTimeout(k.ctx, 2*k.s.Patience)
-		defer cancel()
-		_, err := far.Acquire(ctx, c)
+		by := max(150*time.Millisecond, k.s.Blur) // a window may be some ticks wide
+		far.network.slow(by)
+		bounded := func(do func(ctx context.Context) error) error {
+			ctx, cancel := context.WithTimeout(k.ctx, max(2*k.s.Patience, 4*by)) // a swap in vain, the time, a swap
+			defer cancel()
+			return do(ctx)
+		}
+		err := bounded(func(ctx context.Context) error {
+			_, err := far.Acquire(ctx, c)
+			return err
+		})
 		if err == nil {
-			var answers []error
-			if answers, err = far.Renew(ctx, []driver.LeaseRef{lease(c)}); err == nil {
-				err = errors.Join(answers[0], far.Release(ctx, lease(c)))
-			}
+			err = bounded(func(ctx context.Context) error {
+				answers, err := far.Renew(ctx, []driver.LeaseRef{lease(c)})
+				if err != nil {
+					return err
+				}
+				return answers[0]
+			})
+		}
+		if err == nil {
+			err = bounded(func(ctx context.Context) error { return far.Release(ctx, lease(c)) })
 		}
 		k.asked.Add(int64(time.Since(k.began))) // to take long is what is looked at
 		if err != nil {

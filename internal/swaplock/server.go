@@ -12,7 +12,8 @@ import (
 // Server is an engine that can do no more than compare and swap: it keeps a value, a
 // version and a stamp for each name, and says the time with each answer.
 type Server struct {
-	tick time.Duration // it says its time in whole ones
+	tick  time.Duration // it says its time in whole ones
+	ahead time.Duration // of the machine's clock
 
 	mu     sync.Mutex // protects what follows
 	values map[string]Value
@@ -41,17 +42,18 @@ type Answer struct {
 	Names []string // for List
 }
 
-// Serve answers on l until that is closed. It says its time in whole ticks.
-func Serve(l net.Listener, tick time.Duration) {
+// Serve answers on l until that is closed. It says its time in whole ticks, by a clock
+// that is ahead of the machine's.
+func Serve(l net.Listener, tick, ahead time.Duration) {
 	s := rpc.NewServer()
 	// The versions of a server that lost its data do not come again.
-	if err := s.Register(&Server{tick: tick, values: map[string]Value{}, last: uint64(time.Now().UnixNano())}); err != nil {
+	if err := s.Register(&Server{tick: tick, ahead: ahead, values: map[string]Value{}, last: uint64(time.Now().UnixNano())}); err != nil {
 		panic(err)
 	}
 	s.Accept(l)
 }
 
-func (s *Server) now() time.Time { return time.Now().Truncate(s.tick) }
+func (s *Server) now() time.Time { return time.Now().Add(s.ahead).Truncate(s.tick) }
 
 // Get reads a value.
 func (s *Server) Get(name string, a *Answer) error {

@@ -2,6 +2,7 @@ package swaplock
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -32,7 +33,7 @@ func TestConformance(t *testing.T) {
 	if wrong.store != nil {
 		tick = wrong.tick
 	}
-	go Serve(l, tick)
+	go Serve(l, tick, time.Hour) // or a store that takes its own clock for the server's would pass
 	addr := l.Addr().String()
 	open := func(addr string) *locktable.Driver { return Open(addr, tick) }
 	if wrong.store != nil {
@@ -63,6 +64,12 @@ var mistakes = map[string]struct {
 	"blind":     {func(s *store) optimistic.Store { return blind{s} }, 0, "Basics/OfManyAtOnceOneIsGranted"},
 	"unstamped": {func(s *store) optimistic.Store { return unstamped{s} }, 0, "End/ATryThatComesAfterItsEndChangesNothing"},
 	"deaf":      {func(s *store) optimistic.Store { return deaf{s, &optimistic.Clock{}} }, 0, "End/ANetworkThatBecomesSlowerDelaysAndNoMore"},
+	"deaf to ticks": {
+		func(s *store) optimistic.Store { return deaf{s, &optimistic.Clock{Tick: s.clock.Tick}} },
+		250 * time.Millisecond, "End/ANetworkThatBecomesSlowerDelaysAndNoMore",
+	},
+	"own clock": {func(s *store) optimistic.Store { return own{s, &optimistic.Clock{}} }, 0, "Basics/AFreeNameIsGranted"},
+	"again":     {func(s *store) optimistic.Store { return again{s} }, 0, "Trouble/AReleaseWhoseAnswerIsLostIsNoLoss"},
 	"brief": {
 		func(s *store) optimistic.Store { return struct{ optimistic.Store }{s} },
 		time.Second, "End/AClaimThatComesJustAfterItsLastReleaseIsNotGranted",
@@ -114,6 +121,31 @@ func (d deaf) Time(ctx context.Context) (optimistic.Window, error) {
 			d.clock.Learn(locktable.At(answer.Now), sent, time.Now())
 		}
 		return err
+	})
+}
+
+// again sends a request that failed once more, as many client libraries do.
+type again struct{ *store }
+
+func (a again) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	all, err := a.store.Swap(ctx, swaps)
+	if errors.Is(err, driver.ErrUnavailable) {
+		return a.store.Swap(ctx, swaps)
+	}
+	return all, err
+}
+
+// own takes the client's clock for the server's.
+type own struct {
+	*store
+	clock *optimistic.Clock
+}
+
+func (o own) Time(ctx context.Context) (optimistic.Window, error) {
+	return o.clock.Ask(ctx, func(context.Context) error {
+		now := time.Now()
+		o.clock.Learn(locktable.At(now), now, now)
+		return nil
 	})
 }
 
