@@ -31,8 +31,9 @@ func (a able) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.G
 	})
 	a.trouble(err)
 	if err == nil {
-		for _, c := range claims {
+		for i, c := range claims {
 			q.granted(a.p.w, c.Token, false)
+			a.p.w.terms.granted(&c, sent, grants[i])
 		}
 	}
 	return grants, err

@@ -39,6 +39,7 @@ func (p *process) holds(ctx context.Context, c *call, lease *pawl.Lease) bool {
 		p.w.history.mu.Lock()
 		c.confirmed = append(c.confirmed, x)
 		p.w.history.mu.Unlock()
+		p.w.history.trusted(c, lease)
 		p.w.note(c.name, p, "has confirmed", answer(c, x.err))
 	}
 	if !c.detaches {

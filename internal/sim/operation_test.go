@@ -230,6 +230,7 @@ func (h *history) grants(c *call, fence uint64, lease *pawl.Lease, believes func
 		<-done
 		h.tells(c)
 	}()
+	h.trusted(c, lease)
 	h.meets(c)
 }
 
@@ -257,6 +258,7 @@ func (h *history) leaves(c *call) {
 	c.left = h.w.now()
 	h.forgetLocked(c)
 	h.mu.Unlock()
+	h.trusted(c, c.lease)
 	h.w.note(c.name, c.process, "leaves", c)
 }
 

@@ -126,6 +126,7 @@ var ofFeatures = []bug{
 			return make([]error, len(answers)), err
 		}
 	}), nil},
+	{"a term that counts from the answer to Confirm", "is trusted until", 5, "memory", func() planted { return planted{fromAnswer: true} }, nil},
 	{"all or some", "has no lease of it", 4, "memory", func() planted { return planted{someOnly: true} }, nil},
 	{"a watcher that misses the last change", "it has not seen that", 10, "memory", inClient(func(p *process, b *bent) {
 		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {

@@ -68,15 +68,23 @@ func (t *tap) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 	switch {
 	case err == nil:
 		q.granted(t.p.w, c.Token, c.Force)
+		t.p.w.terms.granted(&c, sent, g)
 	case isHeld && held.Position > 0:
 		q.told(t.p.w, c.Token, sent)
+		t.p.w.terms.queued(&c, sent)
 	}
 	return g, err
 }
 
 func (t *tap) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	t.count(&t.renewals, 1)
+	sent := t.p.w.now()
 	answers, err := t.driverOf.Renew(ctx, leases)
+	for i, answer := range answers {
+		if err == nil && answer == nil {
+			t.p.w.terms.renewed(leases[i], sent)
+		}
+	}
 	t.trouble(errors.Join(append(answers, err)...))
 	return answers, err
 }
@@ -94,6 +102,7 @@ func (t *tap) Listen(f func(driver.Signal)) (stop func()) {
 		t.count(&t.signals, 1)
 		if s.Kind == driver.SignalGranted {
 			t.p.w.queue.granted(t.p.w, s.Token, false)
+			t.p.w.terms.signaled(s)
 		}
 		f(s)
 	})

@@ -25,6 +25,7 @@ type world struct {
 	redis     *redisNode // if that is what it is over
 	processes []*process
 	queue     queue
+	terms     terms
 
 	watching context.Context // of those who watch names until everything is over
 	watchers sync.WaitGroup
@@ -43,6 +44,7 @@ type planted struct {
 	noWindows, noVersions bool
 	noHealth              bool // no health function is asked
 	someOnly              bool // All forgets its last name
+	fromAnswer            bool // a term that Confirm makes counts from its answer
 
 	node    func(n *node, s server) server                      // what a node does to those who ask
 	client  func(p *process, d driverOf) driverOf               // what a process' driver does
@@ -105,6 +107,7 @@ func live(t *testing.T, p *plan, bug planted) (h *history) {
 	w := &world{plan: p, planted: bug}
 	w.collects()
 	w.history.w, w.history.away = w, map[driver.Token]*call{}
+	w.terms.of = map[driver.Token]*term{}
 	w.queue.tickets = tickets{map[string]*place{}, map[string][]*frame{}}
 	defer func() {
 		if r := recover(); r != nil {

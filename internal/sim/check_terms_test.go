@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// terms are until when leases may be trusted, counted from the sending of what was
+// answered with yes. They are known by their tokens, so that a lease is found again in
+// the process that attaches it.
+type terms struct {
+	mu sync.Mutex // protects the map, and what is in it
+	of map[driver.Token]*term
+}
+
+// A term is what the backend has promised of one token.
+type term struct {
+	name   string
+	first  uint64 // its fences, once it is granted
+	fences uint64
+	until  moment
+}
+
+// promised notes an answer to a request that was sent then: the lease, or the place in
+// the queue that a signal may make a lease, lasts for so long.
+func (t *terms) promised(name string, token driver.Token, sent moment, ttl time.Duration) *term {
+	x := t.of[token]
+	if x == nil {
+		x = &term{name: name}
+		t.of[token] = x
+	}
+	margin := min(max(ttl/10, 10*time.Millisecond), ttl/2) // as WithMargin says
+	x.until = max(x.until, sent+ttl-margin)
+	return x
+}
+
+func (t *terms) renewed(l driver.LeaseRef, sent moment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.promised(l.Name, l.Token, sent, l.TTL)
+}
+
+func (t *terms) queued(c *driver.Claim, sent moment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.promised(c.Name, c.Token, sent, c.QueueTTL)
+}
+
+func (t *terms) granted(c *driver.Claim, sent moment, g driver.Grant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.promised(c.Name, c.Token, sent, min(g.TTL, c.TTL))
+	x.first, x.fences = g.Fence, uint64(max(g.Fences, 1))
+}
+
+// signaled notes which fences a token has that was granted by a signal.
+func (t *terms) signaled(s driver.Signal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if x := t.of[s.Token]; x != nil {
+		x.first, x.fences = s.Fence, uint64(max(s.Fences, 1))
+	}
+}
+
+// trusted is the rule of terms: no Deadline is later than the backend's promise allows,
+// less the margin. So a term counts from the sending of a request, not from its answer.
+func (h *history) trusted(c *call, lease *pawl.Lease) {
+	if lease == nil {
+		return
+	}
+	deadline, promised := lease.Deadline().Sub(h.w.start)+h.w.planted.late(c), moment(-1)
+	t := &h.w.terms
+	t.mu.Lock()
+	for _, x := range t.of {
+		if x.name == c.name && c.fence >= x.first && c.fence < x.first+x.fences {
+			promised = max(promised, x.until)
+		}
+	}
+	t.mu.Unlock()
+	if promised >= 0 && deadline > promised {
+		h.w.violated(c.name, "%v is trusted until %v, and the backend has promised it until %v", c, deadline, promised)
+	}
+}
+
+// late is by how much the term of a lease that was confirmed last is too long, if it
+// counts from the answer.
+func (b planted) late(c *call) time.Duration {
+	if n := len(c.confirmed); b.fromAnswer && n > 0 && c.confirmed[n-1].err == nil {
+		return c.confirmed[n-1].answered - c.confirmed[n-1].sent
+	}
+	return 0
+}
