@@ -88,3 +88,38 @@ func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {
 			c.fence <= fence && fence < c.fence+driver.MaxFences
 	})
 }
+
+// keeps is for how long after its grant a lease may stay that was released.
+func (w *world) keeps(c *call) time.Duration {
+	d := c.minHold + c.minHold/250 + time.Millisecond // clocks drift
+	if w.plan.backend == "store" {
+		d += 5 * time.Second // what the grant may last longer there
+	}
+	return d
+}
+
+// leavesNothing looks into the backend when a lease was released and its minimum hold is
+// over, which counts from its grant: it is gone, and what was released closes the name to
+// nobody.
+func (h *history) leavesNothing(c *call) {
+	if slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" }) {
+		return
+	}
+	e := h.w.nodes[0].entry(c.name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, holder := range e.Holders {
+		if c.minHold > 0 && holder.Fence == c.fence {
+			h.violatedLocked(c.name, "%v was released, its minimum hold is over, and it holds the name for %v", c, holder.ExpiresIn)
+		}
+	}
+	if e.ClosedFor > 0 && c.delay > 0 && h.w.plan.quiet() && !slices.ContainsFunc(h.calls, func(o *call) bool { return o != c && o.name == c.name && o.mayClose() }) {
+		h.violatedLocked(c.name, "%v was released, and the name is closed for %v", c, e.ClosedFor)
+	}
+}
+
+// mayClose reports whether a call may have closed its name: it broke a lease, or had one
+// that was not released.
+func (c *call) mayClose() bool {
+	return c.delay > 0 && (c.verb == "break" || c.verb == "force" || c.granted && (c.ended == never || c.told != never || c.detached > 0 || c.released != nil))
+}

@@ -267,6 +267,9 @@ func (h *history) gaveBack(c *call, err error) {
 	c.ended, c.released = h.w.now(), err
 	h.mu.Unlock()
 	h.w.note(c.name, c.process, "has released", answer(c, err))
+	if err == nil && (c.minHold > 0 || c.delay > 0) && (h.w.plan.backend == "memory" || h.w.plan.backend == "store") {
+		h.w.after(c.believed+h.w.keeps(c)-h.w.now(), func() { h.leavesNothing(c) })
+	}
 }
 
 // did writes down what Do was answered.

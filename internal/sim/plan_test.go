@@ -128,6 +128,7 @@ func draw(d *dice, kind string, nodes int) *plan {
 	p.drawNames(d)
 	p.drawProcesses(d)
 	p.drawResize()
+	p.drawMixed()
 	if d.chance(60) {
 		p.drawFaults(d)
 	}
@@ -180,6 +181,24 @@ func (p *plan) drawResize() {
 			if s := &steps[i]; s.sort == "permits" {
 				s.limit = max(1, s.limit+by)
 				s.weight = min(s.weight, s.limit)
+			}
+		}
+	}
+}
+
+// drawMixed gives a lock-delay to what has a minimum hold, in one plan of four, with dice
+// of its own as well.
+func (p *plan) drawMixed() {
+	d := seeded(p.fates ^ 0x317ed)
+	if !d.chance(25) {
+		return
+	}
+	for _, w := range p.processes {
+		for _, steps := range w.sessions {
+			for i := range steps {
+				if s := &steps[i]; s.minHold > 0 && s.verb != "force" {
+					s.delay = d.between(0, p.unit)
+				}
 			}
 		}
 	}

@@ -127,6 +127,12 @@ var ofFeatures = []bug{
 		}
 	}), nil},
 	{"a term that counts from the answer to Confirm", "is trusted until", 5, "memory", func() planted { return planted{fromAnswer: true} }, nil},
+	{"a minimum hold that is longer than it should be", "its minimum hold is over", 6, "memory", inNode(func(b *bent, _ *memories) {
+		b.release = func(ctx context.Context, l driver.LeaseRef) error {
+			l.MinHold += l.MinHold / 10
+			return b.server.Release(ctx, l)
+		}
+	}), nil},
 	{"all or some", "has no lease of it", 4, "memory", func() planted { return planted{someOnly: true} }, nil},
 	{"a watcher that misses the last change", "it has not seen that", 10, "memory", inClient(func(p *process, b *bent) {
 		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {

@@ -72,7 +72,7 @@ var reviewed = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
-	{"a hold that was taken by force is passed on", "the fence of", 3138, "memory", inNode(func(b *bent, _ *memories) {
+	{"a hold that was taken by force is passed on", "the fence of", 5999, "memory", inNode(func(b *bent, _ *memories) {
 		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
 			return func(s driver.Signal) {
 				if s.Kind == driver.SignalGranted {

@@ -2,7 +2,7 @@ package sim
 
 // ofStores are the bugs of engines that compare and swap.
 var ofStores = []bug{
-	{"a swap that takes effect outside of its window", "says that", 1402, "store", func() planted {
+	{"a swap that takes effect outside of its window", "says that", 599, "store", func() planted {
 		return planted{noWindows: true}
 	}, arrivesLate},
 	{"a swap that does not compare", "they hold it at once", 1, "store", func() planted {
