@@ -20,6 +20,7 @@ func (w *world) check() {
 	h.idles()
 	h.pairs()
 	h.features()
+	h.breaks()
 }
 
 // steady: nothing goes wrong, and messages are quick.

@@ -74,6 +74,7 @@ type shock struct {
 	what     string
 	from, to moment // it took effect at some moment between
 	by       *call
+	fence    uint64 // that a break names
 }
 
 // An event is a line of what is printed when a schedule fails.

@@ -181,8 +181,9 @@ func (c *call) ran(try func(context.Context, func(context.Context) error) (bool,
 func (p *process) breaks(ctx context.Context, c *call) {
 	e, err := p.locks.Inspect(ctx, c.name)
 	if err == nil && len(e.Holders) > 0 {
-		p.w.history.shake(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c})
-		err = p.locks.Break(ctx, c.name, e.Holders[0].Fence, c.delay)
+		fence := e.Holders[c.number%len(e.Holders)].Fence
+		p.w.history.shake(shock{name: c.name, what: "break", from: p.w.now(), to: 1 << 62, by: c, fence: fence})
+		err = p.locks.Break(ctx, c.name, fence, c.delay)
 		p.w.history.forced(c, err)
 	}
 	p.w.history.said(c, err)

@@ -133,6 +133,11 @@ var ofFeatures = []bug{
 			return b.server.Release(ctx, l)
 		}
 	}), nil},
+	{"a break that closes the name for half of its delay", "had broken a lease", 92, "memory", inNode(func(b *bent, _ *memories) {
+		b.breaks = func(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+			return b.server.Break(ctx, name, fence, delay/2, by)
+		}
+	}), nil},
 	{"all or some", "has no lease of it", 4, "memory", func() planted { return planted{someOnly: true} }, nil},
 	{"a watcher that misses the last change", "it has not seen that", 10, "memory", inClient(func(p *process, b *bent) {
 		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {

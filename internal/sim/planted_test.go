@@ -77,6 +77,7 @@ type bent struct {
 	release func(ctx context.Context, l driver.LeaseRef) error
 	entry   func(ctx context.Context, name string) (driver.Entry, error)
 	listen  func(f func(driver.Signal)) func(driver.Signal)
+	breaks  func(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error
 }
 
 func (b *bent) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -105,6 +106,13 @@ func (b *bent) Inspect(ctx context.Context, name string) (driver.Entry, error) {
 		return b.entry(ctx, name)
 	}
 	return b.server.Inspect(ctx, name)
+}
+
+func (b *bent) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	if b.breaks != nil {
+		return b.breaks(ctx, name, fence, delay, by)
+	}
+	return b.server.Break(ctx, name, fence, delay, by)
 }
 
 func (b *bent) Listen(f func(driver.Signal)) (stop func()) {

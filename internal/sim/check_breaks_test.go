@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// breaks are the rules of breaks and forced claims, where one node says who holds a name,
+// and its clock and its data are sound.
+func (h *history) breaks() {
+	data := slices.ContainsFunc(h.w.plan.faults, func(f fault) bool { return f.kind == "jump" || f.kind == "wipe" })
+	if h.w.plan.backend == "quorum" || data {
+		return
+	}
+	for _, c := range h.calls {
+		if c.granted && c.lost != nil && c.lost.Name == c.name && !c.process.isDead() {
+			h.saysWhy(c)
+		}
+	}
+	for _, s := range h.shocks {
+		if s.what != "break" || s.by.err != nil || s.by.answered == never {
+			continue
+		}
+		for _, c := range h.calls {
+			if c.granted && c.name == s.name {
+				h.staysClosed(&s, c)
+				h.isToldSoon(&s, c)
+			}
+		}
+	}
+}
+
+// saysWhy: who is broken is the one who was named, or stood in the way of a forced claim.
+// Where every message arrives nobody's lease expires.
+func (h *history) saysWhy(c *call) {
+	switch c.lost.Reason {
+	case pawl.ReasonBroken:
+		if !slices.ContainsFunc(h.shocks, func(s shock) bool {
+			return s.name == c.name && s.by != c && (s.what == "force" || s.names(c))
+		}) {
+			h.violatedLocked(c.name, "%v was broken, and nobody has named its fence %d", c, c.fence)
+		}
+	case pawl.ReasonExpired:
+		if h.w.plan.quiet() && c.of == nil && !h.isTooFar(c) {
+			h.violatedLocked(c.name, "%v was told that it has expired: %v", c, c.lost)
+		}
+	}
+}
+
+// names reports whether a break may be meant for a lease. Only one that is alone has more
+// fences than one.
+func (s *shock) names(c *call) bool {
+	return s.fence == c.fence || c.weight == driver.Exclusive && s.fence < c.fence && c.fence-s.fence < driver.MaxFences
+}
+
+// staysClosed: after a break nobody is granted the name until its delay is over, but by
+// force.
+func (h *history) staysClosed(s *shock, o *call) {
+	end := s.from + s.by.delay - s.by.delay/250 - time.Millisecond // clocks drift
+	if o.began <= s.to || o.of != nil || o.believed >= end || o.verb == "force" || h.follows(o) {
+		return
+	}
+	if !slices.ContainsFunc(h.shocks, func(x shock) bool {
+		return x.what == "force" && x.name == s.name && x.from <= o.believed && x.to >= s.from
+	}) {
+		h.violatedLocked(s.name, "%v had broken a lease, and %v was granted before %v", s.by, o, end)
+	}
+}
+
+// isToldSoon: where every message arrives, who is broken hears of it by a signal, and not
+// only when its next renewal is due.
+func (h *history) isToldSoon(s *shock, c *call) {
+	if !h.w.plan.quiet() || h.isTooFar(c) || c.of != nil || c.detached > 0 || c.fence != s.fence || c.process.isDead() {
+		return
+	}
+	last := s.to + 100*time.Millisecond + 20*h.w.plan.weather.high
+	if (c.left == never || c.left > last) && (c.told == never || c.told > last) && c.believed < s.from {
+		h.violatedLocked(c.name, "%v was broken by %v at %v, and was told at %v", c, s.by, s.to, c.told)
+	}
+}
