@@ -4,7 +4,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/redisoptions"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
@@ -27,7 +26,7 @@ func New(client redis.UniversalClient, o *Options) (*Driver, error) {
 			Allowed: "a *redis.Client or a *redis.ClusterClient",
 		}
 	case *redis.Client:
-		s.where = redisoptions.Place(c.Options().Addr, c.Options().DB)
+		s.where = redisscript.Place(c.Options().Addr, c.Options().DB)
 	case *redis.ClusterClient:
 		s.cluster, s.where = c, "cluster"
 	}
@@ -35,8 +34,7 @@ func New(client redis.UniversalClient, o *Options) (*Driver, error) {
 	if o != nil {
 		own = *o
 	}
-	options := redisoptions.Options(own).Scripts()
-	options.Untracked = "go-redis has no client tracking"
+	options := redisscript.Options{Common: redisscript.Common(own), Untracked: "go-redis has no client tracking"}
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

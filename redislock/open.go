@@ -15,7 +15,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/internal/redisoptions"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
@@ -52,10 +51,12 @@ func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, er
 	if s.where == "" {
 		s.where = "of the caller"
 	}
-	options := redisoptions.Options{
-		Prefix: own.Prefix, Retention: own.Retention, NoPush: own.NoPush, WaitReplicas: own.WaitReplicas, WaitTimeout: own.WaitTimeout,
-	}.Scripts()
-	options.Track, options.Untracked = track != nil, untracked
+	options := redisscript.Options{
+		Common: redisscript.Common{
+			Prefix: own.Prefix, Retention: own.Retention, NoPush: own.NoPush, WaitReplicas: own.WaitReplicas, WaitTimeout: own.WaitTimeout,
+		},
+		Track: track != nil, Untracked: untracked,
+	}
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/redisoptions"
+	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
 const urlForm = "redis://[USER:PASSWORD@]HOST[:PORT][/DB], rediss:// for TLS, redis+unix:///PATH for a socket; " +
@@ -115,7 +115,7 @@ func (p *parsed) finish(secure bool) error {
 	if p.client.Sentinel.MasterSet != "" {
 		p.where = p.client.Sentinel.MasterSet + " of " + p.where
 	}
-	p.where = redisoptions.Place(p.where, p.client.SelectDB)
+	p.where = redisscript.Place(p.where, p.client.SelectDB)
 	return nil
 }
 

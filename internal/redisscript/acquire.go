@@ -39,7 +39,7 @@ func (d *Driver) acquire(ctx context.Context, now time.Time, c *driver.Claim) (g
 	if err == nil && refused == nil {
 		err = endedAt(ctx, now) // a grant that is shown too late is for nobody
 	}
-	if err == nil && refused == nil && d.Replicas > 0 {
+	if err == nil && refused == nil && d.WaitReplicas > 0 {
 		err = d.confirm(ctx, c)
 	}
 	if d.tracking.answered(c, now, refused != nil, err); errors.Is(refused, driver.ErrValue) {

@@ -21,7 +21,7 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 	claims = slices.Clone(claims)
 	for i := range claims {
 		claims[i].Fences = 1
-		if d.Replicas > 0 || d.sender.Cluster() && slot(claims[i].Name) != slot(claims[0].Name) {
+		if d.WaitReplicas > 0 || d.sender.Cluster() && slot(claims[i].Name) != slot(claims[0].Name) {
 			return nil, fmt.Errorf("%w: one script for these names", errors.ErrUnsupported)
 		}
 	}

@@ -227,7 +227,7 @@ func (w *whole) Run(_ context.Context, _ *Script, c Call) Reply {
 func TestTheFirstClaimDoesNotWaitForTheTimeBesides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const way = 100 * time.Millisecond
-		d := New(&whole{clocked{ahead: []time.Duration{time.Hour}, way: way}}, Options{Prefix: "pawl:", Retention: time.Hour, Push: true})
+		d := New(&whole{clocked{ahead: []time.Duration{time.Hour}, way: way}}, Options{Common: Common{Prefix: "pawl:", Retention: time.Hour}})
 		for _, want := range []time.Duration{4 * way, 2 * way} { // subscription, claim; claim
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began := time.Now()

@@ -10,7 +10,7 @@ import (
 )
 
 // Confirmed grants. Replication is asynchronous, so a grant that was just made is on the
-// master alone, and is forgotten with it. With Options.Replicas a grant is shown only
+// master alone, and is forgotten with it. With WaitReplicas a grant is shown only
 // when so many replicas have acknowledged it.
 //
 // WAIT tells how many replicas have what its connection has written. A grant may have
@@ -47,20 +47,20 @@ type Confirmation struct {
 // back, and the error says so. When ctx ends first, or that fails, nothing is known, as
 // ever: it is for the caller to ask again, or to release.
 func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
-	timeout := d.ReplicaTimeout
+	timeout := d.WaitTimeout
 	if end, ok := ctx.Deadline(); ok { // what is left is for giving it back
 		timeout = max(min(timeout, time.Until(end)*3/4), time.Millisecond)
 	}
 	l := driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 	p, n := d.confirmed(ctx, Confirmation{
 		Script: Confirm, Call: d.renewCall(&l),
-		Replicas: d.Replicas, Timeout: timeout,
+		Replicas: d.WaitReplicas, Timeout: timeout,
 	})
 	if p.Err == nil {
 		p.Err = readEnd(p)
 	}
-	if p.Err == nil && n < d.Replicas {
-		p.Err = fmt.Errorf("granted, and given back: it was acknowledged by %d of %d replicas within %v", n, d.Replicas, timeout)
+	if p.Err == nil && n < d.WaitReplicas {
+		p.Err = fmt.Errorf("granted, and given back: it was acknowledged by %d of %d replicas within %v", n, d.WaitReplicas, timeout)
 	}
 	if p.Err == nil {
 		return nil
@@ -97,17 +97,3 @@ func (d *Driver) confirmed(ctx context.Context, c Confirmation) (p Reply, replic
 }
 
 var redirection = regexp.MustCompile(`^(MOVED|ASK) \d+ (\S+)$`)
-
-// validateReplicas fills in the default, and refuses what cannot be.
-func (o *Options) validateReplicas() error {
-	if o.Replicas < 0 || o.Replicas > maxReplicas {
-		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.Replicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
-	}
-	if o.ReplicaTimeout == 0 {
-		o.ReplicaTimeout = DefaultReplicaTimeout
-	}
-	if o.ReplicaTimeout < time.Millisecond || o.ReplicaTimeout > maxReplicaTimeout {
-		return &driver.InvalidError{What: "time to wait for replicas", Problem: "is " + o.ReplicaTimeout.String(), Allowed: "1ms to " + maxReplicaTimeout.String()}
-	}
-	return nil
-}

@@ -14,10 +14,10 @@ var rightsScript = script("rights")
 // administrators, and from 7.0 on.
 func (p *patient) rights() {
 	key, inbox, shard := key(p.d.Prefix, doctorsName)+"x", "", ""
-	if p.d.Push {
+	if !p.d.NoPush {
 		inbox = p.d.Prefix + "inbox:doctor"
 	}
-	if p.d.Push && p.d.sender.Cluster() {
+	if !p.d.NoPush && p.d.sender.Cluster() {
 		shard = p.d.Prefix + "{" + tags()[slot(doctorsName)] + "}inbox:doctor"
 	}
 	answer, err := p.Do(p.ctx, "EVAL", rightsScript.Source, "0", key, inbox, shard)
@@ -44,7 +44,7 @@ func (p *patient) rights() {
 		p.finds("error", "rights", "the user may not run what the scripts call, or not on our keys: "+strings.Join(missing, " "),
 			"give it ~"+p.d.Prefix+"* and +"+strings.Join(missing, " +"))
 	}
-	if p.d.Replicas > 0 {
+	if p.d.WaitReplicas > 0 {
 		if _, err := p.Do(p.ctx, "WAIT", "0", "1"); refuses(err) {
 			p.finds("error", "rights", "replicas cannot be waited for, so nothing is granted: "+err.Error(), "give the user +wait")
 		}
@@ -56,7 +56,7 @@ func (p *patient) rights() {
 
 // push is about what wakes waiters.
 func (x *examination) push(ctx context.Context) {
-	if !x.d.Push {
+	if x.d.NoPush {
 		x.say("", "info", "push", "it was turned off: waiters ask now and then", "leave out push=false, or NoPush")
 		return
 	}

@@ -170,7 +170,7 @@ func (p *patient) replication() {
 		return
 	}
 	n := p.number("connected_slaves")
-	if want := int64(p.d.Replicas); want > n {
+	if want := int64(p.d.WaitReplicas); want > n {
 		p.finds("error", "wait", fmt.Sprintf("%d replicas have to acknowledge each grant, and %d are connected: nothing is granted", want, n), "connect more, or wait for fewer")
 	}
 	if n == 0 {

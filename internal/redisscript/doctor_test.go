@@ -62,7 +62,7 @@ func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
 		if c.time != "" {
 			answers["TIME"] = c.time
 		}
-		d := New(hearsay{cluster: c.cluster, answers: answers}, Options{Prefix: "pawl:"})
+		d := New(hearsay{cluster: c.cluster, answers: answers}, Options{Common: Common{Prefix: "pawl:", NoPush: true}})
 		found, err := d.Diagnose(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -10,43 +10,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Options for a Driver.
-type Options struct {
-	Prefix    string        // of all keys and channels
-	Retention time.Duration // how long a name is remembered after its last grant
-	Push      bool          // subscribe, so that waiters are told
-	Track     bool          // the sender is a Watcher, and will call [Driver.Invalidated]
-	Untracked string        // why not, for people
-
-	Replicas       int           // how many have to acknowledge a grant before it is shown
-	ReplicaTimeout time.Duration // how long they have for that
-}
-
-// DefaultRetention is how long the last fence of a name is remembered, if nothing else is
-// said.
-const DefaultRetention = 24 * time.Hour
-
-const defaultPrefix = "pawl:"
-
-// Validate fills in the defaults, and refuses what cannot be used.
-func (o *Options) Validate() error {
-	if o.Prefix == "" {
-		o.Prefix = defaultPrefix
-	}
-	if o.Retention == 0 {
-		o.Retention = DefaultRetention
-	}
-	for _, r := range o.Prefix {
-		if r == '{' || r == '}' {
-			return &driver.InvalidError{What: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
-		}
-	}
-	if o.Retention < time.Minute || o.Retention > driver.MaxTTL {
-		return &driver.InvalidError{What: "retention", Problem: "is " + o.Retention.String(), Allowed: "1m to 720h"}
-	}
-	return o.validateReplicas()
-}
-
 // Driver is a client of the lock scripts. It implements driver.Driver, driver.Signaler,
 // driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and
 // driver.Diagnoser.
@@ -72,8 +35,8 @@ func New(s Sender, o Options) *Driver {
 	if o.Prefix != defaultPrefix {
 		d.backend += " prefix=" + o.Prefix
 	}
-	d.signals = newSubscriber(s, o.Prefix, o.Push)
-	d.signals.hint = o.Replicas > 0
+	d.signals = newSubscriber(s, o.Prefix, !o.NoPush)
+	d.signals.hint = o.WaitReplicas > 0
 	d.sender = newPrompt(s, d.signals.life)
 	d.pool, _ = s.(Pooled)
 	d.clock, d.busy = newClock(d.sender, d.signals.life, &d.signals.loops), newBusy()

@@ -1,9 +1,9 @@
-package redisoptions
+package redisscript
 
 import (
 	"go/ast"
 	"go/parser"
-	"go/token"
+	gotoken "go/token"
 	"go/types"
 	"strings"
 	"testing"
@@ -12,17 +12,17 @@ import (
 // A field is one of a struct: its type and its comment, without line ends.
 type field struct{ is, comment string }
 
-// options are the fields of the type Options in a file.
-func options(t *testing.T, path string) map[string]field {
+// options are the fields of a type of options in a file.
+func options(t *testing.T, path, name string) map[string]field {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	f, err := parser.ParseFile(gotoken.NewFileSet(), path, nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fields := map[string]field{}
 	ast.Inspect(f, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)
-		if !ok || spec.Name.Name != "Options" {
+		if !ok || spec.Name.Name != name {
 			return true
 		}
 		for _, x := range spec.Type.(*ast.StructType).Fields.List {
@@ -34,12 +34,12 @@ func options(t *testing.T, path string) map[string]field {
 }
 
 func TestBothPackagesSayTheSameOfTheSameOptions(t *testing.T) {
-	common := options(t, "options.go")
+	common := options(t, "options.go", "Common")
 	if len(common) != 5 {
 		t.Fatalf("these are common: %v", common)
 	}
 	for _, path := range []string{"../../redislock/options.go", "../../goredislock/options.go"} {
-		own := options(t, path)
+		own := options(t, path, "Options")
 		for name, want := range common {
 			got, ok := own[name]
 			if !ok || got.is != want.is || !strings.HasPrefix(got.comment, want.comment) {

@@ -1,0 +1,94 @@
+package redisscript
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Common are the options of redislock and goredislock. Each of the two declares the
+// fields again, so that its own page shows them. The comment of a field there begins with
+// the one that it has here; where a client differs, it goes on.
+type Common struct {
+	// Prefix begins all keys and channels. Clients that shall exclude each other have the
+	// same one; it must not contain braces. Default: "pawl:".
+	Prefix string
+
+	// Retention is how long the last fence of a name is remembered after its last grant,
+	// at the least. When it is forgotten, the next fence is greater all the same, unless
+	// the server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
+	// days.
+	Retention time.Duration
+
+	// NoPush is for servers, proxies and users that cannot subscribe: waiters then ask
+	// now and then. Default: false; where subscribing fails the driver goes on without.
+	NoPush bool
+
+	// WaitReplicas is how many replicas have to acknowledge a grant before it is shown,
+	// with Redis' WAIT: a fail-over to one of them then does not forget it. If fewer do
+	// within WaitTimeout the grant is given back, and the error is a [*driver.Error] that
+	// says how many did. It costs two round trips and that of the replica. Renewals do
+	// not wait. docs/backends-redis.md has what it does not promise. Default: 0, no WAIT;
+	// 100 at most.
+	WaitReplicas int
+
+	// WaitTimeout is how long replicas have for that; three quarters of what is left of
+	// the request's ctx, if that is less. Default: 500 ms; 1 ms to 1 minute.
+	WaitTimeout time.Duration
+}
+
+// Options for a Driver.
+type Options struct {
+	Common
+	Track     bool   // the sender is a Watcher, and will call [Driver.Invalidated]
+	Untracked string // why not, for people
+}
+
+// DefaultRetention is how long the last fence of a name is remembered, if nothing else is
+// said.
+const DefaultRetention = 24 * time.Hour
+
+const defaultPrefix = "pawl:"
+
+// Validate fills in the defaults, and refuses what cannot be used.
+func (o *Options) Validate() error {
+	if o.Prefix == "" {
+		o.Prefix = defaultPrefix
+	}
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	for _, r := range o.Prefix {
+		if r == '{' || r == '}' {
+			return &driver.InvalidError{What: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
+		}
+	}
+	if o.Retention < time.Minute || o.Retention > driver.MaxTTL {
+		return &driver.InvalidError{What: "retention", Problem: "is " + o.Retention.String(), Allowed: "1m to 720h"}
+	}
+	return o.validateReplicas()
+}
+
+// validateReplicas fills in the default, and refuses what cannot be.
+func (o *Options) validateReplicas() error {
+	if o.WaitReplicas < 0 || o.WaitReplicas > maxReplicas {
+		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.WaitReplicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
+	}
+	if o.WaitTimeout == 0 {
+		o.WaitTimeout = DefaultReplicaTimeout
+	}
+	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxReplicaTimeout {
+		return &driver.InvalidError{What: "time to wait for replicas", Problem: "is " + o.WaitTimeout.String(), Allowed: "1ms to " + maxReplicaTimeout.String()}
+	}
+	return nil
+}
+
+// Place is where a database is, for people: two of one server are two backends.
+func Place(server string, database int) string {
+	if database == 0 {
+		return server
+	}
+	return server + "/" + strconv.Itoa(database)
+}
