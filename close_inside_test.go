@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -97,4 +98,15 @@ func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 			return
 		}
 	}
+}
+
+// refusing is a driver that calls a function of the test during each release.
+type refusing struct {
+	driver.Driver
+	during func()
+}
+
+func (r *refusing) Release(ctx context.Context, l driver.LeaseRef) error {
+	r.during()
+	return r.Driver.Release(ctx, l)
 }

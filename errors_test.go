@@ -1,15 +1,227 @@
 package pawl_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/fence"
 )
+
+var update = flag.Bool("update", false, "rewrite testdata/errors.txt: what the errors say")
+
+// TestErrorsAreAsInTheGoldenFile makes each kind of error that a user can get from the
+// root, and compares what it says with testdata/errors.txt, so that a change of voice is
+// seen in a diff.
+func TestErrorsAreAsInTheGoldenFile(t *testing.T) {
+	var said bytes.Buffer
+	inWorld(t, func(t *testing.T, w *world) {
+		say := func(what string, err error) {
+			t.Helper()
+			if err == nil {
+				t.Errorf("%s: no error", what)
+				return
+			}
+			fmt.Fprintf(&said, "%s\n    %s\n", what, ownerless(err.Error()))
+		}
+		sayInvalid(w, say)
+		sayHeld(t, w, say)
+		sayLost(t, w, say)
+		sayUnavailable(t, w, say)
+		sayEnds(t, w, say)
+		sayStale(t, say)
+	})
+	const file = "testdata/errors.txt"
+	if *update {
+		if err := os.WriteFile(file, said.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(file); err != nil || said.String() != string(want) {
+		t.Errorf("errors say something else than %s: go test . -run Golden -update, and look at the diff\n%s", file, said.String())
+	}
+}
+
+// ownerless is a text without this machine's host and process.
+func ownerless(s string) string {
+	host, _ := os.Hostname()
+	s = strings.ReplaceAll(s, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
+	return regexp.MustCompile(`fence \d+`).ReplaceAllString(s, "fence N")
+}
+
+func sayInvalid(w *world, say func(string, error)) {
+	for _, o := range []struct {
+		what string
+		o    pawl.Options
+	}{
+		{"TTL of 1 ms", pawl.Options{TTL: time.Millisecond}},
+		{"QueueTTL of 31 days", pawl.Options{QueueTTL: 31 * 24 * time.Hour}},
+		{"RequestTimeout below 0", pawl.Options{RequestTimeout: -1}},
+		{"LocalHandoff of 2 s", pawl.Options{LocalHandoff: 2 * time.Second}},
+		{"a label without a key", pawl.Options{Labels: map[string]string{"": "x"}}},
+	} {
+		_, err := pawl.New(w.memory.Driver(), &o.o)
+		say(o.what, err)
+	}
+	_, err := pawl.New(patient{w.memory.Driver()}, &pawl.Options{TTL: 20 * time.Millisecond})
+	say("TTL of 20 ms, where a second is the least", err)
+	_, err = pawl.New(nil, nil)
+	say("no driver", err)
+	for _, url := range []string{"", "nowhere", "etcd://host", "redis://host", "sqlite:/tmp/x?nope=1", "mem:?x=1"} {
+		_, err := pawl.Open(background, url, nil)
+		say(fmt.Sprintf("the URL %q", url), err)
+	}
+	c, _ := w.client(nil)
+	for _, l := range []struct {
+		what string
+		m    *pawl.Mutex
+	}{
+		{"no name", c.Mutex("")},
+		{"a long name", c.Mutex(strings.Repeat("x", 256))},
+		{"a minimum hold above the maximum", c.Mutex("x", pawl.WithMinHold(time.Hour), pawl.WithMaxHold(time.Minute))},
+		{"a margin of the whole TTL", c.Mutex("x", pawl.WithMargin(30*time.Second))},
+		{"a lock-delay below 0", c.Mutex("x", pawl.WithLockDelay(-1))},
+	} {
+		_, err := l.m.TryLock(background)
+		say(l.what, err)
+	}
+	_, err = c.Semaphore("x", 3).TryAcquire(background, 5)
+	say("5 permits of 3", err)
+	_, err = c.Semaphore("x", 0).TryAcquire(background, 1)
+	say("a semaphore of none", err)
+	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // it is to be refused
+	say("no ctx", err)
+	say("no function", c.Mutex("x").Do(background, nil))
+	_, err = c.Mutex("x", pawl.WithUntilDone()).TryLock(background)
+	say("an option of Once for a mutex", err)
+	say("a condition for an Election", c.Election("x", pawl.WithAbove([]byte("1"))).Run(background, nil))
+	_, err = c.Once("x", pawl.WithValue([]byte("1"))).Do(background, "1", nil)
+	say("a value for a Once", err)
+	_, err = c.Attach(background, "pawl1_nonsense")
+	say("what is no handle", err)
+	say("a lease that is nil", (*pawl.Lease)(nil).Release(background))
+}
+
+func sayHeld(t *testing.T, w *world, say func(string, error)) {
+	t.Helper()
+	c, _ := w.client(nil)
+	other, _ := w.client(nil)
+	held := must(t)(c.Mutex("held").Lock(background))
+	_, err := other.Mutex("held").TryLock(background)
+	say("held by another", err)
+	_, err = c.Mutex("held").TryLock(background)
+	say("held by this client", err)
+	ctx, cancel := context.WithTimeout(background, time.Second)
+	defer cancel()
+	_, err = other.Mutex("held").Lock(ctx)
+	say("a wait that a deadline ended", err)
+	canceled, cancel := context.WithCancel(background)
+	cancel()
+	_, err = other.Mutex("held").Lock(canceled)
+	say("a wait that was cancelled", err)
+	say("a break of another fence", other.Break(background, "held", 1, 0))
+	noError(t, other.Break(background, "held", held.Fence(), time.Minute))
+	_, err = other.Mutex("held").TryLock(background)
+	say("closed by a break", err)
+	noError(t, must(t)(c.Mutex("kept", pawl.WithValue([]byte("9"))).Lock(background)).Release(background))
+	_, err = c.Mutex("kept", pawl.WithAbove([]byte("8"))).TryLock(background)
+	say("a value that is not smaller", err)
+	<-held.Done()
+	say("a lease that was broken", held.Err())
+}
+
+func sayLost(t *testing.T, w *world, say func(string, error)) {
+	t.Helper()
+	c, f := w.client(nil)
+	other, _ := w.client(nil)
+	l := must(t)(c.Mutex("forced").Lock(background))
+	must(t)(other.Mutex("forced").ForceLock(background))
+	<-l.Done()
+	say("a lease that was taken by force", l.Err())
+	l = must(t)(c.Mutex("long", pawl.WithMaxHold(time.Minute)).Lock(background))
+	<-l.Done()
+	say("a lease that was held for its maximum", l.Err())
+	l = must(t)(c.Mutex("gone").Lock(background))
+	up := f.down()
+	<-l.Done()
+	say("a lease that could not be renewed", l.Err())
+	up()
+	synctest.Wait()
+	l = must(t)(c.Mutex("released").Lock(background))
+	noError(t, l.Release(background))
+	say("a lease that was released", l.Err())
+	stuck := func(context.Context) error { return errors.New("no progress for a minute") }
+	l = must(t)(c.Mutex("stuck", pawl.WithHealth(stuck)).Lock(background))
+	<-l.Done()
+	say("a lease whose work is not healthy", l.Err())
+	l = must(t)(c.Mutex("handed on").Lock(background))
+	handle, err := l.Detach(background)
+	noError(t, err)
+	say("a lease that was detached", l.Err())
+	noError(t, must(t)(other.Attach(background, handle)).Release(background))
+	_, err = other.Attach(background, handle)
+	say("a handle of a lease that is over", err)
+}
+
+func sayStale(t *testing.T, say func(string, error)) {
+	t.Helper()
+	var m fence.Memory
+	noError(t, m.Check("report", 18))
+	say("a fence below one that was accepted", m.Check("report", 17))
+	say("no fence", m.Check("report", 0))
+	say("an object that is not there", fence.ErrNoObject)
+	say("an object that another has written", fence.ErrObjectChanged)
+}
+
+func sayUnavailable(t *testing.T, w *world, say func(string, error)) {
+	t.Helper()
+	c, f := w.client(nil)
+	l := must(t)(c.Mutex("y").Lock(background))
+	up := f.down()
+	_, err := c.Mutex("x").TryLock(background)
+	say("a try without a backend", err)
+	_, err = c.Mutex("x").Lock(background)
+	say("a wait without a backend", err)
+	ctx, cancel := context.WithTimeout(background, time.Second)
+	defer cancel()
+	_, err = c.Mutex("x").Lock(ctx)
+	say("a wait without a backend that a deadline ended", err)
+	say("a release without a backend", l.Release(background))
+	up()
+	for _, err := range c.List(background, "") {
+		if err != nil {
+			say("a list", err)
+		}
+	}
+}
+
+func sayEnds(t *testing.T, w *world, say func(string, error)) {
+	t.Helper()
+	c, f := w.client(nil)
+	l := must(t)(c.Mutex("z").Lock(background))
+	ctx, cancel := context.WithTimeout(background, time.Second)
+	defer cancel()
+	up := f.down()
+	say("a shutdown while a lease is held, without a backend", c.Shutdown(ctx))
+	up()
+	say("a lease of a closed client", l.Err())
+	_, err := c.Mutex("z").TryLock(background)
+	say("a lock of a closed client", err)
+	d, f := w.client(nil)
+	must(t)(d.Mutex("z2").Lock(background))
+	f.down()
+	say("a close without a backend", d.Close(background))
+}
 
 // The prefix stands once, however many errors are wrapped in one another.
 func TestAnErrorSaysPawlOnce(t *testing.T) {

@@ -1,15 +1,107 @@
 package pawl_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/memlock"
 )
+
+// Who is not observed pays nothing for those who are: no allocation of a whole cycle is
+// made in a file of the Observer.
+func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
+	rate := runtime.MemProfileRate
+	runtime.MemProfileRate = 1 // each
+	defer func() { runtime.MemProfileRate = rate }()
+
+	observed := func(o *pawl.Observer) int64 {
+		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: o})
+		noError(t, err)
+		defer c.Close(background)
+		before := allocatedIn("/observer.go")
+		for range 1000 {
+			lease := must(t)(c.Mutex("x").Lock(background))
+			noError(t, lease.Release(background))
+		}
+		return allocatedIn("/observer.go") - before
+	}
+	if n := observed(nil); n != 0 {
+		t.Errorf("%d allocations in 1000 cycles without an Observer", n)
+	}
+	o := &pawl.Observer{Acquired: func(pawl.AcquiredEvent) {}, Released: func(pawl.ReleasedEvent) {}}
+	if n := observed(o); n < 1000 {
+		t.Errorf("%d allocations in 1000 cycles with one: does this test see them?", n)
+	}
+}
+
+// allocatedIn is how many allocations were made by functions of a file, or called by one.
+func allocatedIn(file string) (n int64) {
+	runtime.GC() // twice, and the profile is complete
+	runtime.GC()
+	records := make([]runtime.MemProfileRecord, 1000)
+	for {
+		had, ok := runtime.MemProfile(records, true)
+		if records = records[:min(had, len(records))]; ok {
+			break
+		}
+		records = make([]runtime.MemProfileRecord, 2*had)
+	}
+	for _, r := range records {
+		frames := runtime.CallersFrames(r.Stack())
+		for more := true; more; {
+			var frame runtime.Frame
+			if frame, more = frames.Next(); strings.HasSuffix(frame.File, file) {
+				n += r.AllocObjects
+				break
+			}
+		}
+	}
+	return n
+}
+
+func TestWhatHappensIsLogged(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var text bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		a, net := w.client(&pawl.Options{Observer: pawl.LogObserver(log), TTL: 9 * time.Second})
+		b, _ := w.client(nil)
+		lease := must(t)(a.Mutex("x").Lock(background))
+		_, _ = a.Mutex("x").TryLock(background)
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		_, _ = a.Mutex("x").Lock(ctx)
+		noError(t, lease.Release(background))
+		lost := must(t)(a.Mutex("x").Lock(background))
+		noError(t, b.Break(background, "x", lost.Fence(), 0))
+		<-lost.Done()
+		net.down()
+		_, _ = a.Mutex("y").TryLock(background)
+		synctest.Wait()
+		for _, want := range []string{
+			`level=DEBUG msg="lock acquired" name=x fence=`, `level=INFO msg="lock refused" name=x`, `level=DEBUG msg="lock queued" name=x position=1`,
+			`level=WARN msg="lock refused" name=x waited=1s`, `level=DEBUG msg="lock released" name=x fence=`, `level=ERROR msg="lock lost" name=x fence=`,
+			`level=WARN msg="lock backend failed" op=acquire name=y claims=1`, `level=WARN msg="lock refused" name=y`,
+		} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("the log has no %s:\n%s", want, text.String())
+			}
+		}
+	})
+}
 
 func TestObserverHearsEverything(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

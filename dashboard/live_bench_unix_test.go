@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/cputime"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -166,9 +166,9 @@ func BenchmarkViewers(b *testing.B) {
 				time.Sleep(5 * time.Second)
 				const while = 10 * time.Second
 				for b.Loop() {
-					was, used := l.commands(b), cpuTime()
+					was, used := l.commands(b), cputime.Used()
 					time.Sleep(while)
-					used = cpuTime() - used
+					used = cputime.Used() - used
 					b.ReportMetric(float64(l.commands(b)-was)/while.Seconds(), "commands/s")
 					b.ReportMetric(100*used.Seconds()/while.Seconds(), "%core")
 				}
@@ -176,13 +176,4 @@ func BenchmarkViewers(b *testing.B) {
 			})
 		}
 	}
-}
-
-// cpuTime is how much of a core this process has used.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/cputime"
 )
 
 // Children are this binary again, with a verb and a file in the environment. They speak
@@ -157,14 +158,14 @@ func childHammers(d *Driver) {
 func childWaits(d *Driver) {
 	seconds, _ := strconv.Atoi(os.Getenv(childSeconds))
 	c := queued("busy")
-	used, end := cpuTime(), time.Now().Add(time.Duration(seconds)*time.Second)
+	used, end := cputime.Used(), time.Now().Add(time.Duration(seconds)*time.Second)
 	for time.Now().Before(end) {
 		if _, err := d.Acquire(ctx, c); err == nil {
 			panic("granted what is held")
 		}
 		time.Sleep(c.QueueTTL / 3) // the keep-alive of the root package
 	}
-	fmt.Printf("%d\n", cpuTime()-used)
+	fmt.Printf("%d\n", cputime.Used()-used)
 }
 
 // childCounts adds 1 to a number in a file, two hundred times, each time under the lock.

@@ -1,0 +1,397 @@
+package pawl_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/cputime"
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// A cycle is Lock and Release. docs/benchmarks.md has the results.
+
+func BenchmarkCycleMemory(b *testing.B) { cycles(b, memlock.New(nil), 1) }
+
+func BenchmarkCycleMemory64OwnNames(b *testing.B) { cycles(b, memlock.New(nil), 64) }
+
+func BenchmarkCycleSQLite(b *testing.B) {
+	d, err := driver.Open(background, "sqlite:"+filepath.Join(b.TempDir(), "locks.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	cycles(b, d, 1)
+}
+
+// cycles runs b.N cycles in goroutines on names of their own.
+func cycles(b *testing.B, d driver.Driver, goroutines int) {
+	c, err := pawl.New(d, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close(background)
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			m := c.Mutex("name" + strconv.Itoa(g))
+			for range (b.N + g) / goroutines {
+				cycle(b, m)
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+}
+
+func cycle(b *testing.B, m *pawl.Mutex) {
+	l, err := m.Lock(background)
+	if err == nil {
+		err = l.Release(background)
+	}
+	if err != nil {
+		b.Error(err)
+	}
+}
+
+func (distant) travel() {
+	for began := time.Now(); time.Since(began) < 25*time.Microsecond; {
+		runtime.Gosched()
+	}
+}
+
+// BenchmarkOneName64Distant is 64 goroutines of one process on one name, with a backend
+// 50 µs away: what the local handoff is for.
+func BenchmarkOneName64Distant(b *testing.B) {
+	c, err := pawl.New(distant{memlock.New(nil)}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close(background)
+	convoy(b, c)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+}
+
+func convoy(b *testing.B, c *pawl.Client) {
+	var wg sync.WaitGroup
+	for g := range 64 {
+		wg.Go(func() {
+			m := c.Mutex("x")
+			for range (b.N + g) / 64 {
+				cycle(b, m)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkOneName64DistantOther is the same, while another process takes the lock every
+// few ms: how long that one waits.
+func BenchmarkOneName64DistantOther(b *testing.B) {
+	memory := memlock.NewMemory(nil)
+	c, err := pawl.New(distant{memory.Driver()}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close(background)
+	other, err := pawl.New(distant{memory.Driver()}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer other.Close(background)
+
+	var over atomic.Bool
+	var longest, sum time.Duration
+	waits := 0
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for !over.Load() {
+			time.Sleep(3 * time.Millisecond)
+			began := time.Now()
+			cycle(b, other.Mutex("x"))
+			waited := time.Since(began)
+			longest, sum, waits = max(longest, waited), sum+waited, waits+1
+		}
+	})
+	convoy(b, c)
+	over.Store(true)
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+	b.ReportMetric(float64(longest.Microseconds())/1000, "longest-wait-ms")
+	b.ReportMetric(float64(sum.Microseconds())/1000/float64(waits), "mean-wait-ms")
+}
+
+// distant is a backend that is 50 µs away. It waits by yielding, because a sleep that
+// short is not to be had.
+type distant struct{ *locktable.Driver }
+
+func (d distant) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	d.travel()
+	defer d.travel()
+	return d.Driver.Acquire(ctx, c)
+}
+
+func (d distant) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+	d.travel()
+	defer d.travel()
+	return d.Driver.Renew(ctx, l)
+}
+
+func (d distant) Release(ctx context.Context, l driver.LeaseRef) error {
+	d.travel()
+	defer d.travel()
+	return d.Driver.Release(ctx, l)
+}
+
+// ledger is a backend that grants everything, and notes only when each lease was last
+// renewed: what is measured is the client.
+type ledger struct {
+	mu      sync.Mutex
+	fence   uint64
+	renewed map[string]time.Time
+	oldest  time.Duration
+}
+
+func (d *ledger) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fence++
+	d.renewed[c.Name] = time.Now()
+	return driver.Grant{Fence: d.fence, Fences: 1, TTL: c.TTL}, nil
+}
+
+func (d *ledger) Renew(_ context.Context, leases []driver.LeaseRef) ([]error, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	for _, l := range leases {
+		d.oldest = max(d.oldest, now.Sub(d.renewed[l.Name]))
+		d.renewed[l.Name] = now
+	}
+	return make([]error, len(leases)), nil
+}
+
+func (d *ledger) Release(context.Context, driver.LeaseRef) error { return nil }
+
+func (d *ledger) Inspect(context.Context, string) (driver.Entry, error) { return driver.Entry{}, nil }
+
+func (d *ledger) Properties() driver.Properties { return driver.Properties{Backend: "ledger"} }
+
+func (d *ledger) Close() error { return nil }
+
+// silent is a backend that does not answer until its caller has given up.
+type silent struct {
+	driver.Driver
+
+	asked atomic.Int64
+}
+
+func (s *silent) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+	s.asked.Add(1)
+	<-ctx.Done()
+	return driver.Grant{}, ctx.Err()
+}
+
+// watched is a ctx that counts how often it was waited for.
+type watched struct {
+	context.Context
+
+	waits atomic.Int64
+}
+
+func (w *watched) Done() <-chan struct{} {
+	w.waits.Add(1)
+	return w.Context.Done()
+}
+
+// heap returns the bytes that are in use after a collection.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// BenchmarkLeasesHeld100000 holds a hundred thousand leases in one client for two TTLs of
+// 10 s, and reports what they cost: bytes and goroutines, and how old the oldest lease
+// grew before it was renewed, in percent of its TTL. A third is on time; 90 is lost. Run
+// it once: -benchtime=1x.
+func BenchmarkLeasesHeld100000(b *testing.B) {
+	const leases, ttl = 100_000, 10 * time.Second
+	for range b.N {
+		d := &ledger{renewed: make(map[string]time.Time, leases)}
+		c, err := pawl.New(d, &pawl.Options{TTL: ttl})
+		if err != nil {
+			b.Fatal(err)
+		}
+		names := make([]string, leases)
+		for i := range names {
+			names[i] = "lease" + strconv.Itoa(i)
+			d.renewed[names[i]] = time.Time{} // the backend's own memory, before it is measured
+		}
+		goroutines, before := runtime.NumGoroutine(), heap()
+		held := make([]*pawl.Lease, leases)
+		for i, name := range names {
+			if held[i], err = c.Mutex(name).Lock(background); err != nil {
+				b.Fatal(err)
+			}
+		}
+		each := (heap() - before - 8*leases) / leases // less the slice
+		cpu := cputime.Used()
+		time.Sleep(2 * ttl)
+		cpu = cputime.Used() - cpu
+		lost := 0
+		for _, l := range held {
+			if l.Err() != nil {
+				lost++
+			}
+		}
+		b.ReportMetric(float64(each), "B/lease")
+		b.ReportMetric(float64(runtime.NumGoroutine()-goroutines), "goroutines")
+		b.ReportMetric(float64(d.oldest)*100/float64(ttl), "oldest-%TTL")
+		b.ReportMetric(float64(lost), "lost")
+		b.ReportMetric(float64(cpu)*100/float64(2*ttl), "%core")
+		if err := c.Close(background); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSQLiteHeld holds leases of 10 s on a file for two TTLs, and reports what they
+// cost: bytes of the process and of the file, processor time, and how old the oldest
+// grew. Run it once: -benchtime=1x.
+func BenchmarkSQLiteHeld(b *testing.B) {
+	const ttl = 10 * time.Second
+	for _, leases := range []int{10, 1000, 10_000, 100_000} {
+		b.Run(strconv.Itoa(leases), func(b *testing.B) {
+			for range b.N {
+				file := filepath.Join(b.TempDir(), "locks.db")
+				d, err := driver.Open(background, "sqlite:"+file)
+				if err != nil {
+					b.Fatal(err)
+				}
+				c, err := pawl.New(d, &pawl.Options{TTL: ttl})
+				if err != nil {
+					b.Fatal(err)
+				}
+				before, held := heap(), make([]*pawl.Lease, leases)
+				for i := range held {
+					if held[i], err = c.Mutex("lease" + strconv.Itoa(i)).Lock(background); err != nil {
+						b.Fatal(err)
+					}
+				}
+				each := (float64(heap()) - float64(before)) / float64(leases)
+				cpu, least := cputime.Used(), ttl
+				for end := time.Now().Add(2 * ttl); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+					for i := 0; i < leases; i += 1 + leases/1001 {
+						least = min(least, time.Until(held[i].Deadline()))
+					}
+				}
+				cpu = cputime.Used() - cpu
+				lost := 0
+				for _, l := range held {
+					if l.Err() != nil {
+						lost++
+					}
+				}
+				if stat, err := os.Stat(file); err == nil {
+					b.ReportMetric(float64(stat.Size())/float64(leases), "B-of-the-file/lease")
+				}
+				b.ReportMetric(each, "B/lease")
+				b.ReportMetric(90-100*max(0, least.Seconds())/ttl.Seconds(), "oldest-%TTL")
+				b.ReportMetric(float64(lost), "lost")
+				b.ReportMetric(float64(cpu)*100/float64(2*ttl), "%core")
+				if err := c.Close(background); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// The local queue with a crowd in it. What is measured is the whole crowd, goroutines and
+// all.
+
+// BenchmarkEnter40000 is 40 000 readers of one name that lock it at once: until all of
+// them ask the backend, for none waits for the answer of another.
+func BenchmarkEnter40000(b *testing.B) {
+	const crowd = 40_000
+	var cpu time.Duration
+	for range b.N {
+		d := &silent{Driver: memlock.New(nil)}
+		c, err := pawl.New(d, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(background)
+		var wg sync.WaitGroup
+		cpu -= cputime.Used()
+		for range crowd {
+			wg.Go(func() { _, _ = c.RWMutex("x").RLock(ctx) })
+		}
+		for d.asked.Load() < crowd {
+			time.Sleep(100 * time.Microsecond)
+		}
+		b.StopTimer()
+		cpu += cputime.Used()
+		cancel()
+		wg.Wait()
+		if err := c.Close(background); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
+}
+
+// BenchmarkCancel80000 is 80 000 who wait for one name and whose ctx ends: until all have
+// left.
+func BenchmarkCancel80000(b *testing.B) {
+	const crowd = 80_000
+	var cpu time.Duration
+	for range b.N {
+		b.StopTimer()
+		c, err := pawl.New(memlock.New(nil), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		held, err := c.Mutex("x").Lock(background)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(background)
+		w := &watched{Context: ctx}
+		var wg sync.WaitGroup
+		for range crowd {
+			wg.Go(func() { _, _ = c.Mutex("x").Lock(w) })
+		}
+		for w.waits.Load() < crowd {
+			time.Sleep(time.Millisecond)
+		}
+		b.StartTimer()
+		cpu -= cputime.Used()
+		cancel()
+		wg.Wait()
+		cpu += cputime.Used()
+		b.StopTimer()
+		if err := held.Release(background); err != nil {
+			b.Fatal(err)
+		}
+		if err := c.Close(background); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
+}

@@ -1,0 +1,414 @@
+package pawl_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// careless is a driver that answers what it should not.
+type careless struct {
+	*faulty
+	acquire func(driver.Claim) (driver.Grant, error)
+}
+
+func (d *careless) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+	return d.acquire(c)
+}
+
+// forgetful is a driver whose answer to a renewal leaves out all the leases.
+type forgetful struct{ *faulty }
+
+func (f *forgetful) Renew(context.Context, []driver.LeaseRef) ([]error, error) { return nil, nil }
+
+// stale is a driver that answers each lease of a renewal with an error, while it has one.
+type stale struct {
+	*faulty
+	err error
+}
+
+func (s *stale) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	if s.err != nil {
+		return slices.Repeat([]error{s.err}, len(leases)), nil //nolint:nilerr // it is the answer of each lease
+	}
+	return s.faulty.Renew(ctx, leases)
+}
+
+// examined is a backend with a doctor.
+type examined struct {
+	driver.Driver
+	findings []driver.Finding
+	err      error
+}
+
+func (e *examined) Diagnose(context.Context) ([]driver.Finding, error) { return e.findings, e.err }
+
+// tokens is a driver that remembers the tokens it was shown.
+type tokens struct {
+	driver.Driver
+	seen []driver.Token
+}
+
+func (d *tokens) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	d.seen = append(d.seen, c.Token)
+	return d.Driver.Acquire(ctx, c)
+}
+
+// believers are the leases of a name that their holders trust, with what each excludes.
+type believers struct {
+	mu     sync.Mutex
+	leases []believer
+}
+
+// look fails the test if holders believe in leases that exclude each other at this
+// moment.
+func (b *believers) look(t *testing.T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leases = slices.DeleteFunc(b.leases, func(l believer) bool { return l.Err() != nil })
+	slices.SortFunc(b.leases, func(l, m believer) int { return cmp.Compare(l.Fence(), m.Fence()) })
+	sum := int64(0)
+	for i, l := range b.leases { // in the order of their grants: each counts those before it
+		if sum += int64(l.weight); sum > int64(l.limit) {
+			t.Errorf("%d is held of %d: %v", sum, l.limit, b.leases)
+		}
+		if i > 0 && l.Fence() == b.leases[i-1].Fence() {
+			t.Errorf("the same fence twice: %v", b.leases)
+		}
+	}
+}
+
+type believer struct {
+	*pawl.Lease
+	weight, limit int
+}
+
+// gone is a backend that is down until it is up.
+type gone struct {
+	*faulty
+	down     func(ctx context.Context) error
+	up       atomic.Bool
+	released atomic.Int64
+}
+
+func (g *gone) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if g.up.Load() {
+		return g.faulty.Acquire(ctx, c)
+	}
+	return driver.Grant{}, g.down(ctx)
+}
+
+func (g *gone) Release(ctx context.Context, l driver.LeaseRef) error {
+	g.released.Add(1)
+	if g.up.Load() {
+		return g.faulty.Release(ctx, l)
+	}
+	return g.down(ctx)
+}
+
+// dead is a backend that answers no renewal while it is dead.
+type dead struct {
+	*faulty
+	down  func(context.Context)
+	dead  atomic.Bool
+	asked atomic.Int64
+}
+
+func (d *dead) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	d.asked.Add(1)
+	if d.dead.Load() {
+		d.down(ctx)
+		return nil, errNet
+	}
+	return d.faulty.Renew(ctx, leases)
+}
+
+// hanging is a driver that does not answer a renewal if one of its leases hangs.
+type hanging struct {
+	*faulty
+	hangs func(driver.LeaseRef) bool
+	asked atomic.Int64
+}
+
+func (h *hanging) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	h.asked.Add(1)
+	if slices.ContainsFunc(leases, h.hangs) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.faulty.Renew(ctx, leases)
+}
+
+// hang makes a client whose renewals hang for the names that begin with "hangs".
+func (w *world) hang(o *pawl.Options) (*pawl.Client, *hanging) {
+	w.t.Helper()
+	h := &hanging{faulty: &faulty{Driver: w.memory.Driver()}, hangs: func(l driver.LeaseRef) bool { return l.Name[0] == 'h' }}
+	c, err := pawl.New(h, o)
+	noError(w.t, err)
+	return c, h
+}
+
+// socket is a driver whose claims end at the deadline of their ctx with an error of the
+// socket.
+type socket struct{ *faulty }
+
+func (s *socket) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+	deadline, _ := ctx.Deadline()
+	time.Sleep(time.Until(deadline))
+	return driver.Grant{}, os.ErrDeadlineExceeded
+}
+
+// timeoutError is the error by which a backend's client library says that a request took
+// too long.
+type timeoutError struct{ host string }
+
+func (e *timeoutError) Error() string { return e.host + ": " + context.DeadlineExceeded.Error() }
+
+func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+// slow is a driver over a network in which requests take their time and outlive their
+// calls. A claim that arrives after its end changes nothing, as driver.End says.
+type slow struct {
+	*locktable.Driver
+
+	mu     sync.Mutex                           // protects all below
+	delay  func(op string, n int) time.Duration // until the n-th request of an operation arrives; negative is never
+	breaks func(op string, n int) time.Duration // when its call fails, if it is not answered; 0 is with its ctx
+	sent   map[string]int
+}
+
+// Close does not stop requests that are under way.
+func (s *slow) Close() error { return nil }
+
+func (s *slow) count(op string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent[op]
+}
+
+// send runs do when the request arrives, and waits for that or for the end of the call.
+func (s *slow) send(ctx context.Context, op string, do func()) error {
+	s.mu.Lock()
+	s.sent[op]++
+	n, broken := s.sent[op], make(<-chan time.Time)
+	delay := s.delay(op, n)
+	if s.breaks != nil {
+		if d := s.breaks(op, n); d > 0 {
+			broken = time.After(d)
+		}
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	if delay >= 0 {
+		go func() {
+			defer close(done)
+			time.Sleep(delay)
+			do()
+		}()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-broken:
+		return errNet
+	}
+}
+
+func (s *slow) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	var out struct {
+		g   driver.Grant
+		err error
+	}
+	answer := make(chan struct{}, 1)
+	end := driver.End(ctx)
+	err := s.send(ctx, "acquire", func() {
+		if time.Now().Before(end) {
+			out.g, out.err = s.Driver.Acquire(background, c)
+		} else {
+			out.err = errNet
+		}
+		answer <- struct{}{}
+	})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	<-answer
+	return out.g, out.err
+}
+
+func (s *slow) Release(ctx context.Context, l driver.LeaseRef) error {
+	answer := make(chan error, 1)
+	if err := s.send(ctx, "release", func() { answer <- s.Driver.Release(background, l) }); err != nil {
+		return err
+	}
+	return <-answer
+}
+
+// slow makes a client over a slow network.
+func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration) (*pawl.Client, *slow) {
+	w.t.Helper()
+	s := &slow{Driver: w.memory.Driver(), delay: delay, sent: map[string]int{}}
+	c, err := pawl.New(s, o)
+	noError(w.t, err)
+	w.t.Cleanup(func() { _ = c.Close(background) })
+	return c, s
+}
+
+// first is a delay: the first request of an operation arrives late, and all others at
+// once.
+func first(op string, late time.Duration) func(string, int) time.Duration {
+	return func(o string, n int) time.Duration {
+		if o == op && n == 1 {
+			return late
+		}
+		return 0
+	}
+}
+
+// stubborn is a driver whose claims ignore their ctx and wait for the answer.
+type stubborn struct {
+	*faulty
+	takes time.Duration
+}
+
+func (s *stubborn) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+	time.Sleep(s.takes)
+	return s.faulty.Acquire(background, c)
+}
+
+// slowBatch is a driver that takes a millisecond for each lease it renews.
+type slowBatch struct{ *faulty }
+
+func (s *slowBatch) Renew(ctx context.Context, l []driver.LeaseRef) ([]error, error) {
+	if err := sleep(ctx, time.Duration(len(l))*time.Millisecond); err != nil {
+		return nil, err
+	}
+	return s.faulty.Renew(ctx, l)
+}
+
+// server is a driver that does its releases one after the other, and takes a while for
+// each.
+type server struct {
+	*faulty
+	each     time.Duration
+	released atomic.Int64
+	healthy  func(l driver.LeaseRef) bool // nil is all; the others hang
+
+	mu   sync.Mutex // protects free
+	free time.Time  // when it has done what was sent
+}
+
+func (s *server) Release(ctx context.Context, l driver.LeaseRef) error {
+	s.released.Add(1)
+	if s.healthy != nil && !s.healthy(l) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	now := time.Now()
+	if s.free.Before(now) {
+		s.free = now
+	}
+	s.free = s.free.Add(s.each)
+	wait := s.free.Sub(now)
+	s.mu.Unlock()
+	if err := sleep(ctx, wait); err != nil {
+		return err
+	}
+	return s.faulty.Release(ctx, l)
+}
+
+// serve makes a client of a server, with so many leases.
+func (w *world) serve(leases int, s *server) *pawl.Client {
+	w.t.Helper()
+	s.faulty = &faulty{Driver: w.memory.Driver()}
+	c, err := pawl.New(s, nil)
+	noError(w.t, err)
+	for i := range leases {
+		must(w.t)(c.Mutex("x" + strconv.Itoa(i)).Lock(background))
+	}
+	return c
+}
+
+// reluctant is a driver that takes a while to close.
+type reluctant struct {
+	driver.Driver
+	takes time.Duration
+}
+
+func (r *reluctant) Close() error {
+	time.Sleep(r.takes)
+	return r.Driver.Close()
+}
+
+var errBug = errors.New("a bug")
+
+// unlucky is the bad luck of the crowd of one process: its driver and its Observer fail
+// and panic, and each waiter may give up at any time.
+type unlucky struct{ *dice }
+
+// step takes up to 300 µs, and fails or panics now and then.
+func (u *unlucky) step(op string) error {
+	time.Sleep(time.Duration(u.n(300)) * time.Microsecond)
+	switch r := u.n(100); {
+	case r < 3 && op == "acquire": // the others may be sent by the client itself, where a panic ends the program
+		panic(errBug)
+	case r < 6:
+		return errNet
+	}
+	return nil
+}
+
+// visit locks once, in some way, and works for a while. It recovers from the panics that
+// it makes.
+func (u *unlucky) visit(t *testing.T, c *pawl.Client, b *believers) {
+	defer func() {
+		if r := recover(); r != nil && r != errBug {
+			panic(r)
+		}
+	}()
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	if u.n(2) == 0 {
+		time.AfterFunc(time.Duration(u.n(5000))*time.Microsecond, cancel)
+	}
+	var l *pawl.Lease
+	var err error
+	weight := driver.Exclusive
+	switch r := u.n(20); {
+	case r == 0:
+		l, err = c.Mutex("x").TryLock(ctx)
+	case r == 1:
+		weight = 1
+		l, err = c.RWMutex("x").RLock(ctx)
+	case r == 2:
+		l, err = c.Mutex("x", pawl.WithTTL(time.Minute)).Lock(ctx)
+	default:
+		l, err = c.Mutex("x").Lock(ctx)
+	}
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	b.leases = append(b.leases, believer{l, weight, driver.Unlimited})
+	b.mu.Unlock()
+	b.look(t)
+	time.Sleep(time.Duration(u.n(500)) * time.Microsecond)
+	b.look(t)
+	if err := l.Release(ctx); err != nil && !errors.Is(err, pawl.ErrLost) && !errors.Is(err, pawl.ErrUnavailable) {
+		t.Errorf("release: %v", err)
+	}
+}
