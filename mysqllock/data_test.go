@@ -2,8 +2,10 @@ package mysqllock_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/mysqltest"
@@ -112,6 +114,33 @@ func TestPeopleCanReadTheTable(t *testing.T) {
 			if err := db.QueryRowContext(ctx, "SELECT holders = '' AND until IS NULL FROM pawl_names WHERE name = ?", c.Name).Scan(&free); err != nil || !free {
 				t.Errorf("released, it is not shown to be: %v", err)
 			}
+		}
+	}
+}
+
+// Entries of 64 kB and more are renewed together, and stay as they are.
+func TestLargeEntriesAreRenewedTogether(t *testing.T) {
+	t.Parallel()
+	_, _, d := fresh(t)
+	var leases []driver.LeaseRef
+	for _, name := range []string{"one", "two"} {
+		held := mutex(name)
+		gets(t, d, held)
+		leases = append(leases, lease(held))
+		for range 12 {
+			c := queued(name)
+			c.QueueTTL, c.Owner.Labels = time.Minute, map[string]string{}
+			for i := range driver.MaxLabels {
+				c.Owner.Labels[fmt.Sprintf("%0200d", i)] = strings.Repeat("x", driver.MaxLabel)
+			}
+			if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
+				t.Fatalf("Acquire: %v; want ErrHeld", err)
+			}
+		}
+	}
+	for range 2 {
+		if each, err := d.Renew(ctx, leases); err != nil || errors.Join(each...) != nil {
+			t.Fatalf("Renew: %v, %v", each, err)
 		}
 	}
 }

@@ -143,6 +143,8 @@ func (s *server) updateText() string {
 
 // updateAll is update for several. The table of what is new is read first, so that no
 // other rows are looked at, and each row is locked before the clock is looked at for it.
+// In a UNION, MariaDB keeps of a literal of 65536 bytes or more what is left of its length
+// modulo 65536, unless it is cast.
 func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, which []int) string {
 	var b strings.Builder
 	b.WriteString("UPDATE (")
@@ -151,7 +153,7 @@ func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, whi
 			b.WriteString(" UNION ALL ")
 		}
 		w, c := swaps[i], columnsOf(swaps[i].Entry)
-		b.WriteString(literally("SELECT ? AS name, ? AS old, ? AS version, ? AS entry, ? AS fence, ? AS holders, ? AS until, ? AS since, ? AS till",
+		b.WriteString(literally("SELECT ? AS name, ? AS old, ? AS version, CAST(? AS BINARY) AS entry, ? AS fence, ? AS holders, ? AS until, ? AS since, ? AS till",
 			[]any{[]byte(w.Name), w.Version, out[i].Version, w.Value, c.fence, c.holders, c.until, int64(w.Window.From), int64(w.Window.To)}))
 	}
 	fmt.Fprintf(&b, ") AS new STRAIGHT_JOIN %s AS o ON o.name = new.name AND o.version = new.old "+
