@@ -87,8 +87,8 @@ func hint(err error) (hint string, permanent bool) {
 		return "give the user's role readwrite on all keys with the prefix: etcdctl role grant-permission ROLE readwrite --prefix PREFIX//", true
 	case isAny(err, rpctypes.ErrNoSpace):
 		return "the database is full: compact, defragment, then etcdctl alarm disarm", false
-	case isAny(err, rpctypes.ErrRequestTooLarge):
-		return "too many wait for one name, or --max-request-bytes is set too low", false
+	case isTooLarge(err):
+		return "too many hold or wait for one name, or --max-request-bytes is set too low", true
 	case isAny(err, rpctypes.ErrNoLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail):
 		return "a majority of the members has to be up and to reach each other: etcdctl endpoint status", false
 	case isAny(err, rpctypes.ErrGRPCNotSupportedForLearner):
@@ -112,6 +112,13 @@ func hint(err error) (hint string, permanent bool) {
 	default:
 		return "", false
 	}
+}
+
+// isTooLarge reports whether a request was larger than the server takes, or the client
+// sends.
+func isTooLarge(err error) bool {
+	return isAny(err, rpctypes.ErrRequestTooLarge) ||
+		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "message larger than max")
 }
 
 func isAny(err error, targets ...error) bool {

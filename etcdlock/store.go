@@ -192,7 +192,7 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	done := make([]optimistic.Swapped, 0, len(swaps))
 	for len(swaps) > 0 {
 		n := s.Fit(swaps)
-		some, err := s.swap(ctx, swaps[:n])
+		some, err := s.swapParts(ctx, swaps[:n])
 		if err != nil {
 			return nil, s.trouble(ctx, err)
 		}
@@ -200,6 +200,27 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	}
 	if s.swaps.Add(1)%tidyEvery == 0 {
 		s.background(s.tidy)
+	}
+	return done, nil
+}
+
+// swapParts makes a swap of each half if the request for all is too large: etcd does not
+// tell its limit. One that is too large by itself fails alone.
+func (s *store) swapParts(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	done, err := s.swap(ctx, swaps)
+	if !isTooLarge(err) {
+		return done, err
+	}
+	if len(swaps) == 1 {
+		return []optimistic.Swapped{{Err: s.trouble(ctx, err)}}, nil
+	}
+	done = nil
+	for half := range slices.Chunk(swaps, (len(swaps)+1)/2) {
+		some, err := s.swapParts(ctx, half)
+		if err != nil {
+			return nil, err
+		}
+		done = append(done, some...)
 	}
 	return done, nil
 }
@@ -228,7 +249,7 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 		cs = append(cs, s.stands(t))
 	}
 	sent := s.seen.Load()
-	r, err := s.txn(ctx, cs, then, append(otherwise, s.getClock()))
+	r, err := s.txn(ctx, cs, then, slices.Concat(otherwise, s.pad(swaps), []clientv3.Op{s.getClock()}))
 	if err != nil {
 		return nil, err
 	}
@@ -249,6 +270,24 @@ func (s *store) swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 		err = s.check(r.Header, sent)
 	}
 	return s.replaced(r, len(swaps)), err
+}
+
+// noPad is how many bytes a claim may have to leave free without making its request as
+// large: those are in entries of less than 48 kB.
+const noPad = 8 << 10
+
+// pad makes a request larger by what a claim that joins others has to leave free. So the
+// server, whatever its limit is, refuses that claim, and none of the requests after it.
+// What it adds is a key to read that nobody has, if the transaction fails.
+func (s *store) pad(swaps []optimistic.Swap) []clientv3.Op {
+	n := 0
+	for i := range swaps {
+		n += swaps[i].Spare
+	}
+	if n <= noPad {
+		return nil
+	}
+	return []clientv3.Op{clientv3.OpGet(s.entryKey(strings.Repeat("x", n)), clientv3.WithCountOnly())}
 }
 
 // replaceAll are the parts of the transaction that replace values. A value alone has its

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 	"github.com/pawl-go/pawl/locktable/optimistic/stamped"
@@ -74,10 +75,28 @@ func (t *store) update(s *optimistic.Swap, version uint64) bson.D {
 	}
 }
 
+// mostBytes is how large the server lets a document be.
+const mostBytes = 16 << 20
+
+// full returns an error for a claim that joins an entry which is too large for one more.
+// A document has the new value and the one before it, and what is shown to people.
+func (t *store) full(s *optimistic.Swap) error {
+	if s.Spare == 0 || 2*(len(s.Value)+s.Spare)+mostShown*(driver.MaxLabel+64) <= t.most {
+		return nil
+	}
+	return &unfitError{
+		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim in a document of %d", len(s.Was), t.most),
+		hint:    "too many hold or wait for one name: use several names",
+	}
+}
+
+// mostShown is how many holders are shown to people.
+const mostShown = 100
+
 // holders are shown to people who look into the database.
 func holders(e *locktable.Entry) bson.A {
 	all := bson.A{}
-	for _, h := range e.Holders {
+	for _, h := range e.Holders[:min(len(e.Holders), mostShown)] {
 		all = append(all, bson.D{
 			{Key: "host", Value: h.Owner.Host}, {Key: "pid", Value: h.Owner.PID},
 			{Key: "fence", Value: int64(h.Fence)}, {Key: "until", Value: time.UnixMicro(int64(h.Expires))},

@@ -72,7 +72,7 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &store{Options: own, inbox: newInbox(), poller: newPoller(), close: hangUp, db: db}
+	t := &store{Options: own, inbox: newInbox(), poller: newPoller(), most: mostBytes, close: hangUp, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &Driver{store: t}
 	table := optimistic.New(t, t.inbox, func(s driver.Signal) { d.Deliver(s) })

@@ -24,6 +24,7 @@ type store struct {
 	inbox  string
 	clock  optimistic.Clock
 	poller *poller
+	most   int    // bytes in a document
 	close  func() // what was opened for this driver, nil if nothing was
 
 	life  context.Context // until Close
@@ -127,6 +128,9 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	var stamps map[uint64]time.Time
 	versions := make([]uint64, len(swaps))
 	for i := range swaps {
+		if err := t.full(&swaps[i]); err != nil {
+			return nil, t.trouble(err)
+		}
 		versions[i] = newVersion()
 	}
 	if len(swaps) == 1 {

@@ -135,6 +135,8 @@ func untrusted(err error) bool {
 	return ok
 }
 
+const tooBigHint = "too many hold or wait for one name: raise max_allowed_packet"
+
 func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 	switch number {
 	case 1044, 1045, 1698:
@@ -157,7 +159,7 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 	case lockTimeout:
 		return "somebody keeps the row locked: a transaction that called Guard and does not end, an open client, or a commit that hangs (a backup, a full disk, a replica)?", false
 	case 1153:
-		return "raise max_allowed_packet", true
+		return tooBigHint, true
 	case 1969, 3024:
 		return "a limit on the time of statements ended it: raise max_statement_time for this user, to 5 s or more", false
 	case 1665:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type server struct {
 
 	remade   atomic.Pointer[string] // the table that was gone, and was made anew
 	maria    atomic.Bool            // and not MySQL
+	packet   atomic.Int64           // how large a statement may be, in bytes
 	ready    atomic.Bool            // it was found fit
 	checking chan struct{}          // has room for the one who finds that out; no mutex, for that may last
 	closed   atomic.Bool
@@ -96,6 +98,7 @@ func (s *server) look(ctx context.Context) error {
 	}
 	_, _, maria := v.version()
 	s.maria.Store(maria)
+	s.packet.Store(v.packet())
 	for range 2 {
 		_, err = s.exec(ctx, "SELECT 1 FROM "+s.names+", "+s.lost+" LIMIT 0")
 		if number(err) != noSuchTable || s.MustExist {
@@ -174,7 +177,7 @@ func (s *server) variables(ctx context.Context) (variables, error) {
 	v := variables{}
 	err := s.query(ctx, "SHOW SESSION VARIABLES WHERE Variable_name IN ('version', 'autocommit', 'read_only', 'innodb_read_only', "+
 		"'tx_isolation', 'transaction_isolation', 'log_bin', 'sql_log_bin', 'binlog_format', 'sync_binlog', 'wsrep_on', "+
-		"'innodb_flush_log_at_trx_commit', 'sql_safe_updates')", func(rows *sql.Rows) error {
+		"'innodb_flush_log_at_trx_commit', 'sql_safe_updates', 'max_allowed_packet')", func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		v[strings.ToLower(name)] = value
@@ -244,6 +247,16 @@ func (v variables) fit() error {
 		return &unfitError{problem: "the server runs with sysdate-is-now", hint: "nobody can say then when a statement that waited took effect: start it without"}
 	}
 	return nil
+}
+
+// packet is how large a statement may be: for the server, and for the client, which has
+// this limit unless its DSN says otherwise.
+func (v variables) packet() int64 {
+	const ofClient = 64 << 20
+	if n, err := strconv.ParseInt(v["max_allowed_packet"], 10, 64); err == nil {
+		return min(n, ofClient)
+	}
+	return ofClient
 }
 
 func (v variables) version() (major, minor int, maria bool) {

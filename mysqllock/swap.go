@@ -27,7 +27,10 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	// In the order of the names, as all clients do, so that no two wait for each other.
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(swaps[i].Name, swaps[j].Name) })
 	out := make([]optimistic.Swapped, len(swaps))
-	for chunk := range slices.Chunk(order, batch) {
+	for len(order) > 0 {
+		n := s.fit(swaps, order)
+		chunk := order[:n]
+		order = order[n:]
 		some := make([]optimistic.Swap, len(chunk))
 		for k, i := range chunk {
 			some[k] = swaps[i]
@@ -48,6 +51,33 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 // others do not wait for long.
 const batch = 256
 
+// bytesOf is how many bytes of a statement are about a row, if its value may be larger by
+// spare: in the text each byte is two, and there are a name and the columns for people.
+func bytesOf(w *optimistic.Swap, spare int) int64 { return 2*int64(len(w.Value)+spare) + 4<<10 }
+
+// fit is how many of some swaps go into one statement: one at the least.
+func (s *store) fit(swaps []optimistic.Swap, order []int) int {
+	bytes := int64(0)
+	for n, i := range order[:min(len(order), batch)] {
+		if bytes += bytesOf(&swaps[i], 0); n > 0 && bytes > s.packet.Load() {
+			return n
+		}
+	}
+	return min(len(order), batch)
+}
+
+// full returns an error for a claim that joins an entry which is too large for one more.
+func (s *store) full(ctx context.Context, w *optimistic.Swap) error {
+	most := s.packet.Load()
+	if w.Spare == 0 || bytesOf(w, w.Spare) <= most {
+		return nil
+	}
+	return s.failed(ctx, &unfitError{
+		problem: fmt.Sprintf("the entry has %d bytes, too many for one more claim with a max_allowed_packet of %d", len(w.Was), most),
+		hint:    tooBigHint,
+	}, nil)
+}
+
 // swapSome makes some swaps, those of names that are there in one statement.
 //
 // A version is drawn, and not counted, so that no two values of a name ever have the
@@ -57,6 +87,9 @@ func (s *store) swapSome(ctx context.Context, swaps []optimistic.Swap) ([]optimi
 	out := make([]optimistic.Swapped, len(swaps))
 	var there, doubtful []int
 	for i := range swaps {
+		if out[i].Err = s.full(ctx, &swaps[i]); out[i].Err != nil {
+			continue
+		}
 		if out[i].Version = rand.Uint64()>>1 | 1; swaps[i].Version != 0 {
 			there = append(there, i)
 		} else if done, err := s.changes(ctx, inserted, passing, s.sent(s.insert(swaps[i], out[i].Version))); err != nil {
@@ -143,8 +176,8 @@ func (s *server) updateText() string {
 
 // updateAll is update for several. The table of what is new is read first, so that no
 // other rows are looked at, and each row is locked before the clock is looked at for it.
-// In a UNION, MariaDB keeps of a literal of 65536 bytes or more what is left of its length
-// modulo 65536, unless it is cast.
+// In a UNION, MariaDB cuts a literal of 65536 bytes or more to its length modulo 65536,
+// unless it is cast.
 func (s *store) updateAll(swaps []optimistic.Swap, out []optimistic.Swapped, which []int) string {
 	var b strings.Builder
 	b.WriteString("UPDATE (")

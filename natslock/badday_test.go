@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/natslock"
@@ -204,52 +205,23 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return limited
 }
 
-// A queue grows until it does not fit into a message. Whoever comes then is refused, and
-// who holds the name is not hindered: it renews its lease, and passes the name on.
+// A queue grows until its entry does not fit into a message.
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	t.Run("Payload", func(t *testing.T) {
 		t.Parallel()
-		fills(t, natstest.Start(t, "max_payload: 8KB"))
+		server := natstest.Start(t, "max_payload: 200KB")
+		drivertest.Full(t, start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
 	})
 	t.Run("MessageSize", func(t *testing.T) {
 		t.Parallel()
 		server := natstest.Start(t, "")
 		_, js := connect(t, server)
 		c := bucketOf("pawl")
-		c.MaxMsgSize = 8 << 10
+		c.MaxMsgSize = 200 << 10
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(err)
 		}
-		fills(t, server)
+		drivertest.Full(t, start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
 	})
-}
-
-func fills(t *testing.T, server *natstest.Server) {
-	d, other := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
-	held := mutex("n")
-	gets(t, d, held)
-	var waits []driver.Claim
-	for {
-		c := mutex("n")
-		c.Queue, c.Owner.Labels = true, map[string]string{"a label": strings.Repeat("x", 7*(len(waits)%9))}
-		_, err := other.Acquire(within(t, 20*time.Second), c)
-		if isPermanent(err) {
-			break
-		}
-		if waits = append(waits, c); !errors.Is(err, driver.ErrHeld) || len(waits) > 1000 {
-			t.Fatalf("the %d. who waits: %v; want ErrHeld", len(waits), err)
-		}
-	}
-	if len(waits) < 10 {
-		t.Errorf("only %d can wait", len(waits))
-	}
-	renews(t, d, held)
-	for _, next := range waits {
-		isRefused(t, other, next) // keeps its place
-		releases(t, d, held)
-		gets(t, other, next)
-		renews(t, other, next)
-		held = next
-	}
 }

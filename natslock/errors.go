@@ -120,9 +120,9 @@ func hint(err error) (advice string, permanent bool) {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return "start nats-server with JetStream (-js), and enable it for the account", true
 	case code == codeTooBig:
-		return "the entry of the name does not fit: raise the bucket's max_msg_size, to -1 for no limit", true
+		return "too many hold or wait for one name: raise the bucket's max_msg_size, to -1 for no limit", true
 	case errors.Is(err, nats.ErrMaxPayload):
-		return "too many wait for one name: raise max_payload", true
+		return "too many hold or wait for one name: raise max_payload", true
 	case code == codeAccountFull, code == codeNoMemory, code == codeNoStorage, code == codeMaxBytes, code == codeNoResources:
 		return "give JetStream, the account or the bucket more room", false
 	case errors.Is(err, nats.ErrNoResponders):

@@ -79,6 +79,12 @@ type Swap struct {
 	OnTime  bool // the step has an end, which is in the window
 	Signals []locktable.Signal
 
+	// Spare is not 0 if a claim joins others on the name. A store that cannot keep values
+	// of any size refuses such a swap, with an error that says what is full, unless a
+	// value that is larger by Spare would fit, too. If it did not, a crowd could fill an
+	// entry, and the next renewal, value or release of those who are there would not fit.
+	Spare int
+
 	// Entry is what Value is the stored form of, for columns that people read, and for
 	// [locktable.Entry.Ends].
 	Entry *locktable.Entry

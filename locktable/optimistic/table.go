@@ -207,14 +207,14 @@ func (t *Table) attempt(ctx context.Context, s locktable.Step, seen sight, back 
 		return r, nothing, err
 	}
 	defer leave()
-	e, w, err := t.compute(ctx, s, seen, 0, f)
-	if err != nil || !e.Changed {
+	c, err := t.compute(ctx, s, seen, 0, f)
+	if err != nil || !c.entry.Changed {
 		return r, nothing, err
 	}
-	if did = outcomeOf(s, e); did == waited && t.slow == nil && back.refrains(s, e, w.From) {
+	if did = outcomeOf(s, c.entry); did == waited && t.slow == nil && back.refrains(s, c.entry, c.window.From) {
 		return r, refrained, nil
 	}
-	r, err = t.swap(ctx, t.swapOf(s, seen, e, w))
+	r, err = t.swap(ctx, t.swapOf(s, seen, c))
 	return r, did, err
 }
 
@@ -243,12 +243,21 @@ func (t *Table) after(ctx context.Context, name string, r Swapped) (sight, error
 	return t.load(ctx, name)
 }
 
+// computed is what a step made of what was seen.
+type computed struct {
+	entry  *locktable.Entry
+	window Window
+	joins  bool // there is one holder or waiter more, and there were some
+}
+
+func people(e *locktable.Entry) int { return len(e.Holders) + len(e.Queue) }
+
 // compute runs f on what was seen, at the beginning of a window of the store's clock,
 // which is wider by what is given.
-func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider time.Duration, f func(e *locktable.Entry, now locktable.Instant)) (*locktable.Entry, Window, error) {
+func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider time.Duration, f func(e *locktable.Entry, now locktable.Instant)) (computed, error) {
 	w, err := t.store.Time(ctx)
 	if err != nil {
-		return nil, w, err
+		return computed{}, err
 	}
 	w.To = w.To.Add(wider)
 	blur := w.From.Until(w.To)
@@ -257,30 +266,31 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 		left := time.Until(driver.End(ctx))
 		w.To = min(w.To, w.From+locktable.Instant((left-left/1000)/time.Microsecond))
 		if ctx.Err() != nil || w.To < w.From {
-			return nil, w, cmp.Or(ctx.Err(), context.DeadlineExceeded)
+			return computed{}, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
 	}
 	e, err := decode(seen.Value)
 	if err != nil {
 		t.cache.drop(s.Name)
-		return nil, w, fmt.Errorf("the entry of %.80q: %w", s.Name, err)
+		return computed{}, fmt.Errorf("the entry of %.80q: %w", s.Name, err)
 	}
 	if t.slow != nil && e.Rest.Len > 0 {
-		return nil, w, errApart
+		return computed{}, errApart
 	}
+	before := people(e)
 	e.Blur = blur // also if that takes effect sooner: not every clock says when in its window
 	e.Day = w.Day
 	f(e, w.From)
 	if !e.Changed && overtakes(s, e) {
 		if t.slow != nil {
-			return nil, w, errApart
+			return computed{}, errApart
 		}
 		e.Changed = t.lingers
 	}
 	if t.slow != nil && len(e.Queue) > longest {
-		return nil, w, errApart
+		return computed{}, errApart
 	}
-	return e, w, nil
+	return computed{e, w, before > 0 && people(e) > before}, nil
 }
 
 // overtakes reports whether a step has to make void what was given up before it, see
@@ -295,12 +305,15 @@ func overtakes(s locktable.Step, e *locktable.Entry) bool {
 }
 
 // swapOf makes the swap of what was computed.
-func (t *Table) swapOf(step locktable.Step, seen sight, e *locktable.Entry, w Window) Swap {
+func (t *Table) swapOf(step locktable.Step, seen sight, c computed) Swap {
 	s := Swap{
-		Name: step.Name, OnTime: step.OnTime, Version: seen.Version, Value: e.Append(nil), Was: seen.Value, Note: seen.Note,
-		Window: w, Entry: e,
+		Name: step.Name, OnTime: step.OnTime, Version: seen.Version, Value: c.entry.Append(nil), Was: seen.Value, Note: seen.Note,
+		Window: c.window, Entry: c.entry,
 	}
-	for _, to := range e.Signals {
+	if c.joins {
+		s.Spare = len(s.Value)/8 + 2*driver.MaxValue
+	}
+	for _, to := range c.entry.Signals {
 		if to.Inbox != t.inbox {
 			s.Signals = append(s.Signals, to)
 		}

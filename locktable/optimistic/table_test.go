@@ -25,6 +25,7 @@ type values struct {
 	now     func() time.Time
 	width   time.Duration // of the windows
 	gathers bool
+	most    int // bytes in a value; 0: any number
 
 	mu      sync.Mutex // protects all below
 	stored  map[string]optimistic.Stored
@@ -100,6 +101,8 @@ func (v *values) swap(s optimistic.Swap) optimistic.Swapped {
 	defer v.mu.Unlock()
 	now, is := v.clock(), v.stored[s.Name]
 	switch {
+	case v.most > 0 && len(s.Value)+s.Spare > v.most:
+		return optimistic.Swapped{Err: &driver.Error{Err: errors.New("it is full"), Hint: "use several names", Permanent: true}}
 	case now < s.Window.From || now > s.Window.To:
 		return optimistic.Swapped{Late: true}
 	case is.Version != s.Version:
@@ -253,6 +256,13 @@ func (gathering) Lingers()                      {}
 func (gathering) Fit(all []optimistic.Swap) int { return min(len(all), 3) }
 
 // A store whose clock is known to the microsecond is as exact as memory.
+// Whoever holds a name or waits for it is not hindered by an entry that is full.
+func TestAnEntryThatIsFull(t *testing.T) {
+	v := newValues(time.Now, time.Second)
+	v.most = 100_000
+	drivertest.Full(t, v.open(), v.open())
+}
+
 func TestConformance(t *testing.T) {
 	clock := memlock.NewClock(time.Now())
 	v := newValues(clock.Now, 0)

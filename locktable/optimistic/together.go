@@ -136,14 +136,14 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 			continue
 		}
 		names[s.Name] = true
-		e, w, err := t.compute(ctx, s, seen[s.Name], wider, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+		c, err := t.compute(ctx, s, seen[s.Name], wider, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
 		switch {
 		case errors.Is(err, errApart):
 			left = append(left, i)
 		case err != nil:
 			return nil, nil, err
-		case e.Changed:
-			swaps, taken = append(swaps, t.swapOf(s, seen[s.Name], e, w)), append(taken, i)
+		case c.entry.Changed:
+			swaps, taken = append(swaps, t.swapOf(s, seen[s.Name], c)), append(taken, i)
 		default:
 			left = append(left, i)
 		}

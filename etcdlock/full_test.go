@@ -1,0 +1,15 @@
+package etcdlock_test
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/etcdtest"
+)
+
+// A queue grows until its entry does not fit into a request.
+func TestAQueueThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1, "--max-request-bytes=200000")
+	drivertest.Full(t, start(t, c.URL()), start(t, c.URL()))
+}

@@ -1,0 +1,23 @@
+package mysqllock_test
+
+import (
+	"testing"
+
+	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/mysqltest"
+)
+
+// A queue grows until its entry does not fit into a packet: with statements that are
+// prepared, and over a caller's pool, where the values stand in the text.
+func TestAQueueThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	s := mysqltest.Start(t, "--max-allowed-packet=256K")
+	t.Run("Prepared", func(t *testing.T) {
+		url := "mysql:" + s.DSN(mysqltest.Database)
+		drivertest.Full(t, start(t, url), start(t, url))
+	})
+	t.Run("Text", func(t *testing.T) {
+		db := s.Open(t, s.NewDatabase(t))
+		drivertest.Full(t, over(t, db, nil), over(t, db, nil))
+	})
+}
