@@ -11,14 +11,14 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/robfig/cron/v3"
-	"go.uber.org/goleak"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // instances are clients of one backend in virtual time, each as a process has it.
 func instances(t *testing.T, n int) []*pawl.Client {

@@ -3,7 +3,7 @@ package fence_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/pawl-go/pawl/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

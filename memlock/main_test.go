@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/pawl-go/pawl/internal/leaktest"
 )
 
 // A subtest that lets time pass holds its place among the parallel ones while it sleeps:
@@ -15,5 +15,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }

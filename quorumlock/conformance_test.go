@@ -8,9 +8,9 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/memlock"
 	"github.com/pawl-go/pawl/quorumlock"
-	"go.uber.org/goleak"
 )
 
 // The clients of a quorum in the conformance suite have patience with its nodes: the
@@ -115,5 +115,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "64"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redislock"
 )
@@ -26,9 +26,9 @@ func TestMain(m *testing.M) {
 	// rueidis waits a second between two looks at the Sentinels, and five before it
 	// closes connections to a node that has left its cluster. It is not told when its
 	// client is closed; both end by themselves.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1"))
+	leaktest.Main(m, "github.com/redis/rueidis.(*call).DelayDo.func1",
+		"github.com/redis/rueidis.(*clusterClient)._refresh.func2",
+		"github.com/redis/rueidis.(*clusterClient).redirectOrNew.func1")
 }
 
 // unit is what the suite's times are multiples of. Between two of them a busy machine has

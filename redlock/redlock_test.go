@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/redlock"
 )
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		_ = checks.Value.Set("10") // each is a dozen round trips to each of five servers; redislock has them in full
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func three(t *testing.T, args ...string) (servers []*redistest.Server, url string) {

@@ -1,0 +1,68 @@
+// Package leaktest finds the goroutines that the tests of a package leave behind.
+package leaktest
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// patience is for how long a goroutine that is told to end may take to do so.
+const patience = 5 * time.Second
+
+// Main runs the tests of a package, and ends the process. The tests fail if a goroutine
+// is left that has none of the ignored functions on its stack. It is for TestMain.
+func Main(m interface{ Run() int }, ignored ...string) {
+	code := m.Run()
+	if code == 0 {
+		if err := Find(ignored...); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// Find waits until no goroutine is left but that of the caller, and is an error that has
+// the stacks of the others if some stay. It is for when all tests have ended.
+func Find(ignored ...string) error {
+	left := others(ignored)
+	for pause, end := time.Millisecond, time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); pause = min(2*pause, 100*time.Millisecond) {
+		time.Sleep(pause)
+		left = others(ignored)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d goroutines are left by the tests:\n\n%s", len(left), strings.Join(left, "\n\n"))
+}
+
+// machinery is what a test binary runs beside the tests: signals, once something has
+// asked for them, the alarm of -timeout, and a profile or a trace that is written.
+var machinery = []string{
+	"os/signal.signal_recv", "os/signal.loop", "runtime.ensureSigM", "testing.(*M).startAlarm", "runtime/pprof.profileWriter", "runtime.ReadTrace",
+	"internal/fuzz.",
+}
+
+// others are the stacks of the goroutines that are neither the caller's nor ignored.
+func others(ignored []string) (left []string) {
+	ignored = slices.Concat(machinery, ignored)
+	buf := make([]byte, 1<<20)
+	for n := runtime.Stack(buf, true); ; n = runtime.Stack(buf, true) {
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	stacks := strings.Split(strings.TrimSpace(string(buf)), "\n\n")
+	for _, stack := range stacks[1:] { // the first is the caller's
+		if !slices.ContainsFunc(ignored, func(function string) bool { return strings.Contains(stack, function) }) {
+			left = append(left, stack)
+		}
+	}
+	return left
+}
