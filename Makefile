@@ -93,9 +93,9 @@ BACKEND  ?=
 
 .PHONY: sim
 sim: ## run SEEDS schedules of the simulation, with the seeds of those that fail; SEED=17 repeats one
-	@overlay=$$(go run ./internal/sim/runtimedice bin/_runtimedice) && go test -c -overlay "$$overlay" -o bin/sim.test ./internal/sim
-	@cd internal/sim && PAWL_SIM_BACKEND=$(BACKEND) ../../bin/sim.test -test.run '^TestASeedIsTheSameEachTime$$'
-	@cd internal/sim && export PAWL_SIM_BACKEND=$(BACKEND) && run='../../bin/sim.test -test.run ^TestSchedules$$ -test.v -test.timeout 0' && \
+	@overlay=$$(go run ./internal/e2e/sim/runtimedice bin/_runtimedice) && go test -c -overlay "$$overlay" -o bin/sim.test ./internal/e2e/sim
+	@cd internal/e2e/sim && PAWL_SIM_BACKEND=$(BACKEND) ../../../bin/sim.test -test.run '^TestASeedIsTheSameEachTime$$'
+	@cd internal/e2e/sim && export PAWL_SIM_BACKEND=$(BACKEND) && run='../../../bin/sim.test -test.run ^TestSchedules$$ -test.v -test.timeout 0' && \
 	if [ -n '$(SEED)' ]; then PAWL_SIM_SEED=$(SEED) $$run; else \
 		seq 1 $(PARALLEL) | xargs -P $(PARALLEL) -I{} env PAWL_SIM_SEED={} PAWL_SIM_STEP=$(PARALLEL) \
 			PAWL_SIM_SEEDS=$$(( ($(SEEDS) + $(PARALLEL) - 1) / $(PARALLEL) )) $$run; \
@@ -106,7 +106,7 @@ TICKS ?= 1000
 
 .PHONY: ticks
 ticks: needs ## run TICKS ticks of a schedule on twenty instances whose clocks differ, on each backend
-	PAWL_TEST_REQUIRE=1 PAWL_USES_TICKS=$(TICKS) go test -run EachTickIsDoneOnce -parallel 1 -count=1 -timeout 0 -v ./internal/uses
+	PAWL_TEST_REQUIRE=1 PAWL_USES_TICKS=$(TICKS) go test -run EachTickIsDoneOnce -parallel 1 -count=1 -timeout 0 -v ./internal/e2e/uses
 
 # Inter is a font, and no command: so it is looked for where Debian has it.
 screenshots: NEEDS := chromium:chromium pngquant:pngquant $(if $(wildcard /usr/share/fonts/opentype/inter),,inter:fonts-inter)

@@ -10,14 +10,13 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/memlock"
-	_ "github.com/pawl-go/pawl/sqlitelock" // for URLs that begin with sqlite:
 )
 
-// The README shows this one. It has no output to check, because it writes where only a
-// service should.
+// The URL says where the locks are, and the package of its scheme is imported. Locks in
+// memory are for one process; those of sqlitelock, redislock and the rest are for many.
 func Example() {
 	ctx := context.Background()
-	locks, err := pawl.Open(ctx, "sqlite:/var/lib/app/locks.db", nil)
+	locks, err := pawl.Open(ctx, "mem:", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,6 +28,7 @@ func Example() {
 	if err != nil { // errors.Is(err, pawl.ErrLost): another may have run beside it
 		log.Print(err)
 	}
+	// Output:
 }
 
 func writeReport(context.Context, uint64) error { return nil }

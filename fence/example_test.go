@@ -2,14 +2,11 @@ package fence_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-
-	_ "modernc.org/sqlite"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
@@ -49,41 +46,6 @@ func ExampleRedisScript() {
 	//	err = fence.RedisError(err, "account", lease.Fence())
 	fmt.Println(len(script) > 0)
 	// Output: true
-}
-
-// One statement in the transaction of the write, which is rolled back if the fence is
-// stale.
-func ExampleCheckSQLite() {
-	ctx := context.Background()
-	db, _ := sql.Open("sqlite", ":memory:")
-	defer db.Close()
-	db.SetMaxOpenConns(1) // each connection has a memory of its own
-	_, _ = db.ExecContext(ctx, fence.SQLiteTable)
-	_, _ = db.ExecContext(ctx, "CREATE TABLE account (balance integer); INSERT INTO account VALUES (0)")
-
-	deposit := func(f uint64) error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback()
-		if err := fence.CheckSQLite(ctx, tx, "account", f); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance + 10"); err != nil {
-			return err
-		}
-		return tx.Commit()
-	}
-	fmt.Println(deposit(1795316400000000))
-	fmt.Println(deposit(1795316431000000)) // the next holder
-	fmt.Println(deposit(1795316400000000)) // the first one, which was paused
-	fmt.Println(deposit(0))                // somebody who has no lock
-	// Output:
-	// <nil>
-	// <nil>
-	// pawl: stale: the fence 1795316400000000 for "account" is below 1795316431000000: its holder has lost the lock
-	// pawl: fence is 0, as FenceOf has it where ctx is under no lease on that name; allowed: what Lease.Fence returned
 }
 
 // A service that refuses requests of holders that have lost the lock, and a client that

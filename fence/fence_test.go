@@ -8,18 +8,19 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
 func TestMemory(t *testing.T) {
-	refuses(t, new(fence.Memory).Check)
-	rejects(t, new(fence.Memory).Check)
+	fencetest.Refuses(t, new(fence.Memory).Check)
+	fencetest.Rejects(t, new(fence.Memory).Check)
 	var guard fence.Memory
 	guarded := func(resource string, f uint64) error {
 		return guard.Guard(t.Context(), resource, f, func(context.Context) error { return nil })
 	}
-	refuses(t, guarded)
-	rejects(t, guarded)
-	shares(t, guarded, guard.CheckReader)
+	fencetest.Refuses(t, guarded)
+	fencetest.Rejects(t, guarded)
+	fencetest.Shares(t, guarded, guard.CheckReader)
 	if err := guarded("a\x00b", 1); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("a resource that PostgreSQL could not keep: %v", err)
 	}
@@ -37,9 +38,9 @@ func TestAReaderIsToldOfAWriterThatCameMeanwhile(t *testing.T) {
 	if err := read(5, func() { must(0, m.CheckReader("account", 6))(t) }); err != nil {
 		t.Errorf("beside another reader: %v", err)
 	}
-	stale(t, read(5, func() { must(0, m.Check("account", 7))(t) }), "account", 5, 7)
+	fencetest.Stale(t, read(5, func() { must(0, m.Check("account", 7))(t) }), "account", 5, 7)
 	ran := false
-	stale(t, read(5, func() { ran = true }), "account", 5, 7)
+	fencetest.Stale(t, read(5, func() { ran = true }), "account", 5, 7)
 	if ran {
 		t.Error("it reads after the writer has come")
 	}
@@ -55,8 +56,8 @@ func TestCompare(t *testing.T) {
 		highest[resource] = f
 		return nil
 	}
-	refuses(t, write)
-	rejects(t, write)
+	fencetest.Refuses(t, write)
+	fencetest.Rejects(t, write)
 }
 
 // A check and its write are one: whoever has a higher fence writes after all with lower

@@ -13,12 +13,13 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
 // Of permits a lower fence is as good as a higher one, for as long as it is held.
 func TestHolders(t *testing.T) {
-	client, sleep := memory(t)
+	client, sleep := fencetest.Memory(t)
 	guard := fence.Holders{Locks: client()}
 	holds := func(name string, lease *pawl.Lease) {
 		t.Helper()
@@ -30,7 +31,7 @@ func TestHolders(t *testing.T) {
 	over := func(name string, lease *pawl.Lease, last uint64) {
 		t.Helper()
 		_, err := guard.Check(t.Context(), name, lease.Fence())
-		stale(t, err, name, lease.Fence(), last)
+		fencetest.Stale(t, err, name, lease.Fence(), last)
 	}
 	permit := func() *pawl.Lease {
 		return must(client().Semaphore("exports", 2, pawl.WithTTL(time.Minute)).TryAcquire(t.Context(), 1))(t)
@@ -58,14 +59,14 @@ func TestHolders(t *testing.T) {
 	over("rates", kept, kept.Fence())
 	over("other", reader, 0) // on another name
 
-	rejects(t, func(resource string, f uint64) error {
+	fencetest.Rejects(t, func(resource string, f uint64) error {
 		return guard.Guard(t.Context(), resource, f, func(context.Context) error { return nil })
 	})
 }
 
 // A lease that is passed on inside of a client has a fence for each user.
 func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
-	client, _ := memory(t)
+	client, _ := fencetest.Memory(t)
 	locks := client()
 	guard := fence.Holders{Locks: client()}
 	var all sync.WaitGroup
@@ -107,7 +108,7 @@ func TestHoldersBoundsAWrite(t *testing.T) {
 		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("the ctx of a write ended after %v", took)
 		}
-		stale(t, write(func() { _ = lease.Release(t.Context()) }), "exports", lease.Fence(), 0)
+		fencetest.Stale(t, write(func() { _ = lease.Release(t.Context()) }), "exports", lease.Fence(), 0)
 		full := errors.New("full")
 		other := must(locks.Semaphore("exports", 2).Acquire(t.Context(), 1))(t)
 		if err := guard.Guard(t.Context(), "exports", other.Fence(), func(context.Context) error { return full }); !errors.Is(err, full) {
@@ -117,7 +118,7 @@ func TestHoldersBoundsAWrite(t *testing.T) {
 }
 
 func TestAServiceThatAsksForHolders(t *testing.T) {
-	client, _ := memory(t)
+	client, _ := fencetest.Memory(t)
 	locks := client()
 	service := httptest.NewServer(fence.Handler(fence.Holders{Locks: locks}, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	defer service.Close()
@@ -145,7 +146,7 @@ func TestAServiceThatAsksForHolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
-		stale(t, send(method, ctx), "exports", one.Fence(), two.Fence())
+		fencetest.Stale(t, send(method, ctx), "exports", one.Fence(), two.Fence())
 	}
 	if err := locks.Close(t.Context()); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -39,9 +40,9 @@ func TestAServiceRefusesStaleRequests(t *testing.T) {
 		}
 	}
 	write, read := request(http.MethodPost), request(http.MethodGet)
-	refuses(t, write)
-	rejects(t, write)
-	shares(t, write, read)
+	fencetest.Refuses(t, write)
+	fencetest.Rejects(t, write)
+	fencetest.Shares(t, write, read)
 }
 
 func TestTheFenceOfTheContextIsSent(t *testing.T) {

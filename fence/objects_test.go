@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
 // report is a body that has its fence in it.
@@ -24,10 +25,10 @@ func TestUpdateObject(t *testing.T) {
 	b := startS3(t)
 	ctx := t.Context()
 	write := func(key string, f uint64) error { return fence.UpdateObject(ctx, b, key, f, report(f, "report")) }
-	refuses(t, write)
-	rejectsNumbers(t, write)
+	fencetest.Refuses(t, write)
+	fencetest.RejectsNumbers(t, write)
 	for _, key := range []string{"", strings.Repeat("x", 1025)} {
-		invalid(t, write, key, 1)
+		fencetest.Invalid(t, write, key, 1)
 	}
 	if err := write(strings.Repeat("x/y", 80), 1); err != nil {
 		t.Errorf("a long key: %v", err)
@@ -138,7 +139,7 @@ func TestAHolderIsPausedBetweenReadingAndWriting(t *testing.T) {
 		m := &meddler{ObjectStore: b, before: func() {
 			must(0, fence.UpdateObject(t.Context(), b, key, 7, report(7, "by the next holder")))(t)
 		}}
-		stale(t, fence.UpdateObject(t.Context(), m, key, 5, report(5, "too late")), key, 5, 7)
+		fencetest.Stale(t, fence.UpdateObject(t.Context(), m, key, 5, report(5, "too late")), key, 5, 7)
 		if o := must(b.Get(t.Context(), key))(t); !strings.Contains(string(o.Body), "by the next holder") {
 			t.Errorf("%s is %q", key, o.Body)
 		}

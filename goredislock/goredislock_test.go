@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
 	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/redislock"
 )
 
 func TestMain(m *testing.M) {
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	redis.SetLogger(quiet{})
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	leaktest.Main(m)
 }
 
 // quiet hears what go-redis would print of each Sentinel that it asks.
@@ -106,48 +105,6 @@ func TestRingIsRefused(t *testing.T) {
 	for _, client := range []redis.UniversalClient{ring, nil} {
 		if _, err := goredislock.New(client, nil); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%v; want ErrInvalid", err)
-		}
-	}
-}
-
-// Both packages lock the same names, and wake each other's waiters.
-func TestExcludesTheClientsOfRedislock(t *testing.T) {
-	ctx := context.Background()
-	server := redistest.Start(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
-	one, err := goredislock.New(client, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer one.Close()
-	two, err := redislock.Open(ctx, "redis://"+server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer two.Close()
-	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute, QueueTTL: time.Minute, Queue: true}
-	next := c
-	next.Token = driver.NewToken()
-	if _, err := one.Acquire(ctx, c); err != nil {
-		t.Fatal(err)
-	}
-	heard := make(chan driver.Signal, 100)
-	defer two.Listen(func(s driver.Signal) { heard <- s })()
-	if _, err := two.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
-		t.Fatal(err)
-	}
-	if err := one.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		select {
-		case s := <-heard:
-			if s.Kind == driver.SignalGranted && s.Token == next.Token {
-				return
-			}
-		case <-time.After(5 * time.Second):
-			t.Fatal("nobody was told")
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverythingWhileASlotMoves(t *testing.T
 		hear(t, heard, driver.SignalLost, waiter.Token)
 		from, to = to, from
 	}
-	for _, f := range findings(t, d) {
+	for _, f := range redistest.FindingsOf(t, d) {
 		if strings.Contains(f, "rights") || strings.Contains(f, "push") || strings.Contains(f, "tracking") || strings.Contains(f, "refused") {
 			t.Errorf("the doctor misses something: %s", f)
 		}

@@ -44,7 +44,7 @@ func TestACommandThatTheServerLacksIsNamed(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if found := findings(t, d); !found.have("error commands", server.Addr, command) || found.have("error rights") {
+			if found := redistest.FindingsOf(t, d); !found.Have("error commands", server.Addr, command) || found.Have("error rights") {
 				t.Errorf("%v; want %s named", found, command)
 			}
 		})

@@ -44,7 +44,7 @@ func TestUsersWithTheDocumentedRightsCanDoEverythingWithSentinel(t *testing.T) {
 			t.Errorf("%+v, %v", e, err)
 		}
 	}
-	for _, f := range findings(t, d) {
+	for _, f := range redistest.FindingsOf(t, d) {
 		if !strings.Contains(f, "persistence") && !strings.Contains(f, "min-replicas") {
 			t.Errorf("the doctor misses something: %s", f)
 		}

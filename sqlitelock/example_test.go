@@ -10,8 +10,28 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/sqlitelock"
+	"github.com/pawl-go/pawl/sqlitelock" // for URLs that begin with sqlite:
 )
+
+// The README shows this one. It has no output to check, because it writes where only a
+// service should.
+func Example() {
+	ctx := context.Background()
+	locks, err := pawl.Open(ctx, "sqlite:/var/lib/app/locks.db", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close(ctx)
+	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error {
+		fence, _ := pawl.FenceFromContext(ctx) // higher than that of any holder before
+		return writeReport(ctx, fence)         // ctx ends when the lock is lost
+	})
+	if err != nil { // errors.Is(err, pawl.ErrLost): another may have run beside it
+		log.Print(err)
+	}
+}
+
+func writeReport(context.Context, uint64) error { return nil }
 
 // Locks for all processes of this host that open the same file.
 func ExampleOpen() {

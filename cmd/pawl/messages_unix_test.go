@@ -62,7 +62,7 @@ var refused = [][]string{
 
 	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked
 	{"ls", "--url", ""}, {"ls", "--url", "/var/lib/locks.db"}, {"ls", "--url", "nosuch://host"},
-	{"ls", "--url", "secret@host:6379"}, {"ls", "--url", "secret:pw@host"}, {"ls", "--url", "sqlite:no.db"},
+	{"ls", "--url", "secret@host:6379"}, {"ls", "--url", "secret:pw@host"}, {"ls", "--url", "sqlite:no.db"}, {"ls", "--url", "sqlite:no.db?nope=1"},
 	{"ls", "--url", "mem:"}, {"doctor", "--url", "mem:"}, {"--url", "mem:", "show", "x"},
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pawl-go/pawl/internal/screentest"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
 )
 
 // A shell on a terminal of its own, with somebody who types.

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 func newTop(v *voice, where *location) *cobra.Command {

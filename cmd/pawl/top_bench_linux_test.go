@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/internal/screentest"
 )
 
 // BenchmarkTopFirstFrame is from the start of the process `pawl top` until its first

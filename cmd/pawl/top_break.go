@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // A question is whether to break a lease. It names the fence that was seen when it was

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // pty does something to the terminal itself.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // draw is the whole screen. It is a function of the model alone.

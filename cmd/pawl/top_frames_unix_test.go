@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // noon is when all of these frames are drawn.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // A column of the list of names. What is narrower than from does without it.

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/overview"
 	"github.com/pawl-go/pawl/internal/pause"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // A liveView brings together the screen, the model and the backend. One goroutine has the

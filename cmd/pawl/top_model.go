@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // A topModel is what `pawl top` shows, and what keys do to it. It asks nobody and reads

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // The cursor stays on the name that somebody has chosen, wherever that moves; one that

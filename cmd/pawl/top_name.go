@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 	"github.com/pawl-go/pawl/internal/overview"
-	"github.com/pawl-go/pawl/internal/screen"
 )
 
 // drawName is the page of one name: who holds it, who waits for it, in the order in which

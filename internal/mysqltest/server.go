@@ -1,6 +1,9 @@
 // Package mysqltest starts real MariaDB servers for tests, on free ports and in temporary
 // folders, and stops them when the test ends. Where mariadbd is missing the test is
 // skipped, or fails if PAWL_TEST_REQUIRE is set.
+//
+// It asks the server through the driver "mysql" of database/sql, which the test has to
+// import: this package is in the root's module, which requires no client.
 package mysqltest
 
 import (
@@ -17,8 +20,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	_ "github.com/go-sql-driver/mysql" // the server is asked through it
 
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/testservers"

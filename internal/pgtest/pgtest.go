@@ -1,10 +1,14 @@
 // Package pgtest starts real PostgreSQL servers, and PgBouncers before them, for tests,
 // on free ports and in temporary folders, and stops them when the test ends. Where they
 // are missing the test is skipped, or fails if PAWL_TEST_REQUIRE is set.
+//
+// It asks the server through the driver "pgx" of database/sql, which the test has to
+// import: this package is in the root's module, which requires no client.
 package pgtest
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"net"
 	"os"
@@ -14,8 +18,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/testservers"
@@ -75,23 +77,29 @@ func (s *Server) URL(database string) string {
 // Database makes a new database, and returns its URL.
 func (s *Server) Database(name string) string {
 	s.tb.Helper()
-	s.Do("postgres", "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	s.Do("postgres", "CREATE DATABASE "+`"`+strings.ReplaceAll(name, `"`, `""`)+`"`)
 	return s.URL(name)
 }
 
 // Do runs statements in a database, as user postgres.
-func (s *Server) Do(database, sql string) {
+func (s *Server) Do(database, statements string) {
 	s.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := pgx.Connect(ctx, s.URL(database))
+	if err := s.exec(ctx, database, statements); err != nil {
+		s.tb.Fatalf("%s: %v", statements, err)
+	}
+}
+
+// exec runs statements over a new connection.
+func (s *Server) exec(ctx context.Context, database, statements string) error {
+	db, err := sql.Open("pgx", s.URL(database))
 	if err != nil {
-		s.tb.Fatalf("%v", err)
+		return err
 	}
-	defer c.Close(ctx)
-	if _, err := c.Exec(ctx, sql); err != nil {
-		s.tb.Fatalf("%s: %v", sql, err)
-	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, statements)
+	return err
 }
 
 // Run starts the process, again after Kill, and waits until it answers.
@@ -99,13 +107,7 @@ func (s *Server) Run() {
 	s.tb.Helper()
 	postgres := append(slices.Clone(s.env), program(s.tb, "postgres"))
 	s.run = launch(s.tb, s.Dir, "/usr/bin/env", append(postgres, s.args...)...)
-	s.run.await(s.tb, func(ctx context.Context) error {
-		c, err := pgx.Connect(ctx, s.URL("postgres"))
-		if err == nil {
-			err = c.Close(ctx)
-		}
-		return err
-	})
+	s.run.await(s.tb, func(ctx context.Context) error { return s.exec(ctx, "postgres", "SELECT") })
 }
 
 // Kill kills the server at once, as a crash of it does.

@@ -10,73 +10,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	lua "github.com/yuin/gopher-lua"
-	"github.com/yuin/gopher-lua/parse"
-
 	"github.com/pawl-go/pawl/driver"
 )
 
 // What is said of the files in lua/, as tests. Nothing here runs a script: drivertest
-// does.
-
-// offered is what Redis has for a script, as far as we use it.
-var offered = []string{
-	"ARGV", "KEYS", "redis", "struct", "math", "string", "table",
-	"error", "ipairs", "tonumber", "tostring", "type",
-}
-
-func TestScriptsUseNoNameThatRedisDoesNotOffer(t *testing.T) {
-	for _, s := range scripts {
-		for _, name := range globals(t, s.Source) {
-			if !slices.Contains(offered, name) {
-				t.Errorf("%s uses %q, which is neither local nor offered", s.Name, name)
-			}
-		}
-	}
-}
-
-func TestNamesThatAreNotDeclaredAreFound(t *testing.T) {
-	for source, want := range map[string]string{
-		"local a = 1 return a":                        "",
-		"local function f() return a end local a = 1": "a",
-		"a = 1":                      "a",
-		"local s = VERSION return s": "VERSION",
-		"local function f() return function() b() end end":   "b",
-		"local t = {} function t.f() end return t.f(t.ARGV)": "",
-	} {
-		if got := strings.Join(globals(t, source), " "); got != want {
-			t.Errorf("in %q the names %q are not declared, want %q", source, got, want)
-		}
-	}
-}
-
-// globals are the names that a script uses, and does not declare.
-func globals(t *testing.T, source string) (names []string) {
-	t.Helper()
-	chunk, err := parse.Parse(strings.NewReader(source), "script")
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, source)
-	}
-	compiled, err := lua.Compile(chunk, "script")
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, source)
-	}
-	var look func(*lua.FunctionProto)
-	look = func(f *lua.FunctionProto) {
-		const opcode, constant = 26, 1<<18 - 1 // where gopher-lua has them in an instruction
-		for _, code := range f.Code {
-			if op := int(code >> opcode); op == lua.OP_GETGLOBAL || op == lua.OP_SETGLOBAL {
-				names = append(names, f.Constants[code&constant].String())
-			}
-		}
-		for _, inner := range f.FunctionPrototypes {
-			look(inner)
-		}
-	}
-	look(compiled)
-	slices.Sort(names)
-	return slices.Compact(names)
-}
+// does. Which names a script uses is looked at in internal/e2e/redis.
 
 // luaFiles are the sources by their names, without lua/ and .lua.
 func luaFiles(t *testing.T) map[string]string {

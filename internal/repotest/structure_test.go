@@ -231,11 +231,12 @@ func TestREADMEShowsTheExample(t *testing.T) {
 	}
 
 	set := token.NewFileSet()
-	source, err := os.ReadFile("example_test.go")
+	const example = "sqlitelock/example_test.go"
+	source, err := os.ReadFile(example)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := parser.ParseFile(set, "example_test.go", source, 0)
+	f, err := parser.ParseFile(set, example, source, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +246,7 @@ func TestREADMEShowsTheExample(t *testing.T) {
 	}
 	for _, path := range regexp.MustCompile(`"[^"]+"`).FindAllString(string(block[2]), -1) {
 		if !slices.Contains(imports, path) {
-			t.Errorf("README.md imports %s, example_test.go does not", path)
+			t.Errorf("README.md imports %s, %s does not", path, example)
 		}
 	}
 	for _, decl := range f.Decls {
@@ -259,5 +260,5 @@ func TestREADMEShowsTheExample(t *testing.T) {
 			return
 		}
 	}
-	t.Error("example_test.go has no func Example")
+	t.Error(example, "has no func Example")
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
+	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	if code == 0 {
 		// rueidis is not told when its client is closed; what waits there ends by itself.
-		if err := goleak.Find(goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1")); err != nil {
+		if err := leaktest.Find("github.com/redis/rueidis.(*call).DelayDo.func1"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}

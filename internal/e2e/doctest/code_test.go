@@ -9,7 +9,7 @@ import (
 
 // codeOf are the pages whose Go code is shown as it is in the files of some folders.
 var codeOf = map[string][]string{
-	"docs/testing.md":           {"internal/doctest"},
+	"docs/testing.md":           {"internal/e2e/doctest"},
 	"docs/writing-a-backend.md": {"internal/firstlock"},
 	"docs/writing-a-store.md":   {"internal/swaplock"},
 }

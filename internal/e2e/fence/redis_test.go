@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
@@ -21,7 +22,7 @@ func TestRedis(t *testing.T) {
 		_, err := script.Run(t.Context(), c, []string{"fence:" + resource, "balance:" + resource}, f, 10).Result()
 		return fence.RedisError(err, resource, f)
 	}
-	refuses(t, write)
+	fencetest.Refuses(t, write)
 	reading := goredis.NewScript(fence.RedisReaderScript(`return redis.call('GET', KEYS[1])`))
 	read := func(resource string, f uint64) error {
 		_, err := reading.Run(t.Context(), c, []string{"fence:" + resource, "balance:" + resource}, f).Result()
@@ -30,7 +31,7 @@ func TestRedis(t *testing.T) {
 		}
 		return fence.RedisError(err, resource, f)
 	}
-	shares(t, write, read)
+	fencetest.Shares(t, write, read)
 	if n := must(c.Get(t.Context(), "balance:account").Int())(t); n != 50 {
 		t.Errorf("the balance is %d, want 50", n)
 	}

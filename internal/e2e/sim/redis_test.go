@@ -36,7 +36,7 @@ type redisNode struct {
 var scripts = map[string]string{}
 
 func init() {
-	lua, err := os.ReadFile("../../goredislock/testdata/struct.lua")
+	lua, err := os.ReadFile("../redis/testdata/struct.lua")
 	if err != nil {
 		panic(err)
 	}

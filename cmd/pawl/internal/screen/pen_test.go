@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pawl-go/pawl/internal/screentest"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
 )
 
 // A paper is a terminal that may stop taking what is written.

@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
@@ -55,9 +57,9 @@ func inDatabase(t *testing.T, db *sql.DB, table string, check check, reader func
 	for range 2 { // making it twice is no harm
 		must(db.ExecContext(t.Context(), table))(t)
 	}
-	refuses(t, write)
-	rejects(t, write)
-	shares(t, write, reader)
+	fencetest.Refuses(t, write)
+	fencetest.Rejects(t, write)
+	fencetest.Shares(t, write, reader)
 	if err := write("largest", 1<<63-1); err != nil {
 		t.Errorf("the largest fence: %v", err)
 	}
@@ -108,7 +110,7 @@ func TestPostgres(t *testing.T) {
 	c := must(pgx.Connect(t.Context(), s.URL("app")))(t)
 	defer c.Close(t.Context())
 	must(c.Exec(t.Context(), "TRUNCATE pawl_fences"))(t)
-	refuses(t, func(resource string, f uint64) error {
+	fencetest.Refuses(t, func(resource string, f uint64) error {
 		tx := must(c.Begin(t.Context()))(t)
 		defer tx.Rollback(t.Context())
 		if err := fence.CheckPostgres(t.Context(), fence.Query(tx.QueryRow), resource, f); err != nil {

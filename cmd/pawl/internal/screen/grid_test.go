@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pawl-go/pawl/internal/screentest"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screentest"
 )
 
 // However one frame follows another, the terminal shows the last.

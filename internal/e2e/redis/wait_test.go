@@ -1,6 +1,6 @@
 //go:build unix
 
-package redislock_test
+package redis_test
 
 import (
 	"context"
@@ -233,27 +233,6 @@ func TestWaitOptionsThatCannotBeAreRefused(t *testing.T) {
 }
 
 // The doctor knows that nothing can be granted.
-func TestTheDoctorCountsTheReplicasThatAreWaitedFor(t *testing.T) {
-	server := redistest.Start(t, "--appendonly", "yes")
-	d := start(t, "redis://"+server.Addr+"?wait_replicas=1")
-	if found := findings(t, d); !found.have("error wait", server.Addr, "nothing is granted") {
-		t.Error(found)
-	}
-	redistest.StartReplica(t, server)
-	if found := findings(t, d); found.have("error wait") {
-		t.Error(found)
-	}
-	mayNot := start(t, user(t, server, rights)+"?wait_replicas=1&wait_timeout=20s")
-	if found := findings(t, mayNot); !found.have("error rights", "replicas cannot be waited for") {
-		t.Error(found)
-	}
-	_, err := mayNot.Acquire(ctx, mutex("job"))
-	unavailable(t, err, true, "ACL")
-	if seen, err := d.Inspect(ctx, "job"); err != nil || len(seen.Holders) > 0 {
-		t.Errorf("%+v, %v; want it given back", seen, err)
-	}
-}
-
 // In a cluster the confirmation goes where the name is, also while its slot is being
 // moved.
 func TestAGrantIsConfirmedInACluster(t *testing.T) {

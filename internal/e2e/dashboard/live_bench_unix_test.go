@@ -177,3 +177,11 @@ func BenchmarkViewers(b *testing.B) {
 		}
 	}
 }
+
+func claim(name string, pid int) driver.Claim {
+	return driver.Claim{
+		Name: name, Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited,
+		TTL: 30 * time.Second, QueueTTL: time.Minute, Queue: true,
+		Owner: driver.Owner{Client: string(rune('a' + pid%26)), Host: "host", PID: pid, Labels: map[string]string{"job": "nightly"}},
+	}
+}

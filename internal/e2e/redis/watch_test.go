@@ -1,4 +1,4 @@
-package goredislock_test
+package redis_test
 
 import (
 	"context"

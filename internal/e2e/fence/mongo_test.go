@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
@@ -87,16 +88,16 @@ func TestMongo(t *testing.T) {
 	}
 	accounts := bson.A{bson.M{"_id": "account", "balance": 0}, bson.M{"_id": "other", "balance": 0}, bson.M{"_id": "shared", "balance": 0}}
 	must(c.InsertMany(t.Context(), accounts))(t)
-	refuses(t, writes(false))
-	rejects(t, writes(false))
-	shares(t, writes(false), read)
+	fencetest.Refuses(t, writes(false))
+	fencetest.Rejects(t, writes(false))
+	fencetest.Shares(t, writes(false), read)
 	if n := balance("account"); n != 50 {
 		t.Errorf("the balance is %d, want 50", n)
 	}
 
 	must(c.DeleteMany(t.Context(), bson.M{}))(t)
-	refuses(t, writes(true))
-	rejects(t, writes(true))
+	fencetest.Refuses(t, writes(true))
+	fencetest.Rejects(t, writes(true))
 	if n := balance("account"); n != 50 {
 		t.Errorf("with upserts the balance is %d, want 50", n)
 	}

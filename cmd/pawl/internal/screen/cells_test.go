@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/pawl-go/pawl/internal/screen"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
 )
 
 // What others call their locks, and what is shown of it.

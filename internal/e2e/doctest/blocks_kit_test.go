@@ -9,7 +9,7 @@ import (
 )
 
 // root is the repository's folder, seen from here.
-const root = "../.."
+const root = "../../.."
 
 // A block is a fenced one of a page, with what stands behind its ```.
 type block struct {

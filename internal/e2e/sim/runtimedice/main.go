@@ -5,7 +5,7 @@
 // overlay each bubble has dice of its own, which begin the same way, and no goroutine is
 // interrupted. make sim builds the simulation so:
 //
-//	go test -overlay "$(go run ./internal/sim/runtimedice DIR)" ./internal/sim
+//	go test -overlay "$(go run ./internal/e2e/sim/runtimedice DIR)" ./internal/e2e/sim
 package main
 
 import (
@@ -109,7 +109,7 @@ func changed(from string) (map[string]string, error) {
 			files[c.file] = string(b)
 		}
 		if n := strings.Count(files[c.file], c.old); n != 1 {
-			return nil, fmt.Errorf("%s of %s has %d times what runtimedice replaces, not once: %q; mend internal/sim/runtimedice for this Go",
+			return nil, fmt.Errorf("%s of %s has %d times what runtimedice replaces, not once: %q; mend internal/e2e/sim/runtimedice for this Go",
 				c.file, runtime.Version(), n, c.old)
 		}
 		files[c.file] = strings.Replace(files[c.file], c.old, c.new, 1)

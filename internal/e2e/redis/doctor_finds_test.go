@@ -1,0 +1,110 @@
+package redis_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// One server, whose settings are made worse one after the other, and examined through
+// both packages.
+func TestTheDoctorFindsEachBadSetting(t *testing.T) {
+	server := redistest.Start(t, "--appendonly", "yes")
+	through := overGoRedis(t, redis.NewClient(&redis.Options{Addr: server.Addr}))
+	d := start(t, "redis://"+server.Addr)
+	for _, bad := range []struct{ set, good, want, says string }{
+		{"maxmemory-policy allkeys-lru maxmemory 100mb", "noeviction 0", "error maxmemory-policy", "allkeys-lru"},
+		{"maxmemory-policy volatile-ttl maxmemory 100mb", "noeviction 0", "error maxmemory-policy", "volatile-ttl"},
+		{"maxmemory-policy allkeys-random", "noeviction", "info maxmemory-policy", "as soon as"},
+		{"maxmemory 1000000", "0", "warning maxmemory", "nine tenths"},
+		{"appendfsync no", "everysec", "info persistence", "appendfsync"},
+		{}, // all is well again
+		{"appendonly no", "", "warning persistence", "all locks are forgotten"},
+	} {
+		words, good := strings.Fields(bad.set), strings.Fields(bad.good)
+		for i := 0; i < len(words); i += 2 {
+			server.Do("CONFIG", "SET", words[i], words[i+1])
+		}
+		if bad.set == "" {
+			if found := redistest.FindingsOf(t, d); len(found) > 0 {
+				t.Errorf("%v; want nothing", found)
+			}
+			if found := redistest.FindingsOf(t, through); len(found) != 1 || !found.Have("info tracking", "go-redis") {
+				t.Errorf("%v; want no more than that go-redis has no tracking", found)
+			}
+			continue
+		}
+		for who, doctor := range map[string]driver.Diagnoser{"redislock": d, "goredislock": through} {
+			if found := redistest.FindingsOf(t, doctor); !found.Have(bad.want, server.Addr, bad.says) {
+				t.Errorf("%s with %s: %v; want %s, with %q", who, bad.set, found, bad.want, bad.says)
+			}
+		}
+		for i := range good {
+			server.Do("CONFIG", "SET", words[2*i], good[i])
+		}
+	}
+	server.Do("CONFIG", "SET", "save", "3600 1")
+	if found := redistest.FindingsOf(t, d); !found.Have("warning persistence", "save 3600 1") {
+		t.Error(found)
+	}
+}
+
+func TestTheDoctorExaminesEachMasterOfACluster(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, 3)
+	for _, node := range nodes[:2] {
+		node.Do("CONFIG", "SET", "appendonly", "yes")
+		for redistest.Field(node.Do("INFO", "persistence"), "aof_rewrite_in_progress") != "0" {
+			time.Sleep(10 * time.Millisecond) // else its child goes on writing when the test has ended
+		}
+	}
+	nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb")
+	nodes[1].Do("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
+	through := overGoRedis(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}}))
+	for who, doctor := range map[string]driver.Diagnoser{"redislock": start(t, "redis://"+nodes[0].Addr), "goredislock": through} {
+		found := redistest.FindingsOf(t, doctor)
+		if !found.Have("error maxmemory-policy", nodes[1].Addr, "volatile-lru") || !found.Have("warning persistence", nodes[2].Addr) ||
+			!found.Have("info replicas", nodes[0].Addr, nodes[1].Addr, nodes[2].Addr) {
+			t.Errorf("%s: %v", who, found)
+		}
+		for _, f := range found {
+			if strings.HasPrefix(f, "error") && (strings.Contains(f, nodes[0].Addr) || strings.Contains(f, nodes[2].Addr)) {
+				t.Errorf("%s: %s; want nothing of the other nodes", who, f)
+			}
+		}
+	}
+	alone := start(t, "redis://"+nodes[0].Addr+"?cluster=false")
+	if found := redistest.FindingsOf(t, alone); !found.Have("error cluster", "as if it were alone") {
+		t.Error(found)
+	}
+	// The driver is there before the node dies: it is known, and does not answer.
+	d := start(t, "redis://"+nodes[0].Addr)
+	nodes[2].Kill()
+	for tries := 0; ; tries++ { // until the others have noticed
+		found := redistest.FindingsOf(t, d)
+		if found.Have("error server", nodes[2].Addr, "does not answer") && found.Have("error cluster", nodes[0].Addr, "cluster_state is fail") {
+			break
+		}
+		if tries == 200 {
+			t.Fatal(found)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// overGoRedis is a driver that is closed, and its client too, when the test ends.
+func overGoRedis(t *testing.T, client redis.UniversalClient) *goredislock.Driver {
+	t.Helper()
+	d, err := goredislock.New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = d.Close(), client.Close() })
+	return d
+}

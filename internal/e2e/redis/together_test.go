@@ -1,0 +1,57 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/goredislock"
+	"github.com/pawl-go/pawl/internal/redistest"
+	"github.com/pawl-go/pawl/redislock"
+)
+
+// Both packages lock the same names, and wake each other's waiters.
+func TestExcludesTheClientsOfRedislock(t *testing.T) {
+	ctx := context.Background()
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer client.Close()
+	one, err := goredislock.New(client, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	two, err := redislock.Open(ctx, "redis://"+server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.Close()
+	c := driver.Claim{Name: "job", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute, QueueTTL: time.Minute, Queue: true}
+	next := c
+	next.Token = driver.NewToken()
+	if _, err := one.Acquire(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan driver.Signal, 100)
+	defer two.Listen(func(s driver.Signal) { heard <- s })()
+	if _, err := two.Acquire(ctx, next); !errors.Is(err, driver.ErrHeld) {
+		t.Fatal(err)
+	}
+	if err := one.Release(ctx, driver.LeaseRef{Name: c.Name, Token: c.Token}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		select {
+		case s := <-heard:
+			if s.Kind == driver.SignalGranted && s.Token == next.Token {
+				return
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("nobody was told")
+		}
+	}
+}

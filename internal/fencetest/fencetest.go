@@ -1,0 +1,155 @@
+// Package fencetest has what a check of fences must do, wherever the fences are stored.
+// The tests of package fence use it, and those of internal/e2e/fence with real clients.
+package fencetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/fence"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+// TB is what is needed of a *testing.T.
+type TB interface {
+	Helper()
+	Cleanup(f func())
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func must[T any](v T, err error) func(t TB) T {
+	return func(t TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		return v
+	}
+}
+
+// Memory is a place for locks where an hour passes when the test says so.
+func Memory(t TB) (client func() *pawl.Client, sleep func(time.Duration)) {
+	t.Helper()
+	var now atomic.Int64
+	now.Store(time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC).UnixNano())
+	m := memlock.NewMemory(&memlock.Options{Now: func() time.Time { return time.Unix(0, now.Load()) }})
+	client = func() *pawl.Client {
+		locks := must(pawl.New(m.Driver(), nil))(t)
+		t.Cleanup(func() { _ = locks.Close(context.Background()) })
+		return locks
+	}
+	return client, func(d time.Duration) { now.Add(int64(d)) }
+}
+
+// Paused returns the fences of a holder that was paused until its lease was over and
+// another had the lock, and of that other.
+func Paused(t TB) (old, current uint64) {
+	t.Helper()
+	client, sleep := Memory(t)
+	first := must(client().Mutex("account", pawl.WithTTL(time.Minute)).Lock(t.Context()))(t)
+	sleep(61 * time.Second) // what it does not renew in, for its own clock stands still
+	second := must(client().Mutex("account", pawl.WithTTL(time.Minute)).TryLock(t.Context()))(t)
+	if err := first.Err(); err != nil {
+		t.Fatalf("the paused holder knows: %v", err)
+	}
+	return first.Fence(), second.Fence()
+}
+
+// Refuses has a write of each checked: the first holder's, the second's, and one of the
+// first that comes late.
+func Refuses(t TB, write func(resource string, fence uint64) error) {
+	t.Helper()
+	old, current := Paused(t)
+	for _, f := range []uint64{old, old, current, current} {
+		if err := write("account", f); err != nil {
+			t.Fatalf("the write of %d: %v", f, err)
+		}
+	}
+	Stale(t, write("account", old), "account", old, current)
+	if err := write("other", old); err != nil {
+		t.Errorf("a write to another resource: %v", err)
+	}
+	if err := write("account", current); err != nil {
+		t.Errorf("the holder's next write: %v", err)
+	}
+}
+
+func Stale(t TB, err error, resource string, f, highest uint64) {
+	t.Helper()
+	got, ok := errors.AsType[*fence.StaleError](err)
+	if !ok || !errors.Is(err, pawl.ErrStale) {
+		t.Fatalf("fence %d after %d: %v; want a StaleError", f, highest, err)
+	}
+	if want := (fence.StaleError{Resource: resource, Fence: f, Highest: highest}); *got != want {
+		t.Errorf("%+v; want %+v", *got, want)
+	}
+}
+
+// Rejects has what is no fence refused, and what is no name.
+func Rejects(t TB, check func(resource string, fence uint64) error) {
+	t.Helper()
+	RejectsNumbers(t, check)
+	for _, resource := range []string{"", "\xff", strings.Repeat("x", fence.MaxResource+1)} {
+		Invalid(t, check, resource, 1)
+	}
+}
+
+// RejectsNumbers tries 0, which is also what FenceOf says where the lease is on another
+// name, and what no store can keep.
+func RejectsNumbers(t TB, check func(resource string, fence uint64) error) {
+	t.Helper()
+	client, _ := Memory(t)
+	if err := client().Mutex("other").Do(t.Context(), func(ctx context.Context) error {
+		other, _ := pawl.FenceOf(ctx, "account")
+		Invalid(t, check, "account", other)
+		return nil
+	}); err != nil {
+		t.Fatalf("%v", err)
+	}
+	Invalid(t, check, "zero", 0)
+	Invalid(t, check, "huge", 1<<63)
+}
+
+func Invalid(t TB, check func(resource string, fence uint64) error, resource string, f uint64) {
+	t.Helper()
+	err := check(resource, f)
+	if _, ok := errors.AsType[*pawl.InvalidError](err); !ok || !errors.Is(err, pawl.ErrInvalid) || errors.Is(err, pawl.ErrStale) {
+		t.Errorf("%.20q with %d: %v; want an InvalidError", resource, f, err)
+	}
+}
+
+// Shares is what readers, who hold side by side, are refused for, and what for them.
+func Shares(t TB, write, read func(resource string, fence uint64) error) {
+	t.Helper()
+	for _, f := range []uint64{5, 3, 9} { // in any order
+		if err := read("shared", f); err != nil {
+			t.Errorf("reader %d beside others: %v", f, err)
+		}
+	}
+	Stale(t, write("shared", 7), "shared", 7, 9) // a writer who held before the last reader
+	for _, f := range []uint64{10, 10} {
+		if err := write("shared", f); err != nil {
+			t.Errorf("the next writer: %v", err)
+		}
+	}
+	Stale(t, read("shared", 9), "shared", 9, 10) // a reader who held before that writer
+	for _, f := range []uint64{12, 11} {
+		if err := read("shared", f); err != nil {
+			t.Errorf("reader %d, after the writer: %v", f, err)
+		}
+	}
+	Stale(t, write("shared", 10), "shared", 10, 12)
+	for _, f := range []uint64{12, 13} { // 12 reads before it writes
+		if err := write("shared", f); err != nil {
+			t.Errorf("writer %d: %v", f, err)
+		}
+	}
+	Stale(t, read("shared", 11), "shared", 11, 13)
+	RejectsNumbers(t, read)
+}

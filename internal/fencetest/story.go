@@ -1,0 +1,49 @@
+package fencetest
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+//go:embed testdata/paused.txt
+var paused string
+
+// A Place is where two holders of one lock write a report to.
+type Place struct {
+	Write func(lease *pawl.Lease, text string) error
+	Read  func() string
+}
+
+// Story is what happens to a holder that is paused past its TTL: its write is refused. It
+// is told with what was really answered, and is the same everywhere. docs/fencing.md
+// shows it.
+func Story(t TB, p Place) {
+	t.Helper()
+	var told strings.Builder
+	client, sleep := Memory(t)
+	write := func(who string, lease *pawl.Lease, text string) {
+		answer := "ok"
+		if err := p.Write(lease, text); err != nil {
+			answer = err.Error()
+		}
+		fmt.Fprintf(&told, "%s writes %q with fence %d:\n    %s\n", who, text, lease.Fence(), answer)
+	}
+	one := must(client().Mutex("report", pawl.WithTTL(30*time.Second)).Lock(t.Context()))(t)
+	write("one", one, "first draft")
+	fmt.Fprintln(&told, "one is paused, and its lease of 30s runs out")
+	sleep(31 * time.Second)
+	two := must(client().Mutex("report", pawl.WithTTL(30*time.Second)).Lock(t.Context()))(t)
+	write("two", two, "second draft")
+	fmt.Fprintln(&told, "one goes on, and still believes that it holds the lock:", one.Err() == nil)
+	write("one", one, "first draft, corrected")
+	write("two", two, "third draft")
+	fmt.Fprintf(&told, "stored: %q\n", p.Read())
+
+	if told.String() != paused {
+		t.Errorf("it was told:\n%s\nwant:\n%s", told.String(), paused)
+	}
+}

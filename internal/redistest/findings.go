@@ -1,0 +1,41 @@
+package redistest
+
+import (
+	"context"
+	"strings"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// Findings has a line for each finding: severity, subject, detail.
+type Findings []string
+
+// FindingsOf has d examine its servers. Each finding has to say what to do.
+func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
+	tb.Helper()
+	list, err := d.Diagnose(context.Background())
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	for _, f := range list {
+		if f.Advice == "" {
+			tb.Errorf("%+v has no advice", f)
+		}
+		all = append(all, f.Severity+" "+f.Subject+" "+f.Detail)
+	}
+	return all
+}
+
+// Have reports whether one finding begins with the first, and has all the others.
+func (f Findings) Have(words ...string) bool {
+	for _, line := range f {
+		ok := strings.HasPrefix(line, words[0])
+		for _, w := range words[1:] {
+			ok = ok && strings.Contains(line, w)
+		}
+		if ok {
+			return true
+		}
+	}
+	return false
+}
