@@ -1,7 +1,10 @@
 package drivertest
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 
@@ -92,6 +95,32 @@ func testBasics(s *suite) {
 		k.a.refused(k.mutex())
 		k.b.gets(waiter)
 	})
+
+	s.lookAt("how large a value the store takes, and whether it says so of one that it does not take whole: here are 70 KB",
+		"ALargeEntryIsKeptWhole", func(k *kit) {
+			const waiters = 8
+			labels := map[string]string{}
+			for i := range driver.MaxLabels {
+				labels[fmt.Sprintf("%0*d", driver.MaxLabel, i)] = strings.Repeat("x", driver.MaxLabel)
+			}
+			large := owner(driver.Owner{Client: "large", Labels: labels})
+			most := bytes.Repeat([]byte{0xff}, driver.MaxValue)
+			c := k.mutex(large)
+			c.Value = most
+			k.a.gets(c)
+			for i := range waiters {
+				k.a.waits(k.mutex(queue(long), large), i+1)
+			}
+			e := k.b.sees(1, waiters)
+			if !bytes.Equal(e.Value, most) || !maps.Equal(k.one(e.Holders).Owner.Labels, labels) {
+				k.Errorf("a value of %d bytes, and %d labels of the holder; want those of the claim", len(e.Value), len(e.Holders[0].Owner.Labels))
+			}
+			for i, w := range e.Waiters {
+				if !maps.Equal(w.Owner.Labels, labels) {
+					k.Errorf("waiter %d has %d labels; want those of its claim", i+1, len(w.Owner.Labels))
+				}
+			}
+		})
 
 	s.lookAt("whether the last fence is stored, and kept when nobody holds the name; and that it is at least the clock in microseconds",
 		"FencesRise", func(k *kit) {

@@ -50,6 +50,31 @@ func refusedFor(f func(ctx context.Context, d *faulty, c driver.Claim) (driver.G
 }
 
 var valueFaults = []fault{{
+	name:  "of a large entry the end is cut off",
+	wants: []string{"Basics/ALargeEntryIsKeptWhole"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		f(now)
+		for i, size := 0, 0; i < len(e.Queue); i++ {
+			for key, label := range e.Queue[i].Owner.Labels {
+				size += len(key) + len(label)
+			}
+			if size > 32<<10 {
+				e.Queue = e.Queue[:i]
+			}
+		}
+	},
+}, {
+	name:  "of many labels some are lost",
+	wants: []string{"Basics/ALargeEntryIsKeptWhole"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		f(now)
+		for i := range e.Holders {
+			if l := e.Holders[i].Owner.Labels; len(l) > 8 {
+				e.Holders[i].Owner.Labels = map[string]string{"of": "many"}
+			}
+		}
+	},
+}, {
 	name:   "a grant writes no value",
 	wants:  []string{"Value/AGrantARenewalAndAReleaseWriteIt", "Value/AForceWritesIt", "Value/AWaiterWritesWhenItIsItsTurn", "Random/OperationsAreAnsweredAsByMemlock"},
 	driver: claims(func(_ *faulty, c *driver.Claim) { c.Value = nil }),

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func TestASubtestThatWasLateIsRunAgain(t *testing.T) {
@@ -48,6 +50,18 @@ func TestASubtestIsLateOnlyByWhatItDidNotAskFor(t *testing.T) {
 			t.Errorf("%v late, want 10s", late)
 		}
 	})
+}
+
+func TestNoRandomCaseBeginsAfterAMinute(t *testing.T) {
+	k, n := newKit(t, inMemory(t), time.Second), 0
+	k.cases(func(*rapid.T) {
+		if n++; n == 3 {
+			k.began = k.began.Add(-randomTime)
+		}
+	})
+	if n != 3 {
+		t.Errorf("%d cases were begun, and a minute was over in the third", n)
+	}
 }
 
 func TestAFailureIsSaidWithTheLineOfTheSubtest(t *testing.T) {

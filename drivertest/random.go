@@ -17,7 +17,7 @@ func testRandom(s *suite) {
 	s.test("OperationsAreAnsweredAsByMemlock", func(k *kit) {
 		k.cases(func(t *rapid.T) {
 			r := newRandom(k, t)
-			t.Repeat(map[string]func(*rapid.T){
+			actions := map[string]func(*rapid.T){
 				"acquire": r.acquire,
 				"again":   r.acquire, // it is the most frequent in life
 				"renew":   r.renew,
@@ -26,7 +26,15 @@ func testRandom(s *suite) {
 				"break":   r.breakOne,
 				"advance": r.advance,
 				"":        r.compare,
-			})
+			}
+			for name, act := range actions {
+				actions[name] = func(t *rapid.T) {
+					if !k.isHalfOver() { // where an answer takes long, a case has fewer operations
+						act(t)
+					}
+				}
+			}
+			t.Repeat(actions)
 		})
 	})
 
@@ -68,17 +76,38 @@ func testRandom(s *suite) {
 	})
 }
 
+// randomTime is after how long a subtest begins no other case: 100 of them take longer
+// where an answer takes long.
+const randomTime = time.Minute
+
 // cases runs f on random cases, each of which has the time of a subtest.
 func (k *kit) cases(f func(t *rapid.T)) {
-	whole := k.ctx
-	defer func() { k.ctx = whole }()
+	whole, done, failed := k.ctx, 0, false
+	defer func() {
+		if k.ctx = whole; time.Since(k.began) > randomTime {
+			k.T.Logf("the answers took so long that after %v only %d random cases were done, and no other was begun", randomTime, done)
+		}
+	}()
 	rapid.Check(k.T, func(t *rapid.T) {
+		if !failed && time.Since(k.began) > randomTime {
+			return
+		}
 		ctx, cancel := k.s.bound(k.T, k.u)
 		defer cancel()
 		k.ctx = ctx
 		k.expects(ctx)
+		before := failed
+		failed = true // unless f returns: then what failed is tried again, to make it shorter
 		f(t)
+		failed = before
+		done++
 	})
+}
+
+// isHalfOver reports whether half of the time of a case has passed.
+func (k *kit) isHalfOver() bool {
+	end, ok := k.ctx.Deadline()
+	return ok && k.s.Clock == nil && time.Until(end) < (4*k.s.Patience+20*k.u)/2
 }
 
 // either draws one of the clients. What is drawn is printed, and a client may have a

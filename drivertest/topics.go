@@ -52,7 +52,8 @@ var topics = []topic{
 	{"Concurrent", testConcurrent, "that a step is atomic: two of them never work on one entry at the same time, not even in two processes", nil},
 	{"Client", testClient, "what the log says; if the topics above pass, it is the speed, or a call that waits", nil},
 	{"ClientLoss", testClientLoss, "how a holder hears that it lost: the answers to Renew, and signals", nil},
-	{"Random", testRandom, "the sequence of operations above: what memlock answers is right", nil},
+	{"Random", testRandom, "the sequence of operations above: what memlock answers is right. rapid keeps it in a .fail file below testdata/rapid, and " +
+		"begins with it the next time; delete the file when the test passes", nil},
 }
 
 // runTopics runs all topics: where the clock is injected one after the other, and
