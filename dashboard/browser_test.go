@@ -11,6 +11,7 @@ import (
 // The pages are tried in Chromium, by tests in a module of their own, so that what drives
 // it is nobody's dependency: see browser/doc.go.
 func TestThePagesInABrowser(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("PAWL_TEST_REQUIRE") == "" {
 		t.Skip("go test -C dashboard/browser . tries the pages in Chromium; make test does, too")
 	}

@@ -244,6 +244,7 @@ func TestWhoTriesTooOftenIsToldHowLongToWait(t *testing.T) {
 
 // A copy of the cookie is worth nothing any more, and what was open ends.
 func TestSigningOutEndsTheSession(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, &dashboard.Options{Token: token})
 		_, one := signIn(s, t, token, nil)

@@ -74,6 +74,7 @@ func TestConformanceOfFiveNodes(t *testing.T)  { conforms(t, 0, 0, 0, 0, 0) }
 // Nodes whose clocks differ grant a fence of their own each, and have to agree on one.
 
 func TestConformanceOnClocksThatDifferALittle(t *testing.T) {
+	t.Parallel()
 	conforms(t, 0, 7*time.Microsecond, -3*time.Microsecond)
 }
 
@@ -88,6 +89,7 @@ func TestConformanceOnClocksThatAreWrong(t *testing.T) {
 // The same in real time: each node expires what it has at an instant of its own, and
 // passes a name on at one, with a fence that nobody can know before.
 func TestConformanceOnClocksOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	var servers []*memlock.Memory
 	for range 3 {
 		servers = append(servers, memlock.NewMemory(nil))

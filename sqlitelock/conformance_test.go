@@ -10,6 +10,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	c := clock()
 	folder, files := t.TempDir(), 0
 	drivertest.Run(t, drivertest.Harness{

@@ -14,6 +14,7 @@ import (
 // TestAProcessMayBeKilledAtAnyMoment kills writers again and again: the file stays whole,
 // its entries can be read, and the fences that were granted only ever rose.
 func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	path := file(t)
 	rounds := 25
 	if testing.Short() {

@@ -30,6 +30,7 @@ func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
 }
 
 func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {
+	t.Parallel()
 	path := file(t)
 	d := open(t, path, nil)
 	c, err := connect(path)

@@ -3,6 +3,7 @@ package swaplock
 import (
 	"context"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"os/exec"
@@ -22,7 +23,17 @@ import (
 // mistakeVariable has TestConformance run on a store with one of the mistakes.
 const mistakeVariable = "PAWL_SWAPLOCK_MISTAKE"
 
+// The mistakes wait, each in a process of its own.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "48"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
