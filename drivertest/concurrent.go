@@ -12,14 +12,14 @@ import (
 // counts do.
 func testConcurrent(s *suite) {
 	s.timeless = true
-	const workers, rounds = 8, 10
+	workers, rounds := 8, s.fewer(10)
 
 	s.test("TheQueueAdmitsOneAtATimeInTheOrderOfFences", func(k *kit) {
 		section := section{limit: driver.Unlimited}
 		k.crowd(workers, rounds, func(w *worker) error {
 			return w.enter(&section, k.mutex(queue(long)))
 		})
-		section.wants(k, workers*rounds)
+		section.wants(k, int64(workers*rounds))
 		k.a.sees(0, 0)
 	})
 
@@ -28,7 +28,7 @@ func testConcurrent(s *suite) {
 		k.crowd(workers, rounds, func(w *worker) error {
 			return w.enter(&section, k.mutex())
 		})
-		section.wants(k, workers*rounds)
+		section.wants(k, int64(workers*rounds))
 		k.a.sees(0, 0)
 	})
 
@@ -37,7 +37,7 @@ func testConcurrent(s *suite) {
 		k.crowd(workers, rounds, func(w *worker) error {
 			return w.enter(&section, k.permits(1, 3, queue(long)))
 		})
-		section.wants(k, workers*rounds)
+		section.wants(k, int64(workers*rounds))
 		k.a.sees(0, 0)
 	})
 
@@ -50,12 +50,12 @@ func testConcurrent(s *suite) {
 			}
 			return w.enter(&section, k.reader(queue(long)))
 		})
-		section.wants(k, workers*rounds)
+		section.wants(k, int64(workers*rounds))
 		k.a.sees(0, 0)
 	})
 
 	s.test("NothingIsRenewedNorLeftAfterARelease", func(k *kit) {
-		for range 20 {
+		for range s.fewer(20) {
 			c := k.mutex()
 			k.a.gets(c)
 			var all sync.WaitGroup
@@ -75,7 +75,7 @@ func testConcurrent(s *suite) {
 	})
 
 	s.test("TheSameTokenAskedAtOnceIsOneGrant", func(k *kit) {
-		for i := range 10 {
+		for i := range s.fewer(10) {
 			c := k.permits(1, 5, on(k.nth(i)), queue(long))
 			got := make([]driver.Grant, 6)
 			var all sync.WaitGroup
@@ -101,7 +101,7 @@ func testConcurrent(s *suite) {
 	})
 
 	s.test("CancellingRacesPassingOnAndNobodyIsSkipped", func(k *kit) {
-		for i := range 100 {
+		for i := range s.fewer(100) {
 			name := k.nth(i)
 			holder, gone, next := k.mutex(on(name)), k.mutex(on(name), queue(long)), k.mutex(on(name), queue(long))
 			k.a.gets(holder)

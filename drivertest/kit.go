@@ -63,6 +63,9 @@ func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.C
 		limit = 2*s.Patience + 4*u
 	case s.Clock == nil:
 		limit = 4*s.Patience + 20*u
+		if s.isFar() {
+			limit += min(400*time.Duration(s.trip.Load()), 2*time.Minute)
+		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	go func() {
@@ -73,6 +76,18 @@ func (s *suite) bound(t *testing.T, u time.Duration) (context.Context, context.C
 		}
 	}()
 	return ctx, cancel
+}
+
+// isFar reports whether a grant takes so long that the link is slow, and not the machine.
+func (s *suite) isFar() bool { return s.Clock == nil && s.trip.Load() > int64(100*time.Millisecond) }
+
+// fewer is how many rounds there are of n, or names: a tenth of them where the backend is
+// far away.
+func (s *suite) fewer(n int) int {
+	if s.isFar() {
+		return max(n/10, 1)
+	}
+	return n
 }
 
 // expects says until when the subtest goes on: as long as its ctx.

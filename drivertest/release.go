@@ -140,7 +140,7 @@ func testRelease(s *suite) {
 		holder := k.mutex()
 		k.a.gets(holder)
 		var waiters []driver.Claim
-		for i := range 100 {
+		for i := range s.fewer(100) {
 			c := k.mutex(queue(long))
 			k.b.waits(c, i+1)
 			waiters = append(waiters, c)

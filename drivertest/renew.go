@@ -143,7 +143,7 @@ func testRenew(s *suite) {
 	})
 
 	s.test("EveryLeaseOfALargeBatchIsRenewed", func(k *kit) {
-		const n = 300
+		n := s.fewer(300)
 		claims := make([]driver.Claim, n)
 		leases := make([]driver.LeaseRef, n)
 		for i := range claims {

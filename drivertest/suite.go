@@ -39,6 +39,7 @@ func (s *suite) of(t *testing.T, topic topic) *suite {
 type running struct {
 	stalls stalls
 	failed atomic.Bool
+	trip   atomic.Int64  // the quickest grant of the basics, in ns; 0 if -run left them out
 	over   chan struct{} // closed when the suite has failed, and the rest would only keep its user waiting
 }
 
