@@ -2,6 +2,8 @@ package optimistic
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -47,6 +49,7 @@ type stepBack struct {
 	times int           // it has paused
 	lost  int           // races
 	trip  time.Duration // how long the store takes to answer; 0 is not known
+	vain
 }
 
 // mostQuiet is how often a claim steps back for a holder that has not renewed. Two round
@@ -69,4 +72,45 @@ func (b *stepBack) pause(ctx context.Context) error {
 	b.times++
 	d := backoff.Around(backoff.Doubled(2*b.trip, max(b.lost-1, 0), 16*b.trip))
 	return pause.For(ctx, min(d, time.Until(driver.End(ctx))/4))
+}
+
+// A vain is what a step that does not end has met. It is for the person who reads its
+// error: a step is repeated for as long as its ctx lasts, for it may yet succeed.
+type vain struct {
+	version uint64 // of the value that a swap was to replace, and did not
+	same    int    // how often in a row Load gave that version again after it
+	late    int    // how often in a row the store's clock was outside of the window
+}
+
+// often is from when on what was met is worth a word. Contention alone does not do it:
+// there somebody else gets on.
+const often = 16
+
+func (v *vain) note(seen sight, r Swapped) {
+	switch {
+	case r.Late:
+		v.late++
+		return
+	case seen.fresh && seen.Version == v.version:
+		v.same++
+	default:
+		v.version, v.same = seen.Version, 0
+	}
+	v.late = 0
+}
+
+// explain adds to the end of a ctx what it was used up with.
+func (v *vain) explain(err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	switch {
+	case v.same >= often:
+		return fmt.Errorf("%w (%d times in a row the swap of version %d was refused, and Load gave that version again: "+
+			"does Load read a copy that lags, or Swap compare something else?)", err, v.same, v.version)
+	case v.late >= often:
+		return fmt.Errorf("%w (%d times in a row the store's clock was outside of the swap's window: "+
+			"are Time and Swap on one clock, and does it say less than whole ticks, without a Tick?)", err, v.late)
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,6 +100,36 @@ func TestAStepThatIsLatePausesForLongerThanOneThatLosesRaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A store that is wrong uses up the time of each step: the error says what it met.
+func TestAStepThatIsAlwaysInVainSaysWhy(t *testing.T) {
+	for says, swapped := range map[string]optimistic.Swapped{
+		"Load gave that version again": {},
+		"outside of the swap's window": {Late: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := refusing{&valuesClient{newValues(time.Now, time.Second), "inbox"}, swapped}
+			d := locktable.New(optimistic.New(store, "inbox", func(driver.Signal) {}), "inbox")
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err := d.Acquire(ctx, exclusive(true))
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v; want the end of ctx, and %q", err, says)
+			}
+		})
+	}
+}
+
+// refusing is a store whose swaps are all in vain.
+type refusing struct {
+	*valuesClient
+	swapped optimistic.Swapped
+}
+
+func (r refusing) Swap(_ context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+	time.Sleep(time.Millisecond)
+	return slices.Repeat([]optimistic.Swapped{r.swapped}, len(swaps)), nil
 }
 
 // The end of a step is on the clock of the store, which may be slower than ours by a

@@ -133,7 +133,7 @@ func (t *Table) one(ctx context.Context, s locktable.Step, f func(e *locktable.E
 		}
 		if err != nil {
 			t.cache.drop(s.Name) // it may have been taken all the same
-			return err
+			return back.explain(err)
 		}
 	}
 }
@@ -181,7 +181,9 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack
 			return true, nil
 		case t.slow != nil && !r.Late:
 			return false, t.aside(ctx, s, f)
-		case did == waited && seen.fresh && !r.Late:
+		}
+		back.note(seen, r)
+		if did == waited && seen.fresh && !r.Late {
 			back.lost, back.trip = back.lost+1, time.Since(began)
 			return true, nil
 		}
