@@ -343,7 +343,7 @@ func (s *store) keep() {
 
 // tick writes a tick, unless somebody else has.
 func (s *store) tick(ctx context.Context, room time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	t, ok := s.clock.current()
 	if !ok {

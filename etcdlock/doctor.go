@@ -52,7 +52,7 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 		brief, cancel := context.WithTimeout(ctx, goodbye/2) // for one may be asked that is gone
 		err = s.readClock(brief)
 		cancel()
-		if err == nil || time.Since(began) > patience {
+		if err == nil || time.Since(began) > askTimeout {
 			return err
 		}
 		if _, permanent := hint(err); permanent || isAny(err, rpctypes.ErrGRPCNotSupportedForLearner) {

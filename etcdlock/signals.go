@@ -29,10 +29,10 @@ type mail struct {
 }
 
 const (
-	inboxTTL = 15                     // seconds
-	patience = 5 * time.Second        // for what the driver asks by itself
-	goodbye  = 2 * time.Second        // for what it leaves behind at its end
-	again    = 300 * time.Millisecond // after a watch or a lease that failed
+	inboxTTL   = 15                     // seconds
+	askTimeout = 5 * time.Second        // for what the driver asks by itself
+	goodbye    = 2 * time.Second        // for what it leaves behind at its end
+	again      = 300 * time.Millisecond // after a watch or a lease that failed
 )
 
 func (m *mail) ready(ctx context.Context) {
@@ -131,7 +131,7 @@ func (m *mail) receive(life context.Context, well func()) {
 
 // make makes the key of the inbox, on the lease that there is or on a new one.
 func (m *mail) make(ctx context.Context) (alive <-chan *clientv3.LeaseKeepAliveResponse, err error) {
-	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), patience)
+	brief, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), askTimeout)
 	defer cancel()
 	m.mu.Lock()
 	lease := m.lease

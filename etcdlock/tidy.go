@@ -21,7 +21,7 @@ const (
 )
 
 func (s *store) tidy() {
-	ctx, cancel := context.WithTimeout(s.life, patience)
+	ctx, cancel := context.WithTimeout(s.life, askTimeout)
 	defer cancel()
 	w, err := s.Time(ctx)
 	if err != nil {

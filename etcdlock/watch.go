@@ -45,7 +45,7 @@ func (w *watch) run(ctx context.Context) {
 func (w *watch) follow(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	late := time.AfterFunc(patience, cancel) // a server that never answers is none
+	late := time.AfterFunc(askTimeout, cancel) // a server that never answers is none
 	defer late.Stop()
 	var seen locktable.Glimpse
 	for r := range w.client.Watch(clientv3.WithRequireLeader(ctx), w.entryKey(w.name), clientv3.WithCreatedNotify()) {

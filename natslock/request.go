@@ -169,8 +169,8 @@ func (s *store) api(subject string) string {
 	return "$JS.API." + subject
 }
 
-// patience is after how long it is looked at why there is no answer.
-const patience = 200 * time.Millisecond
+// lookWhyAfter is how long a request waits until it looks why there is no answer.
+const lookWhyAfter = 200 * time.Millisecond
 
 // ask sends a request and waits for the answer. A server that refuses a request says so
 // to the connection, and never answers it; and without a connection there is nobody to
@@ -179,7 +179,7 @@ func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	before := s.nc.LastError()
-	look := time.AfterFunc(patience, func() {
+	look := time.AfterFunc(lookWhyAfter, func() {
 		if err := s.refusal(m.Subject, before); err != nil {
 			giveUp(err)
 		}

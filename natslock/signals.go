@@ -56,7 +56,7 @@ func (p *push) probe(ctx context.Context, nc *nats.Conn) {
 	if p.inboxes == nil || nc.Publish(p.inbox, nil) != nil || nc.FlushWithContext(ctx) != nil {
 		return
 	}
-	late := time.NewTimer(patience)
+	late := time.NewTimer(lookWhyAfter)
 	defer late.Stop()
 	select {
 	case <-p.heard:

@@ -13,7 +13,7 @@ import (
 
 // retry repeats try while other processes are in the way: at once a few times, since a
 // step takes some microseconds, then with growing pauses, whose jitter keeps two
-// processes from meeting for ever. It gives up when ctx ends, or after patience if ctx
+// processes from meeting for ever. It gives up when ctx ends, or after busyTimeout if ctx
 // has no deadline.
 func (t *table) retry(ctx context.Context, try func() error) error {
 	err := try()
@@ -29,7 +29,7 @@ func (t *table) retry(ctx context.Context, try func() error) error {
 			}
 			return ended
 		}
-		if !bounded && time.Since(began) > t.patience {
+		if !bounded && time.Since(began) > t.busyTimeout {
 			return err
 		}
 		err = try()

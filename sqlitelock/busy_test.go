@@ -74,7 +74,7 @@ func TestTheEndOfADeadlineSaysWhoMayBeInTheWay(t *testing.T) {
 func TestWithoutADeadlinePatienceEnds(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
-	d.table.patience = 30 * time.Millisecond
+	d.table.busyTimeout = 30 * time.Millisecond
 	defer writeLocked(t, path)()
 	ended := make(chan error)
 	for range 3 {

@@ -177,7 +177,7 @@ func (g *guard) lockOne(ctx context.Context, schema string) error {
 	began := time.Now()
 	_, err := g.tx.ExecContext(ctx, statement)
 	for n := 0; isBusy(err) && extendedCode(err) != sqlite3.SQLITE_BUSY_SNAPSHOT; n++ {
-		if !bounded && time.Since(began) > patience {
+		if !bounded && time.Since(began) > busyTimeout {
 			return err
 		}
 		if ended := pause(ctx, n, nil); ended != nil {

@@ -58,7 +58,7 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 		return nil, err
 	}
 	t := &table{
-		path: real, inbox: inbox, Options: o, tidyEvery: tidyEvery, patience: patience,
+		path: real, inbox: inbox, Options: o, tidyEvery: tidyEvery, busyTimeout: busyTimeout,
 		poller: newPoller(), closed: make(chan struct{}),
 	}
 	var shared gate

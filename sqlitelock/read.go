@@ -63,7 +63,7 @@ const scanPage = 256
 
 // read runs f with the reader.
 func (t *table) read(ctx context.Context, f func(r *reader) error) error {
-	r, err := t.reader.enter(ctx, t.patience)
+	r, err := t.reader.enter(ctx, t.busyTimeout)
 	if err != nil {
 		return t.failed("read", err)
 	}

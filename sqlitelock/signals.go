@@ -89,7 +89,7 @@ func (t *table) poll() {
 // opened. It reports no other error: the next look is soon, and waiters ask by
 // themselves.
 func (t *table) look(rung bool) (whole bool) {
-	r, err := t.reader.enter(context.Background(), t.patience)
+	r, err := t.reader.enter(context.Background(), t.busyTimeout)
 	if err != nil {
 		return true
 	}

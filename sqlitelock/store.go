@@ -18,8 +18,8 @@ type table struct {
 	Options
 	files *identity
 
-	tidyEvery int // constants, but for tests
-	patience  time.Duration
+	tidyEvery   int // constants, but for tests
+	busyTimeout time.Duration
 
 	writer desk[*writer] // its gate is shared by the drivers of the file
 	reader desk[*reader]
@@ -77,5 +77,6 @@ func (t *table) disconnect() error { return errors.Join(t.reader.close(), t.writ
 // now is the backend's time.
 func (t *table) now() locktable.Instant { return locktable.At(t.Now()) }
 
-// patience bounds the waiting for other processes when the caller's ctx has no deadline.
-const patience = 10 * time.Second
+// busyTimeout bounds the waiting for other processes when the caller's ctx has no
+// deadline.
+const busyTimeout = 10 * time.Second

@@ -56,7 +56,7 @@ func (t *table) transact(ctx context.Context, steps []locktable.Step, f func(i i
 
 // store runs f on some entries in one transaction, with the writer.
 func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) (did outcome, _ error) {
-	w, err := t.writer.enter(ctx, t.patience)
+	w, err := t.writer.enter(ctx, t.busyTimeout)
 	if err != nil {
 		return did, err
 	}

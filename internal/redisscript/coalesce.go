@@ -177,7 +177,7 @@ func (co *coalescer) take(l *lane) (batch []*step) {
 func (co *coalescer) send(l *lane, batch []*step) Reply {
 	c := pack(co.prefix, batch)
 	began := l.since // only this goroutine writes it
-	ctx, p := unwaited{co.life, began.Add(patience)}, Reply{}
+	ctx, p := unwaited{co.life, began.Add(serverTimeout)}, Reply{}
 	if aside, ok := co.sender.(Aside); ok && l.aside {
 		p = aside.RunAside(ctx, Many, c)
 	} else {

@@ -66,7 +66,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 		return nil
 	}
 	d.tracking.over(c.Token)
-	bye, cancel := context.WithTimeout(ctx, patience)
+	bye, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	if back := d.run(bye, Release, d.releaseCall(&l, 0)); back.Err != nil {
 		p.Err = back.Err
@@ -78,7 +78,7 @@ func (d *Driver) confirm(ctx context.Context, c *driver.Claim) error {
 // not: the client would send the script again, but not the WAIT, which would then have
 // asked the wrong one.
 func (d *Driver) confirmed(ctx context.Context, c Confirmation) (p Reply, replicas int) {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout+patience)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout+serverTimeout)
 	defer cancel()
 	for range 5 {
 		p, replicas = d.sender.Confirm(ctx, c)

@@ -91,9 +91,9 @@ var refusal = regexp.MustCompile(`^[A-Z]+ `) // an EOF is none
 
 func refuses(err error) bool { return err != nil && refusal.MatchString(err.Error()) }
 
-// patience is how long one server has to answer everything, so that one that hangs does
-// not keep the others from it.
-const patience = 5 * time.Second
+// serverTimeout is how long one server has to answer everything, so that one that hangs
+// does not keep the others from it.
+const serverTimeout = 5 * time.Second
 
 // sentinels asks those that would replace the master whether they could.
 func (x *examination) sentinels(ctx context.Context) {
@@ -104,7 +104,7 @@ func (x *examination) sentinels(ctx context.Context) {
 	group, all := guarded.Sentinels()
 	masters := map[string]bool{}
 	for _, s := range all {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 		_, err := s.Do(ctx, "SENTINEL", "CKQUORUM", group)
 		switch {
 		case refuses(err):

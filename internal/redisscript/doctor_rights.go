@@ -60,7 +60,7 @@ func (x *examination) push(ctx context.Context) {
 		x.say("", "info", "push", "it was turned off: waiters ask now and then", "leave out push=false, or NoPush")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	rights := "give the user &" + x.d.Prefix + "* +subscribe +unsubscribe +publish (in a cluster +ssubscribe +sunsubscribe +spublish, too)"
 	_, shard, err := x.d.signals.channels(ctx, &driver.Claim{Name: doctorsName, Queue: true, QueueTTL: time.Second})
@@ -84,7 +84,7 @@ func (x *examination) tracking(ctx context.Context) {
 			"give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	if p := x.d.tracking.server.Watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
 		x.say("", "info", "tracking", else_+p.Err.Error(), "give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")

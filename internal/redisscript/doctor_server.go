@@ -21,7 +21,7 @@ type patient struct {
 
 // server examines one server, and reports whether it answered.
 func (x *examination) server(ctx context.Context, s Server) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	p := &patient{examination: x, Server: s, ctx: ctx}
 	var err error

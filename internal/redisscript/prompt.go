@@ -325,7 +325,7 @@ func (p *prompt) close() {
 		p.loops.Wait()
 		close(ended)
 	}()
-	enough := time.NewTimer(2 * patience)
+	enough := time.NewTimer(2 * serverTimeout)
 	defer enough.Stop()
 	select {
 	case <-ended:

@@ -169,7 +169,7 @@ func TestClosingEndsRequestsThatAreWaitedFor(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { close(server.may) })
 		began := time.Now()
 		p.close()
-		if took := time.Since(began); took > 2*patience {
+		if took := time.Since(began); took > 2*serverTimeout {
 			t.Errorf("closing waited for %v", took)
 		}
 		if err := p.Run(ctx, Acquire, Call{}).Err; !errors.Is(err, driver.ErrClosed) {

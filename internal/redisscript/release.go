@@ -37,7 +37,7 @@ func (d *Driver) releaseStray(l driver.LeaseRef) {
 	if d.closed.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(d.signals.life, patience)
+	ctx, cancel := context.WithTimeout(d.signals.life, serverTimeout)
 	defer cancel()
 	_ = d.Release(ctx, l)
 }

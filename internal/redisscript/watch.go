@@ -130,7 +130,7 @@ func (x *watch) subscribe(ctx context.Context, sharded bool) *subscription {
 // note has the scripts tell of changes from now on. missing says that they did not until
 // now.
 func (x *watch) note(ctx context.Context, sharded bool) (missing, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	call := x.d.watchCall(x.name, wayOf(sharded))
 	p := x.d.twice(ctx, func() Reply { return x.d.run(ctx, Watch, call) })

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// patience is how long the terminal has to take what gives it back.
-const patience = 500 * time.Millisecond
+// restoreTimeout is how long the terminal has to take what gives it back.
+const restoreTimeout = 500 * time.Millisecond
 
 // A Screen is a terminal that is ours. Its methods may be called from any goroutine.
 type Screen struct {
@@ -143,10 +143,10 @@ func (s *Screen) Close() error {
 	s.closed = true
 	close(s.done)
 	signal.Stop(s.signals)
-	ended := s.pen.end(patience)
+	ended := s.pen.end(restoreTimeout)
 	if !ended { // what was written before is worth less than the way back
 		flush(s.out)
-		ended = s.pen.end(patience)
+		ended = s.pen.end(restoreTimeout)
 	}
 	err := term.Restore(int(s.in.Fd()), s.modes)
 	if !ended {
@@ -213,7 +213,7 @@ func (s *Screen) stop(all bool) {
 		s.mu.Unlock()
 		return
 	}
-	s.pen.leave(patience)
+	s.pen.leave(restoreTimeout)
 	_ = term.Restore(int(s.in.Fd()), s.modes)
 	s.mu.Unlock()
 	if all {
