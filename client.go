@@ -14,9 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/inbox"
-	"github.com/pawl-go/pawl/internal/lazyctx"
 	"github.com/pawl-go/pawl/internal/localqueue"
-	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // Client makes locks over one backend, and renews and watches all of them. A process
@@ -107,16 +105,6 @@ func (c *Client) signal(s driver.Signal) {
 			c.renewer.Check(c.now().Mono, &t.renewal)
 		}
 	}
-}
-
-// attempt bounds one request to the backend, by a context that may have its room. The
-// caller cancels it.
-func (c *Client) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
-	d := c.settings.RequestTimeout
-	if d == 0 {
-		d = trust.RequestTimeout(ttl)
-	}
-	return room.WithDeadline(ctx, now.Add(d))
 }
 
 // spawn runs f in a goroutine for which Close waits. It answers false, and f does not

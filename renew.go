@@ -9,7 +9,6 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 	"github.com/pawl-go/pawl/internal/keepalive"
 	"github.com/pawl-go/pawl/internal/lazyctx"
-	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // renewer renews all leases of a client and ends those whose term is over. It is one
@@ -130,21 +129,6 @@ func about(batch []*renewal) Event {
 		return aboutMany(batch[0].Lease.claim.Name)
 	}
 	return batch[0].Lease.whose().later()
-}
-
-// renewTimeout bounds a renewal, so that there is time to ask again for all but the one
-// that hangs: what was in a batch with it is asked for in smaller ones, three times at
-// the most. A lease that is alone holds up no other, and may need the time: an engine
-// that compares and swaps takes several round trips while others change the name.
-func (c *Client) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
-	d := c.settings.RequestTimeout
-	if d == 0 {
-		d = trust.RequestTimeout(ttl)
-	}
-	if smaller {
-		return min(d, ttl/12)
-	}
-	return min(d, ttl/3)
 }
 
 // notHeld is the loss that the backend told us of, in answer to a request sent then.

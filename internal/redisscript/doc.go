@@ -8,9 +8,9 @@
 //
 // A claim comes in at acquire.go. subscribe.go says where its grant will be told, and
 // tracking.go watches the name from then on, for deletions. retry.go sends it again where
-// that is right, with an end by clock.go. coalesce.go sends it together with the steps of
-// others, or send.go alone, packed by wire_arguments.go; prompt.go and direct.go see to
-// it that the sender answers in time. wire_answers.go reads the answer, and confirm.go
-// waits for replicas. The scripts are in lua, and sent has them as they are sent.
-// doctor.go examines the servers.
+// that is right, with an end by serverclock.go. coalesce.go sends it together with the
+// steps of others, or send.go alone, packed by wire_arguments.go; prompt.go and direct.go
+// see to it that the sender answers in time. wire_answers.go reads the answer, and
+// confirm.go waits for replicas. The scripts are in lua, and sent has them as they are
+// sent. doctor.go examines the servers.
 package redisscript
