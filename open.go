@@ -10,10 +10,10 @@ import (
 // Open returns a client over the backend that a URL names. Import the backend's package
 // for it:
 //
-//	import _ "github.com/pawl-go/pawl/sqlitelock" // sqlite:/var/lib/app/locks.db
-//	import _ "github.com/pawl-go/pawl/redislock"  // redis://host:6379; package redislock lists more
-//	import _ "github.com/pawl-go/pawl/redlock"    // redlock://host1,host2,host3
-//	import _ "github.com/pawl-go/pawl/memlock"    // mem:
+//	import _ "github.com/pawl-go/pawl/sqlitelock"        // sqlite:/var/lib/app/locks.db
+//	import _ "github.com/pawl-go/pawl/redislock"         // redis://host:6379; package redislock lists more
+//	import _ "github.com/pawl-go/pawl/redislock/redlock" // redlock://host1,host2,host3
+//	import _ "github.com/pawl-go/pawl/memlock"           // mem:
 //
 // ctx bounds the opening only. o may be nil. The error matches ErrInvalid for a bad URL
 // or option, and ErrUnavailable if the backend cannot be reached. It never shows a

@@ -10,7 +10,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/goredislock"
 	_ "github.com/pawl-go/pawl/redislock"
-	_ "github.com/pawl-go/pawl/redlock"
+	_ "github.com/pawl-go/pawl/redislock/redlock"
 )
 
 // pawlLocker is Pawl with its defaults, but for the TTL.

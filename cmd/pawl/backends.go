@@ -10,7 +10,7 @@ import (
 	_ "github.com/pawl-go/pawl/natslock"
 	"github.com/pawl-go/pawl/postgreslock"
 	_ "github.com/pawl-go/pawl/redislock"
-	_ "github.com/pawl-go/pawl/redlock"
+	_ "github.com/pawl-go/pawl/redislock/redlock"
 	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 

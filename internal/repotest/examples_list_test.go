@@ -16,7 +16,7 @@ import (
 // or makes something, and of the root each method of a lock, and of the client what is
 // for operators.
 func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
-	folders := []string{".", "locktable", "etcdlock", "memlock", "mongolock", "mysqllock", "natslock", "postgreslock", "sqlitelock", "redislock", "goredislock", "redlock", "quorumlock", "cronlock", "fence", "otellock"}
+	folders := []string{".", "locktable", "etcdlock", "memlock", "mongolock", "mysqllock", "natslock", "postgreslock", "sqlitelock", "redislock", "goredislock", "redislock/redlock", "quorumlock", "cronlock", "fence", "otellock"}
 	for _, folder := range folders {
 		files, shown := parsed(t, folder)
 		for _, name := range beginnings(files) {

@@ -22,7 +22,7 @@ import (
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/testservers"
-	_ "github.com/pawl-go/pawl/redlock"
+	_ "github.com/pawl-go/pawl/redislock/redlock"
 )
 
 // chosen are the backends of docs/choosing.md: a URL of each, on a server of its own, and

@@ -1,7 +1,7 @@
 // Package redlock keeps locks in several independent Redis or Valkey servers, a majority
 // of which decides. It is quorumlock over redislock. Most programs need only its URL:
 //
-//	import _ "github.com/pawl-go/pawl/redlock"
+//	import _ "github.com/pawl-go/pawl/redislock/redlock"
 //
 //	locks, err := pawl.Open(ctx, "redlock://host1,host2,host3", nil)
 //

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/redlock"
+	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
 // finds wants findings that begin so, and no others.

@@ -14,7 +14,7 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/redlock"
+	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
 var ctx = context.Background()

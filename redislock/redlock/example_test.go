@@ -5,7 +5,7 @@ import (
 	"log"
 
 	"github.com/pawl-go/pawl"
-	"github.com/pawl-go/pawl/redlock"
+	"github.com/pawl-go/pawl/redislock/redlock"
 )
 
 // Three servers that share nothing, of which any one may be lost.
