@@ -3,9 +3,9 @@
 
 MODULE    := github.com/pawl-go/pawl
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-TOOL      := go tool -modfile=internal/tools/go.mod
 
-PKG      ?= ./...
+# work is every package of the modules that go.work lists.
+PKG      ?= work
 BENCH    ?= .
 COUNT    ?= 1
 FUZZTIME ?= 10s
@@ -41,11 +41,11 @@ needs: ## install what the tests need and the machine lacks
 .PHONY: built
 built: needs ## build what the tests need, before they run: the servers, Prometheus, and all dependencies
 	@for server in etcd nats ferretdb s3 s3clients; do \
-		GOFLAGS= GOWORK=off CGO_ENABLED=0 go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
+		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
 	done
-	@GOFLAGS= GOWORK=off CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
+	@GOFLAGS= GOWORK= CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
 	@CGO_ENABLED=1 go build -race $$(go list -deps -test $(PKG) | grep -v ' \[\|\.test$$')
-	@GOFLAGS= GOWORK=off CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
+	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 
 # go test runs the packages side by side. These keep all processors busy by themselves, with whole clusters or dozens of
 # servers, and beside others that do so their members take each other for dead.
@@ -156,7 +156,7 @@ extras: build ## write the manual pages and the completions to bin/
 
 .PHONY: sbom
 sbom: ## build what makes the list of the modules of a release, to bin/
-	go -C internal/tools build -o ../../bin/sbom ./sbom
+	GOWORK=off go -C internal/tools build -o ../../bin/sbom ./sbom
 
 .PHONY: install
 install: extras ## install the command, its manual pages and completions; PREFIX=/usr/local
@@ -184,23 +184,23 @@ release: ## draft the release of the tag that is checked out, on GitHub
 cross: ## compile everything, tests too, for each platform
 	@set -e; for p in $(PLATFORMS); do \
 		echo "== $$p"; export CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/}; \
-		go build ./...; go vet ./...; \
+		go build work; go vet work; \
 	done
 
 .PHONY: lint
 lint: ## run gofmt, go vet, golangci-lint and the go.mod check
 	@files=$$(gofmt -s -l .) || exit 1; \
 	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
-	go vet ./...
-	$(TOOL) golangci-lint run $(PKG)
+	go vet work
+	@GOWORK=off go -C internal/tools build -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...'),$(PKG))
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
-	go mod tidy -diff
+	internal/tools/tidy.sh -diff
 
 .PHONY: pictures
 pictures: ## draw docs/pictures: how it works, and the charts, from the numbers that the documents have
 	go run ./internal/pictures
 
 .PHONY: tidy
-tidy: ## make go.mod and go.sum right, the tools' too
-	go mod tidy
-	go -C internal/tools mod tidy
+tidy: ## make go.mod and go.sum of all modules right
+	internal/tools/tidy.sh

@@ -24,7 +24,7 @@ func TestThePagesInABrowser(t *testing.T) {
 		{"build", "-C", "..", "-race", "-o", command, "./cmd/pawl"},
 	} {
 		build := exec.CommandContext(t.Context(), "go", args...)
-		build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=1")
+		build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=", "CGO_ENABLED=1")
 		if said, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("it cannot be built: %v\n%s", err, said)
 		}

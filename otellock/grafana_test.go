@@ -22,7 +22,7 @@ func TestTheDashboardShowsWhatIsExported(t *testing.T) {
 		binary += ".exe"
 	}
 	build := exec.CommandContext(t.Context(), "go", "test", "-C", "dashboard", "-c", "-o", binary, ".")
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=", "CGO_ENABLED=0")
 	if said, err := build.CombinedOutput(); err != nil {
 		if os.Getenv("PAWL_TEST_REQUIRE") != "" {
 			t.Fatalf("it cannot be built: %v\n%s", err, said)

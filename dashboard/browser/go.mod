@@ -12,5 +12,3 @@ require (
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
-
-replace github.com/pawl-go/pawl => ../..

@@ -22,12 +22,12 @@ type listed struct {
 	Standard, DepOnly          bool
 }
 
-// goList asks the go command for the packages of this module and all that they import, on
+// goList asks the go command for the packages of go.work and all that they import, on
 // one system; "" is this one.
 func goList(t *testing.T, system string) map[string]*listed {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
-		"-json=ImportPath,Name,Dir,Doc,GoFiles,Imports,Deps,Standard,DepOnly", "./...")
+		"-json=ImportPath,Name,Dir,Doc,GoFiles,Imports,Deps,Standard,DepOnly", "work")
 	cmd.Env = os.Environ()
 	if system != "" {
 		cmd.Env = append(cmd.Env, "GOOS="+system, "CGO_ENABLED=0")
@@ -86,7 +86,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// folders are the packages of this module, by folder; the root is "".
+// folders are the packages of go.work, by folder; the root is "".
 func folders(t *testing.T) []string {
 	t.Helper()
 	var found []string

@@ -50,6 +50,15 @@ var (
 	built = map[string]bool{}
 )
 
+// workspace is the go.work of a module that requires ours, and has one for it.
+func workspace(module string) string {
+	path := filepath.Join(module, "go.work")
+	if _, err := os.Stat(path); err != nil {
+		return "off"
+	}
+	return path
+}
+
 // build has the go command find out whether there is something to do. The tests of
 // several packages run at the same time, and one of them is enough to do it.
 func build(module, path string) (said []byte, err error) {
@@ -62,6 +71,6 @@ func build(module, path string) (said []byte, err error) {
 	}
 	defer unlock()
 	c := exec.Command("go", "build", "-C", module, "-o", path, ".")
-	c.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOWORK=off")
+	c.Env = append(os.Environ(), "GOFLAGS=", "CGO_ENABLED=0", "GOWORK="+workspace(module))
 	return c.CombinedOutput()
 }

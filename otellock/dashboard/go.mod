@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/pawl-go/pawl v0.0.0
+	github.com/pawl-go/pawl/otellock v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.313.0
@@ -59,5 +60,3 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
-
-replace github.com/pawl-go/pawl => ../..

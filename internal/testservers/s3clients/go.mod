@@ -2,8 +2,6 @@ module github.com/pawl-go/pawl/internal/testservers/s3clients
 
 go 1.26.0
 
-replace github.com/pawl-go/pawl => ../../..
-
 require (
 	github.com/aws/aws-sdk-go-v2 v1.45.1
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.1

@@ -1,0 +1,15 @@
+module github.com/pawl-go/pawl/goredislock
+
+go 1.26.0
+
+require (
+	github.com/pawl-go/pawl v0.0.0
+	github.com/redis/go-redis/v9 v9.23.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
+)
