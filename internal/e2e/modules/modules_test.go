@@ -1,0 +1,111 @@
+// Package modules_test installs the command and builds programs of users from modules as
+// they would be released, without releasing them.
+package modules_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// clients are the modules whose versions a user chooses, with versions that are old, and
+// the backends that have them for it.
+var clients = map[string]struct{ version, of string }{
+	"github.com/jackc/pgx/v5":             {"v5.6.0", "postgreslock"},
+	"github.com/go-sql-driver/mysql":      {"v1.8.0", "mysqllock"},
+	"go.mongodb.org/mongo-driver/v2":      {"v2.0.0", "mongolock"},
+	"go.etcd.io/etcd/client/v3":           {"v3.5.0", "etcdlock"},
+	"google.golang.org/grpc":              {"v1.60.0", "etcdlock"},
+	"go.uber.org/zap":                     {"v1.20.0", "etcdlock"},
+	"github.com/nats-io/nats.go":          {"v1.35.0", "natslock"},
+	"github.com/redis/rueidis":            {"v1.0.40", "redislock"},
+	"github.com/redis/go-redis/v9":        {"v9.5.0", "goredislock"},
+	"modernc.org/sqlite":                  {"v1.30.0", "sqlitelock"},
+	"github.com/go-co-op/gocron/v2":       {"v2.11.0", "cronlock"},
+	"github.com/robfig/cron/v3":           {"v3.0.1", "cronlock"},
+	"go.opentelemetry.io/otel":            {"v1.28.0", "otellock etcdlock"}, // gRPC requires it
+	"github.com/spf13/cobra":              {"v1.8.0", "the command"},
+	"github.com/alicebob/miniredis/v2":    {"v2.30.0", "tests"},
+	"github.com/prometheus/client_golang": {"v1.18.0", "etcdlock"}, // as does its gateway
+}
+
+var version = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)`)
+
+// requirements are what the go.mod in a folder requires.
+func requirements(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, m := range version.FindAllStringSubmatch(string(text), -1) {
+		found[m[1]] = m[2]
+	}
+	return found
+}
+
+func TestWhoImportsOneBackendGetsOneClient(t *testing.T) {
+	p := pack(t)
+	for _, backend := range released(t) {
+		if backend == "cmd/pawl" {
+			continue
+		}
+		imported := backend
+		if backend == "." {
+			imported = "memlock"
+		}
+		t.Run(imported, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			program := fmt.Sprintf("package main\n\nimport (\n\t_ %q\n\t_ %q\n)\n\nfunc main() {}\n", modulePath, modulePath+"/"+imported)
+			mod := "module example.com/user\n\ngo 1.26.0\n\nrequire (\n"
+			for path, pinned := range clients {
+				mod += "\t" + path + " " + pinned.version + "\n"
+			}
+			for name, text := range map[string]string{"main.go": program, "go.mod": mod + ")\n"} {
+				if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.run(t, folder, "get", pathOf(backend)+"@latest")
+			p.run(t, folder, "build", "-o", os.DevNull, ".")
+			for path, got := range requirements(t, folder) {
+				pinned, isClient := clients[path]
+				switch {
+				case !isClient || got == pinned.version:
+				case slices.Contains(strings.Fields(pinned.of), imported):
+					t.Logf("%s moves from %s to %s", path, pinned.version, got)
+				default:
+					t.Errorf("%s moves %s from %s to %s", imported, path, pinned.version, got)
+				}
+			}
+
+			// One that pins nothing, and keeps what it needs.
+			if err := os.WriteFile(filepath.Join(folder, "go.mod"), []byte("module example.com/user\n\ngo 1.26.0\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.run(t, folder, "get", pathOf(backend)+"@latest")
+			for path := range requirements(t, folder) {
+				if client, ok := clients[path]; ok && !slices.Contains(strings.Fields(client.of), imported) {
+					t.Errorf("%s brings %s", imported, path)
+				}
+			}
+		})
+	}
+}
+
+func TestTheCommandCanBeInstalled(t *testing.T) {
+	p := pack(t)
+	folder := t.TempDir()
+	p.run(t, folder, "install", modulePath+"/cmd/pawl@latest")
+	said, err := exec.CommandContext(t.Context(), filepath.Join(folder, "pawl"), "version").Output()
+	if err != nil || !strings.Contains(string(said), "pawl "+p.version) {
+		t.Errorf("it says %q, %v; want %s", said, err, p.version)
+	}
+}

@@ -1,0 +1,164 @@
+package modules_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	root       = "../../.."
+	modulePath = "github.com/pawl-go/pawl"
+)
+
+// released are the folders of the modules that a release consists of, the root's first.
+func released(t *testing.T) (folders []string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "work", "edit", "-json", filepath.Join(root, "go.work")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work struct{ Use []struct{ DiskPath string } }
+	if err := json.Unmarshal(out, &work); err != nil {
+		t.Fatal(err)
+	}
+	for _, use := range work.Use {
+		folder := filepath.ToSlash(filepath.Clean(use.DiskPath))
+		if folder != "examples" && folder != "internal/e2e" {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
+func pathOf(folder string) string {
+	return strings.TrimSuffix(modulePath+"/"+strings.TrimPrefix(folder, "."), "/")
+}
+
+// A proxy is a GOPROXY on disk that has all modules, as they are in the folders, in one
+// version that nobody else has.
+type proxy struct {
+	folder, version string
+	env             []string
+}
+
+func pack(t *testing.T) *proxy {
+	t.Helper()
+	if os.Getenv("PAWL_TEST_SERVERS") == "none" {
+		t.Skip("the go command takes what is not in its cache from a proxy: PAWL_TEST_SERVERS=none is set")
+	}
+	p := &proxy{folder: t.TempDir(), version: fmt.Sprintf("v0.999.%d", time.Now().UnixNano())}
+	folders := released(t)
+	for _, folder := range folders {
+		p.add(t, folder)
+	}
+	settings := map[string]string{}
+	out, err := exec.CommandContext(t.Context(), "go", "env", "-json", "GOMODCACHE", "GOPROXY").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &settings)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := settings["GOMODCACHE"]
+	p.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -modcacherw", "GOSUMDB=off",
+		"GOPROXY="+asURL(p.folder)+","+asURL(filepath.Join(cache, "cache", "download"))+","+settings["GOPROXY"])
+	t.Cleanup(func() { // what the go command took from here
+		for _, folder := range folders {
+			path := filepath.FromSlash(pathOf(folder))
+			_ = os.RemoveAll(filepath.Join(cache, path+"@"+p.version))
+			left, _ := filepath.Glob(filepath.Join(cache, "cache", "download", path, "@v", p.version+".*"))
+			for _, file := range left {
+				_ = os.Remove(file)
+			}
+		}
+	})
+	return p
+}
+
+func asURL(folder string) string {
+	folder = filepath.ToSlash(folder)
+	return "file:///" + strings.TrimPrefix(folder, "/")
+}
+
+// add packs the module in a folder.
+func (p *proxy) add(t *testing.T, folder string) {
+	t.Helper()
+	at := filepath.Join(p.folder, filepath.FromSlash(pathOf(folder)), "@v")
+	if err := os.MkdirAll(at, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod = bytes.ReplaceAll(mod, []byte(" v0.0.0\n"), []byte(" "+p.version+"\n"))
+	info := fmt.Appendf(nil, `{"Version":%q,"Time":"2026-11-23T00:00:00Z"}`, p.version)
+	for name, text := range map[string][]byte{"list": []byte(p.version + "\n"), p.version + ".info": info, p.version + ".mod": mod, p.version + ".zip": p.zip(t, folder, mod)} {
+		if err := os.WriteFile(filepath.Join(at, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// zip has the files of a module, without those of the modules below it.
+func (p *proxy) zip(t *testing.T, folder string, mod []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	top := filepath.Join(root, folder)
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			_, err := os.Stat(filepath.Join(path, "go.mod"))
+			if path != top && (err == nil || d.Name() == "bin" || strings.HasPrefix(d.Name(), ".")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		name, err := filepath.Rel(top, path)
+		if err != nil || !d.Type().IsRegular() || strings.HasPrefix(d.Name(), "go.work") {
+			return err
+		}
+		text := mod
+		if name != "go.mod" {
+			if text, err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		w, err := z.Create(pathOf(folder) + "@" + p.version + "/" + filepath.ToSlash(name))
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	})
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// run runs the go command for a user, in a folder.
+func (p *proxy) run(t *testing.T, folder string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir, cmd.Env = folder, append(p.env, "GOBIN="+folder)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
