@@ -177,7 +177,11 @@ snapshot: ## build what a release consists of, to dist/, and look at it; it take
 	internal/tools/check-snapshot.sh
 
 .PHONY: release
-release: ## draft the release of the tag that is checked out, on GitHub
+release: ## tag all modules in a clone, bin/release, and say what to push: VERSION=v0.1.0
+	@rm -rf bin/release && mkdir -p bin && internal/tools/release.sh '$(VERSION)' $(CURDIR)/bin/release
+
+.PHONY: draft
+draft: ## draft the release of the tag that is checked out, on GitHub
 	$(RELEASER) release --clean
 
 .PHONY: cross

@@ -1,0 +1,65 @@
+//go:build unix
+
+package modules_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A release is made in a clone, and everything of it is there that is looked at here.
+func TestRelease(t *testing.T) {
+	in := func(folder, name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = folder
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	if err := exec.CommandContext(t.Context(), "git", "-C", root, "rev-parse", "HEAD").Run(); err != nil {
+		t.Skipf("this is no clone: %v", err)
+	}
+	const version = "v0.998.7"
+	clone := filepath.Join(t.TempDir(), "clone")
+	said := in(root, "internal/tools/release.sh", version, clone)
+
+	var want, pushed []string
+	for _, folder := range released(t) {
+		want = append(want, strings.TrimPrefix(folder+"/"+version, "./"))
+	}
+	for line := range strings.Lines(said) {
+		if _, tags, ok := strings.Cut(line, "$REMOTE "); ok {
+			pushed = append(pushed, strings.Fields(tags)...)
+		}
+	}
+	if pushed[0] != version || pushed[len(pushed)-1] != "cmd/pawl/"+version {
+		t.Errorf("they are pushed in this order: %q", pushed)
+	}
+	tags := strings.Fields(in(clone, "git", "tag", "--points-at", "HEAD"))
+	for _, got := range [][]string{pushed, tags} {
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q; want %q", got, want)
+		}
+	}
+	for _, folder := range released(t) {
+		mod := in(clone, "git", "show", version+":"+strings.TrimPrefix(folder+"/go.mod", "./"))
+		if strings.Contains(mod, "v0.0.0\n") || folder != "." && !strings.Contains(mod, modulePath+" "+version+"\n") {
+			t.Errorf("%s/go.mod asks for another version:\n%s", folder, mod)
+		}
+	}
+	for _, bad := range []string{"", "1.2.3", "v1.2", "v0.0.0"} {
+		cmd := exec.CommandContext(t.Context(), "internal/tools/release.sh", bad, clone)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "is no version") {
+			t.Errorf("%q: %v, %s", bad, err, out)
+		}
+	}
+}
