@@ -34,7 +34,8 @@ func (w *world) settle() {
 //
 // Not where the documents say that something stays: of a process that was killed, or
 // whose Close said that it could not release all; behind a clock that was set back; and
-// the minimum hold.
+// the minimum hold; and on a node of a quorum that was asked for a lease again while that
+// was detached.
 func (w *world) leftovers(when string) {
 	for _, f := range w.plan.faults {
 		if f.kind == "jump" && f.lasts < 0 {
@@ -50,12 +51,12 @@ func (w *world) leftovers(when string) {
 		for i, n := range w.nodes {
 			e := n.entry(name.name)
 			for _, holder := range e.Holders {
-				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.lostAndClosed(p, holder.Fence, now) && !w.history.staysHeld(p, holder.Fence, name.name) {
+				if p := w.owner(holder.Owner); !holder.Released && !p.mayLeave() && !w.mends(p, name.name) && !w.lostAndClosed(p, holder.Fence, now) && !w.history.staysHeld(p, holder.Fence, name.name) {
 					w.violated(name.name, "%s, and node %d says that %v holds it, fence %d, for %v", when, i, holder.Owner.Client, holder.Fence, holder.ExpiresIn)
 				}
 			}
 			for _, waiter := range e.Waiters {
-				if !w.owner(waiter.Owner).mayLeave() {
+				if p := w.owner(waiter.Owner); !p.mayLeave() && !w.mends(p, name.name) {
 					w.violated(name.name, "%s, and node %d says that %v waits for it, for %v", when, i, waiter.Owner.Client, waiter.ExpiresIn)
 				}
 			}
@@ -86,6 +87,17 @@ func (w *world) lostAndClosed(p *process, fence uint64, now moment) bool {
 	return since != 0 && slices.ContainsFunc(w.history.calls, func(c *call) bool {
 		return c.process == p && c.granted && c.told != never && (c.left == never || c.left > since || now > c.told+c.ttl) &&
 			c.fence <= fence && fence < c.fence+driver.MaxFences
+	})
+}
+
+// mends reports whether a node of a quorum may keep a lease, or a place for it, for a
+// TTL: the process that detached it was asking a minority for it again, and who attached
+// it knows nothing of that.
+func (w *world) mends(p *process, name string) bool {
+	w.history.mu.Lock()
+	defer w.history.mu.Unlock()
+	return w.plan.backend == "quorum" && slices.ContainsFunc(w.history.calls, func(c *call) bool {
+		return c.process == p && c.name == name && c.detached > 0
 	})
 }
 
