@@ -110,6 +110,40 @@ func TestDeadHolderIsReplacedWhenItsTTLIsOver(t *testing.T) {
 	})
 }
 
+// Nobody acts when a minimum hold is over, or a name opens after a break. Who waits had
+// been told of the end of a lease that lasts longer.
+func TestWaiterIsInWhenTheNameOpensByItself(t *testing.T) {
+	for name, end := range map[string]func(l *pawl.Lease, other *pawl.Client) error{
+		"minimum hold": func(l *pawl.Lease, _ *pawl.Client) error { return l.Release(background) },
+		"break": func(l *pawl.Lease, other *pawl.Client) error {
+			return other.Break(background, "x", l.Fence(), 100*time.Millisecond)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, _ := w.client(nil)
+				b, _ := w.client(nil)
+				c, _ := w.client(nil)
+				began := time.Now()
+				lease := must(t)(a.Mutex("x", pawl.WithMinHold(100*time.Millisecond)).Lock(background))
+				for _, next := range []*pawl.Client{b, c} {
+					go func() {
+						l := must(t)(next.Mutex("x").Lock(background))
+						if took := time.Since(began); took < 100*time.Millisecond || took > 105*time.Millisecond {
+							t.Errorf("the name was open after 100 ms, and the next one in after %v", took)
+						}
+						noError(t, l.Release(background))
+					}()
+				}
+				synctest.Wait()
+				noError(t, end(lease, c))
+				time.Sleep(time.Minute)
+				w.free("x")
+			})
+		})
+	}
+}
+
 func TestWaitingWorksWithoutSignals(t *testing.T) {
 	for name, set := range map[string]func(*faulty){
 		"lost":        func(f *faulty) { f.noSignals = true },

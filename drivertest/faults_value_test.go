@@ -279,8 +279,9 @@ var valueFaults = []fault{{
 		return d.Acquire(ctx, c)
 	}),
 }, {
-	name:  "a waiter that loses its turn for the value is told nothing",
-	wants: []string{"Value/AWaiterThatLosesItsTurnIsToldToLook"},
+	name: "nobody is told to look",
+	wants: []string{"Value/AWaiterThatLosesItsTurnIsToldToLook", "Signals/TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft",
+		"Signals/TheHeadIsToldToLookWhenABreakClosesTheName"},
 	signal: func(_ *server, sig locktable.Signal) []locktable.Signal {
 		if sig.Kind == driver.SignalLook {
 			return nil

@@ -348,6 +348,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 		if until := min(h.Since, now.Add(e.Blur)).Add(minHold); minHold > 0 && until > now {
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
+			defer e.sooner()
 		} else {
 			e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == token })
 			e.used(now)
@@ -372,9 +373,21 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	e.take(now, i, by)
 	if delay > 0 {
 		e.Closed = max(e.Closed, e.until(now, delay))
+		defer e.sooner()
 	}
 	e.promote(now)
 	return nil
+}
+
+// sooner has the head of the queue look: nobody acts when the name can be granted next,
+// which is sooner than it was told, so it has to know when to ask.
+func (e *Entry) sooner() {
+	switch {
+	case len(e.Queue) > 0:
+		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalLook, Token: e.Queue[0].Token})
+	case e.Rest.Len > 0:
+		e.Short = true
+	}
 }
 
 // maxBroken bounds how many broken leases are remembered, for a client in a loop could

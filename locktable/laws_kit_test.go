@@ -179,7 +179,7 @@ func (l *lab) checkQueue(a act, before *locktable.Entry) {
 	l.t.Helper()
 	var expect []driver.Token // who should be ahead of whom: the live ones, as they stood before
 	for _, w := range before.Queue {
-		told := l.toldToLook(w.Inbox, w.Token)
+		told := l.toldToLook(w.Inbox, w.Token) && l.place(whose(w.Token)) == 0
 		refused := w.Token == a.token && a.above && l.place(whose(a.token)) == 0 && l.holder(a.token) == nil
 		if w.Expires > l.now && !(told && w.Above != nil) && !refused {
 			expect = append(expect, w.Token)

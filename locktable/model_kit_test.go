@@ -22,6 +22,8 @@ type model struct {
 	wrote uint64              // the fence under which that was written
 	shut  []locktable.Instant // until when the name was closed, once for each reason
 	sent  []string            // by the op at hand
+
+	sooner bool // the name is free by itself sooner than the head of the queue was told
 }
 
 // A story is what became of one claim.
@@ -147,12 +149,15 @@ func (m *model) do(now locktable.Instant, o op) string {
 	if o.what == "sleep" || o.what == "forget" {
 		return ""
 	}
-	m.sent = nil
+	m.sent, m.sooner = nil, false
 	m.tick(now)
 	answer := map[string]func(locktable.Instant, op) string{
 		"acquire": m.acquire, "renew": m.renew, "release": m.release, "break": m.breakFence,
 	}[o.what](now, o)
 	m.letIn(now)
+	if queue := m.in("waits"); m.sooner && len(queue) > 0 {
+		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLook, queue[0].Owner.Client))
+	}
 	return answer + strings.Join(m.sent, "")
 }
 
@@ -266,6 +271,7 @@ func (m *model) release(now locktable.Instant, o op) string {
 	if s.until <= now {
 		s.stage = "over"
 	}
+	m.sooner = s.stage == "kept"
 	return said(nil)
 }
 
@@ -275,7 +281,7 @@ func (m *model) breakFence(now locktable.Instant, o op) string {
 			if s.fence+uint64(i) == o.fence {
 				m.breakIt(s, driver.Owner{Client: "boss"})
 				if o.d > 0 {
-					m.shut = append(m.shut, now.Add(o.d))
+					m.shut, m.sooner = append(m.shut, now.Add(o.d)), true
 				}
 				return said(nil)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -46,6 +47,7 @@ type queued struct {
 	places map[driver.Token]time.Time // and when they lapse
 	ahead  int                        // how many stand ahead of the first of them
 	fence  uint64                     // the last one granted
+	looks  uint64                     // the fence at which the head was told to look, as the name opens by itself
 	crowd  bool                       // its queue is long
 	moved  time.Time                  // when something was last seen to happen
 	looked time.Time
@@ -303,9 +305,9 @@ func (p *poller) statement(names []string) string {
 }
 
 // crowded are those of some names whose queue is long, each with the condition that
-// nothing has happened to it that concerns ours: no more was granted, and they are still
-// there. Then the server keeps the entry to itself, which hundreds of others who keep
-// their places change all the time.
+// nothing has happened to it that concerns ours: no more was granted, it does not open by
+// itself, and they are still there. Then the server keeps the entry to itself, which
+// hundreds of others who keep their places change all the time.
 func (p *poller) crowded(names []string) map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -315,7 +317,7 @@ func (p *poller) crowded(names []string) map[string]string {
 		if q == nil || !q.crowd || len(q.places) > crowd || len(same) == mostCrowded {
 			continue
 		}
-		condition := fmt.Sprintf("fence = %d", q.fence)
+		condition := fmt.Sprintf("fence = %d AND holders <> '' AND LOCATE('(released)', holders) = 0", q.fence)
 		for token := range q.places {
 			condition += " AND LOCATE(" + blob(token[:]) + ", entry)"
 		}
@@ -349,10 +351,14 @@ func (p *poller) compare(names []string, seen map[string]*locktable.Entry, still
 		q.crowd = e != nil && len(e.Queue) > crowd
 		q.ahead = 1 << 20
 		for token, lapses := range q.places {
-			if s, waits := q.found(e, token); !waits {
+			s, waits := q.found(e, token)
+			switch {
+			case !waits:
 				signals = append(signals, s)
 				p.leave(name, token)
 				p.leases[token] = lapses // if it was granted
+			case e != nil && q.looks != e.Fence && engine.OpensByItself(e, token):
+				signals, q.looks = append(signals, s), e.Fence
 			}
 		}
 		q.pace(now)

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // EncodeSignal is a signal as the text that a backend sends: its kind, its token in
@@ -31,4 +33,12 @@ func DecodeSignal(text string) (s driver.Signal, ok bool) {
 		return driver.Signal{}, false
 	}
 	return driver.Signal{Kind: driver.SignalKind(kind), Token: driver.Token(token), Fence: fence, Fences: int(fences)}, true
+}
+
+// OpensByItself reports whether a claim is at the head of the queue of a name that nobody
+// has to open: it is closed, or kept for a minimum hold. Who waits may have been told of
+// the end of a lease, which was later.
+func OpensByItself(e *locktable.Entry, t driver.Token) bool {
+	return len(e.Queue) > 0 && e.Queue[0].Token == t &&
+		(e.Closed != 0 || slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Token.IsZero() }))
 }

@@ -14,6 +14,7 @@
 --   a shared one: TIME GET GETEX DETAILS; ZRANGEBYSCORE; HGET ZSCORE; HDEL ZREM ZREM;
 --     HSET ZADD ZADD; PUBLISH; SET
 --   then for each waiter that is granted the name: as in release
+--   if the name is closed, and somebody waits: ZRANGE HGET ZSCORE; PUBLISH
 
 --- @include lib/layout
 --- @include lib/time
@@ -37,5 +38,6 @@ if delay > 0 then
   keep_until(closed)
 end
 promote()
+if delay > 0 then sooner() end
 save()
 return 1

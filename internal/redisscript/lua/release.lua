@@ -14,6 +14,7 @@
 --   the next in the queue gets the name: TIME GET GETEX DETAILS; ZRANGE HGET ZSCORE; HDEL
 --     ZREM ZREM; PUBLISH or SPUBLISH; SET
 --   a shared lease: TIME GET GETEX DETAILS; ZSCORE; HGET ZSCORE; HDEL ZREM ZREM; SET
+--   a minimum hold is left, and somebody waits: ZRANGE HGET ZSCORE; PUBLISH besides
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout
@@ -33,7 +34,7 @@ end
 --- @include lib/settled
 
 local place = place_of(token)
-local result = 1
+local result, kept = 1, false
 if place == 'lease' then
   write(ARGV[2], lease.first)
   -- now may be earlier, if the clock ran back.
@@ -42,6 +43,7 @@ if place == 'lease' then
     -- It ends as a release does: with no lock-delay, and for nobody to renew.
     lease.token, lease.delay, lease.expires = ZERO, 0, ends
     keep_until(ends)
+    kept = true
   else
     lease = nil
   end
@@ -57,6 +59,7 @@ elseif place == 'h' then
     put('l' .. pack('>d', first), first, rec, ends)
     leased(ends)
     keep_until(ends)
+    kept = true
   else
     held, holders = held - weight, holders - 1
   end
@@ -67,5 +70,6 @@ else
   result = not_held(token)
 end
 promote()
+if kept then sooner() end
 save()
 return result

@@ -261,6 +261,16 @@ signal(who, 1, token, first, fences)
 end
 end
 end
+local function sooner()
+if size <= holders + broken then return end
+local at = tostring(broken + holders)
+local token = call('ZRANGE', L, at, at)[1]
+local rec = record(token)
+if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
+local _, _, _, _, _, rest = unpack('>I4I4I4dd', rec, 2)
+_, _, rest = wish_of(rec, rest)
+signal(rec:sub(rest), 0, token, 0, 0)
+end
 local function settle()
 count()
 if lease and lease.expires <= now then

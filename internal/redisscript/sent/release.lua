@@ -232,6 +232,16 @@ signal(who, 1, token, first, fences)
 end
 end
 end
+local function sooner()
+if size <= holders + broken then return end
+local at = tostring(broken + holders)
+local token = call('ZRANGE', L, at, at)[1]
+local rec = record(token)
+if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
+local _, _, _, _, _, rest = unpack('>I4I4I4dd', rec, 2)
+_, _, rest = wish_of(rec, rest)
+signal(rec:sub(rest), 0, token, 0, 0)
+end
 local function settle()
 count()
 if lease and lease.expires <= now then
@@ -315,13 +325,14 @@ end
 call('GETEX', S)
 settle()
 local place = place_of(token)
-local result = 1
+local result, kept = 1, false
 if place == 'lease' then
 write(ARGV[2], lease.first)
 local ends = math.min(lease.since, now) + min_hold
 if ends > now then
 lease.token, lease.delay, lease.expires = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', 0, ends
 keep_until(ends)
+kept = true
 else
 lease = nil
 end
@@ -337,6 +348,7 @@ rec = 'h' .. pack('>dI4I4dd', first, weight, limit, since, 0) .. rec:sub(at)
 put('l' .. pack('>d', first), first, rec, ends)
 leased(ends)
 keep_until(ends)
+kept = true
 else
 held, holders = held - weight, holders - 1
 end
@@ -347,5 +359,6 @@ else
 result = not_held(token)
 end
 promote()
+if kept then sooner() end
 save()
 return result

@@ -174,6 +174,19 @@ end
 
 --- @include lib/pass_on
 
+-- sooner has the head of the queue look: nobody acts when the name can be granted next,
+-- which is sooner than it was told, so it has to know when to ask.
+local function sooner()
+  if size <= holders + broken then return end
+  local at = tostring(broken + holders)
+  local token = call('ZRANGE', L, at, at)[1]
+  local rec = record(token)
+  if rec:sub(1, 1) ~= 'w' then damaged('the queue is not one') end
+  local _, _, _, _, _, rest = unpack(WAITER, rec, 2)
+  _, _, rest = wish_of(rec, rest)
+  signal(rec:sub(rest), SIGNAL_LOOK, token, 0, 0)
+end
+
 -- settle removes what has expired, then grants to the head of the queue while it fits.
 local function settle()
   count()
