@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pawl-go/pawl/internal/sqltable"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -58,7 +58,7 @@ type columns struct {
 }
 
 func columnsOf(e *locktable.Entry) columns {
-	c := sqltable.ColumnsOf(e)
+	c := engine.ColumnsOf(e)
 	out := columns{fence: c.Fence, holders: strings.ToValidUTF8(c.Holders, "?")}
 	if len(out.holders) > mostHolders {
 		if who := []rune(out.holders); len(who) > mostHolders {

@@ -4,9 +4,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/pawl-go/pawl/internal/sqltable"
-	"github.com/pawl-go/pawl/locktable"
 )
 
 // A hush is kept where the server does not let us notify: its queue of notifications is
@@ -33,12 +30,4 @@ func (h *hush) begins(err error) bool {
 	}
 	h.until.Store(time.Now().Add(hushFor).UnixMicro())
 	return true
-}
-
-// notify is the function of that name, while no hush is kept.
-func (h *hush) notify(all []locktable.Signal) sqltable.Statement {
-	if h.kept() {
-		return sqltable.Statement{SQL: "SELECT 1", Rows: -1}
-	}
-	return notify(all)
 }

@@ -2,11 +2,9 @@ package postgreslock
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"net"
 	"net/url"
 	"sync/atomic"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
-	"github.com/pawl-go/pawl/internal/sqltable"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -102,30 +99,16 @@ func place(host string, port uint16, database string) string {
 	return fmt.Sprintf("postgres %s:%d/%s", host, port, database)
 }
 
-// patient is how many connections of a pool may wait for rows that are locked for long.
-func patient(connections int) int { return max(1, connections/4) }
-
 func build(from conns, o *Options, where string, closePool func()) (*Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	inbox := rand.Text()[:16]
 	s := &server{conns: from, options: &options, where: where, setUp: make(chan struct{}, 1)}
 	d := &Driver{server: s}
-	deliver := func(signal driver.Signal) {
-		d.listener.heard(signal)
-		d.Deliver(signal)
-	}
-	store := newStore(s)
-	d.listener = newListener(store, inbox, deliver)
-	slow := sqltable.New(&batches{server: s}, sqltable.Options{
-		Dialect: options.dialect(&store.hush), Inbox: inbox, Deliver: deliver, Retention: options.Retention,
-		Patient: patient(from.most()), Properties: d.properties, Failed: s.failed, Told: store.told,
-	})
-	store.slow = slow
-	fast := optimistic.New(store, inbox, deliver).Beside(slow)
-	d.Driver = locktable.New(&table{fast, d, closePool}, inbox)
+	store := newStore(s, func(signal driver.Signal) { d.Deliver(signal) })
+	d.listener = store.listener
+	d.Driver = locktable.New(&table{optimistic.New(store, store.inbox, store.deliver), d, closePool}, store.inbox)
 	return d, nil
 }
 
@@ -207,51 +190,3 @@ func (t *table) Close() error {
 
 // Hear implements locktable.Hearing.
 func (t *table) Hear(f func(hears bool)) (stop func()) { return t.driver.listener.hear(f) }
-
-// Scan implements locktable.Table. That of sqltable ends at a row that is damaged; the
-// names behind it are read one by one.
-func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
-	return func(yield func(locktable.Row, error) bool) {
-		damaged := ""
-		for row, err := range t.Table.Scan(ctx, prefix) {
-			if err != nil {
-				damaged = row.Name
-			}
-			if !yield(row, err) {
-				return
-			}
-		}
-		for damaged != "" {
-			names, err := t.driver.server.names(ctx, prefix, damaged)
-			damaged = ""
-			for _, name := range names {
-				row := locktable.Row{Name: name}
-				row.Entry, row.Now, err = t.Read(ctx, name)
-				if _, corrupt := errors.AsType[*locktable.CorruptError](err); err != nil && !corrupt {
-					break
-				}
-				if !yield(row, err) {
-					return
-				}
-				damaged, err = name, nil
-			}
-			if err != nil {
-				yield(locktable.Row{}, err)
-				return
-			}
-		}
-	}
-}
-
-func (d *Driver) properties() driver.Properties {
-	pushes := !d.server.options.NoPush && d.listener.pushes()
-	return driver.Properties{
-		Backend:       "postgres",
-		Where:         d.server.place(),
-		Clock:         "server",
-		FenceSurvives: "crashes of the server, and loss of its data, as long as its clock is not set back past the last grant",
-		MinTTL:        driver.MinTTL,
-		Push:          pushes,
-		PushesChanges: pushes,
-	}
-}

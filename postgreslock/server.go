@@ -8,8 +8,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/pawl-go/pawl/internal/sqltable"
 )
 
 // server is a database that is looked at before its first use, and in which the tables
@@ -240,26 +238,6 @@ func transacts(ctx context.Context, c *pgx.Conn) error {
 	return err
 }
 
-// names are some of those with a prefix that come after a name, in order.
-func (s *server) names(ctx context.Context, prefix, after string) (names []string, err error) {
-	c, free, err := s.connect(ctx)
-	if err == nil {
-		defer free()
-		// CollectRows has the error of the query.
-		rows, _ := c.Query(ctx, "SELECT pg_catalog.convert_to(name, 'UTF8') FROM "+s.options.table("locks")+
-			" WHERE name > "+text("$1")+" AND pg_catalog.starts_with(name, "+text("$2")+") ORDER BY name LIMIT 256", []byte(after), []byte(prefix))
-		names, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
-			var name []byte
-			err := row.Scan(&name)
-			return string(name), err
-		})
-	}
-	if err != nil && (ctx.Err() == nil || !errors.Is(err, ctx.Err())) {
-		err = s.failed(err)
-	}
-	return names, err
-}
-
 const (
 	standbyHint  = "connect to the primary; with several hosts, target_session_attrs=read-write finds it"
 	readOnlyHint = "set default_transaction_read_only to off for the user of the locks"
@@ -287,5 +265,3 @@ func (s *server) create(ctx context.Context, c *pgx.Conn) error {
 		return err
 	})
 }
-
-var _ sqltable.DB = (*batches)(nil)

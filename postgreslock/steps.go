@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/sqltable"
 )
 
 // Acquire implements driver.Driver.
@@ -32,7 +31,7 @@ func (d *Driver) AcquireAll(ctx context.Context, claims []driver.Claim) ([]drive
 // Renew implements driver.Driver.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	d.listener.keep(leases)
-	return d.Driver.Renew(context.WithValue(ctx, sqltable.Renewing{}, true), leases)
+	return d.Driver.Renew(context.WithValue(ctx, renewing{}, true), leases)
 }
 
 // Release implements driver.Driver.

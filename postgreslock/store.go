@@ -2,12 +2,11 @@ package postgreslock
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,92 +15,81 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/pause"
-	"github.com/pawl-go/pawl/internal/sqltable"
+	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// store is the short way: one statement by itself, which changes a row if it still has
-// its version, while the server's clock is within the window. No transaction is open
-// while a client does anything else.
+// store keeps a row for each name, and takes most steps in the short way: one statement
+// by itself, which changes a row if it still has its version, while the server's clock is
+// within the window. No transaction is open while a client does anything else.
 //
-// PostgreSQL looks at that before it waits for a row that somebody else has locked, and
-// not again if that one has not changed it. So the clock is looked at once more when the
-// row has changed: a statement that finds itself late then fails, and changes nothing.
+// PostgreSQL looks at that before it waits for a row that another transaction has locked,
+// and not again if that one has not changed it. So the clock is looked at once more when
+// the row has changed: a statement that finds itself late then fails, and changes
+// nothing.
+//
+// The long way is a transaction: see Transact.
 type store struct {
 	*server
-	clock optimistic.Clock
-	slow  *sqltable.Table
-	hush  hush
+	clock    optimistic.Clock
+	hush     hush
+	sql      *statements
+	listener *listener
+	inbox    string              // of this client
+	deliver  func(driver.Signal) // takes the signals for it
 
-	load, swapOne, swapFree, swapNew, swapMany string
+	turns turns.Turns   // one transaction of this process at a name, so that the others need no connection
+	room  chan struct{} // has room for the transactions that wait for long: each keeps a connection
+
+	tidying chan struct{} // holds one while a goroutine is at it
+	closing context.Context
+	close   context.CancelFunc
+	running engine.Background
 }
 
-// inTime is the time, or fails with the state tooLate. What is divided by is 0, and not
-// known to be before there is a row.
-const (
-	inTime  = "CASE WHEN pg_catalog.clock_timestamp() <= $9 THEN " + clock + " ELSE 1 / (version - version) END"
-	tooLate = "22012"
-)
+// newStore makes the store of a client, and its listener.
+func newStore(s *server, deliver func(driver.Signal)) *store {
+	t := &store{
+		server: s, sql: s.options.statements(), inbox: rand.Text()[:16],
+		room: make(chan struct{}, patient(s.most())), tidying: make(chan struct{}, 1),
+	}
+	t.deliver = func(signal driver.Signal) {
+		t.listener.heard(signal)
+		deliver(signal)
+	}
+	t.closing, t.close = context.WithCancel(context.Background())
+	t.listener = newListener(t, t.inbox, t.deliver)
+	return t
+}
 
-// soon bounds the wait for a row that somebody else has locked: the other table knows
-// who waits for longer. It is a part of each condition, for a setting of the session
-// would not come through a pooler.
-const soon = " AND pg_catalog.set_config('lock_timeout', '10ms', true) IS NOT NULL"
+// patient is how many connections of a pool may wait for rows that are locked for long.
+func patient(connections int) int { return max(1, connections/4) }
 
-// inVain reports whether a swap that failed so has changed nothing, and the other table
-// shall take the step.
+// inVain reports whether a swap that failed so has changed nothing, and Transact shall
+// take the step.
 func inVain(err error) bool { return passing(err) || isLocked(err) || sqlState(err) == tooLate }
-
-func newStore(s *server) *store {
-	sql := func(statement string) string {
-		return strings.NewReplacer("{locks}", s.options.table("locks"), "{now}", clock,
-			"{name}", text("$1"), "{n.name}", text("n.name"), "{holders}", text("$5"), "{n.holders}", text("n.holders")).Replace(statement)
-	}
-	return &store{
-		server: s,
-		load:   sql("SELECT n.i, l.version, l.entry, {now} FROM pg_catalog.unnest($1::bytea[]) WITH ORDINALITY n (name, i) LEFT JOIN {locks} l ON l.name = {n.name} COLLATE \"C\""),
-		swapOne: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
-			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + soon + " RETURNING " + inTime),
-		swapFree: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
-			" WHERE name = {name} AND version = $2 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" +
-			" AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'" + soon + " RETURNING " + inTime),
-		swapNew: sql("INSERT INTO {locks} (name, version, entry, holders, fence, until)" +
-			" SELECT {name}, $3::bigint, $4::bytea, {holders}, $6::bigint, $7::timestamptz" +
-			" WHERE $2::bigint = 0 AND pg_catalog.clock_timestamp() BETWEEN $8 AND $9" + soon + " ON CONFLICT (name) DO NOTHING RETURNING " + inTime),
-		// Rows that others have locked are left out, so nobody waits for them, and two of
-		// these cannot wait for each other.
-		swapMany: sql("WITH free AS MATERIALIZED (SELECT n.* FROM {locks} l" +
-			" JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bigint[], $7::timestamptz[])" +
-			" AS n (name, was, version, entry, holders, fence, until) ON l.name = {n.name} COLLATE \"C\" AND l.version = n.was" +
-			" WHERE pg_catalog.clock_timestamp() BETWEEN $8 AND $9 FOR UPDATE OF l SKIP LOCKED)" +
-			" UPDATE {locks} l SET version = n.version, entry = n.entry, holders = {n.holders}, fence = n.fence, until = n.until" +
-			" FROM free n WHERE l.name = {n.name} COLLATE \"C\" RETURNING n.name, {now}"),
-	}
-}
 
 // Load implements optimistic.Store.
 func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, error) {
 	all := make([]optimistic.Stored, len(names))
 	err := s.do(ctx, func(c *pgx.Conn) error {
 		sent := time.Now()
-		rows, err := c.Query(ctx, s.load, bytesOf(names))
-		return each(rows, err, func(scan sqltable.Scan) error {
-			var i, now int64
-			var version sql.NullInt64
-			var value []byte
-			if err := scan(&i, &version, &value, &now); err != nil {
-				return err
-			}
+		var i, now int64
+		var version sql.NullInt64
+		var value []byte
+		rows, _ := c.Query(ctx, s.sql.load, bytesOf(names)) // ForEachRow has its error
+		_, err := pgx.ForEachRow(rows, []any{&i, &version, &value, &now}, func() error {
 			if version.Valid {
-				if len(value) == 0 {
-					value = []byte{0} // somebody edited it: no entry, and not a free name either
-				}
 				all[i-1] = optimistic.Stored{Value: value, Version: uint64(version.Int64)}
+				if len(value) == 0 {
+					all[i-1].Value = []byte{0} // somebody edited it: no entry, and not a free name either
+				}
 			}
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
 		})
+		return err
 	})
 	return all, err
 }
@@ -118,24 +106,24 @@ func bytesOf(names []string) [][]byte {
 // Time implements optimistic.Store.
 func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	return s.clock.Ask(ctx, func(ctx context.Context) error {
-		return s.do(ctx, func(c *pgx.Conn) error { return s.ask(ctx, c) })
+		return s.do(ctx, func(c *pgx.Conn) error { _, err := s.ask(ctx, c); return err })
 	})
 }
 
 // ask asks the server for its time.
-func (s *store) ask(ctx context.Context, c *pgx.Conn) error {
+func (s *store) ask(ctx context.Context, c *pgx.Conn) (locktable.Instant, error) {
 	var now int64
 	sent := time.Now()
 	if err := c.QueryRow(ctx, "SELECT "+clock).Scan(&now); err != nil {
-		return err
+		return 0, err
 	}
 	s.clock.Learn(locktable.Instant(now), sent, time.Now())
-	return nil
+	return locktable.Instant(now), nil
 }
 
 // Swap implements optimistic.Store.
 func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	s.slow.TidyNowAndThen()
+	s.tidyNowAndThen()
 	if len(swaps) > 1 {
 		return s.swapTogether(ctx, swaps)
 	}
@@ -148,26 +136,20 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 }
 
 func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done optimistic.Swapped, err error) {
-	text := s.swapOne
+	text := s.sql.swapOne
 	switch {
 	case w.Version == 0:
-		text = s.swapNew
+		text = s.sql.swapNew
 	case frees(w.Entry):
-		text = s.swapFree
+		text = s.sql.swapFree
 	}
-	columns, version := sqltable.ColumnsOf(w.Entry), uint64(sqltable.NewVersion())
-	args := []any{
-		[]byte(w.Name), int64(w.Version), int64(version), w.Value, plain(columns.Holders), int64(columns.Fence), moment(columns.Until),
-		moment(w.Window.From), moment(w.Window.To),
-	}
+	version := newVersion()
+	args := append([]any{[]byte(w.Name), int64(w.Version)}, columnsOf(version, w.Value, w.Entry)...)
+	args = append(args, moment(w.Window.From), moment(w.Window.To))
 	if len(w.Signals) > 0 && !s.hush.kept() {
-		n := len(args)
-		var calls strings.Builder
-		for _, to := range w.Signals {
-			calls.WriteString(", pg_catalog.pg_notify(" + mark(n+1) + ", " + mark(n+2) + ")")
-			args, n = append(args, channel(to.Inbox), engine.EncodeSignal(to.Signal)), n+2
-		}
-		text = "WITH done (now) AS (" + text + ") SELECT now" + calls.String() + " FROM done"
+		calls, more := notifications(w.Signals, len(args)+1)
+		text = "WITH done (now) AS (" + text + ") SELECT now, " + calls + " FROM done"
+		args = append(args, more...)
 	}
 	sent := time.Now()
 	if s.past(w.Window, sent) {
@@ -190,7 +172,7 @@ func (s *store) swap(ctx context.Context, c *pgx.Conn, w optimistic.Swap) (done 
 		if err := rows.Scan(into...); err != nil {
 			return done, err
 		}
-		done.Done, done.Version = true, version
+		done.Done, done.Version = true, uint64(version)
 		s.clock.InTime(w.Window)
 		s.clock.Learn(locktable.Instant(now), sent, time.Now())
 	}
@@ -258,17 +240,13 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 	n := len(swaps)
 	names, was, versions := make([][]byte, n), make([]int64, n), make([]int64, n)
 	entries, holders := make([][]byte, n), make([][]byte, n)
-	fences, ends := make([]int64, n), make([]*time.Time, n)
+	fences, ends := make([]int64, n), make([]pgtype.Timestamptz, n)
 	index := make(map[string]int, n)
 	from, to := swaps[0].Window.From, swaps[0].Window.To
 	for i, w := range swaps {
-		columns := sqltable.ColumnsOf(w.Entry)
-		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), sqltable.NewVersion()
-		entries[i], holders[i], fences[i] = w.Value, plain(columns.Holders), int64(columns.Fence)
-		if columns.Until != 0 {
-			ends[i] = new(time.Time)
-			*ends[i] = columns.Until.Time()
-		}
+		c := engine.ColumnsOf(w.Entry)
+		names[i], was[i], versions[i] = []byte(w.Name), int64(w.Version), newVersion()
+		entries[i], holders[i], fences[i], ends[i] = w.Value, plain(c.Holders), int64(c.Fence), moment(c.Until)
 		if w.Version == 0 || len(w.Signals) > 0 {
 			names[i] = []byte{} // which no row has: its turn comes by itself
 		}
@@ -277,18 +255,16 @@ func (s *store) swapAtOnce(ctx context.Context, swaps []optimistic.Swap) ([]opti
 	done := make([]optimistic.Swapped, n)
 	err := s.do(ctx, func(c *pgx.Conn) error {
 		sent := time.Now()
-		rows, err := c.Query(ctx, s.swapMany, names, was, versions, entries, holders, fences, ends, moment(from), moment(to))
-		return each(rows, err, func(scan sqltable.Scan) error {
-			var name []byte
-			var now int64
-			if err := scan(&name, &now); err != nil {
-				return err
-			}
+		var name []byte
+		var now int64
+		rows, _ := c.Query(ctx, s.sql.swapMany, names, was, versions, entries, holders, fences, ends, moment(from), moment(to))
+		_, err := pgx.ForEachRow(rows, []any{&name, &now}, func() error {
 			i := index[string(name)]
 			done[i] = optimistic.Swapped{Done: true, Version: uint64(versions[i])}
 			s.clock.Learn(locktable.Instant(now), sent, time.Now())
 			return nil
 		})
+		return err
 	})
 	if inVain(err) {
 		return make([]optimistic.Swapped, n), nil
@@ -336,11 +312,6 @@ type skippedError struct{}
 func (skippedError) Error() string    { return "somebody has locked its row" }
 func (skippedError) SQLState() string { return "55P03" }
 
-// moment is an instant as the server has it, NULL for 0.
-func moment(i locktable.Instant) pgtype.Timestamptz {
-	return pgtype.Timestamptz{Time: i.Time(), Valid: i != 0}
-}
-
 // do runs f with a connection, and types what fails.
 func (s *store) do(ctx context.Context, f func(c *pgx.Conn) error) error {
 	c, free, err := s.connect(ctx)
@@ -349,32 +320,42 @@ func (s *store) do(ctx context.Context, f func(c *pgx.Conn) error) error {
 		s.ended(ctx, c, err)
 		free()
 	}
+	return s.failure(ctx, err)
+}
+
+// failure types a failure. The end of the caller's ctx, and damage, pass as they are.
+func (s *store) failure(ctx context.Context, err error) error {
+	_, corrupt := errors.AsType[*locktable.CorruptError](err)
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, corrupt:
+		return err
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w (%w)", ctx.Err(), err)
+	case s.closing.Err() != nil:
+		return driver.ErrClosed
 	}
 	return s.failed(err)
 }
 
-// told hears what the other table is told of the time. A long wait for a row says nothing
-// of how long an answer takes.
-func (s *store) told(is locktable.Instant, asked, now time.Time) {
-	if now.Sub(asked) < 100*time.Millisecond {
-		s.clock.Learn(is, asked, now)
+// Properties implements optimistic.Store.
+func (s *store) Properties() driver.Properties {
+	pushes := !s.options.NoPush && s.listener.pushes()
+	return driver.Properties{
+		Backend:       "postgres",
+		Where:         s.place(),
+		Clock:         "server",
+		FenceSurvives: "crashes of the server, and loss of its data, as long as its clock is not set back past the last grant",
+		MinTTL:        driver.MinTTL,
+		Push:          pushes,
+		PushesChanges: pushes,
 	}
 }
 
-// Scan implements optimistic.Store. The driver reads through the other table.
-func (*store) Scan(context.Context, string) iter.Seq2[optimistic.Named, error] {
-	return func(func(optimistic.Named, error) bool) {}
+// Close implements optimistic.Store. What is under way ends by its ctx.
+func (s *store) Close() error {
+	s.close()
+	s.running.Close()
+	return nil
 }
-
-// Properties implements optimistic.Store.
-func (s *store) Properties() driver.Properties { return s.slow.Properties() }
-
-// Close implements optimistic.Store.
-func (*store) Close() error { return nil }

@@ -8,15 +8,14 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// UpdateAll implements locktable.Grouped, if the table beside it does: a swap has one
+// UpdateAll implements locktable.Grouped, if the store is a Transactor: a swap has one
 // name.
 func (t *Table) UpdateAll(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
-	slow, ok := t.slow.(locktable.Grouped)
-	if !ok {
+	if t.transactor == nil {
 		return fmt.Errorf("%w: a swap of several names", errors.ErrUnsupported)
 	}
 	for _, s := range steps {
 		t.cache.drop(s.Name)
 	}
-	return slow.UpdateAll(ctx, steps, f)
+	return t.transactor.Transact(ctx, steps, f)
 }

@@ -59,6 +59,7 @@ type Stored struct {
 type Named struct {
 	Name   string
 	Stored Stored
+	Entry  *locktable.Entry  // of a Transactor, in place of Stored
 	Now    locktable.Instant // a lower bound of the store's clock when it was read
 }
 
@@ -122,3 +123,18 @@ var ErrLocked = errors.New("it is locked by a transaction")
 // finds another version. So does a repeated claim that has what it wants already: a
 // release that was given up before it is not to end that.
 type Lingerer interface{ Lingers() }
+
+// A Transactor is a Store that can also lock values, and run f on what is there then. Its
+// transactions take the steps that a swap is not good for: on names that others change at
+// the same time; on names whose queue stands apart from the entry, see [locktable.Apart],
+// or has become long enough to; and releases and repeated claims that find nothing to
+// change, because what they follow may be written, and not committed yet.
+type Transactor interface {
+	// Transact takes steps as [locktable.Grouped] has it, and hands out the signals for
+	// this client, too.
+	Transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error
+
+	// Read is that of [locktable.Table]: the value alone lacks the waiters that stand
+	// apart. For the same reason Scan yields entries.
+	Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error)
+}

@@ -25,10 +25,11 @@ type Table struct {
 	deliver func(driver.Signal)
 	lingers bool
 	cache   cache
-	turns   turns.Turns // with others of this process beside it all but one swap would be in vain
-	slow    locktable.Table
+	turns   turns.Turns   // with others of this process beside it all but one swap would be in vain
 	lanes   *lanes        // nil if the store does not gather
 	room    chan struct{} // has room for the swaps that may be under way at once; nil: any number
+
+	transactor Transactor // the store, if it is one; else nil
 }
 
 // New makes a Table. The store sends the signals of a step to others; those for inbox,
@@ -37,6 +38,7 @@ type Table struct {
 func New(s Store, inbox string, deliver func(driver.Signal)) *Table {
 	_, lingers := s.(Lingerer)
 	t := &Table{store: s, inbox: inbox, deliver: deliver, lingers: lingers}
+	t.transactor, _ = s.(Transactor)
 	if g, ok := s.(Gatherer); ok {
 		t.lanes = &lanes{store: s, fit: g.Fit}
 	}
@@ -70,28 +72,20 @@ func (t *Table) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// Beside gives the table another one over the same values, which takes the steps that a
-// swap is not good for: on names that others change at the same time, and on names whose
-// queue stands apart from the entry, see [locktable.Apart], or has become long enough to.
-// And releases, and repeated claims, that find nothing to change: what they follow may be
-// written and not committed yet, and is seen by who locks the name. That table reads,
-// too, and Close closes both.
-func (t *Table) Beside(slow locktable.Table) *Table {
-	t.slow = slow
-	return t
-}
-
-// longest is how many waiters an entry has at the most, if there is a table that can have
-// more. If there is none, a name with more of them changes all the time.
+// longest is how many waiters an entry has at the most, if the store is a Transactor. If
+// it is not, a name with more of them changes all the time.
 const longest = 8
 
-// errApart means that a step is for the other table.
-var errApart = errors.New("the queue stands apart from its entry")
+// errTransact means that a step is for a transaction.
+var errTransact = errors.New("the step needs a transaction")
 
-// aside takes a step through the other table.
-func (t *Table) aside(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
+// transactOne takes a step in a transaction.
+func (t *Table) transactOne(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
 	t.cache.drop(s.Name)
-	return t.slow.Update(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) { f(e, now) })
+	return t.transactor.Transact(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) bool {
+		f(e, now)
+		return true
+	})
 }
 
 // Update implements locktable.Table.
@@ -170,8 +164,8 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack
 		var did outcome
 		r, did, err = t.attempt(ctx, s, seen, back, f)
 		switch {
-		case errors.Is(err, errApart):
-			return false, t.aside(ctx, s, f)
+		case errors.Is(err, errTransact):
+			return false, t.transactOne(ctx, s, f)
 		case err != nil || r.Done || did == nothing && seen.fresh:
 			return false, err
 		case did == nothing: // whoever is refused is to hear how it is now
@@ -179,8 +173,8 @@ func (t *Table) untilTaken(ctx context.Context, s locktable.Step, back *stepBack
 			continue
 		case did == refrained:
 			return true, nil
-		case t.slow != nil && !r.Late:
-			return false, t.aside(ctx, s, f)
+		case t.transactor != nil && !r.Late:
+			return false, t.transactOne(ctx, s, f)
 		}
 		back.note(seen, r)
 		if did == waited && seen.fresh && !r.Late {
@@ -213,7 +207,7 @@ func (t *Table) attempt(ctx context.Context, s locktable.Step, seen sight, back 
 	if err != nil || !c.entry.Changed {
 		return r, nothing, err
 	}
-	if did = outcomeOf(s, c.entry); did == waited && t.slow == nil && back.refrains(s, c.entry, c.window.From) {
+	if did = outcomeOf(s, c.entry); did == waited && t.transactor == nil && back.refrains(s, c.entry, c.window.From) {
 		return r, refrained, nil
 	}
 	r, err = t.swap(ctx, t.swapOf(s, seen, c))
@@ -276,22 +270,18 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 		t.cache.drop(s.Name)
 		return computed{}, fmt.Errorf("the entry of %.80q: %w", s.Name, err)
 	}
-	if t.slow != nil && e.Rest.Len > 0 {
-		return computed{}, errApart
+	if t.transactor != nil && e.Rest.Len > 0 {
+		return computed{}, errTransact
 	}
 	before := people(e)
 	e.Blur = blur // also if that takes effect sooner: not every clock says when in its window
 	e.Day = w.Day
 	f(e, w.From)
-	if !e.Changed && overtakes(s, e) {
-		if t.slow != nil {
-			return computed{}, errApart
-		}
-		e.Changed = t.lingers
+	void := !e.Changed && overtakes(s, e)
+	if t.transactor != nil && (void || len(e.Queue) > longest) {
+		return computed{}, errTransact
 	}
-	if t.slow != nil && len(e.Queue) > longest {
-		return computed{}, errApart
-	}
+	e.Changed = e.Changed || void && t.lingers
 	return computed{e, w, before > 0 && people(e) > before}, nil
 }
 
@@ -376,8 +366,8 @@ func (t *Table) Forget() { t.cache.clear() }
 
 // Read implements locktable.Table.
 func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
-	if t.slow != nil {
-		return t.slow.Read(ctx, name)
+	if t.transactor != nil {
+		return t.transactor.Read(ctx, name)
 	}
 	all, err := t.store.Load(ctx, []string{name})
 	if err != nil {
@@ -396,13 +386,10 @@ func (t *Table) Read(ctx context.Context, name string) (*locktable.Entry, lockta
 
 // Scan implements locktable.Table.
 func (t *Table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row, error] {
-	if t.slow != nil {
-		return t.slow.Scan(ctx, prefix)
-	}
 	return func(yield func(locktable.Row, error) bool) {
 		for n, err := range t.store.Scan(ctx, prefix) {
-			row := locktable.Row{Name: n.Name, Now: n.Now}
-			if err == nil {
+			row := locktable.Row{Name: n.Name, Entry: n.Entry, Now: n.Now}
+			if err == nil && row.Entry == nil {
 				if row.Entry, err = decode(n.Stored.Value); err != nil {
 					err = fmt.Errorf("the entry of %.80q: %w", n.Name, err)
 				}
@@ -422,12 +409,7 @@ func (t *Table) Properties() driver.Properties {
 }
 
 // Close implements locktable.Table.
-func (t *Table) Close() error {
-	if t.slow != nil {
-		return errors.Join(t.slow.Close(), t.store.Close())
-	}
-	return t.store.Close()
-}
+func (t *Table) Close() error { return t.store.Close() }
 
 // decode reads what is stored: nothing is an entry that is new.
 func decode(stored []byte) (*locktable.Entry, error) {

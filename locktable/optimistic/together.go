@@ -45,7 +45,7 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f
 		late = again
 	}
 	left = append(left, late...)
-	for before := 2 * len(which); t.slow == nil && err == nil && len(left) > few && 2*len(left) <= before; left = append(left, late...) {
+	for before := 2 * len(which); t.transactor == nil && err == nil && len(left) > few && 2*len(left) <= before; left = append(left, late...) {
 		before = len(left) // those that others change are in vain again
 		slices.Sort(left)
 		left, late, err = t.together(ctx, steps, left, f, failed)
@@ -84,10 +84,14 @@ func chunksOf(list []int, alike func(i, j int) bool) iter.Seq[[]int] {
 	}
 }
 
-// ofOneName takes steps of one name: in one transaction, where there is a table that can,
+// stepsPerTransaction is how many steps of a name go into one transaction: enough to
+// share its cost, few enough that others do not wait for long.
+const stepsPerTransaction = 256
+
+// ofOneName takes steps of one name: many in a transaction, where the store has them,
 // because each swap would have to wait its turn among others who want the name.
 func (t *Table) ofOneName(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	if t.slow == nil || len(which) == 1 {
+	if t.transactor == nil || len(which) == 1 {
 		for _, i := range which {
 			if err := t.one(ctx, steps[i], func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) }); err != nil {
 				return err
@@ -95,17 +99,26 @@ func (t *Table) ofOneName(ctx context.Context, steps []locktable.Step, which []i
 		}
 		return nil
 	}
-	chosen := make([]locktable.Step, len(which))
-	for k, i := range which {
-		chosen[k] = steps[i]
-	}
-	name := chosen[0].Name
+	name := steps[which[0]].Name
 	if err := t.turns.Enter(ctx, name); err != nil {
 		return err
 	}
 	defer t.turns.Leave(name)
 	t.cache.drop(name)
-	return t.slow.Update(ctx, chosen, func(k int, e *locktable.Entry, now locktable.Instant) { f(which[k], e, now) })
+	for part := range slices.Chunk(which, stepsPerTransaction) {
+		chosen := make([]locktable.Step, len(part))
+		for k, i := range part {
+			chosen[k] = steps[i]
+		}
+		err := t.transactor.Transact(ctx, chosen, func(k int, e *locktable.Entry, now locktable.Instant) bool {
+			f(part[k], e, now)
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // together takes several steps in one request, and returns those that were in vain, or
@@ -138,7 +151,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 		names[s.Name] = true
 		c, err := t.compute(ctx, s, seen[s.Name], wider, func(e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
 		switch {
-		case errors.Is(err, errApart):
+		case errors.Is(err, errTransact):
 			left = append(left, i)
 		case err != nil:
 			return nil, nil, err

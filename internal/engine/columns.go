@@ -1,4 +1,4 @@
-package sqltable
+package engine
 
 import (
 	"strings"
@@ -7,18 +7,18 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Columns are what people can read of an entry. They are as true as its stored form when
-// they are written; nobody writes when a lease runs out.
+// Columns are what people can read of an entry in a table of SQL. They are as true as its
+// stored form when the client writes them. When a lease runs out, no client writes.
 type Columns struct {
-	Holders string            // who they are; empty if nobody holds the name
+	Holders string            // who they are; empty if the name is free
 	Fence   uint64            // the last one granted
-	Until   locktable.Instant // when the last of the leases runs out if nobody renews it; 0 without holders
+	Until   locktable.Instant // when the last of the leases runs out unless it is renewed; 0 without holders
 }
 
 // mostHolders is how many are named; the others are counted.
 const mostHolders = 8
 
-// ColumnsOf reads them off an entry.
+// ColumnsOf returns the columns of an entry.
 func ColumnsOf(e *locktable.Entry) Columns {
 	c := Columns{Fence: e.Fence}
 	var b strings.Builder

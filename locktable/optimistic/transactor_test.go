@@ -11,15 +11,30 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
+// transacting is a store that swaps values of one kind, and takes the steps of its
+// transactions on others.
+type transacting struct {
+	*valuesClient
+	locked *optimistic.Table
+}
+
+func (s *transacting) Transact(ctx context.Context, steps []locktable.Step, f func(i int, e *locktable.Entry, now locktable.Instant) bool) error {
+	return s.locked.Update(ctx, steps, func(i int, e *locktable.Entry, now locktable.Instant) { f(i, e, now) })
+}
+
+func (s *transacting) Read(ctx context.Context, name string) (*locktable.Entry, locktable.Instant, error) {
+	return s.locked.Read(ctx, name)
+}
+
 // What is read without a lock may be about to change: a release that finds nothing there
-// is for the table that locks.
-func TestAReleaseThatFindsNothingIsForTheTableThatLocks(t *testing.T) {
+// is for a transaction.
+func TestAReleaseThatFindsNothingIsForATransaction(t *testing.T) {
 	ctx := context.Background()
 	before, after := newValues(time.Now, time.Minute), newValues(time.Now, time.Minute)
 	deliver := func(driver.Signal) {}
-	fast := optimistic.New(&valuesClient{before, "inbox"}, "inbox", deliver)
-	slow := optimistic.New(&valuesClient{after, "inbox"}, "inbox", deliver)
-	d, other := locktable.New(fast.Beside(slow), "inbox"), after.open()
+	locked := optimistic.New(&valuesClient{after, "inbox"}, "inbox", deliver)
+	table := optimistic.New(&transacting{&valuesClient{before, "inbox"}, locked}, "inbox", deliver)
+	d, other := locktable.New(table, "inbox"), after.open()
 	c := driver.Claim{Name: "n", Token: driver.NewToken(), Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute}
 	if _, err := other.Acquire(ctx, c); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,205 @@
+package postgreslock
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pawl-go/pawl/locktable"
+	"github.com/pawl-go/pawl/locktable/optimistic"
+)
+
+// The waiters of a long queue stand in rows of their own. The columns that a waiter is
+// found by are in its stored form, too, which is what counts. The place of a waiter is by
+// since, and then by id: a new row gets an id above all others, because the row of the
+// name is locked.
+
+// Lapse implements locktable.Rows.
+func (w *work) Lapse(name string, now locktable.Instant) (gone int, next, last locktable.Instant, err error) {
+	if gone, err = w.change(w.store.sql.lapse, -1, []byte(name), int64(now)); err != nil {
+		return 0, 0, 0, err
+	}
+	err = w.query([]any{(*int64)(&next), (*int64)(&last)}, nothing, w.store.sql.ends, []byte(name))
+	return gone, next, last, err
+}
+
+// nothing is for a query of one row.
+func nothing() error { return nil }
+
+// Look implements locktable.Rows.
+func (w *work) Look(name string, k locktable.Look) (s locktable.Sight, err error) {
+	if k.First > 0 {
+		if s.First, _, err = w.waiters(name, w.store.sql.first, int64(k.First)); err != nil {
+			return s, err
+		}
+	}
+	if k.Token.IsZero() {
+		return s, nil
+	}
+	own, ids, err := w.waiters(name, w.store.sql.own, k.Token[:])
+	if err != nil {
+		return s, err
+	}
+	since, id := int64(k.Came), int64(math.MaxInt64)
+	if len(own) > 0 {
+		s.Own, since, id = &own[0], int64(own[0].Since), ids[0]
+	}
+	if k.Rank && (s.Own != nil || k.Early) {
+		err = w.query([]any{&s.Ahead}, nothing, w.store.sql.ahead, []byte(name), since, id)
+	}
+	return s, err
+}
+
+// Move implements locktable.Rows.
+func (w *work) Move(name string, m locktable.Moves) error {
+	for _, x := range m.Left {
+		if _, err := w.change(w.store.sql.leave, 1, []byte(name), x.Token[:]); err != nil {
+			return err
+		}
+	}
+	for _, x := range m.Kept {
+		if _, err := w.change(w.store.sql.keep, 1, []byte(name), x.Token[:], int64(x.Expires), x.Append(nil)); err != nil {
+			return err
+		}
+	}
+	for _, x := range m.Joined {
+		_, err := w.change(w.store.sql.join, 1, []byte(name), x.Token[:], int64(x.Since), int64(x.Expires), x.Append(nil))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change runs a statement that has to change so many rows; -1 is any number.
+func (w *work) change(sql string, want int, args ...any) (int, error) {
+	n, err := w.exec(sql, args...)
+	if err == nil && want >= 0 && n != want {
+		err = &locktable.CorruptError{Problem: fmt.Sprintf("%d rows of one waiter", n)}
+	}
+	w.moved = w.moved || n > 0
+	return n, err
+}
+
+// waiters reads rows of waiters, and their ids.
+func (w *work) waiters(name, sql string, arg any) (out []locktable.Waiter, ids []int64, err error) {
+	var id int64
+	var stored []byte
+	err = w.query([]any{&id, &stored}, func() error {
+		x, err := locktable.DecodeWaiter(stored)
+		if err != nil {
+			return fmt.Errorf("row %d of those who wait for %.80q: %w", id, name, err)
+		}
+		out, ids = append(out, x), append(ids, id)
+		return nil
+	}, sql, []byte(name), arg)
+	return out, ids, err
+}
+
+// Read implements optimistic.Transactor.
+func (s *store) Read(ctx context.Context, name string) (e *locktable.Entry, now locktable.Instant, err error) {
+	var all []*whole
+	err = s.do(ctx, func(c *pgx.Conn) (err error) {
+		if all, err = read(ctx, c, s.sql.read, []byte(name)); err == nil && len(all) == 0 {
+			now, err = s.ask(ctx, c)
+		}
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		return &locktable.Entry{}, now, err
+	}
+	e, err = all[0].entry()
+	return e, all[0].now, err
+}
+
+// scanPage is how many entries are read at once: a caller may take its time with them.
+const scanPage = 256
+
+// Scan implements optimistic.Store.
+func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Named, error] {
+	return func(yield func(optimistic.Named, error) bool) {
+		for from := prefix; ; {
+			var page []*whole
+			err := s.do(ctx, func(c *pgx.Conn) (err error) {
+				page, err = read(ctx, c, s.sql.page, []byte(from), scanPage)
+				return err
+			})
+			if err != nil {
+				yield(optimistic.Named{}, err)
+				return
+			}
+			for _, w := range page {
+				if w.name == from && from != prefix {
+					continue // it was the last of the page before
+				}
+				if !strings.HasPrefix(w.name, prefix) {
+					return
+				}
+				e, err := w.entry()
+				if !yield(optimistic.Named{Name: w.name, Entry: e, Now: w.now}, err) {
+					return
+				}
+			}
+			if len(page) < scanPage {
+				return
+			}
+			from = page[len(page)-1].name
+		}
+	}
+}
+
+// whole is what was read of a name.
+type whole struct {
+	name    string
+	stored  []byte
+	now     locktable.Instant
+	waiters [][]byte // of all rows
+}
+
+// read reads entries with their waiters. It is one statement, so both are as they were at
+// one moment.
+func read(ctx context.Context, c *pgx.Conn, sql string, args ...any) (all []*whole, err error) {
+	var name, stored, waiter []byte
+	var now int64
+	rows, _ := c.Query(ctx, sql, args...) // ForEachRow has its error
+	_, err = pgx.ForEachRow(rows, []any{&name, &stored, &now, &waiter}, func() error {
+		if n := len(all); n == 0 || all[n-1].name != string(name) {
+			all = append(all, &whole{name: string(name), stored: stored, now: locktable.Instant(now)})
+		}
+		if waiter != nil {
+			last := all[len(all)-1]
+			last.waiters = append(last.waiters, waiter)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// entry is what was read, with all who wait.
+func (w *whole) entry() (*locktable.Entry, error) {
+	e, err := locktable.Decode(w.stored)
+	if err != nil {
+		return nil, fmt.Errorf("the row of %.80q: %w", w.name, err)
+	}
+	if e.Rest.Len == 0 {
+		return e, nil // rows of waiters are from an entry that somebody deleted
+	}
+	if len(w.waiters) != e.Rest.Len {
+		return nil, fmt.Errorf("the row of %.80q: %w", w.name, &locktable.CorruptError{
+			Problem: fmt.Sprintf("%d wait, and there are rows of %d", e.Rest.Len, len(w.waiters)),
+		})
+	}
+	for _, stored := range w.waiters {
+		x, err := locktable.DecodeWaiter(stored)
+		if err != nil {
+			return nil, fmt.Errorf("those who wait for %.80q: %w", w.name, err)
+		}
+		e.Queue = append(e.Queue, x)
+	}
+	e.Rest = locktable.Rest{}
+	return e, nil
+}
