@@ -80,6 +80,7 @@ func Refuses(t TB, write func(resource string, fence uint64) error) {
 	}
 }
 
+// Stale wants the error of a stale fence.
 func Stale(t TB, err error, resource string, f, highest uint64) {
 	t.Helper()
 	got, ok := errors.AsType[*fence.StaleError](err)
@@ -116,6 +117,7 @@ func RejectsNumbers(t TB, check func(resource string, fence uint64) error) {
 	Invalid(t, check, "huge", 1<<63)
 }
 
+// Invalid wants an argument refused, and not because it is stale.
 func Invalid(t TB, check func(resource string, fence uint64) error, resource string, f uint64) {
 	t.Helper()
 	err := check(resource, f)

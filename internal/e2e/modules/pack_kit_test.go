@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,7 +156,7 @@ func (p *proxy) zip(t *testing.T, folder string, mod []byte) []byte {
 func (p *proxy) run(t *testing.T, folder string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir, cmd.Env = folder, append(p.env, "GOBIN="+folder)
+	cmd.Dir, cmd.Env = folder, slices.Concat(p.env, []string{"GOBIN=" + folder})
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -84,29 +84,6 @@ func renews(t testing.TB, d driver.Driver, c driver.Claim) {
 	}
 }
 
-// hear waits for a signal of this kind for this token, and says how long it took.
-func hear(t testing.TB, heard <-chan driver.Signal, kind driver.SignalKind, token driver.Token) time.Duration {
-	t.Helper()
-	began, patience := time.Now(), time.After(5*time.Second)
-	for {
-		select {
-		case s := <-heard:
-			if s.Kind == kind && s.Token == token {
-				return time.Since(began)
-			}
-		case <-patience:
-			t.Fatalf("no signal of kind %d came", kind)
-		}
-	}
-}
-
-// listen collects the signals of a driver.
-func listen(t testing.TB, d *redislock.Driver) <-chan driver.Signal {
-	heard := make(chan driver.Signal, 1000)
-	t.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
-	return heard
-}
-
 // unavailable wants trouble with the backend, of this kind and with this hint.
 func unavailable(t *testing.T, err error, permanent bool, hint string) {
 	t.Helper()
