@@ -193,7 +193,7 @@ cross: ## compile everything, tests too, for each platform
 
 .PHONY: lint
 lint: ## run gofmt, go vet, golangci-lint and the go.mod check
-	@files=$$(gofmt -s -l .) || exit 1; \
+	@files=$$(find . -name '*.go' -not -path './bin/*' -exec gofmt -s -l {} +) || exit 1; \
 	[ -z "$$files" ] || { echo "not as gofmt -s -w writes it:"; echo "$$files"; exit 1; }
 	go vet work
 	@GOWORK=off go -C internal/tools build -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
