@@ -95,14 +95,11 @@ func declarations(file *ast.File) (names []string) {
 			}
 			names = append(names, name)
 		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				switch spec := spec.(type) {
-				case *ast.TypeSpec:
-					names = append(names, spec.Name.Name)
-				case *ast.ValueSpec:
-					names = append(names, spec.Names[0].Name)
-				}
-				break //nolint:staticcheck // the first names the group
+			switch first := d.Specs[0].(type) {
+			case *ast.TypeSpec:
+				names = append(names, first.Name.Name)
+			case *ast.ValueSpec:
+				names = append(names, first.Names[0].Name)
 			}
 		}
 	}

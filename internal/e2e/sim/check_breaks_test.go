@@ -47,6 +47,7 @@ func (h *history) saysWhy(c *call) {
 		if h.w.plan.quiet() && c.of == nil && !h.isTooFar(c) {
 			h.violatedLocked(c.name, "%v was told that it has expired: %v", c, c.lost)
 		}
+	case pawl.ReasonUnreachable, pawl.ReasonMaxHold, pawl.ReasonClosed, pawl.ReasonUnhealthy: // of its own doing
 	}
 }
 
