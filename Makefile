@@ -44,7 +44,7 @@ built: needs ## build what the tests need, before they run: the servers, Prometh
 		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
 	done
 	@GOFLAGS= GOWORK= CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .
-	@CGO_ENABLED=1 go build -race $$(go list -deps -test $(PKG) | grep -v ' \[\|\.test$$')
+	@CGO_ENABLED=1 go build -race $$(go list -deps -test -f '{{if .GoFiles}}{{.ImportPath}}{{end}}' $(PKG) | grep -v ' \[\|\.test$$')
 	@GOFLAGS= GOWORK= CGO_ENABLED=1 go test -C dashboard/browser -race -c -o ../../bin/browser.test .
 
 # go test runs the packages side by side. These keep all processors busy by themselves, with whole clusters or dozens of
