@@ -95,7 +95,7 @@ func TestOpenNeverShowsAPassword(t *testing.T) {
 }
 
 func TestASchemeOfOursIsToldWhatToImport(t *testing.T) {
-	for scheme, where := range map[string]string{"rediss": "redislock", "valkey": "redislock", "redlock": "redlock", "sqlite": "sqlitelock"} {
+	for scheme, where := range map[string]string{"rediss": "redislock", "valkey": "redislock", "redlock": "redislock/redlock", "sqlite": "sqlitelock"} {
 		_, err := driver.Open(t.Context(), scheme+"://host")
 		if want := `import _ "github.com/pawl-go/pawl/` + where + `"`; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: is refused with %v; want %s", scheme, err, want)

@@ -42,7 +42,7 @@ func packageOf(scheme string) string {
 	case "redis", "rediss", "redis+unix", "valkey", "valkeys":
 		return "redislock"
 	case "redlock", "redlocks":
-		return "redlock"
+		return "redislock/redlock"
 	case "postgres", "postgresql":
 		return "postgreslock"
 	case "mysql", "mariadb":

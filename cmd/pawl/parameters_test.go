@@ -18,13 +18,13 @@ import (
 // a parameter that it does not know.
 func TestPackageDocsListTheParametersOfTheirURLs(t *testing.T) {
 	for folder, url := range map[string]string{
-		"etcdlock":   "etcd://localhost",
-		"memlock":    "mem:",
-		"sqlitelock": "sqlite:" + t.TempDir() + "/locks.db",
-		"mysqllock":  "mysql://localhost/app",
-		"natslock":   "nats://localhost",
-		"redislock":  "redis://localhost",
-		"redlock":    "redlock://a,b,c",
+		"etcdlock":          "etcd://localhost",
+		"memlock":           "mem:",
+		"sqlitelock":        "sqlite:" + t.TempDir() + "/locks.db",
+		"mysqllock":         "mysql://localhost/app",
+		"natslock":          "nats://localhost",
+		"redislock":         "redis://localhost",
+		"redislock/redlock": "redlock://a,b,c",
 	} {
 		_, err := driver.Open(context.Background(), url+"?nonsense=1")
 		invalid, ok := errors.AsType[*driver.InvalidError](err)

@@ -49,7 +49,7 @@ var chosen = map[string]struct {
 			return []string{"-data", dir, "-listen", addr}
 		}) + "/locks"
 	}},
-	"quorum of Redis": {"redlock", func(t *testing.T) string {
+	"quorum of Redis": {"redislock/redlock", func(t *testing.T) string {
 		var nodes []string
 		for range 3 {
 			nodes = append(nodes, redistest.Start(t).Addr)
