@@ -92,7 +92,7 @@ func testFarAway(s *suite) {
 		far, c := k.slow(), k.mutex()
 		far.gets(c)
 		far.releases(c)
-		by := max(150*time.Millisecond, k.s.Blur) // a window may be some ticks wide
+		by := min(max(150*time.Millisecond, k.s.Blur), time.Second) // a window may be some ticks wide
 		far.network.slow(by)
 		bounded := func(do func(ctx context.Context) error) error {
 			ctx, cancel := context.WithTimeout(k.ctx, max(2*k.s.Patience, 4*by)) // a swap in vain, the time, a swap
