@@ -28,7 +28,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
 			return []driver.Finding{{Severity: "error", Subject: "clock", Detail: e.Err.Error(), Advice: e.Hint}}, nil
 		}
-		return nil, s.trouble(ctx, err)
+		return nil, s.failed(ctx, err)
 	}
 	found := s.diagnoseClock()
 	if rights := s.diagnoseRights(ctx); len(rights) > 0 {
@@ -55,7 +55,7 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 		if err == nil || time.Since(began) > askTimeout {
 			return err
 		}
-		if _, permanent := hint(err); permanent || isAny(err, rpctypes.ErrGRPCNotSupportedForLearner) {
+		if _, permanent := advice(err); permanent || isAny(err, rpctypes.ErrGRPCNotSupportedForLearner) {
 			return err
 		}
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
@@ -91,9 +91,9 @@ func (s *store) diagnoseRights(ctx context.Context) []driver.Finding {
 	if !isAny(err, rpctypes.ErrPermissionDenied) {
 		return nil
 	}
-	advice, _ := hint(err)
+	hint, _ := advice(err)
 	return []driver.Finding{{
-		Severity: "error", Subject: "rights", Detail: "the user cannot write all keys that begin with " + s.prefix + "//", Advice: advice,
+		Severity: "error", Subject: "rights", Detail: "the user cannot write all keys that begin with " + s.prefix + "//", Advice: hint,
 	}}
 }
 

@@ -20,8 +20,8 @@ func permanent(err error, hint string) error {
 	return &driver.Error{Err: err, Hint: hint, Permanent: true}
 }
 
-// trouble makes an error of the client one of the driver.
-func (s *store) trouble(ctx context.Context, err error) error {
+// failed makes an error of the client one of the driver.
+func (s *store) failed(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	switch {
 	case errors.Is(ended, context.Canceled):
@@ -35,7 +35,7 @@ func (s *store) trouble(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		said = *e
 	} else {
-		said.Hint, said.Permanent = hint(err)
+		said.Hint, said.Permanent = advice(err)
 	}
 	said.Backend = s.place()
 	return &said
@@ -48,7 +48,7 @@ func (s *store) unanswered(ended, err error) error {
 	switch last := status.Convert(err); {
 	case err != nil && !errors.Is(err, context.DeadlineExceeded) && last.Code() != codes.DeadlineExceeded:
 		said.Err = fmt.Errorf("%w (%w)", ended, err)
-		said.Hint, _ = hint(err)
+		said.Hint, _ = advice(err)
 	case s.client == nil, s.client.ActiveConnection().GetState() != connectivity.Ready:
 		said.Err = fmt.Errorf("%w: nobody can be reached at %s", ended, s.endpoints())
 	default:
@@ -74,8 +74,8 @@ func (s *store) endpoints() string {
 	return strings.ReplaceAll(hosts(s.client.Endpoints()), ",", ", ")
 }
 
-// hint says what a person can do about an error, and whether asking again is of no use.
-func hint(err error) (hint string, permanent bool) {
+// advice says what a person can do about an error, and whether asking again is of no use.
+func advice(err error) (hint string, permanent bool) {
 	switch {
 	case isAny(err, rpctypes.ErrAuthFailed):
 		return "check the user and the password", true

@@ -119,7 +119,7 @@ func opening(ctx context.Context, config *clientv3.Config, err error) error {
 	if late := errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded; late && ctx.Err() == nil {
 		err = whyNot(ctx, config)
 	}
-	err = s.trouble(ctx, err)
+	err = s.failed(ctx, err)
 	if e, ok := err.(*driver.Error); ok { //nolint:errorlint // it was made just now
 		e.Op = "open"
 	}

@@ -84,7 +84,7 @@ func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	w, ok := s.clock.window(time.Now())
 	if !ok {
 		if err := s.readClock(ctx); err != nil {
-			return w, s.trouble(ctx, err)
+			return w, s.failed(ctx, err)
 		}
 		w, _ = s.clock.window(time.Now())
 	}
@@ -107,7 +107,7 @@ func (s *store) Load(ctx context.Context, names []string) ([]optimistic.Stored, 
 			err = s.check(r.Header, sent)
 		}
 		if err != nil {
-			return nil, s.trouble(ctx, err)
+			return nil, s.failed(ctx, err)
 		}
 		for _, one := range r.Responses {
 			stored := s.stored(one.GetResponseRange())
@@ -194,7 +194,7 @@ func (s *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 		n := s.Fit(swaps)
 		some, err := s.swapParts(ctx, swaps[:n])
 		if err != nil {
-			return nil, s.trouble(ctx, err)
+			return nil, s.failed(ctx, err)
 		}
 		done, swaps = append(done, some...), swaps[n:]
 	}
@@ -212,7 +212,7 @@ func (s *store) swapParts(ctx context.Context, swaps []optimistic.Swap) ([]optim
 		return done, err
 	}
 	if len(swaps) == 1 {
-		return []optimistic.Swapped{{Err: s.trouble(ctx, err)}}, nil
+		return []optimistic.Swapped{{Err: s.failed(ctx, err)}}, nil
 	}
 	done = nil
 	for half := range slices.Chunk(swaps, (len(swaps)+1)/2) {
@@ -361,7 +361,7 @@ func (s *store) Scan(ctx context.Context, prefix string) iter.Seq2[optimistic.Na
 			}
 			r, err := s.client.Get(clientv3.WithRequireLeader(ctx), from, clientv3.WithRange(end), clientv3.WithLimit(page))
 			if err != nil {
-				yield(optimistic.Named{}, s.trouble(ctx, err))
+				yield(optimistic.Named{}, s.failed(ctx, err))
 				return
 			}
 			for _, kv := range r.Kvs {

@@ -6,18 +6,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
-
-// trouble makes a driver.Error of what the client said.
-func (t *store) trouble(err error) error {
-	if _, typed := errors.AsType[*driver.Error](err); typed || errors.Is(err, driver.ErrClosed) {
-		return err
-	}
-	hint, permanent := advice(err)
-	return &driver.Error{Backend: t.place(), Hint: hint, Permanent: permanent, Err: err}
-}
 
 // The codes of the server's errors: mongo/src/mongo/base/error_codes.yml.
 const (

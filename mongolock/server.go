@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -52,7 +53,7 @@ func (t *store) server(ctx context.Context) (*server, error) {
 		return nil, err
 	}
 	if unfit := t.unfit(ctx, g); unfit != nil {
-		return nil, t.trouble(unfit)
+		return nil, engine.Failure(unfit, t.place(), "", advice)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,5 +142,5 @@ func (t *store) failed(ctx context.Context, err error) error {
 	case ended != nil && !errors.Is(err, ended):
 		err = fmt.Errorf("%w (%w)", ended, err)
 	}
-	return t.trouble(err)
+	return engine.Failure(err, t.place(), "", advice)
 }

@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -129,7 +130,7 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	versions := make([]uint64, len(swaps))
 	for i := range swaps {
 		if err := t.full(&swaps[i]); err != nil {
-			return nil, t.trouble(err)
+			return nil, engine.Failure(err, t.place(), "", advice)
 		}
 		versions[i] = newVersion()
 	}

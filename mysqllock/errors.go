@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -89,8 +90,7 @@ func (s *server) failed(ctx context.Context, err, before error) error {
 		return err
 	}
 	if !isOver(ctx, err) {
-		hint, permanent := s.advice(err)
-		return &driver.Error{Backend: s.Where, Op: "use", Hint: hint, Permanent: permanent, Err: err}
+		return engine.Failure(err, s.Where, "use", s.advice)
 	}
 	if before != nil {
 		hint, _ := s.advice(before)

@@ -55,7 +55,7 @@ func (s *store) ready(ctx context.Context) error {
 	case s.bucket.turn <- struct{}{}:
 		defer func() { <-s.bucket.turn }()
 	case <-ctx.Done():
-		return s.trouble(ctx.Err())
+		return s.failed(ctx.Err())
 	}
 	for i := 0; s.bucket.config.Load() == nil; i++ {
 		stream, err := again(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.findOrMake(ctx, i >= patient) })
@@ -67,10 +67,10 @@ func (s *store) ready(ctx context.Context) error {
 			s.push.probe(ctx, s.nc)
 			return nil
 		case i >= patient || !isPassing(err) && !isTooFew(err):
-			return s.trouble(err)
+			return s.failed(err)
 		}
 		if err := pause.For(ctx, backoff.Around(backoff.Doubled(20*time.Millisecond, i, time.Second))); err != nil {
-			return s.trouble(err)
+			return s.failed(err)
 		}
 	}
 	return nil
@@ -101,10 +101,10 @@ func (s *store) connected(ctx context.Context) error {
 			return driver.ErrClosed
 		}
 		if err := pause.For(ctx, 10*time.Millisecond); err != nil {
-			return s.trouble(err)
+			return s.failed(err)
 		}
 		if time.Now().After(until) {
-			return s.trouble(s.refusal("", nil))
+			return s.failed(s.refusal("", nil))
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -84,17 +85,13 @@ func isPassing(err error) bool {
 	return code == codeNotAvailable || code == codeLeaderless || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errUnmade)
 }
 
-// trouble is an error of the backend, also if that is that nobody answered in time. What
-// is typed already, and a caller that gives up, pass as they are.
-func (s *store) trouble(err error) error {
-	_, typed := errors.AsType[*driver.Error](err)
-	if _, corrupt := errors.AsType[*locktable.CorruptError](err); err == nil || typed || corrupt ||
-		errors.Is(err, context.Canceled) {
+// failed makes a driver.Error of what went wrong, also if that is that nobody answered in
+// time. A damaged entry, and a caller that gives up, pass as they are.
+func (s *store) failed(err error) error {
+	if _, corrupt := errors.AsType[*locktable.CorruptError](err); corrupt || errors.Is(err, context.Canceled) {
 		return err
 	}
-	e := &driver.Error{Backend: s.where(), Err: err}
-	e.Hint, e.Permanent = hint(err)
-	return e
+	return engine.Failure(err, s.where(), "", advice)
 }
 
 // during is an error with what was done then.
@@ -105,9 +102,9 @@ func during(op string, err error) error {
 	return err
 }
 
-// hint is what a person can do about an error, and whether asking again is useless before
-// that.
-func hint(err error) (advice string, permanent bool) {
+// advice is what a person can do about an error, and whether asking again is useless
+// before that.
+func advice(err error) (hint string, permanent bool) {
 	switch code := codeOf(err); {
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return "give the user the rights that docs/operations-servers.md lists for NATS, or make the bucket beforehand if only that right is missing", true
@@ -132,11 +129,11 @@ func hint(err error) (advice string, permanent bool) {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errUnmade):
 		return "check the server and the network, and that a majority of a cluster is up", false
 	}
-	return hintOfConnection(err)
+	return adviceForConnection(err)
 }
 
-// hintOfConnection is hint for what keeps a connection from being made.
-func hintOfConnection(err error) (advice string, permanent bool) {
+// adviceForConnection is advice for what keeps a connection from being made.
+func adviceForConnection(err error) (hint string, permanent bool) {
 	_, odd := errors.AsType[tls.RecordHeaderError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {

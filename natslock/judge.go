@@ -45,7 +45,7 @@ func (s *store) judge(ctx context.Context, w *written, heard *stampListener) (op
 	case m.sequence == w.sequence && bytes.Equal(m.data, w.data):
 		return s.judgeStamp(w, m)
 	case m.sequence == w.sequence: // the bucket lost ours since
-		return optimistic.Swapped{}, s.trouble(errGone)
+		return optimistic.Swapped{}, s.failed(errGone)
 	case len(m.data) == 0:
 		return w.done(), nil // somebody deleted the key since, by hand
 	}
@@ -56,7 +56,7 @@ func (s *store) judge(ctx context.Context, w *written, heard *stampListener) (op
 	}
 	switch counted, known := e.Counted(w.sequence); {
 	case !known:
-		return optimistic.Swapped{}, s.trouble(errReplaced)
+		return optimistic.Swapped{}, s.failed(errReplaced)
 	case counted:
 		return w.done(), nil
 	}

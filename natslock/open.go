@@ -65,7 +65,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	}
 	nc, err := connect(ctx, p)
 	if err != nil {
-		return nil, during("open", (&store{o: own}).trouble(err))
+		return nil, during("open", (&store{o: own}).failed(err))
 	}
 	d, err := New(nc, &own)
 	if err != nil {

@@ -59,10 +59,10 @@ func (s *store) from(ctx context.Context, key string, sequence uint64) (*message
 			return m, err
 		}
 		if err := pause.For(ctx, backoff.Around(backoff.Doubled(time.Millisecond, i, 100*time.Millisecond))); err != nil {
-			return nil, s.trouble(err)
+			return nil, s.failed(err)
 		}
 	}
-	return nil, s.trouble(errGone)
+	return nil, s.failed(errGone)
 }
 
 // again repeats a question that changes nothing. While a cluster elects a leader nobody
@@ -102,14 +102,14 @@ func (s *store) told(data []byte) (*message, error) {
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(data, &answer); err != nil {
-		return nil, s.trouble(err)
+		return nil, s.failed(err)
 	}
 	switch e := answer.Error; {
 	case e == nil:
 	case e.ErrorCode == jetstream.JSErrCodeMessageNotFound:
 		return nil, nil
 	default:
-		return nil, s.trouble(e)
+		return nil, s.failed(e)
 	}
 	m := answer.Message
 	return &message{m.Data, m.Sequence, locktable.At(m.Time), s.keptBy(m.Header)}, nil
@@ -141,11 +141,11 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 	}
 	switch err := json.Unmarshal(r.Data, &answer); {
 	case err != nil:
-		return 0, s.trouble(err)
+		return 0, s.failed(err)
 	case answer.Error != nil:
-		return 0, s.trouble(answer.Error)
+		return 0, s.failed(answer.Error)
 	case answer.Sequence == 0:
-		return 0, s.trouble(errors.New("the acknowledgement has no sequence"))
+		return 0, s.failed(errors.New("the acknowledgement has no sequence"))
 	}
 	return answer.Sequence, nil
 }
@@ -153,13 +153,13 @@ func (s *store) publish(ctx context.Context, m *nats.Msg) (sequence uint64, err 
 func (s *store) info(ctx context.Context, o ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	stream, err := again(ctx, s, s.find)
 	if err != nil {
-		return nil, s.trouble(err)
+		return nil, s.failed(err)
 	}
 	if len(o) == 0 {
 		return stream.CachedInfo(), nil
 	}
 	info, err := stream.Info(ctx, o...)
-	return info, s.trouble(err)
+	return info, s.failed(err)
 }
 
 func (s *store) api(subject string) string {
@@ -195,7 +195,7 @@ func (s *store) ask(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	if errors.Is(err, nats.ErrNoResponders) {
 		s.bucket.doubt()
 	}
-	return nil, s.trouble(err)
+	return nil, s.failed(err)
 }
 
 // refusal is why a request for a subject will not be answered, nil if it may be. before

@@ -17,7 +17,7 @@ func (s *store) crowded(swap *optimistic.Swap) error {
 	if swap.Spare == 0 || most <= 0 || int64(2*(len(swap.Value)+swap.Spare)) <= most {
 		return nil
 	}
-	return s.trouble(err)
+	return s.failed(err)
 }
 
 // errTooBig is what the server says of a message that is too big for the bucket.

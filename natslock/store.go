@@ -79,7 +79,7 @@ func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 			return optimistic.Window{}, err
 		}
 	}
-	return optimistic.Window{}, s.trouble(errNoTime)
+	return optimistic.Window{}, s.failed(errNoTime)
 }
 
 func (s *store) askTime(ctx context.Context) error {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
@@ -42,11 +42,10 @@ func (s *server) failed(err error) error {
 }
 
 func (s *server) typed(op string, err error) error {
-	hint, permanent := s.advice(err)
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{err}
 	}
-	return &driver.Error{Backend: s.place(), Op: op, Hint: hint, Permanent: permanent, Err: err}
+	return engine.Failure(err, s.place(), op, s.advice)
 }
 
 // connectError is pgconn's, for people: that lists each attempt in a line of its own, the

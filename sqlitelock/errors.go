@@ -8,7 +8,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -48,18 +48,13 @@ func isTransient(err error) bool {
 	return false
 }
 
-// failed makes a driver.Error of what went wrong with the file, with advice. The end of
-// the caller's ctx, and what is typed already, pass as they are.
+// failed makes a driver.Error of what went wrong with the file. The end of the caller's
+// ctx passes as it is.
 func (t *table) failed(op string, err error) error {
-	var typed *driver.Error
-	switch {
-	case err == nil, errors.Is(err, driver.ErrClosed), errors.As(err, &typed):
-		return err
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	hint, permanent := advice(err)
-	return &driver.Error{Backend: backend(t.path), Op: op, Hint: hint, Permanent: permanent, Err: err}
+	return engine.Failure(err, backend(t.path), op, advice)
 }
 
 const busyHint = "another process keeps the write lock: a backup, a stopped process, or an sqlite3 shell with an open transaction?"

@@ -57,7 +57,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 
 var (
 	// These return a hint first; those take one last.
-	givesHints = []string{"advice", "adviceFor", "hint", "hintOfConnection"}
+	givesHints = []string{"advice", "adviceFor", "adviceForConnection"}
 	takesHints = []string{"permanent", "broken"}
 	isHint     = regexp.MustCompile(`^([Hh]int|\w+Hint|afresh)$`)
 )
