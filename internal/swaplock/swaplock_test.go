@@ -92,7 +92,7 @@ var mistakes = map[string]struct {
 type blind struct{ *store }
 
 func (b blind) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
-	time.Sleep(5 * time.Millisecond) // so that it is seen each time
+	time.Sleep(50 * time.Millisecond) // so that it is seen each time, also on a busy machine
 	for i := range swaps {
 		now, err := b.Load(ctx, []string{swaps[i].Name})
 		if err != nil {
