@@ -18,7 +18,7 @@ func TestAFailureIsTypedOnce(t *testing.T) {
 		t.Errorf("%#v", err)
 	}
 	for _, same := range []error{nil, driver.ErrClosed, err, fmt.Errorf("twice: %w", err)} {
-		if got := engine.Failure(same, "nobody", "", advice); got != same { //nolint:errorlint // the very same
+		if got := engine.Failure(same, "nobody", "", advice); got != same {
 			t.Errorf("%v became %v", same, got)
 		}
 	}
