@@ -159,8 +159,8 @@ func TestAClaimWhoseCommitComesLateIsReleased(t *testing.T) {
 	select {
 	case err := <-released:
 		// The server undoes a transaction that is idle for 5 s. On a slow machine that is
-		// before waiting has looked.
-		if err != nil || time.Since(held) < 4*time.Second {
+		// before waiting has looked, and then there is nothing to release.
+		if err != nil && !errors.Is(err, driver.ErrNotHeld) || time.Since(held) < 4*time.Second {
 			t.Fatalf("%v, before the claim was committed or undone", err)
 		}
 		released <- nil
