@@ -320,8 +320,8 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 	}
 }
 
-// The local queue with a crowd in it. What is measured is the whole crowd, goroutines and
-// all.
+// The local queue with a crowd in it. The time is that of the whole crowd, from the first
+// goroutine that starts to the last that ends.
 
 // BenchmarkEnter40000 is 40 000 readers of one name that lock it at once: until all of
 // them ask the backend, for none waits for the answer of another.

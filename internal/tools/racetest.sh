@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# racetest.sh FLAGS... -- PACKAGES...: go test -race. A package that the race detector ends by a fault of its own is run
-# once more: CONTRIBUTING.md has the evidence (golang/go#78156).
+# racetest.sh FLAGS... -- PACKAGES...: go test -race. A package that the race detector ends by a
+# fault of its own is run once more: CONTRIBUTING.md has the evidence (golang/go#78156).
 set -uo pipefail
 
 flags=()
