@@ -60,7 +60,11 @@ func TestAServerThatIsRestartedLosesNothing(t *testing.T) {
 	if err := held.Err(); err != nil {
 		t.Fatalf("the holder: %v", err)
 	}
-	eventually(t, "it is released", func() bool { return held.Release(ctx) == nil })
+	// If the request fails, the client goes on trying; a further call would say the
+	// same.
+	if err := held.Release(ctx); err != nil && !errors.Is(err, driver.ErrUnavailable) {
+		t.Error(err)
+	}
 	l := <-granted
 	if l == nil || l.Fence() <= held.Fence() {
 		t.Fatalf("%v after %v", l, held)
@@ -331,7 +335,11 @@ func TestAPoolerThatIsRestartedLosesNothing(t *testing.T) {
 	if err := held.Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is released", func() bool { return held.Release(ctx) == nil })
+	// The request may meet a connection that broke with the pooler. The client then goes
+	// on trying; a further call would say the same.
+	if err := held.Release(ctx); err != nil && !errors.Is(err, driver.ErrUnavailable) {
+		t.Error(err)
+	}
 	if err := <-granted; err != nil {
 		t.Error(err)
 	}
