@@ -1,0 +1,156 @@
+package repotest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rootLayers are the files of the root package from the bottom to the top. A file uses
+// what the files before it declare, in its own layer and in those below.
+var rootLayers = []struct {
+	layer string
+	files []string
+}{
+	{"values", []string{"doc.go", "errors.go", "observer.go", "options.go"}},
+	{"core: makes, keeps and ends a claim", []string{
+		"client.go", "lock.go", "request.go", "returner.go", "hold.go", "lease.go", "renew.go", "release.go",
+		"health.go", "wait.go", "acquire.go",
+	}},
+	{"API: what users call", []string{
+		"open.go", "close.go", "observer_log.go", "value.go", "do.go", "mutex.go", "rwmutex.go", "semaphore.go",
+		"all_step.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "election.go", "detach.go",
+	}},
+}
+
+// mostUpwardUses is how many uses may go up: lower it when there are fewer.
+const mostUpwardUses = 62
+
+// A use is a name that a file uses and another file declares: a function, type, variable
+// or constant of the package, a method, or a field of a struct, also as the receiver of a
+// method. However often the file uses the name, it is one use.
+type use struct{ file, name, declaredIn string }
+
+func TestRootFilesUseThoseBelow(t *testing.T) {
+	var order []string
+	for _, l := range rootLayers {
+		order = append(order, l.files...)
+	}
+	uses, files := rootUses(t)
+	for _, file := range files {
+		if !slices.Contains(order, file) {
+			t.Errorf("%s has no layer in rootLayers", file)
+		}
+	}
+	for _, file := range order {
+		if !slices.Contains(files, file) {
+			t.Errorf("%s has a layer, and does not exist", file)
+		}
+	}
+	var upward []string
+	for u := range uses {
+		if slices.Index(order, u.file) < slices.Index(order, u.declaredIn) {
+			upward = append(upward, fmt.Sprintf("%s uses %s of %s", u.file, u.name, u.declaredIn))
+		}
+	}
+	slices.Sort(upward)
+	if len(upward) > mostUpwardUses {
+		t.Errorf("of %d uses between files %d go up, over %d:\n%s",
+			len(uses), len(upward), mostUpwardUses, strings.Join(upward, "\n"))
+	}
+}
+
+// rootUses finds all uses between the files of the root package, with its types.
+func rootUses(t *testing.T) (uses map[use]bool, names []string) {
+	t.Helper()
+	paths, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, names = append(files, file), append(names, path)
+	}
+	config := types.Config{Importer: importer.ForCompiler(set, "gc", exportData(t, "."))}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	root, err := config.Check(modulePath, set, files, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := fieldNames(root)
+	uses = map[use]bool{}
+	for ident, o := range info.Uses {
+		name := o.Name()
+		switch x := o.(type) {
+		case *types.Func:
+			o = x.Origin()
+			if of := x.Signature().Recv(); of != nil {
+				name = types.TypeString(of.Type(), func(*types.Package) string { return "" }) + "." + name
+			}
+		case *types.Var:
+			o = x.Origin()
+			if x.IsField() {
+				name = fields[o]
+			}
+		}
+		local := o.Parent() != nil && o.Parent() != root.Scope()
+		if o.Pkg() != root || local || !o.Pos().IsValid() {
+			continue
+		}
+		u := use{file: set.Position(ident.Pos()).Filename, name: name, declaredIn: set.Position(o.Pos()).Filename}
+		if u.file != u.declaredIn {
+			uses[u] = true
+		}
+	}
+	return uses, names
+}
+
+// fieldNames are the fields of a package's structs as "struct.field".
+func fieldNames(p *types.Package) map[types.Object]string {
+	names := map[types.Object]string{}
+	for _, name := range p.Scope().Names() {
+		if s, ok := p.Scope().Lookup(name).Type().Underlying().(*types.Struct); ok {
+			for f := range s.Fields() {
+				names[f] = name + "." + f.Name()
+			}
+		}
+	}
+	return names
+}
+
+// exportData finds the types of what a package imports where the go command keeps them.
+func exportData(t *testing.T, dir string) importer.Lookup {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(fmt.Errorf("go list: %w\n%s", err, &stderr))
+	}
+	files := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
+}
