@@ -17,6 +17,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -236,11 +237,11 @@ func (w *work) latest(steps []locktable.Step) (locktable.Instant, error) {
 	if err := w.ctx.Err(); err != nil {
 		return 0, err
 	}
-	left := time.Until(driver.End(w.ctx))
-	if left <= 0 {
+	now, end := time.Now(), driver.End(w.ctx)
+	if !now.Before(end) {
 		return 0, context.DeadlineExceeded
 	}
-	return w.now + locktable.Instant((left-left/1000)/time.Microsecond), nil
+	return engine.ServerTime{At: now, Is: w.now}.By(end), nil
 }
 
 // run takes one step.

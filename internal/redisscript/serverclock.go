@@ -7,6 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
 )
 
 // A clock is what a driver knows of its server's clock: a lower bound, for the ends of
@@ -30,8 +33,8 @@ type clock struct {
 	life    context.Context
 	loops   *sync.WaitGroup
 
-	known atomic.Pointer[reading]
-	slots sync.Map // of uint16 to *reading
+	known atomic.Pointer[engine.ServerTime]
+	slots sync.Map // of uint16 to engine.ServerTime
 
 	mu     sync.Mutex // protects all below
 	asking chan struct{}
@@ -40,26 +43,8 @@ type clock struct {
 	over   bool
 }
 
-// A reading says that at this moment of ours the server's clock, in microseconds since
-// 1970, was there, or further.
-type reading struct {
-	at time.Time
-	is int64
-}
-
 func newClock(s Sender, life context.Context, loops *sync.WaitGroup) *clock {
 	return &clock{sender: s, life: life, loops: loops, cluster: s.Cluster()}
-}
-
-// by is a lower bound of the server's clock at a moment. Two clocks never run at the same
-// speed: a thousandth is taken off what has passed, or is to pass.
-func (r *reading) by(t time.Time) int64 {
-	passed := t.Sub(r.at).Microseconds()
-	off := passed / 1000
-	if off < 0 {
-		off = -off
-	}
-	return r.is + passed - off
 }
 
 // end is a moment of ours on the server's clock, no later than it will be; 0, which is
@@ -67,13 +52,13 @@ func (r *reading) by(t time.Time) int64 {
 func (c *clock) end(t time.Time, name string) int64 {
 	if c.cluster {
 		if r, ok := c.slots.Load(slot(name)); ok {
-			if r, _ := r.(*reading); time.Since(r.at) < time.Minute {
-				return r.by(t)
+			if r, _ := r.(engine.ServerTime); time.Since(r.At) < time.Minute {
+				return int64(r.By(t))
 			}
 		}
 	}
 	if r := c.known.Load(); r != nil {
-		return r.by(t)
+		return int64(r.By(t))
 	}
 	return 0
 }
@@ -81,7 +66,7 @@ func (c *clock) end(t time.Time, name string) int64 {
 // late learns from the server that refused something because of its end.
 func (c *clock) late(is int64, sent time.Time, name string) {
 	if c.cluster {
-		c.slots.Store(slot(name), &reading{time.Now(), is})
+		c.slots.Store(slot(name), engine.ServerTime{At: time.Now(), Is: locktable.Instant(is)})
 		return
 	}
 	c.learn(is, sent)
@@ -93,11 +78,8 @@ func (c *clock) learn(is int64, sent time.Time) {
 		return // which of the masters it was is not known
 	}
 	old, now := c.known.Load(), time.Now()
-	// It was no less than what we believed when that was sent, or it is another clock, or
-	// was set back. Else it is worth a note if it says more than we know, and not by next
-	// to nothing.
-	if old == nil || is < old.by(sent) || is > old.by(now)+100 {
-		c.known.CompareAndSwap(old, &reading{now, is})
+	if old == nil || old.Outdated(locktable.Instant(is), 0, sent, now) {
+		c.known.CompareAndSwap(old, &engine.ServerTime{At: now, Is: locktable.Instant(is)})
 	}
 }
 
@@ -153,7 +135,7 @@ func (c *clock) eachMinute() {
 		case <-c.life.Done():
 			return
 		case <-each.C:
-			if r := c.known.Load(); r == nil || c.cluster || time.Since(r.at) > 30*time.Second {
+			if r := c.known.Load(); r == nil || c.cluster || time.Since(r.At) > 30*time.Second {
 				c.ask()
 			}
 		}
@@ -176,25 +158,25 @@ func (c *clock) ask() {
 	if err != nil {
 		return
 	}
-	sent, readings := time.Now(), make(chan *reading, len(servers))
+	sent, readings := time.Now(), make(chan *engine.ServerTime, len(servers))
 	for _, s := range servers {
 		go func() {
 			answer, err := s.Do(ctx, "TIME")
 			if is := readTime(answer); err == nil && is > 0 {
-				readings <- &reading{time.Now(), is}
+				readings <- &engine.ServerTime{At: time.Now(), Is: locktable.Instant(is)}
 			} else {
 				readings <- nil
 			}
 		}()
 	}
-	var least *reading
+	var least *engine.ServerTime
 	for range servers {
 		r := <-readings
 		switch {
 		case r == nil:
 		case !c.cluster:
-			c.learn(r.is, sent)
-		case least == nil || r.by(time.Now()) < least.by(time.Now()):
+			c.learn(int64(r.Is), sent)
+		case least == nil || r.By(time.Now()) < least.By(time.Now()):
 			least = r
 		}
 	}

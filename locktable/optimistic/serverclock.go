@@ -5,25 +5,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
 // Clock is what a client knows of the clock of its server, from the times that the
 // server has said: a lower bound of where it stands now, and a window for what is sent
 // now. The zero value knows nothing.
-//
-// A server that said b between the sending and the receiving of an answer stood at b or
-// further when that was received, and goes on at the speed of our own clock, give or take
-// a thousandth.
 type Clock struct {
 	// Tick is for a server that says its time in whole ticks, such as seconds. Its clock
 	// stands still for so long: windows begin with a tick, and the store is a Lingerer.
 	Tick time.Duration
 
-	mu    sync.Mutex // protects what follows
-	known bool
-	at    time.Time         // of ours
-	is    locktable.Instant // where the server's clock stood then, or further
+	mu    sync.Mutex        // protects what follows
+	known engine.ServerTime // zero if the server has to be asked
 	trip  time.Duration     // of the answer that said it
 	wider int               // how often the window was doubled since it was wide enough
 }
@@ -43,10 +38,10 @@ const (
 func (c *Clock) Window(now time.Time) (w Window, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.known || now.Sub(c.at) > stale {
+	if now.Sub(c.known.At) > stale {
 		return Window{}, false
 	}
-	from := c.by(now)
+	from := c.known.By(now)
 	if tick := locktable.Instant(c.Tick / time.Microsecond); tick > 0 {
 		from -= from % tick
 	}
@@ -77,23 +72,13 @@ func (c *Clock) Ask(ctx context.Context, ask func(ctx context.Context) error) (W
 	}
 }
 
-// by is a lower bound of the server's clock at a moment of ours.
-func (c *Clock) by(t time.Time) locktable.Instant {
-	passed := t.Sub(c.at)
-	off := passed / 1000
-	return c.is + locktable.Instant((passed-max(off, -off))/time.Microsecond)
-}
-
 // Learn takes a time that the server said in an answer that was received now, to a
 // request that was sent then.
 func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	trip := now.Sub(sent)
-	// It was no less than what was known when that was sent, or it is another clock, or
-	// one that was set back. Else it is worth a note if it says more, or is much newer.
-	if !c.known || is.Add(c.Tick) < c.by(sent) || is > c.by(now) || now.Sub(c.at) > stale/2 {
-		c.known, c.at, c.is, c.trip = true, now, is, trip
+	if c.known.Outdated(is, c.Tick, sent, now) {
+		c.known, c.trip = engine.ServerTime{At: now, Is: is}, now.Sub(sent)
 	}
 }
 
@@ -107,8 +92,8 @@ func (c *Clock) Late(w Window) {
 	if width := c.width(); width < widest+2*c.Tick && w.width() >= width-width/8 {
 		c.wider++
 	}
-	if w.From >= c.is {
-		c.known = false
+	if w.From >= c.known.Is {
+		c.known = engine.ServerTime{}
 	}
 }
 
@@ -130,5 +115,5 @@ func (w Window) width() time.Duration { return w.From.Until(w.To) }
 func (c *Clock) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known = false
+	c.known = engine.ServerTime{}
 }

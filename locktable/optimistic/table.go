@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/internal/turns"
 	"github.com/pawl-go/pawl/locktable"
@@ -259,8 +260,7 @@ func (t *Table) compute(ctx context.Context, s locktable.Step, seen sight, wider
 	blur := w.From.Until(w.To)
 	if s.OnTime {
 		// A lower bound of the store's clock at the end, see driver.End.
-		left := time.Until(driver.End(ctx))
-		w.To = min(w.To, w.From+locktable.Instant((left-left/1000)/time.Microsecond))
+		w.To = min(w.To, engine.ServerTime{At: time.Now(), Is: w.From}.By(driver.End(ctx)))
 		if ctx.Err() != nil || w.To < w.From {
 			return computed{}, cmp.Or(ctx.Err(), context.DeadlineExceeded)
 		}
