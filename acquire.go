@@ -9,51 +9,8 @@ import (
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
-// A mode is how a claim behaves when the name is held.
-type mode int
-
-const (
-	waiting mode = iota // queues, here and in the backend
-	trying              // gives up at once
-	forcing             // takes it
-)
-
-// acquire is every Lock, TryLock and ForceLock.
-func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, error) {
-	if l == nil {
-		return nil, errNotMade
-	}
-	if ctx == nil {
-		return nil, errNoContext
-	}
-	cl, err := l.claim(ctx, weight, limit)
-	if err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c := l.c
-	if !c.claims.enter() {
-		return nil, ErrClosed
-	}
-	defer c.claims.leave()
-
-	if c.observer == nil {
-		return c.obtain(ctx, cl, m)
-	}
-	began := time.Now()
-	lease, err := c.obtain(ctx, cl, m)
-	if err != nil {
-		c.observer.refused(cl, m, time.Since(began), err)
-		return nil, err
-	}
-	lease.announce(c.born.Add(lease.begun).Sub(began))
-	return lease, nil
-}
-
 // obtain gets a lease: from the backend, or passed on inside the process.
-func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
+func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	var w *waiter
 	now := c.now()
 	switch m {
@@ -78,7 +35,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL)}
 	defer a.leave()
 	t, now, err := a.run(now)
-	if err == nil && !c.renewer.add(t, now) {
+	if err == nil && !c.keep(t, now) {
 		// Close has begun, and has not seen this hold: nobody else would end it.
 		c.undo(cl)
 		err = ErrClosed
@@ -91,7 +48,7 @@ func (c *Client) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) 
 }
 
 // begin makes the first lease of a hold. From here on it may be lost at any moment.
-func (c *Client) begin(w *waiter, t *hold, now clock.Reading) *Lease {
+func (c *core) begin(w *waiter, t *hold, now clock.Reading) *Lease {
 	look := c.inboxes.Holds(t.claim.Token, &t.claim.inbox, t)
 	lease := t.grant(now)
 	if check := t.claim.health; check != nil {
@@ -99,14 +56,35 @@ func (c *Client) begin(w *waiter, t *hold, now clock.Reading) *Lease {
 	}
 	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.Mono)
 	if look {
-		c.renewer.Check(now.Mono, &t.renewal)
+		c.renewals.Check(now.Mono, &t.renewal)
 	}
 	return lease
 }
 
+// announce tells that a lease was acquired, and then of its end, if that was quicker.
+func (l *Lease) announce(waited time.Duration) {
+	o, kept := l.t.c.observer, false
+	defer func() {
+		l.t.mu.Lock()
+		ending := l.ending
+		l.told = true
+		l.t.mu.Unlock()
+		if !kept { // the Observer panicked, or ended the goroutine: nobody gets this lease
+			defer l.ReleaseNow(l.claim.ctx) //nolint:errcheck // a failing backend is said to the Observer
+		}
+		if ending != nil {
+			ending()
+		}
+	}()
+	if o.Acquired != nil {
+		o.Acquired(AcquiredEvent{l.claim.event(l.claim.ctx), l, waited})
+	}
+	kept = true
+}
+
 // awaitTurn waits in the local queue, until w may ask the backend, or has a lease without
 // asking.
-func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
+func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	waits := true
 	defer func() {
 		// If it gave up, or the Observer panicked: a lease that was passed to it in that
@@ -135,7 +113,7 @@ func (c *Client) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 }
 
 // tellPlace tells the Observer that w waits behind others here.
-func (c *Client) tellPlace(w *waiter) {
+func (c *core) tellPlace(w *waiter) {
 	if c.observer == nil || c.observer.Queued == nil {
 		return
 	}

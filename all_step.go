@@ -14,7 +14,7 @@ import (
 // A step is one attempt at several claims, all granted or none, in one step of the
 // backend. It never waits: whoever does acquires one by one, if the step was in vain.
 type step struct {
-	c      *Client
+	c      *core
 	claims []*claim
 	asking bool // the driver, or the Observer, is at it
 	begun  int  // how many of the claims have a lease
@@ -147,7 +147,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *Leases
 	}
 	for i, cl := range s.claims {
 		t := newHold(s.c, cl, sent, terms[i], grants[i].Fence, grants[i].Fences)
-		if !s.c.renewer.add(t, now) {
+		if !s.c.keep(t, now) {
 			return ErrClosed // it has not seen this hold, nor will it those behind it
 		}
 		s.begun++

@@ -1,53 +1,27 @@
 package pawl
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"reflect"
 	"sync"
-	"time"
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/clock"
-	"github.com/pawl-go/pawl/internal/inbox"
-	"github.com/pawl-go/pawl/internal/localqueue"
 )
 
 // Client makes locks over one backend, and renews and watches all of them. A process
 // needs one for each backend. Many goroutines may use it.
 type Client struct {
-	driver   driver.Driver
-	backend  string            // its name, and where it is, for messages
-	facts    driver.Properties // of the driver, as they were at the beginning
-	settings settings
-	observer *Observer
-	now      func() clock.Reading
-	born     time.Time // what claim.stray is counted from
+	*core
 
-	queues   *localqueue.Queues[*claim]
-	inboxes  *inbox.Inboxes[*hold]
-	renewer  *renewer
-	returner *returner
-
-	mu      sync.Mutex
-	closed  bool
-	closing chan struct{} // closed when Close or Shutdown begins: who waits gives up
-	refused sync.Once
-	done    chan struct{} // closed when Close has ended
-	err     error         // what Close answered; written before done is closed
-
-	claims     *calls         // under way; nobody enters once closing is closed
-	releases   *calls         // under way; nobody enters once closed is set
-	functions  *calls         // of Do
-	background sync.WaitGroup // renewals, and what the Observer is told aside
-	drained    bool           // protected by mu: nothing is added to background any more
+	refused    sync.Once
 	stopRun    context.CancelFunc
-	ran        chan struct{} // closed when the renewer's goroutine has ended
+	ran        chan struct{} // closed when the goroutine that renews has ended
 	stopListen func()
+	done       chan struct{} // closed when Close has ended
+	err        error         // what Close answered; written before done is closed
 }
 
 // New returns a client over a driver, for example one of redislock.New or memlock.New.
@@ -68,19 +42,8 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 	return start(d, s, clock.New().Now), nil
 }
 
-// made reports whether New has made the client.
-func (c *Client) made() bool { return c != nil && c.driver != nil }
-
 func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
-	p := d.Properties()
-	c := &Client{
-		driver: d, backend: cmp.Or(p.Where, p.Backend), facts: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
-		queues: newQueues(s.LocalHandoff), inboxes: inbox.New[*hold](),
-		claims: newCalls(), releases: newCalls(), functions: newCalls(),
-		closing: make(chan struct{}), done: make(chan struct{}),
-		ran: make(chan struct{}), stopListen: func() {},
-	}
-	c.renewer, c.returner = newRenewer(c), newReturner(c)
+	c := &Client{core: newCore(d, s, now), ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{})}
 	if d, ok := d.(driver.Signaler); ok {
 		c.stopListen = d.Listen(c.signal)
 	}
@@ -88,35 +51,28 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	c.stopRun = cancel
 	go func() {
 		defer close(c.ran)
-		c.renewer.run(ctx)
+		c.keepRenewing(ctx)
 	}()
 	return c
 }
 
-// signal is called by the driver, and must not block.
-func (c *Client) signal(s driver.Signal) {
-	if s.Token.IsZero() {
-		c.inboxes.PutAll(s)
-		c.renewer.Check(c.now().Mono)
-		return
+// made reports whether New has made the client.
+func (c *Client) made() bool { return c != nil && c.core != nil }
+
+// usable refuses a call of a client that New has not made, or that is closed.
+func (c *Client) usable(ctx context.Context) error {
+	if !c.made() {
+		return errNotMade
 	}
-	for _, t := range c.inboxes.Put(s) {
-		if s.Kind != driver.SignalGranted {
-			c.renewer.Check(c.now().Mono, &t.renewal)
-		}
-	}
+	return c.checkOpen(ctx)
 }
 
-// spawn runs f in a goroutine for which Close waits. It answers false, and f does not
-// run, once Close is past that.
-func (c *Client) spawn(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.drained {
-		return false
+// lock is what a constructor of locks returns: it may be called on no client.
+func (c *Client) lock(name string, options []Option) lock {
+	if c == nil {
+		return newLock(nil, name, options)
 	}
-	c.background.Go(f)
-	return true
+	return newLock(c.core, name, options)
 }
 
 // Format implements fmt.Formatter. Clients and leases hold tokens, in fields where fmt
@@ -128,10 +84,4 @@ func (c *Client) Format(f fmt.State, _ rune) {
 		return
 	}
 	_, _ = fmt.Fprintf(f, "pawl client %s of %s", c.settings.ID, c.backend)
-}
-
-func randomID() string {
-	b := make([]byte, 8)
-	_, _ = rand.Read(b) // it ends the program rather than fail
-	return hex.EncodeToString(b)
 }

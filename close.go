@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -61,14 +58,14 @@ func (c *Client) Close(ctx context.Context) error {
 		}
 	}
 	claimed := c.refuse()
-	held := c.renewer.Stop() // before releases are shut: one that is refused leaves its lease to us
+	held := c.renewals.Stop() // before releases are shut: one that is refused leaves its lease to us
 	released := c.releases.shut()
 	c.returner.returns.Closing()
 	for _, t := range held {
 		now := c.now()
 		t.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
 		if !t.givenBack() { // else its Release is under way, and would be told that it was not held
-			c.returner.giveBack(t, now.Mono)
+			c.returner.add(t.toReturn(now.Mono), now.Mono)
 		}
 	}
 	c.stopRun() // also those renewals that are under way, for nobody needs them
@@ -188,9 +185,9 @@ func (c *Client) finish(ctx context.Context) error {
 	if !over(ctx, c.refuse()) {
 		return fmt.Errorf("pawl: shutdown: %w, and claims were still under way", ctx.Err())
 	}
-	if !over(ctx, c.renewer.Empty()) {
+	if !over(ctx, c.renewals.Empty()) {
 		what := "1 lease was"
-		if n := c.renewer.Len(); n != 1 {
+		if n := c.renewals.Len(); n != 1 {
 			what = fmt.Sprintf("%d leases were", n)
 		}
 		return fmt.Errorf("pawl: shutdown: %w, and %s still held", ctx.Err(), what)
@@ -214,45 +211,4 @@ func over(ctx context.Context, c <-chan struct{}) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// calls counts those of a kind that are under way, for Close and Shutdown to wait for. It
-// is a sync.WaitGroup that can be shut: after that nobody enters, so the waiting comes to
-// an end.
-type calls struct {
-	n                 atomic.Int64 // how many are in; from shut on, that much less
-	shutting, emptied sync.Once
-
-	idle chan struct{} // closed when it is shut and the last one has left
-}
-
-const shutCalls = math.MinInt64 / 2
-
-func newCalls() *calls { return &calls{idle: make(chan struct{})} }
-
-// enter counts one in; false means that it is shut.
-func (c *calls) enter() bool {
-	if c.n.Add(1) > 0 {
-		return true
-	}
-	c.leave()
-	return false
-}
-
-func (c *calls) leave() {
-	if c.n.Add(-1) == shutCalls {
-		c.emptied.Do(func() { close(c.idle) })
-	}
-}
-
-// in is how many are in, once it is shut.
-func (c *calls) in() int { return int(c.n.Load() - shutCalls) }
-
-// shut lets nobody in any more, and returns what is closed when the last one has left.
-func (c *calls) shut() <-chan struct{} {
-	c.shutting.Do(func() {
-		c.n.Add(shutCalls + 1) // with one in, so that leave finds out if nobody is
-		c.leave()
-	})
-	return c.idle
 }

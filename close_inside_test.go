@@ -85,7 +85,7 @@ func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 					close(ready)
 				}
 			}
-			if !c.renewer.Stopped() {
+			if !c.renewals.Stopped() {
 				t.Errorf("round %d: it is refused, and Close has not looked yet", round)
 			}
 		})

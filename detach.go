@@ -80,7 +80,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	t, c := l.t, l.t.c
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkOpen(ctx); err != nil {
 		return "", err
 	}
 	if err := l.sleep(ctx, time.Until(c.again(t.claim))); err != nil {
@@ -91,7 +91,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer w.done()
-	c.renewer.settle(ctx, t) // so that no renewal reaches the backend afterwards
+	c.settle(ctx, t) // so that no renewal reaches the backend afterwards
 	if err := l.Confirm(ctx); err != nil {
 		return "", err
 	}
@@ -99,7 +99,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	t.leave(time.Now())
-	c.renewer.settle(ctx, t) // nor one that was sent while Confirm waited
+	c.settle(ctx, t) // nor one that was sent while Confirm waited
 	if c.observer != nil {
 		l.tellRelease(ctx, ErrDetached)
 	}
@@ -219,9 +219,9 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	case !tm.Fresh(now):
 		return nil, unavailable(c.backend, "renew", cl.Name, errTooLate)
 	}
-	t := newHold(c, cl, sent, tm, fence, 1)
+	t := newHold(c.core, cl, sent, tm, fence, 1)
 	now := c.now()
-	if !c.renewer.add(t, now) {
+	if !c.keep(t, now) {
 		return nil, ErrClosed // the lease stays held, by its handle
 	}
 	kept = true

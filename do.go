@@ -5,13 +5,6 @@ import (
 	"errors"
 )
 
-// errNoFunction is said before anything is claimed: calling it would be a panic under the
-// lock, and spend a tick of a [Once] for nothing.
-var errNoFunction = &InvalidError{What: "f", Problem: "is nil", Allowed: "a function"}
-
-// errNoContext is said of a ctx that is nil.
-var errNoContext = &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
-
 // do runs f under a lease that was just acquired, and releases it whatever f does:
 // returns, panics, or ends its goroutine. It says whether f ran.
 func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) (ran bool, _ error) {
@@ -47,20 +40,6 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	default:
 		return true, errors.Join(err, lost)
 	}
-}
-
-// fenceKey is where a context carries the leases under which it runs, as a *fenced.
-type fenceKey struct{}
-
-// fenced is a lease under which a ctx runs, and those around it.
-type fenced struct {
-	lease *Lease
-	outer *fenced
-}
-
-func withFence(ctx context.Context, l *Lease) context.Context {
-	outer, _ := ctx.Value(fenceKey{}).(*fenced)
-	return context.WithValue(ctx, fenceKey{}, &fenced{l, outer})
 }
 
 // FenceFromContext returns the fence of the lease under which ctx runs: inside Do, and in

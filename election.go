@@ -17,6 +17,7 @@ import (
 // instance calls [Election.Run].
 type Election struct {
 	lock
+	client *Client
 
 	mu      sync.Mutex // protects all below
 	running bool       // Run is called
@@ -32,12 +33,12 @@ type Election struct {
 // that a leader that is stuck loses the lead; WithMaxHold, so that the lead goes round.
 // Run refuses WithAbove: what a leader says of itself is no condition for the next one.
 func (c *Client) Election(name string, options ...Option) *Election {
-	e := &Election{lock: c.lock(name, options)}
+	e := &Election{lock: c.lock(name, options), client: c}
 	e.value = orEmpty(e.o.value)
 	return e
 }
 
-func (e *Election) made() bool { return e != nil && e.c.made() }
+func (e *Election) made() bool { return e != nil && e.client.made() }
 
 // Leader is who leads. The zero Leader is nobody.
 type Leader struct {
@@ -311,7 +312,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if e == nil {
 		return Leader{}, errNotMade
 	}
-	entry, err := e.c.Inspect(ctx, e.name)
+	entry, err := e.client.Inspect(ctx, e.name)
 	return leader(&entry), err
 }
 
@@ -326,7 +327,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 		}
 		var last Leader
 		first := true
-		for entry, err := range e.c.Watch(ctx, e.name) {
+		for entry, err := range e.client.Watch(ctx, e.name) {
 			if err != nil {
 				yield(Leader{}, err)
 				return

@@ -147,6 +147,17 @@ func (e *LostError) Error() string {
 	return s
 }
 
+// notHeld is the loss that the backend told us of, in answer to a request sent then.
+func notHeld(sent time.Time, err error) LostError {
+	lost := LostError{Reason: ReasonExpired, Until: sent}
+	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
+		// It stays closed for ClosedFor after it handled our request, which was later
+		// than we sent it.
+		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
+	}
+	return lost
+}
+
 // CloseError says that Close ended before the backend had confirmed that everything was
 // released.
 type CloseError struct {
@@ -168,6 +179,18 @@ func (e *CloseError) Error() string {
 	}
 	return "pawl: closed, but " + what + " not released and will expire: " + bare(e.Err)
 }
+
+// errNotMade is said of what no constructor has made: a zero value, or a nil pointer.
+var errNotMade = &InvalidError{What: "client", Problem: "is missing", Allowed: "one of Open or New, and locks that it makes"}
+
+// errNoContext is said of a ctx that is nil.
+var errNoContext = &InvalidError{What: "ctx", Problem: "is nil", Allowed: "a context"}
+
+// errNoFunction is said before anything is claimed: calling it would be a panic under the
+// lock, and spend a tick of a [Once] for nothing.
+var errNoFunction = &InvalidError{What: "f", Problem: "is nil", Allowed: "a function"}
+
+var errNoLease = &InvalidError{What: "lease", Problem: "is nil", Allowed: "one that was granted"}
 
 // bare is an error inside another: "pawl: " is said once.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "pawl: ") }

@@ -21,7 +21,7 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 func (c *Client) Gates() int { return c.queues.Names() }
 
 // Leases returns the number of holds that are being renewed.
-func (c *Client) Leases() int { return c.renewer.Len() }
+func (c *Client) Leases() int { return c.renewals.Len() }
 
 // Inboxes returns the number of claims that listen for signals.
 func (c *Client) Inboxes() int { return c.inboxes.Len() }

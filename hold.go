@@ -18,7 +18,7 @@ import (
 // waiters of this process (see Pass), and then it has one lease after the other, each
 // with a fence of its own from the range of its hold.
 type hold struct {
-	c     *Client
+	c     *core
 	claim *claim
 	since clock.Reading // when it began, for the maximum hold: the sending of the attempt that got it, or its signal
 
@@ -43,7 +43,16 @@ type hold struct {
 	request lazyctx.Room // of whoever gives it back
 }
 
-func newHold(c *Client, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
+type renewal = keepalive.Renewal[*hold]
+
+// A lastWrite is what is known of the last value that was written under a hold, and
+// answered or not. One write goes at a time, for what comes last has to be what is kept.
+type lastWrite struct {
+	turn chan struct{} // has room for the one who writes
+	end  time.Time     // until when one that was not answered may yet arrive
+}
+
+func newHold(c *core, cl *claim, since clock.Reading, tm trust.Term, fence uint64, run int) *hold {
 	return &hold{c: c, claim: cl, user: cl, since: since, term: tm, next: fence, end: fence + uint64(max(run, 1))}
 }
 
@@ -200,7 +209,7 @@ func (t *hold) lose(why LostError) {
 // passes it on any more. It is the one way out, whatever has ended the hold.
 func (t *hold) leave(now time.Time) {
 	c := t.c
-	c.renewer.Remove(&t.renewal)
+	c.renewals.Remove(&t.renewal)
 	c.inboxes.Remove(t.claim.Token, &t.claim.inbox)
 	t.mu.Lock()
 	spare := t.spare(t.next - 1)
@@ -218,4 +227,86 @@ func (t *hold) wire(now clock.Reading) driver.LeaseRef {
 		ttl = min(ttl, t.claim.maxHold-now.Since(t.since))
 	}
 	return driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, TTL: ttl}
+}
+
+// last is how the backend is told to end it.
+func (t *hold) last() driver.LeaseRef {
+	l := driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, MinHold: t.claim.minHold}
+	if t.unused.Load() {
+		l.MinHold = 0
+	}
+	return l
+}
+
+func (t *hold) toReturn(now time.Time) *keepalive.Return[*claim] {
+	return &keepalive.Return[*claim]{
+		Claim: t.whose(), Lease: t.last(), TTL: t.claim.TTL,
+		Again: t.c.again(t.claim), Until: t.c.over(t.claim, now, t.claim.TTL),
+	}
+}
+
+// A phase is how far the release of a lease has come.
+type phase uint8
+
+const (
+	unreleased phase = iota
+	releasing
+	released
+)
+
+func (l *Lease) check(now clock.Reading) error {
+	t := l.t
+	t.mu.Lock()
+	over, held := l.over, t.term.Left(now) > 0
+	t.mu.Unlock()
+	if over == nil && !held {
+		t.expire()
+		t.mu.Lock()
+		over = l.over
+		t.mu.Unlock()
+	}
+	return over
+}
+
+// finish ends the lease for the given reason, and returns nil; or returns why it was over
+// before.
+func (l *Lease) finish(why error) error {
+	l.t.mu.Lock()
+	if l.over != nil {
+		defer l.t.mu.Unlock()
+		return l.over
+	}
+	l.over = why
+	l.t.lease = nil
+	l.t.back = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
+	cancel := l.cancel
+	l.t.mu.Unlock()
+	if cancel != nil { // not under the mutex: it runs what the user hung on the context
+		cancel(why)
+	}
+	return nil
+}
+
+// tellEnd tells of the end of a lease, or leaves that to announce. tell may be nil.
+func (l *Lease) tellEnd(tell func()) {
+	l.t.mu.Lock()
+	if !l.told {
+		l.ending, tell = tell, nil
+	}
+	l.t.mu.Unlock()
+	if tell != nil {
+		tell()
+	}
+}
+
+// lossAside is what tells of a loss that the client found, on a goroutine of its own; nil
+// if nobody wants to know. The client's own goroutines have leases of others to see to,
+// and whoever calls Err may hold what the Observer waits for.
+func (l *Lease) lossAside(why *LostError) func() {
+	o := l.t.c.observer
+	if o == nil || o.Lost == nil {
+		return nil
+	}
+	e := LostEvent{l.claim.later(), l, time.Since(l.t.c.born) - l.begun, why}
+	return func() { l.t.c.aside(func() { o.Lost(e) }) }
 }

@@ -27,12 +27,12 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := attempts{c: c, ctx: context.Background(), claim: cl, margin: cl.marginOf(cl.TTL)}
+		a := attempts{c: c.core, ctx: context.Background(), claim: cl, margin: cl.marginOf(cl.TTL)}
 		tn, now, err := a.run(c.now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.renewer.add(tn, now)
+		c.keep(tn, now)
 		tn.lose(LostError{Reason: ReasonExpired})
 		lease := c.begin(nil, tn, now)
 		if lease.Err() == nil || lease.ending == nil || said != 0 {
@@ -98,7 +98,7 @@ func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := c.now()
-		held := newHold(c, cl, now, trust.NewTerm(now, cl.TTL, cl.marginOf(cl.TTL)), 1, 10)
+		held := newHold(c.core, cl, now, trust.NewTerm(now, cl.TTL, cl.marginOf(cl.TTL)), 1, 10)
 		if held.pass(cl, now) == nil {
 			t.Error("it is well, and not passed on")
 		}

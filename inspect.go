@@ -9,38 +9,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Entry is what a backend knows of one name. It holds no token. Its fields:
-//
-//   - Name and Fence: the last fence granted on the name, 0 if none is remembered.
-//   - Holders: a [Holder] for each lease.
-//   - Waiters: a [Waiter] for each claim in the queue, in the order in which they will be
-//     served.
-//   - ClosedFor: how much longer nothing will be granted, after a break or an expiry.
-type Entry = driver.Entry
-
-// Holder is one lease on a name: its Fence, its Weight out of Limit, its Owner, Since
-// when it is held, on the backend's clock, and in how long it ExpiresIn if it is not
-// renewed. Released means that it is kept only for its minimum hold.
-type Holder = driver.Holder
-
-// Waiter is one claim in the queue of a name: its Weight out of Limit, its Owner, Since
-// when it waits, and in how long its place ExpiresIn if the waiter does not keep it.
-type Waiter = driver.Waiter
-
-// Owner says who claims, for people to read: the Client's id, its Host and PID, and
-// Labels.
-type Owner = driver.Owner
-
-// Properties are facts about a backend: its name (Backend), the name and the place as
-// errors have them (Where), whose Clock decides what has expired, what FenceSurvives, the
-// MinTTL that it can keep (a shorter one is refused), whether it can Push, and whether it
-// ReportsDeletions of held names at once.
-type Properties = driver.Properties
-
-// Finding is what [Client.Diagnose] found: its Severity ("error": guarantees do not hold,
-// "warning": they hold by luck, "info"), its Subject, the Detail, and the Advice.
-type Finding = driver.Finding
-
 // Inspect reads one name: who holds it and who waits. The Entry of a name that nobody
 // uses is empty.
 //
@@ -114,21 +82,6 @@ func (c *Client) Driver() driver.Driver {
 		return nil
 	}
 	return c.driver
-}
-
-func (c *Client) usable(ctx context.Context) error {
-	if !c.made() {
-		return errNotMade
-	}
-	if ctx == nil {
-		return errNoContext
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ErrClosed
-	}
-	return ctx.Err()
 }
 
 // said makes a driver's error one of ours.

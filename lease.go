@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/pawl-go/pawl/internal/clock"
 )
 
 // Lease is a granted lock. The client renews it until it is released or lost.
@@ -24,7 +22,7 @@ type Lease struct {
 	t     *hold
 	claim *claim // the call that got it; not t's if the hold was passed on
 	fence uint64
-	begun time.Duration // since Client.born
+	begun time.Duration // since core.born
 
 	// Protected by t.mu.
 	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
@@ -71,32 +69,6 @@ func (l *Lease) Err() error {
 		return errNoLease
 	}
 	return l.check(l.t.c.now())
-}
-
-// none reports whether nobody was ever granted this one.
-func (l *Lease) none() bool { return l == nil || l.t == nil }
-
-var errNoLease = &InvalidError{What: "lease", Problem: "is nil", Allowed: "one that was granted"}
-
-// overBefore is the context of no lease.
-func overBefore() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errNoLease)
-	return ctx
-}
-
-func (l *Lease) check(now clock.Reading) error {
-	t := l.t
-	t.mu.Lock()
-	over, held := l.over, t.term.Left(now) > 0
-	t.mu.Unlock()
-	if over == nil && !held {
-		t.expire()
-		t.mu.Lock()
-		over = l.over
-		t.mu.Unlock()
-	}
-	return over
 }
 
 // Context returns a context that is cancelled when the lease is over, with a *LostError
@@ -154,21 +126,26 @@ func (l *Lease) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Duration("left", time.Until(l.Deadline()).Round(time.Millisecond)))...)
 }
 
-// finish ends the lease for the given reason, and returns nil; or returns why it was over
-// before.
-func (l *Lease) finish(why error) error {
-	l.t.mu.Lock()
-	if l.over != nil {
-		defer l.t.mu.Unlock()
-		return l.over
-	}
-	l.over = why
-	l.t.lease = nil
-	l.t.back = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
-	cancel := l.cancel
-	l.t.mu.Unlock()
-	if cancel != nil { // not under the mutex: it runs what the user hung on the context
-		cancel(why)
-	}
-	return nil
+// none reports whether nobody was ever granted this one.
+func (l *Lease) none() bool { return l == nil || l.t == nil }
+
+// overBefore is the context of no lease.
+func overBefore() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errNoLease)
+	return ctx
+}
+
+// fenceKey is where a context carries the leases under which it runs, as a *fenced.
+type fenceKey struct{}
+
+// fenced is a lease under which a ctx runs, and those around it.
+type fenced struct {
+	lease *Lease
+	outer *fenced
+}
+
+func withFence(ctx context.Context, l *Lease) context.Context {
+	outer, _ := ctx.Value(fenceKey{}).(*fenced)
+	return context.WithValue(ctx, fenceKey{}, &fenced{l, outer})
 }

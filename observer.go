@@ -2,9 +2,6 @@ package pawl
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"errors"
 	"time"
 )
 
@@ -112,98 +109,6 @@ type FailedEvent struct {
 	Err   error
 }
 
-// event begins what is told of a claim. ctx is that of the call.
-func (c *claim) event(ctx context.Context) Event {
-	// The token is secret, and cannot be found from this.
-	hash := sha256.Sum256(c.Token[:])
-	return Event{Ctx: ctx, Claim: max(binary.BigEndian.Uint64(hash[:]), 1), Name: c.Name}
-}
-
-// later is event when the call is over: its ctx's values are left of it.
-func (c *claim) later() Event { return c.event(context.WithoutCancel(c.ctx)) }
-
-func (o *Observer) queued(c *claim, held *HeldError) {
-	if o != nil && o.Queued != nil {
-		o.Queued(QueuedEvent{c.event(c.ctx), held})
-	}
-}
-
-func (o *Observer) refused(c *claim, m mode, waited time.Duration, err error) {
-	if o != nil && o.Refused != nil {
-		o.Refused(RefusedEvent{c.event(c.ctx), m == trying, waited, err})
-	}
-}
-
-// announce tells that a lease was acquired, and then of its end, if that was quicker.
-func (l *Lease) announce(waited time.Duration) {
-	o, kept := l.t.c.observer, false
-	defer func() {
-		l.t.mu.Lock()
-		ending := l.ending
-		l.told = true
-		l.t.mu.Unlock()
-		if !kept { // the Observer panicked, or ended the goroutine: nobody gets this lease
-			defer l.ReleaseNow(l.claim.ctx) //nolint:errcheck // a failing backend is said to the Observer
-		}
-		if ending != nil {
-			ending()
-		}
-	}()
-	if o.Acquired != nil {
-		o.Acquired(AcquiredEvent{l.claim.event(l.claim.ctx), l, waited})
-	}
-	kept = true
-}
-
-// tellEnd tells of the end of a lease, or leaves that to announce. tell may be nil.
-func (l *Lease) tellEnd(tell func()) {
-	l.t.mu.Lock()
-	if !l.told {
-		l.ending, tell = tell, nil
-	}
-	l.t.mu.Unlock()
-	if tell != nil {
-		tell()
-	}
-}
-
-// lossAside is what tells of a loss that the client found, on a goroutine of its own; nil
-// if nobody wants to know. The client's own goroutines have leases of others to see to,
-// and whoever calls Err may hold what the Observer waits for.
-func (l *Lease) lossAside(why *LostError) func() {
-	o := l.t.c.observer
-	if o == nil || o.Lost == nil {
-		return nil
-	}
-	e := LostEvent{l.claim.later(), l, time.Since(l.t.c.born) - l.begun, why}
-	return func() { l.t.c.aside(func() { o.Lost(e) }) }
-}
-
-// tellRelease tells what the first Release of a lease answers. If it was lost before,
-// that is told already.
-func (l *Lease) tellRelease(ctx context.Context, err error) {
-	l.t.mu.Lock()
-	released := l.over == ErrReleased || l.over == ErrDetached //nolint:errorlint // it is the reason as it was given
-	l.t.mu.Unlock()
-	if !released {
-		return
-	}
-	o, held := l.t.c.observer, time.Since(l.t.c.born)-l.begun
-	e := l.claim.event(context.WithoutCancel(ctx))
-	lost, isLost := errors.AsType[*LostError](err)
-	l.tellEnd(func() {
-		switch {
-		case isLost && o.Lost != nil:
-			o.Lost(LostEvent{e, l, held, lost})
-		case !isLost && o.Released != nil:
-			defer o.Released(ReleasedEvent{e, l, held, err})
-		}
-		if err != nil && !isLost && err != ErrDetached { //nolint:errorlint // as above
-			o.failed(e, "release", 1, err)
-		}
-	})
-}
-
 // failed tells of a request that failed. e is of the claim that it was about, or of one
 // of several; see aboutMany.
 func (o *Observer) failed(e Event, op string, count int, err error) {
@@ -214,18 +119,3 @@ func (o *Observer) failed(e Event, op string, count int, err error) {
 
 // aboutMany is the event of a request for several claims.
 func aboutMany(name string) Event { return Event{Ctx: context.Background(), Name: name} }
-
-// failedAside is failed on a goroutine of its own, for the client's own goroutines:
-// others wait for those.
-func (c *Client) failedAside(e Event, op string, count int, err error) {
-	if c.observer != nil && c.observer.Failed != nil {
-		c.aside(func() { c.observer.failed(e, op, count, err) })
-	}
-}
-
-// aside calls a function of the Observer on a goroutine for which Close waits.
-func (c *Client) aside(f func()) {
-	if !c.spawn(f) {
-		go f()
-	}
-}

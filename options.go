@@ -2,6 +2,8 @@ package pawl
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"os"
@@ -110,6 +112,12 @@ func (o *Options) settle() (settings, error) {
 		}
 	}
 	return s, s.owner.Validate()
+}
+
+func randomID() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // it ends the program rather than fail
+	return hex.EncodeToString(b)
 }
 
 // fits refuses times that are too short for a backend.

@@ -62,15 +62,6 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 	return answer
 }
 
-// A phase is how far the release of a lease has come.
-type phase uint8
-
-const (
-	unreleased phase = iota
-	releasing
-	released
-)
-
 // answered is what the first Release has said: all who come later, or meanwhile, say the
 // same. Who is the first is told false, and tells the others. They wait on a channel,
 // which virtual time knows, and not on a sync.Once.
@@ -119,7 +110,7 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 		// any more. What Close found is given back by Close; a lease that was lost before
 		// is not among that.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
-			c.returner.giveBack(t, now.Mono)
+			c.returner.add(t.toReturn(now.Mono), now.Mono)
 		}
 		return lost
 	}
@@ -131,9 +122,48 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 	return err
 }
 
+// tellRelease tells what the first Release of a lease answers. If it was lost before,
+// that is told already.
+func (l *Lease) tellRelease(ctx context.Context, err error) {
+	l.t.mu.Lock()
+	released := l.over == ErrReleased || l.over == ErrDetached //nolint:errorlint // it is the reason as it was given
+	l.t.mu.Unlock()
+	if !released {
+		return
+	}
+	o, held := l.t.c.observer, time.Since(l.t.c.born)-l.begun
+	e := l.claim.event(context.WithoutCancel(ctx))
+	lost, isLost := errors.AsType[*LostError](err)
+	l.tellEnd(func() {
+		switch {
+		case isLost && o.Lost != nil:
+			o.Lost(LostEvent{e, l, held, lost})
+		case !isLost && o.Released != nil:
+			defer o.Released(ReleasedEvent{e, l, held, err})
+		}
+		if err != nil && !isLost && err != ErrDetached { //nolint:errorlint // as above
+			o.failed(e, "release", 1, err)
+		}
+	})
+}
+
+// giveBackLater gives back again what was released, and not answered then; or answered,
+// and may be granted once more by an attempt that is still under way.
+func (t *hold) giveBackLater(now time.Time, answered bool) {
+	r, x := t.c.returner, t.toReturn(now)
+	switch {
+	case !answered:
+		x.Failed()
+		r.add(x, now)
+	case now.Before(x.Again):
+		x.Lease.MinHold = 0
+		r.addLater(x)
+	}
+}
+
 // nudge makes the one who waits here for the name ask at once, where the backend cannot
 // tell it to: it was given back by ourselves.
-func (c *Client) nudge(name string) {
+func (c *core) nudge(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.driver.Properties().Push {
 		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
 	}
@@ -145,12 +175,12 @@ func (t *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	t.leave(sent)
 	attempt := c.attempt(lazyctx.Lasting(ctx), &t.request, t.claim.TTL, sent)
 	defer attempt.Cancel()
-	c.renewer.settle(attempt, t) // so that no renewal reaches the backend after the release
+	c.settle(attempt, t) // so that no renewal reaches the backend after the release
 
 	answered := false
 	defer func() { // also when the driver panics
 		if !answered || t.claim.stray > 0 {
-			c.returner.giveBackLater(t, time.Now(), answered)
+			t.giveBackLater(time.Now(), answered)
 		}
 	}()
 	err := c.driver.Release(attempt, t.last())
@@ -164,13 +194,4 @@ func (t *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 		return &lost
 	}
 	return unavailable(c.backend, "release", t.claim.Name, err)
-}
-
-// last is how the backend is told to end it.
-func (t *hold) last() driver.LeaseRef {
-	l := driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, MinHold: t.claim.minHold}
-	if t.unused.Load() {
-		l.MinHold = 0
-	}
-	return l
 }

@@ -11,31 +11,17 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// renewer renews all leases of a client and ends those whose term is over. It is one
-// goroutine, however many leases there are, and one for each request under way. What is
-// due when, and what goes in one request, is keepalive's to say.
-type renewer struct {
-	c *Client
-	*keepalive.Renewals[*hold]
-}
-
-type renewal = keepalive.Renewal[*hold]
-
-func newRenewer(c *Client) *renewer {
-	return &renewer{c: c, Renewals: keepalive.NewRenewals[*hold](c.now())}
-}
-
-// add begins to renew t. It answers false when the client closes.
-func (r *renewer) add(t *hold, now clock.Reading) bool {
+// keep begins to renew t. It answers false when the client closes.
+func (c *core) keep(t *hold, now clock.Reading) bool {
 	t.mu.Lock()
 	tm := t.term
 	t.mu.Unlock()
-	return r.Add(&t.renewal, t, t.claim.TTL, keepalive.RenewIn(tm.TTL(), tm.Since(now), tm.Left(now)), now.Mono)
+	return c.renewals.Add(&t.renewal, t, t.claim.TTL, keepalive.RenewIn(tm.TTL(), tm.Since(now), tm.Left(now)), now.Mono)
 }
 
 // settle waits until no renewal of t is under way, or ctx ends.
-func (r *renewer) settle(ctx context.Context, t *hold) {
-	idle := r.Idle(&t.renewal)
+func (c *core) settle(ctx context.Context, t *hold) {
+	idle := c.renewals.Idle(&t.renewal)
 	if idle == nil {
 		return
 	}
@@ -45,18 +31,34 @@ func (r *renewer) settle(ctx context.Context, t *hold) {
 	}
 }
 
-// run is the goroutine. It ends when ctx does.
-func (r *renewer) run(ctx context.Context) {
+// signal is called by the driver, and must not block.
+func (c *core) signal(s driver.Signal) {
+	if s.Token.IsZero() {
+		c.inboxes.PutAll(s)
+		c.renewals.Check(c.now().Mono)
+		return
+	}
+	for _, t := range c.inboxes.Put(s) {
+		if s.Kind != driver.SignalGranted {
+			c.renewals.Check(c.now().Mono, &t.renewal)
+		}
+	}
+}
+
+// keepRenewing renews all leases of a client and ends those whose term is over, until ctx
+// ends. It is one goroutine, however many leases there are, and one for each request
+// under way. What is due when, and what goes in one request, is keepalive's to say.
+func (c *core) keepRenewing(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	defer r.DropRest()
+	defer c.renewals.DropRest()
 	for {
-		now := r.c.now()
-		over, next := r.Due(now)
+		now := c.now()
+		over, next := c.renewals.Due(now)
 		for _, t := range over {
 			t.expire()
 		}
-		if wait := r.dispatch(ctx, now.Mono); wait >= 0 {
+		if wait := c.dispatchRenewals(ctx, now.Mono); wait >= 0 {
 			next = min(next, wait)
 		}
 		timer.Reset(next)
@@ -64,29 +66,28 @@ func (r *renewer) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-r.Wake():
+		case <-c.renewals.Wake():
 		}
 	}
 }
 
-// dispatch sends what may go now, each batch in a goroutine of its own, so that a backend
-// that does not answer holds up nothing else. It says how long it is until there may be
-// more; negative is not before Wake.
-func (r *renewer) dispatch(ctx context.Context, now time.Time) (wait time.Duration) {
+// dispatchRenewals sends what may go now, each batch in a goroutine of its own, so that a
+// backend that does not answer holds up nothing else. It says how long it is until there
+// may be more; negative is not before Wake.
+func (c *core) dispatchRenewals(ctx context.Context, now time.Time) (wait time.Duration) {
 	for {
-		batch, flight, wait := r.Take(now)
+		batch, flight, wait := c.renewals.Take(now)
 		if flight == nil {
 			return wait
 		}
-		if !r.c.spawn(func() { r.renew(ctx, batch, flight) }) {
-			r.Drop(batch, flight) // closing: whoever holds these leases has been told
+		if !c.spawn(func() { c.renew(ctx, batch, flight) }) {
+			c.renewals.Drop(batch, flight) // closing: whoever holds these leases has been told
 		}
 	}
 }
 
 // renew makes one request for a batch.
-func (r *renewer) renew(ctx context.Context, batch []*renewal, flight *keepalive.Flight) {
-	c := r.c
+func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Flight) {
 	sent := c.now()
 	leases := make([]driver.LeaseRef, len(batch))
 	shortest := driver.MaxTTL // of the claims: until a maximum hold there may be little left
@@ -115,12 +116,12 @@ func (r *renewer) renew(ctx context.Context, batch []*renewal, flight *keepalive
 			}
 		}
 		left := x.Lease.renewed(sent, now, leases[i].TTL, answer)
-		r.Answered(x, flight, unanswered, left, now.Mono)
+		c.renewals.Answered(x, flight, unanswered, left, now.Mono)
 		if errors.Is(answer, driver.ErrNotHeld) {
 			x.Lease.lose(notHeld(sent.Mono, answer))
 		}
 	}
-	r.Landed(flight, now.Mono, err == nil)
+	c.renewals.Landed(flight, now.Mono, err == nil)
 }
 
 // about is what the Observer is told a renewal is about: the lease, if it is one.
@@ -129,15 +130,4 @@ func about(batch []*renewal) Event {
 		return aboutMany(batch[0].Lease.claim.Name)
 	}
 	return batch[0].Lease.whose().later()
-}
-
-// notHeld is the loss that the backend told us of, in answer to a request sent then.
-func notHeld(sent time.Time, err error) LostError {
-	lost := LostError{Reason: ReasonExpired, Until: sent}
-	if broken, ok := errors.AsType[*driver.BrokenError](err); ok {
-		// It stays closed for ClosedFor after it handled our request, which was later
-		// than we sent it.
-		lost.Reason, lost.By, lost.Until = ReasonBroken, broken.By, sent.Add(broken.ClosedFor)
-	}
-	return lost
 }

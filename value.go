@@ -37,13 +37,6 @@ func orEmpty(value []byte) []byte {
 	return value
 }
 
-// A lastWrite is what is known of the last value that was written under a hold, and
-// answered or not. One write goes at a time, for what comes last has to be what is kept.
-type lastWrite struct {
-	turn chan struct{} // has room for the one who writes
-	end  time.Time     // until when one that was not answered may yet arrive
-}
-
 // writes are those of the hold. They are made when the first value is written.
 func (t *hold) writes() *lastWrite {
 	if w := t.written.Load(); w != nil {
@@ -107,7 +100,7 @@ func (l *Lease) ask(ctx context.Context, op string, value []byte) error {
 		return err
 	}
 	t, c := l.t, l.t.c
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
 	if value != nil {

@@ -15,7 +15,7 @@ import (
 
 // attempts is a claim that asks the backend until it is granted or gives up.
 type attempts struct {
-	c      *Client
+	c      *core
 	ctx    context.Context
 	claim  *claim
 	w      *waiter // nil for a try
@@ -136,7 +136,7 @@ func (a *attempts) ask(sent clock.Reading) (driver.Grant, error) {
 	a.asking = false
 	if answered(err) {
 		cl.stray = before
-		a.c.renewer.Alive(sent.Mono)
+		a.c.renewals.Alive(sent.Mono)
 	}
 	return grant, err
 }
@@ -219,7 +219,7 @@ func (a *attempts) judge(sent clock.Reading, err error) error {
 }
 
 // byOthers reports whether another process holds the name.
-func (c *Client) byOthers(held *driver.HeldError) bool {
+func (c *core) byOthers(held *driver.HeldError) bool {
 	me, holder := &c.settings.owner, &held.Holder.Owner
 	return held.Holders > 0 && (holder.Client != me.Client || holder.Host != me.Host || holder.PID != me.PID)
 }

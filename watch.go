@@ -121,15 +121,6 @@ func (w *watch) inspect(ctx context.Context) (Entry, error) {
 	return e, err
 }
 
-func (c *Client) isClosing() bool {
-	select {
-	case <-c.closing:
-		return true
-	default:
-		return false
-	}
-}
-
 const (
 	watchPace     = 10 * time.Millisecond // a watch looks no more often, however quickly a name changes
 	watchInterval = 5 * time.Second       // nor less often, and it waits no longer for an answer

@@ -1,0 +1,214 @@
+package pawl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/clock"
+	"github.com/pawl-go/pawl/internal/inbox"
+	"github.com/pawl-go/pawl/internal/keepalive"
+	"github.com/pawl-go/pawl/internal/lazyctx"
+	"github.com/pawl-go/pawl/internal/localqueue"
+	"github.com/pawl-go/pawl/internal/trust"
+)
+
+// A core makes, keeps and ends the claims of a client. What users call stands above it.
+type core struct {
+	driver   driver.Driver
+	backend  string            // its name, and where it is, for messages
+	facts    driver.Properties // of the driver, as they were at the beginning
+	settings settings
+	observer *Observer
+	now      func() clock.Reading
+	born     time.Time // what claim.stray is counted from
+
+	queues   *localqueue.Queues[*claim]
+	inboxes  *inbox.Inboxes[*hold]
+	renewals *keepalive.Renewals[*hold]
+	returner *returner
+
+	claims    *calls        // under way; nobody enters once closing is closed
+	releases  *calls        // under way; nobody enters once closed is set
+	functions *calls        // of Do
+	closing   chan struct{} // closed when Close or Shutdown begins: who waits gives up
+
+	mu         sync.Mutex // protects closed and drained
+	closed     bool
+	drained    bool           // nothing is added to background any more
+	background sync.WaitGroup // renewals, and what the Observer is told aside
+}
+
+func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
+	p := d.Properties()
+	c := &core{
+		driver: d, backend: cmp.Or(p.Where, p.Backend), facts: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
+		queues: newQueues(s.LocalHandoff), inboxes: inbox.New[*hold](), renewals: keepalive.NewRenewals[*hold](now()),
+		claims: newCalls(), releases: newCalls(), functions: newCalls(), closing: make(chan struct{}),
+	}
+	c.returner = newReturner(c.releaseAgain)
+	return c
+}
+
+// checkOpen refuses a call that is not a claim once Close has begun.
+func (c *core) checkOpen(ctx context.Context) error {
+	if ctx == nil {
+		return errNoContext
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+func (c *core) isClosing() bool {
+	select {
+	case <-c.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// attempt bounds one request to the backend, by a context that may have its room. The
+// caller cancels it.
+func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
+	d := c.settings.RequestTimeout
+	if d == 0 {
+		d = trust.RequestTimeout(ttl)
+	}
+	return room.WithDeadline(ctx, now.Add(d))
+}
+
+// renewTimeout bounds a renewal, so that there is time to ask again for all but the one
+// that hangs: what was in a batch with it is asked for in smaller ones, three times at
+// the most. A lease that is alone holds up no other, and may need the time: an engine
+// that compares and swaps takes several round trips while others change the name.
+func (c *core) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
+	d := c.settings.RequestTimeout
+	if d == 0 {
+		d = trust.RequestTimeout(ttl)
+	}
+	if smaller {
+		return min(d, ttl/12)
+	}
+	return min(d, ttl/3)
+}
+
+// spawn runs f in a goroutine for which Close waits. It answers false, and f does not
+// run, once Close is past that.
+func (c *core) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.drained {
+		return false
+	}
+	c.background.Go(f)
+	return true
+}
+
+// aside calls a function of the Observer on a goroutine for which Close waits.
+func (c *core) aside(f func()) {
+	if !c.spawn(f) {
+		go f()
+	}
+}
+
+// failedAside is failed on a goroutine of its own, for the client's own goroutines:
+// others wait for those.
+func (c *core) failedAside(e Event, op string, count int, err error) {
+	if c.observer != nil && c.observer.Failed != nil {
+		c.aside(func() { c.observer.failed(e, op, count, err) })
+	}
+}
+
+// undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and
+// its place in the queue. It is released at once, so that nobody waits for it, and again
+// when no Acquire of its token can come any more.
+func (c *core) undo(cl *claim) {
+	ttl := max(cl.TTL, cl.QueueTTL)
+	now := time.Now()
+	c.returner.add(&keepalive.Return[*claim]{
+		Claim: cl, Lease: driver.LeaseRef{Name: cl.Name, Token: cl.Token}, TTL: cl.TTL,
+		Again: c.again(cl), Until: c.over(cl, now, ttl),
+	}, now)
+}
+
+// again is when a claim has to be released once more: when none of its attempts can take
+// effect any more, on any node of the backend. It is zero if all were answered.
+func (c *core) again(cl *claim) time.Time {
+	if cl.stray == 0 {
+		return time.Time{}
+	}
+	return c.born.Add(cl.stray + driver.MaxLead)
+}
+
+// over is when whatever the last attempt of a claim can make has ended by itself. The
+// attempt takes effect now, or later.
+func (c *core) over(cl *claim, now time.Time, ttl time.Duration) time.Time {
+	if end := c.again(cl); end.After(now) {
+		now = end
+	}
+	return now.Add(ttl + c.facts.Outlasts)
+}
+
+// releaseAgain is a request of the returner, sent then.
+func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) error {
+	attempt := c.attempt(ctx, nil, x.TTL, sent)
+	defer attempt.Cancel()
+	err := c.driver.Release(attempt, x.Lease)
+	if err == nil || errors.Is(err, driver.ErrNotHeld) {
+		return nil
+	}
+	err = unavailable(c.backend, "release", x.Lease.Name, err)
+	c.failedAside(x.Claim.later(), "release", 1, err)
+	return err
+}
+
+// calls counts those of a kind that are under way, for Close and Shutdown to wait for. It
+// is a sync.WaitGroup that can be shut: after that nobody enters, so the waiting comes to
+// an end.
+type calls struct {
+	n                 atomic.Int64 // how many are in; from shut on, that much less
+	shutting, emptied sync.Once
+
+	idle chan struct{} // closed when it is shut and the last one has left
+}
+
+const shutCalls = math.MinInt64 / 2
+
+func newCalls() *calls { return &calls{idle: make(chan struct{})} }
+
+// enter counts one in; false means that it is shut.
+func (c *calls) enter() bool {
+	if c.n.Add(1) > 0 {
+		return true
+	}
+	c.leave()
+	return false
+}
+
+func (c *calls) leave() {
+	if c.n.Add(-1) == shutCalls {
+		c.emptied.Do(func() { close(c.idle) })
+	}
+}
+
+// in is how many are in, once it is shut.
+func (c *calls) in() int { return int(c.n.Load() - shutCalls) }
+
+// shut lets nobody in any more, and returns what is closed when the last one has left.
+func (c *calls) shut() <-chan struct{} {
+	c.shutting.Do(func() {
+		c.n.Add(shutCalls + 1) // with one in, so that leave finds out if nobody is
+		c.leave()
+	})
+	return c.idle
+}
