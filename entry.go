@@ -11,6 +11,8 @@ import (
 //   - Waiters: a [Waiter] for each claim in the queue, in the order in which they will be
 //     served.
 //   - ClosedFor: how much longer nothing will be granted, after a break or an expiry.
+//   - Value and ValueFence: what the name keeps, and the fence of the lease that wrote
+//     it.
 type Entry = driver.Entry
 
 // Holder is one lease on a name: its Fence, its Weight out of Limit, its Owner, Since

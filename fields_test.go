@@ -92,7 +92,7 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 		before.Set(field)
 		change(t, path, field)
 		if one.alike(other) || other.alike(one) {
-			t.Errorf("claims that differ in %s are alike", path)
+			t.Errorf("claims that differ in %s are alike: compare it in claim.alike, or say in theCallsOwn that it makes no other lease", path)
 		}
 		same := &claim{}
 		eachField(t, same, func(p string, f reflect.Value) {
@@ -120,7 +120,7 @@ func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
 			})
 		}})
 		if refused := err != nil; refused == slices.Contains(applies, path) {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s is answered %v: Attach applies it, and it stands in applies, or setAtTheGrant refuses it", path, err)
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 		}
 		eachField(t, &h, func(path string, field reflect.Value) {
 			if field.IsZero() {
-				t.Errorf("the handle has no %s", path)
+				t.Errorf("the handle has no %s: Detach sets it", path)
 			}
 		})
 		attached, err := c.Attach(context.Background(), text)
@@ -171,8 +171,13 @@ func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
 	byItself := []string{"Name", "ExpiresIn"}
 	// A fence has one owner and one beginning; of a waiter the client and the beginning
 	// are looked at, because it has no fence.
-	withTheFence := []string{"Owner.Client", "Owner.Host", "Owner.PID", "Owner.Labels", "Since"}
-	withTheClient := []string{"Owner.Host", "Owner.PID", "Owner.Labels"}
+	withTheFence, withTheClient := []string{"Since"}, []string{}
+	for i, owner := 0, reflect.TypeFor[driver.Owner](); i < owner.NumField(); i++ {
+		path := "Owner." + owner.Field(i).Name
+		if withTheFence = append(withTheFence, path); path != "Owner.Client" {
+			withTheClient = append(withTheClient, path)
+		}
+	}
 	entry := func() *Entry {
 		return &Entry{ClosedFor: time.Second, Holders: make([]Holder, 2), Waiters: make([]Waiter, 2)}
 	}
@@ -189,7 +194,7 @@ func TestWatchComparesAllThatDoesNotChangeByItself(t *testing.T) {
 				field.SetInt(0)
 			}
 			if same(changed, entry()) != slices.Contains(quiet, path) {
-				t.Errorf("%s.%s: changed and the same: %v", what, path, same(changed, entry()))
+				t.Errorf("%s.%s: changed and the same: %v; same, in watch.go, compares what does not change by itself", what, path, same(changed, entry()))
 			}
 			field.Set(before)
 		})
@@ -211,7 +216,7 @@ func TestAnotherProcessIsToldByItsOwner(t *testing.T) {
 		before := reflect.New(field.Type()).Elem()
 		before.Set(field)
 		change(t, path, field)
-		if c.byOthers(held) != (path != "Labels") {
+		if c.byOthers(held) != slices.Contains([]string{"Client", "Host", "PID"}, path) {
 			t.Errorf("a holder of another %s is of another process: %v", path, c.byOthers(held))
 		}
 		field.Set(before)

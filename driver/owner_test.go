@@ -1,6 +1,8 @@
 package driver_test
 
 import (
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode"
@@ -33,6 +35,33 @@ func TestOwnersForPeople(t *testing.T) {
 	} {
 		if got := o.String(); got != want {
 			t.Errorf("owner %+v is shown as %s, want %s", o.Labels, got, want)
+		}
+	}
+}
+
+// People see each field of an owner, except the client's id where there is a host; and no
+// text of it is longer than a label.
+func TestEachFieldOfAnOwnerIsShownAndBounded(t *testing.T) {
+	plain := driver.Owner{Host: "h", PID: 1}
+	for i, typ := 0, reflect.TypeFor[driver.Owner](); i < typ.NumField(); i++ {
+		name, o := typ.Field(i).Name, plain
+		switch f := reflect.ValueOf(&o).Elem().Field(i); f.Kind() {
+		case reflect.String:
+			for _, text := range []string{"\xff", strings.Repeat("x", driver.MaxLabel+1)} {
+				f.SetString(text)
+				if err := o.Validate(); !errors.Is(err, driver.ErrInvalid) {
+					t.Errorf("driver.Owner.%s may be %.9q: bound it in Owner.Validate", name, text)
+				}
+			}
+		case reflect.Int:
+			f.SetInt(7)
+		case reflect.Map:
+			f.Set(reflect.ValueOf(map[string]string{"k": "v"}))
+		default:
+			t.Fatalf("driver.Owner.%s is a %v: give it another value here", name, f.Type())
+		}
+		if shown := o.String() != plain.String(); shown == (name == "Client") {
+			t.Errorf("driver.Owner.%s is shown: %v; Owner.String decides", name, shown)
 		}
 	}
 }

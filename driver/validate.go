@@ -141,12 +141,12 @@ func ValidateFence(fence uint64) error {
 
 // Validate refuses an owner that some backend could not keep, or not give back as it was.
 func (o *Owner) Validate() error {
-	switch {
-	case len(o.Client) > MaxLabel || !utf8.ValidString(o.Client):
-		return invalid("client", fmt.Sprintf("%.40q has %d bytes", o.Client, len(o.Client)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
-	case len(o.Host) > MaxLabel || !utf8.ValidString(o.Host):
-		return invalid("host", fmt.Sprintf("%.40q has %d bytes", o.Host, len(o.Host)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
-	case o.PID < 0 || o.PID > math.MaxInt32:
+	for _, of := range [...]struct{ what, text string }{{"client", o.Client}, {"host", o.Host}} {
+		if len(of.text) > MaxLabel || !utf8.ValidString(of.text) {
+			return invalid(of.what, fmt.Sprintf("%.40q has %d bytes", of.text, len(of.text)), fmt.Sprintf("at most %d bytes of UTF-8", MaxLabel))
+		}
+	}
+	if o.PID < 0 || o.PID > math.MaxInt32 {
 		return invalid("pid", fmt.Sprintf("is %d", o.PID), fmt.Sprintf("0 to %d", math.MaxInt32))
 	}
 	if len(o.Labels) > MaxLabels {

@@ -42,11 +42,9 @@ func (e *Entry) Append(b []byte) []byte {
 	b = binary.AppendVarint(b, int64(e.Closed))
 	b = binary.AppendUvarint(b, uint64(len(e.Holders)))
 	for _, h := range e.Holders {
-		b = append(b, h.Token[:]...)
-		b = appendString(b, h.Inbox)
-		b = AppendOwner(b, h.Owner)
+		b = h.append(b)
 		b = binary.AppendUvarint(b, h.Fence)
-		b = appendInts(b, int64(h.Fences), int64(h.Weight), int64(h.Limit), int64(h.Since), int64(h.Expires), int64(h.LockDelay))
+		b = appendInts(b, int64(h.Since), int64(h.Expires))
 		b = appendBool(b, h.Wrote)
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.Queue)))
@@ -78,13 +76,18 @@ func (e *Entry) Append(b []byte) []byte {
 	return b
 }
 
+// append appends what reader.carried reads.
+func (c *Carried) append(b []byte) []byte {
+	b = append(b, c.Token[:]...)
+	b = appendString(b, c.Inbox)
+	b = AppendOwner(b, c.Owner)
+	return appendInts(b, int64(c.Fences), int64(c.Weight), int64(c.Limit), int64(c.LockDelay))
+}
+
 // Append appends the stored form of w to b. It is a part of the entry's, or stands by
 // itself in a row.
 func (w *Waiter) Append(b []byte) []byte {
-	b = append(b, w.Token[:]...)
-	b = appendString(b, w.Inbox)
-	b = AppendOwner(b, w.Owner)
-	b = appendInts(b, int64(w.Fences), int64(w.Weight), int64(w.Limit), int64(w.Since), int64(w.Expires), int64(w.LockDelay))
+	b = appendInts(w.append(b), int64(w.Since), int64(w.Expires))
 	return appendValue(appendValue(b, w.Value), w.Above)
 }
 
@@ -152,10 +155,7 @@ func Decode(b []byte) (*Entry, error) {
 		if r.problem != "" {
 			break // before much is made of a large count
 		}
-		h := Holder{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fence: r.uint("fence", 1, maxFence)}
-		h.Fences = int(r.int("fences", 1, driver.MaxFences))
-		h.Weight, h.Limit = r.weight()
-		h.Since, h.Expires, h.LockDelay = r.instant("since"), r.instant("expiry"), r.duration("lock-delay")
+		h := Holder{Carried: r.carried(), Fence: r.uint("fence", 1, maxFence), Since: r.instant("since"), Expires: r.instant("expiry")}
 		h.Wrote = r.uint("wrote", 0, 1) == 1
 		e.Holders = append(e.Holders, h)
 	}
@@ -324,13 +324,18 @@ func (r *reader) duration(what string) time.Duration {
 	return time.Duration(r.int(what, 0, int64(driver.MaxTTL)))
 }
 
+// carried reads what Carried.append wrote.
+func (r *reader) carried() Carried {
+	c := Carried{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fences: int(r.int("fences", 1, driver.MaxFences))}
+	c.Weight, c.Limit = r.weight()
+	c.LockDelay = r.duration("lock-delay")
+	return c
+}
+
 func (r *reader) waiter() Waiter {
-	w := Waiter{Token: r.token(), Inbox: r.string(), Owner: r.owner(), Fences: int(r.int("fences", 1, driver.MaxFences))}
-	w.Weight, w.Limit = r.weight()
-	w.Since, w.Expires = r.instant("since"), r.instant("expiry")
-	w.LockDelay = r.duration("lock-delay")
-	w.Value, w.Above = r.value(), r.value()
-	return w
+	return Waiter{
+		Carried: r.carried(), Since: r.instant("since"), Expires: r.instant("expiry"), Value: r.value(), Above: r.value(),
+	}
 }
 
 // value is nil if there is none, and not nil if it is empty.

@@ -18,10 +18,10 @@ import (
 func TestTheStoredFormIsThis(t *testing.T) {
 	const golden = "\xa3\xac\x02\x0e" + // version, fence, closed
 		"\x01hold" + zeros + "\x02in" + "\x01c\x01h\x0a\x02\x01a\x011\x01b\x012" + // a holder: who,
-		// fence, fences, weight, limit, since, expires, delay
-		"\xc9\x01\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x02\x04\x06" + "\x01" +
+		// fences, weight, limit, delay, fence, since, expires
+		"\xc8\x01\xfe\xff\xff\xff\x0f\xfe\xff\xff\xff\x0f\x06" + "\xc9\x01\x02\x04" + "\x01" +
 		// a waiter, and nobody apart
-		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x01\x12\x0c" + "\x02v\x01" + "\x00" +
+		"\x01wait" + zeros + "\x03out" + "\x00\x00\x00\x00" + "\x02\x04\x08\x0c" + "\x01\x12" + "\x02v\x01" + "\x00" +
 		"\x01gone" + zeros + "\x04boss\x00\x00\x00" + "\x16" + // word for somebody
 		"\x05kept\x96\x01\x18" // the value
 	if got := string(full().Append(nil)); got != golden {
@@ -86,11 +86,11 @@ func TestWhatNoEntryCanBeIsRefused(t *testing.T) {
 		}
 	}
 	for says, spoil := range map[string]func(e *locktable.Entry){
-		"a token stands in it twice":            second(locktable.Holder{Token: tokenOf("hold"), Fence: 11, Fences: 1, Weight: 1, Limit: 2}),
-		"fence 10 does not come after 10":       second(locktable.Holder{Fence: 10, Fences: 1, Weight: 1, Limit: 2}),
-		"fence 9 does not come after 10":        second(locktable.Holder{Fence: 9, Fences: 1, Weight: 1, Limit: 2}),
-		"3 are held, and a holder's limit is 2": second(locktable.Holder{Fence: 11, Fences: 1, Weight: 2, Limit: 2}),
-		"weight is 3 of 2":                      second(locktable.Holder{Fence: 11, Fences: 1, Weight: 3, Limit: 2}),
+		"a token stands in it twice":            second(locktable.Holder{Carried: locktable.Carried{Token: tokenOf("hold"), Fences: 1, Weight: 1, Limit: 2}, Fence: 11}),
+		"fence 10 does not come after 10":       second(locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 1, Limit: 2}, Fence: 10}),
+		"fence 9 does not come after 10":        second(locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 1, Limit: 2}, Fence: 9}),
+		"3 are held, and a holder's limit is 2": second(locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 2, Limit: 2}, Fence: 11}),
+		"weight is 3 of 2":                      second(locktable.Holder{Carried: locktable.Carried{Fences: 1, Weight: 3, Limit: 2}, Fence: 11}),
 		"fence 300 is above the last fence 299": func(e *locktable.Entry) { e.Fence = 299 },
 		"a waiter's token is zero":              func(e *locktable.Entry) { e.Queue[0].Token = driver.Token{} },
 		"or stands in it twice":                 func(e *locktable.Entry) { e.Queue[0].Token = tokenOf("hold") },

@@ -73,34 +73,41 @@ type Entry struct {
 	Signals []Signal // to send once it is stored
 }
 
-// A Holder is a lease.
-type Holder struct {
-	Token     driver.Token // zero once it is released: nobody can name it any more
+// Carried is what a claim takes with it, as a whole, to its place in the queue, and from
+// there to its lease. A new field is written and read in codec.go, and shown in public.go
+// if people see it.
+type Carried struct {
+	Token     driver.Token // zero once its lease is released: nobody can name it any more
 	Inbox     string       // where its signals go
 	Owner     driver.Owner
-	Fence     uint64 // the first of its range
 	Fences    int
 	Weight    int
 	Limit     int
-	Since     Instant // when it was granted at the latest, see Entry.Blur
-	Expires   Instant // it is over when now == Expires
 	LockDelay time.Duration
-	Wrote     bool // a value
+}
+
+func carried(c *driver.Claim, inbox string) Carried {
+	return Carried{
+		Token: c.Token, Inbox: inbox, Owner: c.Owner, Fences: c.Fences, Weight: c.Weight, Limit: c.Limit, LockDelay: c.LockDelay,
+	}
+}
+
+// A Holder is a lease.
+type Holder struct {
+	Carried
+	Fence   uint64  // the first of its range
+	Since   Instant // when it was granted at the latest, see Entry.Blur
+	Expires Instant // it is over when now == Expires
+	Wrote   bool    // a value
 }
 
 // A Waiter is a place in the queue: a claim that is not granted yet.
 type Waiter struct {
-	Token     driver.Token
-	Inbox     string
-	Owner     driver.Owner
-	Fences    int
-	Weight    int
-	Limit     int
-	Since     Instant // when it came, its ticket heeded: the queue is in this order
-	Expires   Instant // of the place, unless the waiter asks again before
-	LockDelay time.Duration
-	Value     []byte // what the name keeps from the grant on; nil leaves what it has
-	Above     []byte // it is granted above the value of the name only; nil is in any case
+	Carried
+	Since   Instant // when it came, its ticket heeded: the queue is in this order
+	Expires Instant // of the place, unless the waiter asks again before
+	Value   []byte  // what the name keeps from the grant on; nil leaves what it has
+	Above   []byte  // it is granted above the value of the name only; nil is in any case
 }
 
 // A Value is what a name keeps. Its bytes are never changed, only replaced.
@@ -178,10 +185,7 @@ func (e *Entry) promote(now Instant) {
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalLook, Token: w.Token})
 			continue
 		}
-		h := e.grant(now, Holder{
-			Token: w.Token, Inbox: w.Inbox, Owner: w.Owner, Fences: w.Fences, Weight: w.Weight, Limit: w.Limit,
-			Expires: w.Expires, LockDelay: w.LockDelay,
-		}, 0, w.Value)
+		h := e.grant(now, Holder{Carried: w.Carried, Expires: w.Expires}, 0, w.Value)
 		e.signal(w.Inbox, driver.Signal{Kind: driver.SignalGranted, Token: w.Token, Fence: h.Fence, Fences: h.Fences})
 	}
 	if len(e.Queue) == 0 && e.Rest.Len > 0 && e.fits(now, 1, driver.Unlimited) {
@@ -279,10 +283,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 			return e.admit(now, c, inbox), nil
 		}
 		if c.Queue && e.waiting() < maxPeople {
-			w, position = e.join(first, Waiter{
-				Token: c.Token, Inbox: inbox, Owner: c.Owner, Weight: c.Weight, Limit: c.Limit,
-				Since: came, LockDelay: c.LockDelay,
-			}), first
+			w, position = e.join(first, Waiter{Carried: carried(c, inbox), Since: came}), first
 			e.News = true
 		}
 	}
@@ -295,10 +296,7 @@ func (e *Entry) Acquire(now Instant, c *driver.Claim, inbox string) (driver.Gran
 }
 
 func (e *Entry) admit(now Instant, c *driver.Claim, inbox string) driver.Grant {
-	h := e.grant(now, Holder{
-		Token: c.Token, Inbox: inbox, Owner: c.Owner, Fences: c.Fences, Weight: c.Weight, Limit: c.Limit,
-		Expires: e.until(now, c.TTL), LockDelay: c.LockDelay,
-	}, c.MinFence, c.Value)
+	h := e.grant(now, Holder{Carried: carried(c, inbox), Expires: e.until(now, c.TTL)}, c.MinFence, c.Value)
 	return driver.Grant{Fence: h.Fence, Fences: h.Fences, TTL: c.TTL}
 }
 

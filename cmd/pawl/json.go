@@ -119,7 +119,7 @@ func claimJSON(weight, limit int, o pawl.Owner, since time.Time, expiresIn time.
 }
 
 func ownerJSON(o pawl.Owner) jsonOwner {
-	j := jsonOwner{Client: o.Client, Host: o.Host, PID: o.PID, Labels: o.Labels}
+	j := jsonOwner(o) // they have the same fields, or this does not compile
 	if j.Labels == nil {
 		j.Labels = map[string]string{}
 	}

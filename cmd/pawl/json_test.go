@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +63,70 @@ func TestTheValueOfAName(t *testing.T) {
 		}
 		if got := line.String(); !strings.Contains(got, `"value":`+want[1]+`,"value_fence":5`) {
 			t.Errorf("printed as %s", got)
+		}
+	}
+}
+
+// What a backend shows of a lease or a place is printed, for people and for programs.
+func TestEachFieldOfAHolderAndAWaiterIsPrinted(t *testing.T) {
+	t.Parallel()
+	peopleDoNot := []string{"Waiter.ExpiresIn", "Holder.Owner.Client", "Waiter.Owner.Client"} // and see the host of it
+	now := time.Now()
+	printed := func(h pawl.Holder, w pawl.Waiter) (people, programs string) {
+		e := pawl.Entry{Name: "x", Holders: []pawl.Holder{h}, Waiters: []pawl.Waiter{w}}
+		var words, line bytes.Buffer
+		if err := errors.Join(printEntry(&words, e, now), printJSON(&line, e)); err != nil {
+			t.Fatal(err)
+		}
+		return words.String(), line.String()
+	}
+	var change func(path string, v reflect.Value, changed func(path string))
+	change = func(path string, v reflect.Value, changed func(path string)) {
+		before := reflect.ValueOf(v.Interface())
+		switch v.Interface().(type) {
+		case time.Time:
+			v.Set(reflect.ValueOf(now.Add(-time.Minute)))
+		case time.Duration:
+			v.SetInt(int64(time.Hour))
+		case string:
+			v.SetString("other")
+		case bool:
+			v.SetBool(true)
+		case map[string]string:
+			v.Set(reflect.ValueOf(map[string]string{"other": "label"}))
+		case int:
+			v.SetInt(v.Int() + 1)
+		case uint64:
+			v.SetUint(7)
+		default:
+			for i := range v.NumField() {
+				change(path+"."+v.Type().Field(i).Name, v.Field(i), changed)
+			}
+			return
+		}
+		changed(path)
+		v.Set(before)
+	}
+	h := pawl.Holder{Weight: 1, Limit: 3, Owner: pawl.Owner{Host: "h", PID: 1}}
+	w := pawl.Waiter{Weight: 1, Limit: 3, Owner: pawl.Owner{Host: "h", PID: 1}}
+	people, programs := printed(h, w)
+	changed := func(path string) {
+		p, q := printed(h, w)
+		if (p == people) != slices.Contains(peopleDoNot, path) {
+			t.Errorf("pawl show prints %s: %v; table.go prints what people see", path, p != people)
+		}
+		if q == programs {
+			t.Errorf("pawl show --json does not print %s: add it to the types in json.go, and to the help in show.go", path)
+		}
+	}
+	change("Holder", reflect.ValueOf(&h).Elem(), changed)
+	change("Waiter", reflect.ValueOf(&w).Elem(), changed)
+	help := newShow(&voice{}, &location{}).Long
+	for _, typ := range []reflect.Type{reflect.TypeFor[jsonEntry](), reflect.TypeFor[jsonHolder](), reflect.TypeFor[jsonWaiter](), reflect.TypeFor[jsonOwner]()} {
+		for i := range typ.NumField() {
+			if key, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ","); !strings.Contains(help, strings.TrimSuffix(key, "s")) {
+				t.Errorf("the help of pawl show does not name %s", key)
+			}
 		}
 	}
 }

@@ -38,7 +38,7 @@ type subscriber struct {
 	over   bool
 
 	listeners driver.Listeners
-	signed    atomic.Pointer[signature]
+	claimant  atomic.Pointer[string] // the last one, as it is stored: a process mostly has one
 }
 
 // A subscription is to one channel, for as long as it is wanted.
@@ -80,12 +80,14 @@ func (b *subscriber) open(ctx context.Context, c *driver.Claim) (who string, err
 	if err != nil {
 		return "", err
 	}
-	last := b.signed.Load()
-	if !last.of(box, shard, &c.Owner) {
-		last = &signature{box, shard, c.Owner, signed(box, shard, &c.Owner)}
-		b.signed.Store(last)
+	var r room
+	stored := appendClaimant(r[:0], box, shard, &c.Owner)
+	if last := b.claimant.Load(); last != nil && *last == string(stored) {
+		return *last, nil
 	}
-	return last.text, nil
+	text := string(stored)
+	b.claimant.Store(&text)
+	return text, nil
 }
 
 // channels says where the signals of a claim shall go. If they cannot be heard the claim
@@ -299,24 +301,10 @@ func (b *subscriber) close() {
 	b.loops.Wait()
 }
 
-// A signature is what signed made last, and of what: a process mostly signs the same. of
-// compares all that signed takes, but for labels, with which nothing is kept.
-type signature struct {
-	box, shard string
-	owner      driver.Owner
-	text       string
-}
-
-func (s *signature) of(box, shard string, o *driver.Owner) bool {
-	return s != nil && s.box == box && s.shard == shard && len(o.Labels) == 0 && len(s.owner.Labels) == 0 &&
-		s.owner.Client == o.Client && s.owner.Host == o.Host && s.owner.PID == o.PID
-}
-
-// signed is what is stored of who claims: the two channels on which its signals are
-// awaited, then the owner. The scripts look at the channels only.
-func signed(box, shard string, o *driver.Owner) string {
-	b := make([]byte, 0, 64+len(box)+len(shard))
+// appendClaimant appends what is stored of who claims: the two channels on which its
+// signals are awaited, then the owner. The scripts look at the channels only.
+func appendClaimant(b []byte, box, shard string, o *driver.Owner) []byte {
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(box))), box...)
 	b = append(binary.BigEndian.AppendUint16(b, uint16(len(shard))), shard...)
-	return string(locktable.AppendOwner(b, *o))
+	return locktable.AppendOwner(b, *o)
 }

@@ -32,7 +32,8 @@ func readEntry(s, name string) (driver.Entry, error) {
 	}
 	e.Value = r.value()
 	for len(r.rest) > 0 && !r.failed {
-		w := locktable.Waiter{Weight: int(r.uint32()), Limit: int(r.uint32()), Since: r.instant(), Expires: r.instant()}
+		var w locktable.Waiter
+		w.Weight, w.Limit, w.Since, w.Expires = int(r.uint32()), int(r.uint32()), r.instant(), r.instant()
 		w.Owner = r.claimant()
 		e.Queue = append(e.Queue, w)
 	}
@@ -183,7 +184,8 @@ func (r *reader) instant() locktable.Instant {
 
 // holder reads what lua/lib/shown.lua wrote.
 func (r *reader) holder() locktable.Holder {
-	h := locktable.Holder{Fence: uint64(r.instant()), Fences: int(r.uint32()), Weight: int(r.uint32()), Limit: int(r.uint32())}
+	h := locktable.Holder{Fence: uint64(r.instant())}
+	h.Fences, h.Weight, h.Limit = int(r.uint32()), int(r.uint32()), int(r.uint32())
 	h.Since, h.Expires, h.LockDelay = r.instant(), r.instant(), time.Duration(r.instant())*time.Microsecond
 	if r.byte() == 0 {
 		h.Token = held
@@ -201,7 +203,7 @@ func (r *reader) value() (v locktable.Value) {
 	return v
 }
 
-// claimant reads what signed wrote, with its length before it.
+// claimant reads what appendClaimant wrote, with its length before it.
 func (r *reader) claimant() driver.Owner {
 	in := reader{rest: r.take(int(r.uint32()))}
 	for range 2 {

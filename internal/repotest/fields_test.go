@@ -1,0 +1,64 @@
+package repotest
+
+import (
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// CONTRIBUTING.md lists what changes with a new field of a claim. What is there of
+// Owner.Labels stands for a field that people read, and Claim.LockDelay for one that the
+// algorithm reads.
+func TestContributingNamesTheFilesThatAFieldOfAClaimIsIn(t *testing.T) {
+	list := section(t, "CONTRIBUTING.md", "## Adding a field to a claim")
+	var named []string
+	for _, m := range regexp.MustCompile("`([a-z/_]+\\.(?:go|lua|md))`").FindAllStringSubmatch(list, -1) {
+		read(t, m[1]) // it is there
+		named = append(named, m[1])
+	}
+	for file, text := range sources(t, ".go") {
+		if strings.HasSuffix(file, "_test.go") || within(file, "drivertest") || within(file, "examples") || within(file, "bench") {
+			continue
+		}
+		people := regexp.MustCompile(`\bOwner\b[^\n]*\bLabels\b|\b[co]\.Labels\b`).Match(text)
+		if people && !slices.Contains(named, file) {
+			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which names Owner.Labels", file)
+		}
+		algorithm := regexp.MustCompile(`\bLockDelay\b[:,]`).Match(text) // it is copied, and not only computed with
+		if algorithm && !slices.Contains(named, file) && !within(file, "internal/redisscript") {
+			t.Errorf("CONTRIBUTING.md, Adding a field to a claim: it leaves out %s, which copies Claim.LockDelay", file)
+		}
+	}
+}
+
+// The documentation of a type of the root that is a driver's has to name its fields, for
+// pkg.go.dev does not show them there.
+func TestAliasesNameTheFields(t *testing.T) {
+	text := read(t, "entry.go")
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[driver.Entry](), reflect.TypeFor[driver.Holder](), reflect.TypeFor[driver.Waiter](),
+		reflect.TypeFor[driver.Owner](), reflect.TypeFor[driver.Finding](),
+	} {
+		comment := regexp.MustCompile(`((?://.*\n)+)type ` + typ.Name() + ` = driver\.`).FindString(text)
+		for i := range typ.NumField() {
+			if name := typ.Field(i).Name; !regexp.MustCompile(`\b` + name + `\b`).MatchString(comment) {
+				t.Errorf("entry.go: the comment of %s does not name its field %s", typ.Name(), name)
+			}
+		}
+	}
+}
+
+// section is what stands below a heading of a document.
+func section(t *testing.T, file, heading string) string {
+	t.Helper()
+	_, after, found := strings.Cut(read(t, file), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no %s", file, heading)
+	}
+	text, _, _ := strings.Cut(after, "\n## ")
+	return text
+}
