@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/testservers"
 )
 
@@ -28,6 +28,12 @@ type testServer struct {
 	data string
 	cmd  *exec.Cmd // nil if it is not ours
 }
+
+// The steps of a test.
+var (
+	mutex = claimtest.Mutex
+	lease = claimtest.Lease
+)
 
 // realURL is the real server, if there is one.
 func realURL() string { return os.Getenv("PAWL_TEST_MONGODB_URL") }
@@ -115,16 +121,4 @@ func open(t testing.TB, url string) *Driver {
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	return d
-}
-
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
-	}
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
 }

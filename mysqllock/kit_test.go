@@ -3,11 +3,19 @@ package mysqllock_test
 import (
 	"database/sql"
 	"testing"
-	"time"
 
-	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/mysqllock"
+)
+
+// The steps of a test.
+var (
+	mutex    = claimtest.Mutex
+	queued   = claimtest.Queued
+	lease    = claimtest.Lease
+	gets     = claimtest.Gets
+	releases = claimtest.Releases
 )
 
 // fresh is a database of its own in the shared server, a pool for it, and a driver over
@@ -52,39 +60,4 @@ func name(t testing.TB, db *sql.DB) (database string) {
 		t.Fatal(err)
 	}
 	return database
-}
-
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
-	}
-}
-
-// queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim {
-	c := mutex(name)
-	c.Queue = true
-	return c
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-}
-
-func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
-	t.Helper()
-	g, err := d.Acquire(ctx, c)
-	if err != nil {
-		t.Fatalf("Acquire: %v; want it granted", err)
-	}
-	return g
-}
-
-func releases(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if err := d.Release(ctx, lease(c)); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
 }

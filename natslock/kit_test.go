@@ -10,9 +10,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/natslock"
 )
+
+// The steps of a test.
+var (
+	lease    = claimtest.Lease
+	gets     = claimtest.Gets
+	releases = claimtest.Releases
+)
+
+// mutex is a claim for all of a name.
+func mutex(name string) driver.Claim {
+	c := claimtest.Mutex(name)
+	c.TTL, c.QueueTTL = time.Minute, time.Minute
+	return c
+}
 
 // start opens a driver that is closed when the test ends.
 func start(t testing.TB, url string) *natslock.Driver {
@@ -24,27 +39,6 @@ func start(t testing.TB, url string) *natslock.Driver {
 		}
 	})
 	return d
-}
-
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: time.Minute, QueueTTL: time.Minute,
-	}
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-}
-
-func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
-	t.Helper()
-	g, err := d.Acquire(ctx, c)
-	if err != nil {
-		t.Fatalf("Acquire: %v; want it granted", err)
-	}
-	return g
 }
 
 func isRefused(t testing.TB, d driver.Driver, c driver.Claim) {
@@ -74,13 +68,6 @@ func isLost(t testing.TB, d driver.Driver, c driver.Claim) {
 	t.Helper()
 	if err := renewal(t, d, c); !errors.Is(err, driver.ErrNotHeld) {
 		t.Fatalf("Renew: %v; want ErrNotHeld", err)
-	}
-}
-
-func releases(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if err := d.Release(ctx, lease(c)); err != nil {
-		t.Fatalf("Release: %v", err)
 	}
 }
 

@@ -6,15 +6,15 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/internal/natstest"
-	"github.com/pawl-go/pawl/internal/watchtest"
 )
 
 func TestAWatchOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	server := natstest.Start(t, "")
 	a, b := start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr)
-	tells := watchtest.Watch(t, b, "job")
+	tells := claimtest.Watch(t, b, "job")
 	for range 2 {
 		server.Kill()
 		time.Sleep(300 * time.Millisecond)
@@ -36,7 +36,7 @@ func TestALeaderThatGoesIsNoEndOfAWatch(t *testing.T) {
 	nodes, leader := cluster(t)
 	at := nodes[(leader+1)%3].Addr
 	a, b := start(t, "nats://"+at), start(t, "nats://"+at)
-	tells, c := watchtest.Watch(t, b, "job"), mutex("job")
+	tells, c := claimtest.Watch(t, b, "job"), mutex("job")
 	nodes[leader].Kill()
 	gets(t, a, c)
 	tells("a grant")
@@ -53,11 +53,11 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 	  { user: deaf, password: secret, permissions: { subscribe: { allow: [">"], deny: ["_PAWL.>"] } } }
 	  { user: all, password: secret } ] } }`)
 	deaf, all := start(t, "nats://deaf:secret@"+server.Addr), start(t, "nats://all:secret@"+server.Addr)
-	watchtest.Watch(t, all, "job")
+	claimtest.Watch(t, all, "job")
 	if !all.Properties().PushesChanges {
 		t.Error("PushesChanges is false, and changes are told")
 	}
-	watchtest.Watch(t, deaf, "job")
+	claimtest.Watch(t, deaf, "job")
 	if deaf.Properties().PushesChanges {
 		t.Error("PushesChanges is true, and the user may not listen")
 	}
@@ -69,7 +69,7 @@ func TestChangesAreNotToldWhereNothingIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := start(t, "nats://"+server.Addr)
-	watchtest.Watch(t, other, "job")
+	claimtest.Watch(t, other, "job")
 	if other.Properties().PushesChanges {
 		t.Error("PushesChanges is true, and the bucket sends nothing")
 	}

@@ -1,15 +1,38 @@
 package postgreslock_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
+
+// The steps of a test.
+var (
+	lease    = claimtest.Lease
+	gets     = claimtest.Gets
+	waits    = claimtest.Waits
+	renews   = claimtest.Renews
+	releases = claimtest.Releases
+	listen   = claimtest.Listen
+	hear     = claimtest.Hear
+)
+
+// mutex is a claim for all of a name.
+func mutex(name string) driver.Claim { return patient(claimtest.Mutex(name)) }
+
+// queued is one that takes a place in the queue.
+func queued(name string) driver.Claim { return patient(claimtest.Queued(name)) }
+
+// patient is the claim with a place that outlasts a server that starts again.
+func patient(c driver.Claim) driver.Claim {
+	c.QueueTTL = 15 * time.Second
+	return c
+}
 
 // start opens a driver that is closed when the test ends.
 func start(t testing.TB, url string) *postgreslock.Driver {
@@ -21,79 +44,6 @@ func start(t testing.TB, url string) *postgreslock.Driver {
 		}
 	})
 	return d
-}
-
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 15 * time.Second,
-	}
-}
-
-// queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim {
-	c := mutex(name)
-	c.Queue = true
-	return c
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-}
-
-func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
-	t.Helper()
-	g, err := d.Acquire(ctx, c)
-	if err != nil {
-		t.Fatalf("Acquire: %v; want it granted", err)
-	}
-	return g
-}
-
-func waits(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if _, err := d.Acquire(ctx, c); !errors.Is(err, driver.ErrHeld) {
-		t.Fatalf("Acquire: %v; want it to wait", err)
-	}
-}
-
-func renews(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-	if err != nil || answers[0] != nil {
-		t.Fatalf("Renew: %v, %v; want it held", answers, err)
-	}
-}
-
-func releases(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if err := d.Release(ctx, lease(c)); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-}
-
-// listen collects the signals of a driver.
-func listen(t testing.TB, d *postgreslock.Driver) <-chan driver.Signal {
-	heard := make(chan driver.Signal, 1000)
-	t.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
-	return heard
-}
-
-// hear waits for a signal of this kind for this token, and says how long it took.
-func hear(t testing.TB, heard <-chan driver.Signal, kind driver.SignalKind, token driver.Token) time.Duration {
-	t.Helper()
-	began, patience := time.Now(), time.After(20*time.Second)
-	for {
-		select {
-		case s := <-heard:
-			if s.Kind == kind && s.Token == token {
-				return time.Since(began)
-			}
-		case <-patience:
-			t.Fatalf("no signal of kind %d came", kind)
-		}
-	}
 }
 
 // conn is a connection of somebody else's.

@@ -6,10 +6,24 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/redislock"
 )
 
 var ctx = context.Background()
+
+// The steps of a test.
+var (
+	mutex    = claimtest.Mutex
+	queued   = claimtest.Queued
+	reader   = claimtest.Reader
+	lease    = claimtest.Lease
+	gets     = claimtest.Gets
+	renews   = claimtest.Renews
+	releases = claimtest.Releases
+	listen   = claimtest.Listen
+	hear     = claimtest.Hear
+)
 
 // start opens a driver that is closed when the test ends.
 func start(t testing.TB, url string) *redislock.Driver {
@@ -23,83 +37,10 @@ func start(t testing.TB, url string) *redislock.Driver {
 	return d
 }
 
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
-	}
-}
-
-// queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim {
-	c := mutex(name)
-	c.Queue = true
-	return c
-}
-
-// reader is a claim that others of its kind stand beside.
-func reader(name string) driver.Claim {
-	c := mutex(name)
-	c.Weight = 1
-	return c
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-}
-
-func gets(t testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
-	t.Helper()
-	g, err := d.Acquire(ctx, c)
-	if err != nil {
-		t.Fatalf("Acquire: %v; want it granted", err)
-	}
-	return g
-}
-
-func renews(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)})
-	if err != nil || answers[0] != nil {
-		t.Fatalf("Renew: %v, %v; want it held", answers, err)
-	}
-}
-
 func raises(t testing.TB, d driver.FenceRaiser, c driver.Claim) {
 	t.Helper()
 	want := uint64(time.Now().Add(time.Minute).UnixMicro())
 	if got, err := d.RaiseFence(ctx, lease(c), want); err != nil || got != want {
 		t.Fatalf("RaiseFence: %d, %v; want %d", got, err, want)
-	}
-}
-
-func releases(t testing.TB, d driver.Driver, c driver.Claim) {
-	t.Helper()
-	if err := d.Release(ctx, lease(c)); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-}
-
-// listen collects the signals of a driver.
-func listen(t testing.TB, d *redislock.Driver) <-chan driver.Signal {
-	heard := make(chan driver.Signal, 1000)
-	t.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
-	return heard
-}
-
-// hear waits for a signal of this kind for this token, and says how long it took.
-func hear(t testing.TB, heard <-chan driver.Signal, kind driver.SignalKind, token driver.Token) time.Duration {
-	t.Helper()
-	began, patience := time.Now(), time.After(5*time.Second)
-	for {
-		select {
-		case s := <-heard:
-			if s.Kind == kind && s.Token == token {
-				return time.Since(began)
-			}
-		case <-patience:
-			t.Fatalf("no signal of kind %d came", kind)
-		}
 	}
 }

@@ -16,10 +16,10 @@ func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
 	c := clock()
 	d := open(t, file(t), &Options{Now: c.Now})
 	first, second := mutex("job"), mutex("job")
-	g := mustAcquire(t, d, first)
-	mustRelease(t, d, first)
+	g := gets(t, d, first)
+	releases(t, d, first)
 	c.Advance(-time.Hour)
-	if h := mustAcquire(t, d, second); h.Fence <= g.Fence {
+	if h := gets(t, d, second); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
 	}
 }
@@ -28,14 +28,14 @@ func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
 	c := clock()
 	d := open(t, file(t), &Options{Now: c.Now})
 	first := mutex("job")
-	g := mustAcquire(t, d, first)
+	g := gets(t, d, first)
 	c.Advance(-time.Hour)
 	c.Advance(time.Hour + first.TTL - time.Microsecond)
 	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("%v; want it held", err)
 	}
 	c.Advance(time.Microsecond)
-	if h := mustAcquire(t, d, mutex("job")); h.Fence <= g.Fence {
+	if h := gets(t, d, mutex("job")); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
 	}
 }
@@ -45,9 +45,9 @@ func TestAClockThatIsSetForwardEndsLeasesEarlyAndFencesRise(t *testing.T) {
 	c := clock()
 	d := open(t, file(t), &Options{Now: c.Now})
 	first := mutex("job")
-	g := mustAcquire(t, d, first)
+	g := gets(t, d, first)
 	c.Advance(time.Hour)
-	if h := mustAcquire(t, d, mutex("job")); h.Fence <= g.Fence {
+	if h := gets(t, d, mutex("job")); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
 	}
 	answers, err := d.Renew(ctx, []driver.LeaseRef{lease(first)})
@@ -59,7 +59,7 @@ func TestAClockThatIsSetForwardEndsLeasesEarlyAndFencesRise(t *testing.T) {
 // The row is gone, and with it the last fence: what the clock says now is above it.
 func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
 	path := file(t)
-	g := mustAcquire(t, open(t, path, nil), mutex("job"))
+	g := gets(t, open(t, path, nil), mutex("job"))
 	if err := os.Rename(path, path+".old"); err != nil {
 		notOnWindows(t, err)
 	}
@@ -68,7 +68,7 @@ func TestAfterADeletionTheNewFilesFencesAreGreater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if h := mustAcquire(t, open(t, path, nil), mutex("job")); h.Fence <= g.Fence {
+	if h := gets(t, open(t, path, nil), mutex("job")); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
 	}
 }
@@ -84,7 +84,7 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 		}
 		defer d.Close()
 		x := mutex("job")
-		g := mustAcquire(t, d, x)
+		g := gets(t, d, x)
 		c.Advance(x.TTL)
 		return g.Fence
 	}

@@ -46,7 +46,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	folder := mount(t, "size=1m")
 	d := open(t, filepath.Join(folder, "locks.db"), nil)
 	held := mutex("held")
-	mustAcquire(t, d, held)
+	gets(t, d, held)
 	empty := fill(t, folder)
 
 	for range 500 { // more than the log could take without beginning again
@@ -54,7 +54,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 			t.Fatalf("renewing on a full disk: %v, %v", answers, err)
 		}
 	}
-	mustRelease(t, d, held)
+	releases(t, d, held)
 
 	var refused error // not at once: there is some room in the pages at hand
 	for i := 0; refused == nil && i < 10000; i++ {
@@ -67,7 +67,7 @@ func TestAFullDiskRefusesNewNamesAndLetsHeldOnesGo(t *testing.T) {
 	t.Log(refused)
 
 	empty()
-	mustAcquire(t, d, mutex("after"))
+	gets(t, d, mutex("after"))
 	if found, err := d.Diagnose(ctx); err != nil || len(found) > 0 {
 		t.Fatalf("afterwards: %+v, %v", found, err)
 	}
@@ -91,7 +91,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,10 @@ func TestTheDoctorNamesARowThatIsDamaged(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
 	for _, name := range []string{"a", "b", "c"} {
-		mustAcquire(t, d, mutex(name))
+		gets(t, d, mutex(name))
 	}
 	for range 20 { // a queue that stands in rows of its own
-		mustQueue(t, d, queued("c"))
+		waits(t, d, queued("c"))
 	}
 	if f := finding(t, d, "damaged entries"); f != nil {
 		t.Errorf("where none is: %+v", f)

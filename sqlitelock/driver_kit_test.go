@@ -2,12 +2,12 @@ package sqlitelock
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/claimtest"
 	"github.com/pawl-go/pawl/memlock"
 )
 
@@ -40,53 +40,20 @@ func deafen(d *Driver) *Driver {
 
 func clock() *memlock.Clock { return memlock.NewClock(time.Now()) }
 
-// mutex is a claim for all of a name.
-func mutex(name string) driver.Claim {
-	return driver.Claim{
-		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
-		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
-	}
-}
-
-// queued is a claim that takes a place in the queue.
-func queued(name string) driver.Claim {
-	c := mutex(name)
-	c.Queue = true
-	return c
-}
-
-func lease(c driver.Claim) driver.LeaseRef {
-	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
-}
-
-func mustAcquire(tb testing.TB, d driver.Driver, c driver.Claim) driver.Grant {
-	tb.Helper()
-	g, err := d.Acquire(ctx, c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return g
-}
-
-func mustQueue(tb testing.TB, d driver.Driver, c driver.Claim) {
-	tb.Helper()
-	var held *driver.HeldError
-	if _, err := d.Acquire(ctx, c); !errors.As(err, &held) || held.Position == 0 {
-		tb.Fatalf("not queued: %v", err)
-	}
-}
-
-func mustRelease(tb testing.TB, d driver.Driver, c driver.Claim) {
-	tb.Helper()
-	if err := d.Release(ctx, lease(c)); err != nil {
-		tb.Fatal(err)
-	}
-}
+// The steps of a test.
+var (
+	mutex    = claimtest.Mutex
+	queued   = claimtest.Queued
+	lease    = claimtest.Lease
+	gets     = claimtest.Gets
+	waits    = claimtest.Waits
+	releases = claimtest.Releases
+)
 
 func cycle(tb testing.TB, d driver.Driver, name string) {
 	c := mutex(name)
-	mustAcquire(tb, d, c)
-	mustRelease(tb, d, c)
+	gets(tb, d, c)
+	releases(tb, d, c)
 }
 
 // listen collects the signals of a driver.

@@ -22,7 +22,7 @@ func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "a", "b")
 	path := filepath.Join(folder, "locks.db")
 	d := open(t, path, nil)
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 	for name, want := range map[string]fs.FileMode{
 		filepath.Dir(folder): 0o700, folder: 0o700, path: 0o600, path + "-wal": 0o600, path + "-shm": 0o600,
 	} {
@@ -47,7 +47,7 @@ func TestTheModeOfAFileThatWasMadeBeforeIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, path, nil)
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o664 {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
@@ -66,7 +66,7 @@ func TestNoCharacterOfThePathIsTakenForAnOption(t *testing.T) {
 	}
 	for _, name := range names {
 		path := filepath.Join(t.TempDir(), name)
-		mustAcquire(t, open(t, path, nil), mutex("job"))
+		gets(t, open(t, path, nil), mutex("job"))
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
 		}
@@ -84,7 +84,7 @@ func TestNoCharacterOfThePathIsTakenForAnOption(t *testing.T) {
 func TestARelativePathAndALinkLeadToTheSameFile(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
-	mustAcquire(t, open(t, "locks.db", nil), mutex("job"))
+	gets(t, open(t, "locks.db", nil), mutex("job"))
 	if err := os.Symlink("locks.db", "link.db"); err != nil {
 		t.Skipf("no symbolic links here (%v): run where they are allowed", err)
 	}
@@ -127,7 +127,7 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 	_ = d.Close()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -156,8 +156,8 @@ func TestADamagedEntryIsAnErrorNotAFreeName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := file(t)
 			d := open(t, path, nil)
-			mustAcquire(t, d, mutex("job"))
-			mustAcquire(t, d, mutex("other"))
+			gets(t, d, mutex("job"))
+			gets(t, d, mutex("other"))
 			raw(t, path, "UPDATE entries SET entry = "+entry+" WHERE name = CAST('job' AS BLOB)")
 
 			_, acquire := d.Acquire(ctx, mutex("job"))
@@ -196,7 +196,7 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 			d := open(t, path, nil)
 			heard := listen(t, d)
 			c := mutex("job")
-			mustAcquire(t, d, c)
+			gets(t, d, c)
 			if err := mischief(path); err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestADeletedOrReplacedFileIsNoticed(t *testing.T) {
 func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 	if err := os.Truncate(path, 0); err != nil {
 		notOnWindows(t, err)
 	}
@@ -239,7 +239,7 @@ func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 	if err := os.Truncate(path+"-wal", 0); err != nil {
 		notOnWindows(t, err)
 	}
@@ -260,7 +260,7 @@ func TestNothingIsGrantedTwiceWhenTheLogWasTruncated(t *testing.T) {
 	var held []driver.Claim
 	for i := range 50 {
 		held = append(held, mutex(fmt.Sprint("job", i)))
-		mustAcquire(t, d, held[i])
+		gets(t, d, held[i])
 	}
 	unnoticed := time.Now().Add(time.Hour)
 	for _, d := range []*Driver{d, other} {
@@ -303,7 +303,7 @@ func TestAFileThatComesBackIsUsedAgain(t *testing.T) {
 	if err := os.Rename(path+".old", path); err != nil {
 		t.Fatal(err)
 	}
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 }
 
 // notOnWindows skips a test that moves or empties a file that is open, where Windows does

@@ -32,7 +32,7 @@ func BenchmarkWaiting(b *testing.B) {
 		const seconds = 6
 		b.Setenv(childSeconds, strconv.Itoa(seconds))
 		path := file(b)
-		mustAcquire(b, open(b, path, nil), mutex("busy"))
+		gets(b, open(b, path, nil), mutex("busy"))
 		_, out := spawn(b, "wait", path)
 		out.Scan()
 		used, err := strconv.Atoi(out.Text())

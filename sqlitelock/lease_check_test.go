@@ -72,7 +72,7 @@ func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
 			return d.Guard(ctx, tx, name, fence)
 		}
 		claim := mutex("job")
-		g := mustAcquire(t, d, claim)
+		g := gets(t, d, claim)
 		if err := inTx("job", g.Fence); err != nil {
 			t.Errorf("the holder: %v", err)
 		}
@@ -109,7 +109,7 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 			run(t, conn, "CREATE TABLE work (n INT)")
 			c := mutex("job")
 			c.TTL = 500 * time.Millisecond
-			g := mustAcquire(t, d, c)
+			g := gets(t, d, c)
 			tx := begin(t, conn)
 			run(t, tx, "INSERT INTO work VALUES (1)")
 			if err := Guard(ctx, tx, "job", g.Fence); err != nil {
@@ -124,7 +124,7 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			mustAcquire(t, d, mutex("job"))
+			gets(t, d, mutex("job"))
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestAGuardNeverLooksAtAnOldSnapshot(t *testing.T) {
 	path := file(t)
 	d, db := open(t, path, nil), database(t, path, "")
 	run(t, db, "CREATE TABLE work (n INT)")
-	g := mustAcquire(t, d, mutex("job"))
+	g := gets(t, d, mutex("job"))
 	tx := begin(t, db)
 	var n int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM work").Scan(&n); err != nil {
@@ -144,7 +144,7 @@ func TestAGuardNeverLooksAtAnOldSnapshot(t *testing.T) {
 	if err := d.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "operator"}); err != nil {
 		t.Fatal(err)
 	}
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 	err := Guard(ctx, tx, "job", g.Fence)
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok || e.Permanent || errors.Is(err, driver.ErrStale) || !strings.Contains(e.Hint, "BEGIN IMMEDIATE") {
@@ -156,7 +156,7 @@ func TestAGuardNeverLooksAtAnOldSnapshot(t *testing.T) {
 func TestAGuardWaitsForWhoWrites(t *testing.T) {
 	path := file(t)
 	d, db := open(t, path, nil), database(t, path, "")
-	g := mustAcquire(t, d, mutex("job"))
+	g := gets(t, d, mutex("job"))
 	unlock := writeLocked(t, path)
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
@@ -175,8 +175,8 @@ func TestAGuardWaitsForWhoWrites(t *testing.T) {
 func TestTransactionsThatCannotBeGuardedAreRefused(t *testing.T) {
 	path, other := file(t), file(t)
 	d := open(t, path, nil)
-	g := mustAcquire(t, d, mutex("job"))
-	mustAcquire(t, open(t, other, nil), mutex("job"))
+	g := gets(t, d, mutex("job"))
+	gets(t, open(t, other, nil), mutex("job"))
 	plain := filepath.Join(t.TempDir(), "work.db")
 	run(t, database(t, plain, ""), "CREATE TABLE entries (name TEXT, entry TEXT)") // not ours
 	const want = "transaction"
@@ -213,7 +213,7 @@ func TestTransactionsThatCannotBeGuardedAreRefused(t *testing.T) {
 func TestAGuardOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
-	g := mustAcquire(t, d, mutex("job"))
+	g := gets(t, d, mutex("job"))
 	for _, parameters := range []string{"mode=ro", "_pragma=query_only(1)"} {
 		err := Guard(ctx, begin(t, database(t, path, parameters)), "job", g.Fence)
 		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "writable") || errors.Is(err, driver.ErrStale) {
@@ -234,7 +234,7 @@ func TestAGuardOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 func TestAGuardOfAnotherSQLiteIsRefused(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
-	g := mustAcquire(t, d, mutex("job"))
+	g := gets(t, d, mutex("job"))
 	own := ownLibrary
 	defer func() { ownLibrary = own }()
 	ownLibrary = func() (string, error) { return "2024-01-01 of somebody else's", nil }

@@ -83,7 +83,7 @@ func TestAURLOpensTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 	if _, err := open(t, path, nil).Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestAFileThatMustExistIsNotMade(t *testing.T) {
 	if info, err := os.Stat(empty); err != nil || info.Size() > 0 {
 		t.Errorf("the empty file is %v, %v", info, err)
 	}
-	mustAcquire(t, open(t, empty, nil), mutex("job"))
+	gets(t, open(t, empty, nil), mutex("job"))
 	d := open(t, empty, &Options{MustExist: true})
 	if _, err := d.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
 		t.Error(err)

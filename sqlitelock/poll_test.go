@@ -28,11 +28,11 @@ func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
 				c.Weight = 1
 				return c
 			}
-			mustAcquire(t, a, shared())
+			gets(t, a, shared())
 			if name == "of one of several" {
-				mustAcquire(t, deafen(open(t, path, nil)), shared())
+				gets(t, deafen(open(t, path, nil)), shared())
 			}
-			mustQueue(t, b, queued("job"))
+			waits(t, b, queued("job"))
 			if p := b.table.poller.pace(b.table.now(), 4*time.Millisecond); (p < slowPace) != test.eager {
 				t.Errorf("it looks every %v", p)
 			}
@@ -57,8 +57,8 @@ func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
 		t.Fatalf("with nothing to wait for: %v", p)
 	}
 	holder, waiter := mutex("job"), queued("job")
-	mustAcquire(t, a, holder)
-	mustQueue(t, b, waiter)
+	gets(t, a, holder)
+	waits(t, b, waiter)
 	if p := pace(); p != fast {
 		t.Fatalf("while it waits: %v", p)
 	}
@@ -68,14 +68,14 @@ func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
 	if p := pace(); p != 0 {
 		t.Fatalf("after it left the queue: %v", p)
 	}
-	mustQueue(t, b, waiter)
+	waits(t, b, waiter)
 	c.Advance(waiter.QueueTTL)
 	if p := pace(); p != 0 {
 		t.Fatalf("after its place lapsed: %v", p)
 	}
-	mustQueue(t, b, waiter)
-	mustRelease(t, a, holder)
-	mustAcquire(t, b, waiter)
+	waits(t, b, waiter)
+	releases(t, a, holder)
+	gets(t, b, waiter)
 	if p := pace(); p != slowPace {
 		t.Fatalf("while it holds: %v", p)
 	}

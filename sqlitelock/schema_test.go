@@ -70,15 +70,15 @@ func TestAFileInUTF16(t *testing.T) {
 	raw(t, path, "PRAGMA encoding = 'UTF-16be'; CREATE TABLE t (x); DROP TABLE t")
 	one, two := open(t, path, nil), open(t, path, nil)
 	for _, name := range []string{"gr\u00f6\u00dfe", "\u0160\u20ac", "\U0001f512", "A", "a"} {
-		c, waits := mutex(name), queued(name)
-		mustAcquire(t, one, c)
-		mustQueue(t, two, waits)
+		c, next := mutex(name), queued(name)
+		gets(t, one, c)
+		waits(t, two, next)
 		if e, err := two.Inspect(ctx, name); err != nil || e.Name != name || len(e.Holders) != 1 || len(e.Waiters) != 1 {
 			t.Errorf("%q: %+v, %v", name, e, err)
 		}
 		heard := listen(t, two)
-		mustRelease(t, one, c)
-		if s := hear(t, heard); s.Token != waits.Token {
+		releases(t, one, c)
+		if s := hear(t, heard); s.Token != next.Token {
 			t.Errorf("%q: it hears %+v", name, s)
 		}
 	}

@@ -19,17 +19,17 @@ func TestAWaiterInAnotherDriverHearsOfItsGrant(t *testing.T) {
 			heard, others := listen(t, b), listen(t, a)
 			for range 5 {
 				holder, waiter := mutex("job"), queued("job")
-				mustAcquire(t, a, holder)
-				mustQueue(t, b, waiter)
-				mustRelease(t, a, holder)
+				gets(t, a, holder)
+				waits(t, b, waiter)
+				releases(t, a, holder)
 				s := hear(t, heard)
 				if s.Kind != driver.SignalGranted || s.Token != waiter.Token || s.Fences != 1 {
 					t.Fatalf("heard %+v", s)
 				}
-				if g := mustAcquire(t, b, waiter); g.Fence != s.Fence {
+				if g := gets(t, b, waiter); g.Fence != s.Fence {
 					t.Fatalf("the signal says fence %d, the grant %d", s.Fence, g.Fence)
 				}
-				mustRelease(t, b, waiter)
+				releases(t, b, waiter)
 			}
 			if len(others) > 0 {
 				t.Errorf("the other driver heard %+v", <-others)
@@ -42,9 +42,9 @@ func TestASignalForTheSameDriverIsThereWhenTheCallReturns(t *testing.T) {
 	d := open(t, file(t), nil)
 	heard := listen(t, d)
 	holder, waiter := mutex("job"), queued("job")
-	mustAcquire(t, d, holder)
-	mustQueue(t, d, waiter)
-	mustRelease(t, d, holder)
+	gets(t, d, holder)
+	waits(t, d, waiter)
+	releases(t, d, holder)
 	if len(heard) != 1 {
 		t.Fatal("not heard at once")
 	}
@@ -66,7 +66,7 @@ func TestAHolderHearsThatItsLeaseWasBroken(t *testing.T) {
 			a, b := prepare(open(t, path, nil)), open(t, path, nil)
 			heard := listen(t, a)
 			c := mutex("job")
-			g := mustAcquire(t, a, c)
+			g := gets(t, a, c)
 			if err := b.Break(ctx, "job", g.Fence, 0, driver.Owner{Host: "desk"}); err != nil {
 				t.Fatal(err)
 			}
@@ -84,18 +84,18 @@ func TestOldSignalsAreDropped(t *testing.T) {
 	for i := range 10 {
 		name := "job " + strconv.Itoa(i)
 		holder := mutex(name)
-		mustAcquire(t, a, holder)
-		mustQueue(t, b, queued(name))
-		mustRelease(t, a, holder)
+		gets(t, a, holder)
+		waits(t, b, queued(name))
+		releases(t, a, holder)
 	}
 	rows := func() int64 { return ask(t, a, "SELECT count(*) FROM signals") }
 	a.table.tidyEvery = 1
-	mustAcquire(t, a, mutex("x"))
+	gets(t, a, mutex("x"))
 	if n := rows(); n != 10 {
 		t.Fatalf("%d rows are left of ten new ones", n)
 	}
 	c.Advance(signalLife + time.Second)
-	mustAcquire(t, a, mutex("y"))
+	gets(t, a, mutex("y"))
 	if n := rows(); n != 0 {
 		t.Fatalf("%d old rows are left", n)
 	}

@@ -18,12 +18,12 @@ func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
 	path := file(t)
 	a, b := open(t, path, nil), open(t, path, nil)
 	first, second := mutex("job"), mutex("job")
-	g := mustAcquire(t, a, first)
+	g := gets(t, a, first)
 	if _, err := b.Acquire(ctx, second); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("the second got %v", err)
 	}
-	mustRelease(t, a, first)
-	if h := mustAcquire(t, b, second); h.Fence <= g.Fence {
+	releases(t, a, first)
+	if h := gets(t, b, second); h.Fence <= g.Fence {
 		t.Fatalf("fence %d after %d", h.Fence, g.Fence)
 	}
 }
@@ -35,7 +35,7 @@ func TestLeasesOutliveTheDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := mutex("job")
-	g := mustAcquire(t, a, c)
+	g := gets(t, a, c)
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +50,13 @@ func TestTheClockOfTheFileDecidesExpiry(t *testing.T) {
 	path := file(t)
 	a, b := open(t, path, &Options{Now: c.Now}), open(t, path, &Options{Now: c.Now})
 	first := mutex("job")
-	mustAcquire(t, a, first)
+	gets(t, a, first)
 	c.Advance(first.TTL - time.Microsecond)
 	if _, err := b.Acquire(ctx, mutex("job")); !errors.Is(err, driver.ErrHeld) {
 		t.Fatalf("a microsecond too early: %v", err)
 	}
 	c.Advance(time.Microsecond)
-	mustAcquire(t, b, mutex("job"))
+	gets(t, b, mutex("job"))
 	if err := a.Release(ctx, lease(first)); !errors.Is(err, driver.ErrNotHeld) {
 		t.Fatalf("the expired holder released: %v", err)
 	}
@@ -66,7 +66,7 @@ func TestNamesAreComparedByteForByte(t *testing.T) {
 	d := open(t, file(t), nil)
 	names := []string{"job", "Job", "JOB", "job ", " job", "jöb", "jo\u0308b", "j%b", "j_b", "'; DROP TABLE entries; --", strings.Repeat("x", 255)}
 	for _, n := range names {
-		mustAcquire(t, d, mutex(n))
+		gets(t, d, mutex(n))
 	}
 	var listed []string
 	for e, err := range d.List(ctx, "") {
@@ -85,7 +85,7 @@ func TestListGoesOnBehindADamagedRow(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
 	for _, name := range []string{"a", "b", "c"} {
-		mustAcquire(t, d, mutex(name))
+		gets(t, d, mutex(name))
 	}
 	raw(t, path, "UPDATE entries SET entry = x'3f' WHERE name = CAST('b' AS BLOB)")
 	var listed []string
@@ -104,17 +104,17 @@ func TestListFindsAPrefixAcrossPages(t *testing.T) {
 	d := open(t, file(t), nil)
 	const n = 2*scanPage + 1
 	for i := range n {
-		mustAcquire(t, d, mutex("job:"+strings.Repeat("a", i%200)+string(rune(0x4E00+i))))
+		gets(t, d, mutex("job:"+strings.Repeat("a", i%200)+string(rune(0x4E00+i))))
 	}
-	mustAcquire(t, d, mutex("joa"))
-	mustAcquire(t, d, mutex("job;"))
+	gets(t, d, mutex("joa"))
+	gets(t, d, mutex("job;"))
 	var got []string
 	for e, err := range d.List(ctx, "job:") {
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, e.Name)
-		mustAcquire(t, d, mutex("other:"+e.Name)) // who ranges may use the driver
+		gets(t, d, mutex("other:"+e.Name)) // who ranges may use the driver
 	}
 	if len(got) != n || !slices.IsSorted(got) {
 		t.Fatalf("%d of %d names, sorted: %v", len(got), n, slices.IsSorted(got))
@@ -126,7 +126,7 @@ func TestABatchIsRenewedAcrossTransactions(t *testing.T) {
 	var leases []driver.LeaseRef
 	for i := range 2*batch + 1 {
 		c := mutex("job " + string(rune(0x4E00+i)))
-		mustAcquire(t, d, c)
+		gets(t, d, c)
 		leases = append(leases, lease(c))
 	}
 	leases[batch].Token = driver.NewToken()

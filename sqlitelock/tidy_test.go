@@ -16,12 +16,12 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	var last uint64
 	for i := range used {
 		claim := mutex(fmt.Sprintf("job %d", i))
-		last = mustAcquire(t, d, claim).Fence
-		mustRelease(t, d, claim)
+		last = gets(t, d, claim).Fence
+		releases(t, d, claim)
 	}
 	held := mutex("held")
 	held.TTL = 24 * time.Hour
-	mustAcquire(t, d, held)
+	gets(t, d, held)
 
 	// Each process makes one transaction in its life; together they get through.
 	tidy := func(n int) {
@@ -32,8 +32,8 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 			}
 			d.table.tidyEvery = 1
 			claim := mutex("often")
-			mustAcquire(t, d, claim)
-			mustRelease(t, d, claim)
+			gets(t, d, claim)
+			releases(t, d, claim)
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	if e, err := d.Inspect(ctx, "held"); err != nil || len(e.Holders) != 1 {
 		t.Fatalf("the held name: %+v, %v", e, err)
 	}
-	if g := mustAcquire(t, d, mutex("job 191")); g.Fence <= last {
+	if g := gets(t, d, mutex("job 191")); g.Fence <= last {
 		t.Fatalf("fence %d after %d", g.Fence, last)
 	}
 }
@@ -64,12 +64,12 @@ func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
 	d.table.tidyEvery = 1
 	for _, name := range []string{"a", "b", "c"} {
 		claim := mutex(name)
-		mustAcquire(t, d, claim)
-		mustRelease(t, d, claim)
+		gets(t, d, claim)
+		releases(t, d, claim)
 	}
 	raw(t, path, "UPDATE entries SET entry = x'00' WHERE name = CAST('b' AS BLOB)")
 	c.Advance(48 * time.Hour)
-	mustAcquire(t, d, mutex("x"))
+	gets(t, d, mutex("x"))
 	if n := rows(t, d); n != 2 { // x, and b for somebody to look at
 		t.Fatalf("%d names are left", n)
 	}

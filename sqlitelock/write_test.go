@@ -15,7 +15,7 @@ func TestATransactionThatWasLeftOpenIsUndone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustAcquire(t, d, mutex("job"))
+	gets(t, d, mutex("job"))
 }
 
 func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
@@ -25,8 +25,8 @@ func TestAPanicInsideAStepLocksNobodyOut(t *testing.T) {
 		defer func() { _ = recover() }()
 		_ = d.table.writer.conn.transaction(func() error { panic("bug") })
 	}()
-	mustAcquire(t, open(t, path, nil), mutex("job"))
-	mustAcquire(t, d, mutex("other"))
+	gets(t, open(t, path, nil), mutex("job"))
+	gets(t, d, mutex("other"))
 }
 
 func TestTheLogStaysShortHoweverManyWrite(t *testing.T) {

@@ -1,19 +1,10 @@
-// Package watchtest waits for what a driver that is watched tells, in tests with real
-// servers.
-package watchtest
+package claimtest
 
 import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
-
-// TB is the part of testing.TB that is used.
-type TB interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Cleanup(f func())
-}
 
 // Watch watches a name until the test is over, and waits until that has begun, or could
 // not. What it returns waits until something is told, and what comes with it.

@@ -1,0 +1,106 @@
+// Package claimtest has the steps of which tests of a driver consist. A step that is not
+// answered as it should be ends the test.
+package claimtest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+var ctx = context.Background()
+
+// TB is the part of testing.TB that is used.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Cleanup(f func())
+}
+
+// Mutex is a claim for all of a name. It does not queue.
+func Mutex(name string) driver.Claim {
+	return driver.Claim{
+		Name: name, Token: driver.NewToken(), Owner: driver.Owner{Client: "0123456789abcdef", Host: "host-1", PID: 4242},
+		Weight: driver.Exclusive, Limit: driver.Unlimited, TTL: 30 * time.Second, QueueTTL: 5 * time.Second,
+	}
+}
+
+// Queued is a claim for all of a name that takes a place in the queue.
+func Queued(name string) driver.Claim {
+	c := Mutex(name)
+	c.Queue = true
+	return c
+}
+
+// Reader is a claim that others of its kind stand beside.
+func Reader(name string) driver.Claim {
+	c := Mutex(name)
+	c.Weight = 1
+	return c
+}
+
+// Lease is the lease of a claim that was granted.
+func Lease(c driver.Claim) driver.LeaseRef {
+	return driver.LeaseRef{Name: c.Name, Token: c.Token, TTL: c.TTL}
+}
+
+// Gets wants the claim to be granted.
+func Gets(tb TB, d driver.Driver, c driver.Claim) driver.Grant {
+	tb.Helper()
+	g, err := d.Acquire(ctx, c)
+	if err != nil {
+		tb.Fatalf("Acquire: %v; want it granted", err)
+	}
+	return g
+}
+
+// Waits wants the claim not to be granted, because others hold the name.
+func Waits(tb TB, d driver.Driver, c driver.Claim) {
+	tb.Helper()
+	_, err := d.Acquire(ctx, c)
+	if held, ok := errors.AsType[*driver.HeldError](err); !ok || c.Queue != (held.Position > 0) {
+		tb.Fatalf("Acquire: %v; want it held, and a place if it queues", err)
+	}
+}
+
+// Renews wants the lease to be renewed.
+func Renews(tb TB, d driver.Driver, c driver.Claim) {
+	tb.Helper()
+	answers, err := d.Renew(ctx, []driver.LeaseRef{Lease(c)})
+	if err != nil || answers[0] != nil {
+		tb.Fatalf("Renew: %v, %v; want it held", answers, err)
+	}
+}
+
+// Releases wants the lease to be released.
+func Releases(tb TB, d driver.Driver, c driver.Claim) {
+	tb.Helper()
+	if err := d.Release(ctx, Lease(c)); err != nil {
+		tb.Fatalf("Release: %v", err)
+	}
+}
+
+// Listen collects the signals of a driver until the test is over.
+func Listen(tb TB, d driver.Signaler) <-chan driver.Signal {
+	heard := make(chan driver.Signal, 1000)
+	tb.Cleanup(d.Listen(func(s driver.Signal) { heard <- s }))
+	return heard
+}
+
+// Hear waits for a signal of this kind for this token, and says how long it took.
+func Hear(tb TB, heard <-chan driver.Signal, kind driver.SignalKind, token driver.Token) time.Duration {
+	tb.Helper()
+	began, late := time.Now(), time.After(20*time.Second)
+	for {
+		select {
+		case s := <-heard:
+			if s.Kind == kind && s.Token == token {
+				return time.Since(began)
+			}
+		case <-late:
+			tb.Fatalf("no signal of kind %d came", kind)
+		}
+	}
+}
