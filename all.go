@@ -168,9 +168,12 @@ func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
 			all.giveUp(ctx)
 		}
 	}()
-	done, err := l.atOnce(ctx, claims, all, m)
-	if err != nil {
-		return nil, err
+	done, c := false, l.parts[0].c
+	if !slices.ContainsFunc(l.parts, func(p part) bool { return p.c != c }) {
+		var err error
+		if done, err = c.atOnce(ctx, claims, &all.leases, m); err != nil {
+			return nil, err
+		}
 	}
 	if !done {
 		if err := l.oneByOne(ctx, all, m); err != nil {

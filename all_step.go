@@ -12,7 +12,8 @@ import (
 )
 
 // A step is one attempt at several claims, all granted or none, in one step of the
-// backend. It never waits: whoever does acquires one by one, if the step was in vain.
+// backend. It never waits: a caller that does acquires one by one, if the step was in
+// vain.
 type step struct {
 	c      *core
 	claims []*claim
@@ -20,14 +21,12 @@ type step struct {
 	begun  int  // how many of the claims have a lease
 }
 
-// atOnce makes the step, and puts the leases into all. It reports false if it cannot be
-// made, and the claims are for acquire: the backend cannot do it; or somebody waits here
-// for one of the names, or has it, and we may wait as well.
-func (l *Locks) atOnce(ctx context.Context, claims []*claim, all *Leases, m mode) (done bool, err error) {
-	c := l.parts[0].c
+// atOnce makes the step, and appends the leases to all. It reports false if it cannot be
+// made, and the claims are to be obtained one by one: the backend cannot do it; or
+// another caller waits here for one of the names, or has it, and we may wait as well.
+func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease, m mode) (done bool, err error) {
 	backend, can := c.driver.(driver.AllAcquirer)
-	other := func(p part) bool { return p.c != c }
-	if !can || len(claims) < 2 || len(claims) > driver.MaxAll || slices.ContainsFunc(l.parts, other) {
+	if !can || len(claims) < 2 || len(claims) > driver.MaxAll {
 		return false, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -56,7 +55,7 @@ func (l *Locks) atOnce(ctx context.Context, claims []*claim, all *Leases, m mode
 		return true, err
 	}
 	if c.observer != nil {
-		for _, lease := range all.leases {
+		for _, lease := range *all {
 			lease.announce(c.born.Add(lease.begun).Sub(began))
 		}
 	}
@@ -83,7 +82,7 @@ func (s *step) leave() {
 	}
 }
 
-func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *Leases) error {
+func (s *step) run(ctx context.Context, backend driver.AllAcquirer, all *[]*Lease) error {
 	for _, cl := range s.claims {
 		if err := s.c.queues.Tried(&cl.Claim); err != nil {
 			return err
@@ -138,7 +137,7 @@ func (s *step) ask(ctx context.Context, backend driver.AllAcquirer, sent clock.R
 }
 
 // begin makes the leases, if all of them have time left.
-func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *Leases) error {
+func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lease) error {
 	terms := make([]trust.Term, len(s.claims))
 	for i, cl := range s.claims {
 		if terms[i] = trust.NewTerm(sent, grants[i].TTL, cl.marginOf(cl.TTL)); !terms[i].Fresh(now) {
@@ -151,7 +150,7 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *Leases
 			return ErrClosed // it has not seen this hold, nor will it those behind it
 		}
 		s.begun++
-		all.leases = append(all.leases, s.c.begin(nil, t, now))
+		*all = append(*all, s.c.begin(nil, t, now))
 	}
 	s.asking = false
 	return nil
