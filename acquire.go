@@ -34,8 +34,8 @@ func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 
 	a := attempts{c: c, ctx: ctx, claim: cl, w: w, margin: cl.marginOf(cl.TTL)}
 	defer a.leave()
-	t, now, err := a.run(now)
-	if err == nil && !c.keep(t, now) {
+	h, now, err := a.run(now)
+	if err == nil && !c.keep(h, now) {
 		// Close has begun, and has not seen this hold: nobody else would end it.
 		c.undo(cl)
 		err = ErrClosed
@@ -44,31 +44,31 @@ func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 		return nil, err
 	}
 	a.granted = true
-	return c.begin(w, t, now), nil
+	return c.begin(w, h, now), nil
 }
 
 // begin makes the first lease of a hold. From here on it may be lost at any moment.
-func (c *core) begin(w *waiter, t *hold, now clock.Reading) *Lease {
-	look := c.inboxes.Holds(t.claim.Token, &t.claim.inbox, t)
-	lease := t.grant(now)
-	if check := t.claim.health; check != nil {
+func (c *core) begin(w *waiter, h *hold, now clock.Reading) *Lease {
+	look := c.inboxes.Holds(h.claim.Token, &h.claim.inbox, h)
+	lease := h.grant(now)
+	if check := h.claim.health; check != nil {
 		c.aside(func() { lease.watchHealth(check) })
 	}
-	c.queues.Granted(t.claim.Name, w, t, t.spare(lease.fence), now.Mono)
+	c.queues.Granted(h.claim.Name, w, h, h.spare(lease.fence), now.Mono)
 	if look {
-		c.renewals.Check(now.Mono, &t.renewal)
+		c.renewals.Check(now.Mono, &h.renewal)
 	}
 	return lease
 }
 
 // announce tells that a lease was acquired, and then of its end, if that was quicker.
 func (l *Lease) announce(waited time.Duration) {
-	o, kept := l.t.c.observer, false
+	o, kept := l.h.c.observer, false
 	defer func() {
-		l.t.mu.Lock()
+		l.h.mu.Lock()
 		ending := l.ending
 		l.told = true
-		l.t.mu.Unlock()
+		l.h.mu.Unlock()
 		if !kept { // the Observer panicked, or ended the goroutine: nobody gets this lease
 			defer l.ReleaseNow(l.claim.ctx) //nolint:errcheck // a failing backend is said to the Observer
 		}

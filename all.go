@@ -312,7 +312,7 @@ func (l *Leases) giveUp(ctx context.Context) {
 		_ = each(l.leases, func(x *Lease) error { return x.ReleaseNow(ctx) })
 	}
 	if len(l.leases) > 0 && ended(ctx) != nil {
-		l.leases[0].t.c.aside(release)
+		l.leases[0].h.c.aside(release)
 	} else {
 		release()
 	}

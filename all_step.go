@@ -145,12 +145,12 @@ func (s *step) begin(sent, now clock.Reading, grants []driver.Grant, all *[]*Lea
 		}
 	}
 	for i, cl := range s.claims {
-		t := newHold(s.c, cl, sent, terms[i], grants[i].Fence, grants[i].Fences)
-		if !s.c.keep(t, now) {
+		h := newHold(s.c, cl, sent, terms[i], grants[i].Fence, grants[i].Fences)
+		if !s.c.keep(h, now) {
 			return ErrClosed // it has not seen this hold, nor will it those behind it
 		}
 		s.begun++
-		*all = append(*all, s.c.begin(nil, t, now))
+		*all = append(*all, s.c.begin(nil, h, now))
 	}
 	s.asking = false
 	return nil

@@ -61,11 +61,11 @@ func (c *Client) Close(ctx context.Context) error {
 	held := c.renewals.Stop() // before releases are shut: one that is refused leaves its lease to us
 	released := c.releases.shut()
 	c.returner.returns.Closing()
-	for _, t := range held {
+	for _, h := range held {
 		now := c.now()
-		t.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
-		if !t.givenBack() { // else its Release is under way, and would be told that it was not held
-			c.returner.add(t.toReturn(now.Mono), now.Mono)
+		h.lose(LostError{Reason: ReasonClosed, Until: now.Mono})
+		if !h.givenBack() { // else its Release is under way, and would be told that it was not held
+			c.returner.add(h.toReturn(now.Mono), now.Mono)
 		}
 	}
 	c.stopRun() // also those renewals that are under way, for nobody needs them

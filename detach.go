@@ -79,11 +79,11 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 	if err := l.Err(); err != nil {
 		return "", err
 	}
-	t, c := l.t, l.t.c
+	h, c := l.h, l.h.c
 	if err := c.checkOpen(ctx); err != nil {
 		return "", err
 	}
-	if err := l.sleep(ctx, time.Until(c.again(t.claim))); err != nil {
+	if err := l.sleep(ctx, time.Until(c.again(h.claim))); err != nil {
 		return "", err
 	}
 	w, err := l.write(ctx) // so that no value is on its way
@@ -91,19 +91,19 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer w.done()
-	c.settle(ctx, t) // so that no renewal reaches the backend afterwards
+	c.settle(ctx, h) // so that no renewal reaches the backend afterwards
 	if err := l.Confirm(ctx); err != nil {
 		return "", err
 	}
 	if err := l.finish(ErrDetached); err != nil {
 		return "", err
 	}
-	t.leave(time.Now())
-	c.settle(ctx, t) // nor one that was sent while Confirm waited
+	h.leave(time.Now())
+	c.settle(ctx, h) // nor one that was sent while Confirm waited
 	if c.observer != nil {
 		l.tellRelease(ctx, ErrDetached)
 	}
-	cl := t.claim
+	cl := h.claim
 	return handle{
 		Backend: c.driver.Properties().Backend, Place: placeOf(c.backend), Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
 		TTL: cl.ttl, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
@@ -219,13 +219,13 @@ func (c *Client) attach(ctx context.Context, cl *claim, fence uint64) (*Lease, e
 	case !tm.Fresh(now):
 		return nil, unavailable(c.backend, "renew", cl.Name, errTooLate)
 	}
-	t := newHold(c.core, cl, sent, tm, fence, 1)
+	h := newHold(c.core, cl, sent, tm, fence, 1)
 	now := c.now()
-	if !c.keep(t, now) {
+	if !c.keep(h, now) {
 		return nil, ErrClosed // the lease stays held, by its handle
 	}
 	kept = true
-	lease := c.begin(nil, t, now)
+	lease := c.begin(nil, h, now)
 	if c.observer != nil {
 		lease.announce(time.Since(began))
 	}

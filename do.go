@@ -15,7 +15,7 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	if err := lease.Err(); err != nil {
 		return false, err
 	}
-	functions := lease.t.c.functions
+	functions := lease.h.c.functions
 	if !functions.enter() { // Shutdown has seen the lease end, and waits for functions no more
 		return false, ErrClosed
 	}

@@ -29,7 +29,7 @@ func (l *Lease) watchHealth(check func(ctx context.Context) error) {
 		case <-timer.C:
 		}
 		if err := l.healthy(check, every); err != nil {
-			l.t.lose(LostError{Reason: ReasonUnhealthy, Err: err})
+			l.h.lose(LostError{Reason: ReasonUnhealthy, Err: err})
 			return
 		}
 		timer.Reset(every)

@@ -43,6 +43,24 @@ type hold struct {
 	request lazyctx.Room // of whoever gives it back
 }
 
+// A use is the time for which one claim has a hold: what a Lease is made of.
+type use struct {
+	h     *hold
+	claim *claim // the call that got it; not h's if the hold was passed on
+	fence uint64
+	begun time.Duration // since core.born
+
+	// Protected by h.mu.
+	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
+	answer error           // what Release said
+	ended  chan struct{}   // closed when it has; made by who waits for that
+	phase  phase           // how far Release has come
+	told   bool            // the Observer was told that it was acquired
+	ending func()          // tells of its end, which was quicker than that
+	ctx    context.Context // made when somebody asks for it
+	cancel context.CancelCauseFunc
+}
+
 type renewal = keepalive.Renewal[*hold]
 
 // A lastWrite is what is known of the last value that was written under a hold, and
@@ -58,148 +76,148 @@ func newHold(c *core, cl *claim, since clock.Reading, tm trust.Term, fence uint6
 
 // grant makes the next lease of the hold. For the first one the caller has looked at the
 // term.
-func (t *hold) grant(now clock.Reading) *Lease {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.anotherLocked(t.claim, now)
+func (h *hold) grant(now clock.Reading) *Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.anotherLocked(h.claim, now)
 }
 
 // pass makes another lease of the hold, whose last one was released; or nil if it is not
 // good for that. It is one step, so that Close finds it either passed on or given back.
-func (t *hold) pass(cl *claim, now clock.Reading) *Lease {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.gone != nil || t.next >= t.end || !t.term.Fresh(now) {
+func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.gone != nil || h.next >= h.end || !h.term.Fresh(now) {
 		return nil
 	}
-	return t.anotherLocked(cl, now)
+	return h.anotherLocked(cl, now)
 }
 
 // anotherLocked is the next lease, for a claim.
-func (t *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
-	l := &t.first
-	if l.t != nil { // it had its time, and its user may still look at it
+func (h *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
+	l := &h.first
+	if l.h != nil { // it had its time, and its user may still look at it
 		l = &Lease{}
 	}
-	l.t, l.claim, l.fence, l.begun = t, cl, t.next, now.Mono.Sub(t.c.born)
-	t.user = cl
-	t.next++
-	if t.gone != nil { // already: Close, or a break, was quicker
-		l.over, l.ending = t.gone, l.lossAside(t.gone)
+	l.h, l.claim, l.fence, l.begun = h, cl, h.next, now.Mono.Sub(h.c.born)
+	h.user = cl
+	h.next++
+	if h.gone != nil { // already: Close, or a break, was quicker
+		l.over, l.ending = h.gone, l.lossAside(h.gone)
 		return l
 	}
-	t.lease, t.back = l, false
+	h.lease, h.back = l, false
 	return l
 }
 
 // whose is the claim that has the lease now, or had it last.
-func (t *hold) whose() *claim {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.user
+func (h *hold) whose() *claim {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.user
 }
 
 // givenBack reports whether a Release sees to the hold's end in the backend.
-func (t *hold) givenBack() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.back
+func (h *hold) givenBack() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.back
 }
 
 // Alike, Pass and Lost make a hold a localqueue.Hold.
 
-func (t *hold) Alike(cl *claim) bool { return t.claim.alike(cl) }
+func (h *hold) Alike(cl *claim) bool { return h.claim.alike(cl) }
 
 // Pass makes nothing of a hold that may be lost: a signal said so, and the backend has
 // not answered yet. Whoever took it may have come back from that, and who locks after
 // that has to get a greater fence.
-func (t *hold) Pass(cl *claim) bool {
-	if t.renewal.InDoubt() {
+func (h *hold) Pass(cl *claim) bool {
+	if h.renewal.InDoubt() {
 		return false
 	}
-	cl.passed = t.pass(cl, t.c.now())
+	cl.passed = h.pass(cl, h.c.now())
 	return cl.passed != nil
 }
 
-func (t *hold) Lost() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.gone != nil
+func (h *hold) Lost() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gone != nil
 }
 
 // spare is how often the hold may be passed on when its lease with this fence is
 // released, by what is left of its run.
-func (t *hold) spare(fence uint64) int {
-	left := int(t.end - fence - 1)
-	if left == 0 || t.c.settings.LocalHandoff < 0 || !t.claim.exclusive() || !t.claim.alike(t.claim) {
+func (h *hold) spare(fence uint64) int {
+	left := int(h.end - fence - 1)
+	if left == 0 || h.c.settings.LocalHandoff < 0 || !h.claim.exclusive() || !h.claim.alike(h.claim) {
 		return 0
 	}
 	return left
 }
 
 // Outlook makes a hold a keepalive.Lease.
-func (t *hold) Outlook(now clock.Reading) keepalive.Outlook {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ttl := t.wire(now).TTL
-	return keepalive.Outlook{Left: t.term.Left(now), TTL: ttl, Longer: ttl - t.term.LeaseLeft(now)}
+func (h *hold) Outlook(now clock.Reading) keepalive.Outlook {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ttl := h.wire(now).TTL
+	return keepalive.Outlook{Left: h.term.Left(now), TTL: ttl, Longer: ttl - h.term.LeaseLeft(now)}
 }
 
 // renewed notes the answer to a renewal that was sent then, and asked for ttl. It returns
 // what is left of the term.
-func (t *hold) renewed(sent, now clock.Reading, ttl time.Duration, err error) (left time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (h *hold) renewed(sent, now clock.Reading, ttl time.Duration, err error) (left time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if err == nil {
-		t.term = t.term.Renewed(sent, ttl, t.claim.marginOf(ttl))
+		h.term = h.term.Renewed(sent, ttl, h.claim.marginOf(ttl))
 	}
-	t.trouble = err
-	return t.term.Left(now)
+	h.trouble = err
+	return h.term.Left(now)
 }
 
 // expire ends a hold whose term is over.
-func (t *hold) expire() {
-	t.mu.Lock()
-	reason, err := ReasonExpired, t.trouble
+func (h *hold) expire() {
+	h.mu.Lock()
+	reason, err := ReasonExpired, h.trouble
 	switch {
-	case t.claim.maxHold > 0 && t.c.now().Since(t.since) >= t.claim.maxHold-t.claim.marginOf(t.claim.TTL):
+	case h.claim.maxHold > 0 && h.c.now().Since(h.since) >= h.claim.maxHold-h.claim.marginOf(h.claim.TTL):
 		reason, err = ReasonMaxHold, nil
 	case err != nil:
 		reason = ReasonUnreachable
 	}
-	t.mu.Unlock()
-	t.lose(LostError{Reason: reason, Err: err})
+	h.mu.Unlock()
+	h.lose(LostError{Reason: reason, Err: err})
 }
 
 // lose ends the hold, and the lease that it has now, without a release. Only the first
 // call does anything, so that lost is said once. A lease that was released before is not
 // lost.
-func (t *hold) lose(why LostError) {
-	t.mu.Lock()
-	if t.gone != nil {
-		t.mu.Unlock()
+func (h *hold) lose(why LostError) {
+	h.mu.Lock()
+	if h.gone != nil {
+		h.mu.Unlock()
 		return
 	}
-	now := t.c.now()
-	why.Name, why.Fence, why.Err = t.claim.Name, t.next-1, notOfTheCaller(why.Err)
+	now := h.c.now()
+	why.Name, why.Fence, why.Err = h.claim.Name, h.next-1, notOfTheCaller(why.Err)
 	if why.Until.IsZero() {
 		// Nobody told the backend to end it: it keeps the lease for what is left of the
 		// TTL, and then closed for the lock-delay.
-		why.Until = now.Mono.Add(t.term.LeaseLeft(now) + t.claim.LockDelay)
+		why.Until = now.Mono.Add(h.term.LeaseLeft(now) + h.claim.LockDelay)
 	}
-	t.gone = &why
-	l := t.lease
+	h.gone = &why
+	l := h.lease
 	var cancel context.CancelCauseFunc
 	if l != nil {
 		l.over, cancel = &why, l.cancel
-		t.lease = nil
+		h.lease = nil
 	}
-	t.mu.Unlock()
+	h.mu.Unlock()
 
 	if cancel != nil {
 		cancel(&why)
 	}
-	t.leave(now.Mono)
+	h.leave(now.Mono)
 	if l != nil {
 		l.tellEnd(l.lossAside(&why))
 	}
@@ -207,41 +225,41 @@ func (t *hold) lose(why LostError) {
 
 // leave takes the hold out of all books of this process: nobody renews it, checks it or
 // passes it on any more. It is the one way out, whatever has ended the hold.
-func (t *hold) leave(now time.Time) {
-	c := t.c
-	c.renewals.Remove(&t.renewal)
-	c.inboxes.Remove(t.claim.Token, &t.claim.inbox)
-	t.mu.Lock()
-	spare := t.spare(t.next - 1)
-	t.mu.Unlock()
+func (h *hold) leave(now time.Time) {
+	c := h.c
+	c.renewals.Remove(&h.renewal)
+	c.inboxes.Remove(h.claim.Token, &h.claim.inbox)
+	h.mu.Lock()
+	spare := h.spare(h.next - 1)
+	h.mu.Unlock()
 	if spare > 0 {
-		c.queues.Drop(t.claim.Name, t, now)
+		c.queues.Drop(h.claim.Name, h, now)
 	}
 }
 
 // wire is how the backend is told which lease is meant, and how long it shall last: its
 // TTL, or what is left until its maximum hold.
-func (t *hold) wire(now clock.Reading) driver.LeaseRef {
-	ttl := t.claim.TTL
-	if t.claim.maxHold > 0 {
-		ttl = min(ttl, t.claim.maxHold-now.Since(t.since))
+func (h *hold) wire(now clock.Reading) driver.LeaseRef {
+	ttl := h.claim.TTL
+	if h.claim.maxHold > 0 {
+		ttl = min(ttl, h.claim.maxHold-now.Since(h.since))
 	}
-	return driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, TTL: ttl}
+	return driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, TTL: ttl}
 }
 
 // last is how the backend is told to end it.
-func (t *hold) last() driver.LeaseRef {
-	l := driver.LeaseRef{Name: t.claim.Name, Token: t.claim.Token, MinHold: t.claim.minHold}
-	if t.unused.Load() {
+func (h *hold) last() driver.LeaseRef {
+	l := driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, MinHold: h.claim.minHold}
+	if h.unused.Load() {
 		l.MinHold = 0
 	}
 	return l
 }
 
-func (t *hold) toReturn(now time.Time) *keepalive.Return[*claim] {
+func (h *hold) toReturn(now time.Time) *keepalive.Return[*claim] {
 	return &keepalive.Return[*claim]{
-		Claim: t.whose(), Lease: t.last(), TTL: t.claim.TTL,
-		Again: t.c.again(t.claim), Until: t.c.over(t.claim, now, t.claim.TTL),
+		Claim: h.whose(), Lease: h.last(), TTL: h.claim.TTL,
+		Again: h.c.again(h.claim), Until: h.c.over(h.claim, now, h.claim.TTL),
 	}
 }
 
@@ -255,15 +273,15 @@ const (
 )
 
 func (l *Lease) check(now clock.Reading) error {
-	t := l.t
-	t.mu.Lock()
-	over, held := l.over, t.term.Left(now) > 0
-	t.mu.Unlock()
+	h := l.h
+	h.mu.Lock()
+	over, held := l.over, h.term.Left(now) > 0
+	h.mu.Unlock()
 	if over == nil && !held {
-		t.expire()
-		t.mu.Lock()
+		h.expire()
+		h.mu.Lock()
 		over = l.over
-		t.mu.Unlock()
+		h.mu.Unlock()
 	}
 	return over
 }
@@ -271,16 +289,16 @@ func (l *Lease) check(now clock.Reading) error {
 // finish ends the lease for the given reason, and returns nil; or returns why it was over
 // before.
 func (l *Lease) finish(why error) error {
-	l.t.mu.Lock()
+	l.h.mu.Lock()
 	if l.over != nil {
-		defer l.t.mu.Unlock()
+		defer l.h.mu.Unlock()
 		return l.over
 	}
 	l.over = why
-	l.t.lease = nil
-	l.t.back = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
+	l.h.lease = nil
+	l.h.back = why == ErrReleased || why == ErrDetached //nolint:errorlint // it is the reason as it was given
 	cancel := l.cancel
-	l.t.mu.Unlock()
+	l.h.mu.Unlock()
 	if cancel != nil { // not under the mutex: it runs what the user hung on the context
 		cancel(why)
 	}
@@ -289,11 +307,11 @@ func (l *Lease) finish(why error) error {
 
 // tellEnd tells of the end of a lease, or leaves that to announce. tell may be nil.
 func (l *Lease) tellEnd(tell func()) {
-	l.t.mu.Lock()
+	l.h.mu.Lock()
 	if !l.told {
 		l.ending, tell = tell, nil
 	}
-	l.t.mu.Unlock()
+	l.h.mu.Unlock()
 	if tell != nil {
 		tell()
 	}
@@ -303,10 +321,10 @@ func (l *Lease) tellEnd(tell func()) {
 // if nobody wants to know. The client's own goroutines have leases of others to see to,
 // and whoever calls Err may hold what the Observer waits for.
 func (l *Lease) lossAside(why *LostError) func() {
-	o := l.t.c.observer
+	o := l.h.c.observer
 	if o == nil || o.Lost == nil {
 		return nil
 	}
-	e := LostEvent{l.claim.later(), l, time.Since(l.t.c.born) - l.begun, why}
-	return func() { l.t.c.aside(func() { o.Lost(e) }) }
+	e := LostEvent{l.claim.later(), l, time.Since(l.h.c.born) - l.begun, why}
+	return func() { l.h.c.aside(func() { o.Lost(e) }) }
 }

@@ -69,7 +69,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		closed := make(chan error)
 		go func() { closed <- c.Close(context.Background()) }()
 		synctest.Wait()
-		if err := lease.t.giveBack(context.Background(), c.now().Mono, lease); err != nil {
+		if err := lease.h.giveBack(context.Background(), c.now().Mono, lease); err != nil {
 			t.Errorf("the release says %v", err)
 		}
 		c.releases.leave()
@@ -132,7 +132,7 @@ func TestAFunctionThatHasNotRunUnderAllIsSaidNotToHave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		leases.leases[1].t.lose(LostError{Reason: ReasonExpired})
+		leases.leases[1].h.lose(LostError{Reason: ReasonExpired})
 		ran, err := leases.do(ctx, nil, func(context.Context) error { t.Error("it ran"); return nil })
 		if ran || !errors.Is(err, ErrLost) {
 			t.Errorf("%v, %v", ran, err)

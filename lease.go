@@ -18,29 +18,14 @@ import (
 //
 // A nil *Lease, which comes with every error, is over: its Err and Release return an
 // error that matches ErrInvalid.
-type Lease struct {
-	t     *hold
-	claim *claim // the call that got it; not t's if the hold was passed on
-	fence uint64
-	begun time.Duration // since core.born
-
-	// Protected by t.mu.
-	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
-	answer error           // what Release said
-	ended  chan struct{}   // closed when it has; made by who waits for that
-	phase  phase           // how far Release has come
-	told   bool            // the Observer was told that it was acquired
-	ending func()          // tells of its end, which was quicker than that
-	ctx    context.Context // made when somebody asks for it
-	cancel context.CancelCauseFunc
-}
+type Lease struct{ use }
 
 // Name returns the locked name.
 func (l *Lease) Name() string {
 	if l.none() {
 		return ""
 	}
-	return l.t.claim.Name
+	return l.h.claim.Name
 }
 
 // Fence returns the fencing token: it is greater than that of every lease granted before
@@ -68,7 +53,7 @@ func (l *Lease) Err() error {
 	if l.none() {
 		return errNoLease
 	}
-	return l.check(l.t.c.now())
+	return l.check(l.h.c.now())
 }
 
 // Context returns a context that is cancelled when the lease is over, with a *LostError
@@ -82,8 +67,8 @@ func (l *Lease) Context() context.Context {
 	if l.none() {
 		return overBefore()
 	}
-	l.t.mu.Lock()
-	defer l.t.mu.Unlock()
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
 	if l.ctx == nil {
 		l.ctx, l.cancel = context.WithCancelCause(withFence(context.WithoutCancel(l.claim.ctx), l))
 		if l.over != nil {
@@ -102,10 +87,10 @@ func (l *Lease) Deadline() time.Time {
 	if l.none() {
 		return time.Time{}
 	}
-	l.t.mu.Lock()
-	defer l.t.mu.Unlock()
-	now := l.t.c.now()
-	return now.Mono.Add(l.t.term.Left(now))
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	now := l.h.c.now()
+	return now.Mono.Add(l.h.term.Left(now))
 }
 
 // Format implements fmt.Formatter: no verb shows the token, of a copy neither.
@@ -127,7 +112,7 @@ func (l *Lease) LogValue() slog.Value {
 }
 
 // none reports whether nobody was ever granted this one.
-func (l *Lease) none() bool { return l == nil || l.t == nil }
+func (l *Lease) none() bool { return l == nil || l.h == nil }
 
 // overBefore is the context of no lease.
 func overBefore() context.Context {

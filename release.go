@@ -33,24 +33,24 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	t, c := l.t, l.t.c
+	h, c := l.h, l.h.c
 	entered := c.releases.enter()
 	if entered {
 		defer c.releases.leave() // Close waits for us
 	} else {
-		t.lose(LostError{Reason: ReasonClosed, Until: c.now().Mono}) // Close releases it
+		h.lose(LostError{Reason: ReasonClosed, Until: c.now().Mono}) // Close releases it
 	}
 	if ok, answer := l.answered(); ok {
 		return answer
 	}
 	if unused {
-		t.unused.Store(true)
+		h.unused.Store(true)
 	}
 	answer := error(nil)
 	done := false
 	defer func() {
 		if !done { // the driver panics, or ends the goroutine
-			answer = unavailable(c.backend, "release", t.claim.Name, errCutShort)
+			answer = unavailable(c.backend, "release", h.claim.Name, errCutShort)
 		}
 		l.tellOthers(answer)
 		if c.observer != nil && !errors.Is(answer, ErrDetached) { // Detach has told
@@ -66,8 +66,8 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 // same. Who is the first is told false, and tells the others. They wait on a channel,
 // which virtual time knows, and not on a sync.Once.
 func (l *Lease) answered() (bool, error) {
-	l.t.mu.Lock()
-	defer l.t.mu.Unlock()
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
 	switch l.phase {
 	case unreleased:
 		l.phase = releasing
@@ -77,9 +77,9 @@ func (l *Lease) answered() (bool, error) {
 			l.ended = make(chan struct{})
 		}
 		ended := l.ended
-		l.t.mu.Unlock()
+		l.h.mu.Unlock()
 		<-ended
-		l.t.mu.Lock()
+		l.h.mu.Lock()
 	case released:
 	}
 	return true, l.answer
@@ -87,8 +87,8 @@ func (l *Lease) answered() (bool, error) {
 
 // tellOthers tells what Release has said.
 func (l *Lease) tellOthers(answer error) {
-	l.t.mu.Lock()
-	defer l.t.mu.Unlock()
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
 	l.phase, l.answer = released, answer
 	if l.ended != nil {
 		close(l.ended)
@@ -99,7 +99,7 @@ var errCutShort = errors.New("the driver panicked, nobody knows how far it came"
 
 // release ends the lease. If it was not let in, Close sees to it.
 func (l *Lease) release(ctx context.Context, entered bool) error {
-	t, c := l.t, l.t.c
+	h, c := l.h, l.h.c
 	now := c.now()
 	_ = l.check(now) // a term that is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
@@ -110,14 +110,14 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 		// any more. What Close found is given back by Close; a lease that was lost before
 		// is not among that.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
-			c.returner.add(t.toReturn(now.Mono), now.Mono)
+			c.returner.add(h.toReturn(now.Mono), now.Mono)
 		}
 		return lost
 	}
-	if t.spare(l.fence) > 0 && c.queues.Pass(t.claim.Name, t, now.Mono) {
+	if h.spare(l.fence) > 0 && c.queues.Pass(h.claim.Name, h, now.Mono) {
 		return nil
 	}
-	err := t.giveBack(ctx, now.Mono, l)
+	err := h.giveBack(ctx, now.Mono, l)
 	c.nudge(l.Name())
 	return err
 }
@@ -125,13 +125,13 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 // tellRelease tells what the first Release of a lease answers. If it was lost before,
 // that is told already.
 func (l *Lease) tellRelease(ctx context.Context, err error) {
-	l.t.mu.Lock()
+	l.h.mu.Lock()
 	released := l.over == ErrReleased || l.over == ErrDetached //nolint:errorlint // it is the reason as it was given
-	l.t.mu.Unlock()
+	l.h.mu.Unlock()
 	if !released {
 		return
 	}
-	o, held := l.t.c.observer, time.Since(l.t.c.born)-l.begun
+	o, held := l.h.c.observer, time.Since(l.h.c.born)-l.begun
 	e := l.claim.event(context.WithoutCancel(ctx))
 	lost, isLost := errors.AsType[*LostError](err)
 	l.tellEnd(func() {
@@ -149,8 +149,8 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 
 // giveBackLater gives back again what was released, and not answered then; or answered,
 // and may be granted once more by an attempt that is still under way.
-func (t *hold) giveBackLater(now time.Time, answered bool) {
-	r, x := t.c.returner, t.toReturn(now)
+func (h *hold) giveBackLater(now time.Time, answered bool) {
+	r, x := h.c.returner, h.toReturn(now)
 	switch {
 	case !answered:
 		x.Failed()
@@ -170,28 +170,28 @@ func (c *core) nudge(name string) {
 }
 
 // giveBack ends the hold in the backend.
-func (t *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
-	c := t.c
-	t.leave(sent)
-	attempt := c.attempt(lazyctx.Lasting(ctx), &t.request, t.claim.TTL, sent)
+func (h *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
+	c := h.c
+	h.leave(sent)
+	attempt := c.attempt(lazyctx.Lasting(ctx), &h.request, h.claim.TTL, sent)
 	defer attempt.Cancel()
-	c.settle(attempt, t) // so that no renewal reaches the backend after the release
+	c.settle(attempt, h) // so that no renewal reaches the backend after the release
 
 	answered := false
 	defer func() { // also when the driver panics
-		if !answered || t.claim.stray > 0 {
-			t.giveBackLater(time.Now(), answered)
+		if !answered || h.claim.stray > 0 {
+			h.giveBackLater(time.Now(), answered)
 		}
 	}()
-	err := c.driver.Release(attempt, t.last())
+	err := c.driver.Release(attempt, h.last())
 	answered = err == nil || errors.Is(err, driver.ErrNotHeld)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, driver.ErrNotHeld):
 		lost := notHeld(sent, err)
-		lost.Name, lost.Fence = t.claim.Name, l.fence
+		lost.Name, lost.Fence = h.claim.Name, l.fence
 		return &lost
 	}
-	return unavailable(c.backend, "release", t.claim.Name, err)
+	return unavailable(c.backend, "release", h.claim.Name, err)
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/pawl-go/pawl/internal/lazyctx"
 )
 
-// keep begins to renew t. It answers false when the client closes.
-func (c *core) keep(t *hold, now clock.Reading) bool {
-	t.mu.Lock()
-	tm := t.term
-	t.mu.Unlock()
-	return c.renewals.Add(&t.renewal, t, t.claim.TTL, keepalive.RenewIn(tm.TTL(), tm.Since(now), tm.Left(now)), now.Mono)
+// keep begins to renew h. It answers false when the client closes.
+func (c *core) keep(h *hold, now clock.Reading) bool {
+	h.mu.Lock()
+	tm := h.term
+	h.mu.Unlock()
+	return c.renewals.Add(&h.renewal, h, h.claim.TTL, keepalive.RenewIn(tm.TTL(), tm.Since(now), tm.Left(now)), now.Mono)
 }
 
-// settle waits until no renewal of t is under way, or ctx ends.
-func (c *core) settle(ctx context.Context, t *hold) {
-	idle := c.renewals.Idle(&t.renewal)
+// settle waits until no renewal of h is under way, or ctx ends.
+func (c *core) settle(ctx context.Context, h *hold) {
+	idle := c.renewals.Idle(&h.renewal)
 	if idle == nil {
 		return
 	}
@@ -38,9 +38,9 @@ func (c *core) signal(s driver.Signal) {
 		c.renewals.Check(c.now().Mono)
 		return
 	}
-	for _, t := range c.inboxes.Put(s) {
+	for _, h := range c.inboxes.Put(s) {
 		if s.Kind != driver.SignalGranted {
-			c.renewals.Check(c.now().Mono, &t.renewal)
+			c.renewals.Check(c.now().Mono, &h.renewal)
 		}
 	}
 }
@@ -55,8 +55,8 @@ func (c *core) keepRenewing(ctx context.Context) {
 	for {
 		now := c.now()
 		over, next := c.renewals.Due(now)
-		for _, t := range over {
-			t.expire()
+		for _, h := range over {
+			h.expire()
 		}
 		if wait := c.dispatchRenewals(ctx, now.Mono); wait >= 0 {
 			next = min(next, wait)

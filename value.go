@@ -38,18 +38,18 @@ func orEmpty(value []byte) []byte {
 }
 
 // writes are those of the hold. They are made when the first value is written.
-func (t *hold) writes() *lastWrite {
-	if w := t.written.Load(); w != nil {
+func (h *hold) writes() *lastWrite {
+	if w := h.written.Load(); w != nil {
 		return w
 	}
-	t.written.CompareAndSwap(nil, &lastWrite{turn: make(chan struct{}, 1)})
-	return t.written.Load()
+	h.written.CompareAndSwap(nil, &lastWrite{turn: make(chan struct{}, 1)})
+	return h.written.Load()
 }
 
 // write takes the turn to write, when no earlier write can arrive any more. The caller
 // ends it with done.
 func (l *Lease) write(ctx context.Context) (*lastWrite, error) {
-	w := l.t.writes()
+	w := l.h.writes()
 	select {
 	case w.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -99,7 +99,7 @@ func (l *Lease) ask(ctx context.Context, op string, value []byte) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	t, c := l.t, l.t.c
+	h, c := l.h, l.h.c
 	if err := c.checkOpen(ctx); err != nil {
 		return err
 	}
@@ -115,9 +115,9 @@ func (l *Lease) ask(ctx context.Context, op string, value []byte) error {
 	}
 	defer c.releases.leave()
 	sent := c.now()
-	ref := t.wire(sent)
+	ref := h.wire(sent)
 	ref.Value, ref.TTL = value, max(ref.TTL, driver.MinTTL) // at the end of a maximum hold there may be less
-	attempt := c.attempt(ctx, nil, t.claim.TTL, sent.Mono)
+	attempt := c.attempt(ctx, nil, h.claim.TTL, sent.Mono)
 	defer attempt.Cancel()
 	answers, err := c.driver.Renew(attempt, []driver.LeaseRef{ref})
 	if err == nil && len(answers) == 1 {
@@ -125,21 +125,21 @@ func (l *Lease) ask(ctx context.Context, op string, value []byte) error {
 	}
 	switch {
 	case err == nil:
-		t.renewed(sent, c.now(), ref.TTL, nil)
+		h.renewed(sent, c.now(), ref.TTL, nil)
 		return l.Err()
 	case errors.Is(err, driver.ErrNotHeld):
-		t.lose(notHeld(sent.Mono, err))
+		h.lose(notHeld(sent.Mono, err))
 		return l.Err()
 	case errors.Is(err, ErrInvalid) || errors.Is(err, ErrClosed):
 		return err
 	}
 	if value != nil {
-		t.writes().end = attempt.Ends().Add(driver.MaxLead)
+		h.writes().end = attempt.Ends().Add(driver.MaxLead)
 	}
 	if ended := ended(ctx); ended != nil {
 		return ended
 	}
-	return unavailable(c.backend, op, t.claim.Name, err)
+	return unavailable(c.backend, op, h.claim.Name, err)
 }
 
 // sleep waits for d, while the lease holds and ctx lasts.

@@ -78,11 +78,11 @@ func (a *attempts) run(sent clock.Reading) (*hold, clock.Reading, error) {
 		if err := a.judge(sent, err); err != nil {
 			return nil, clock.Reading{}, err
 		}
-		t, now, err := a.wait()
-		if err != nil || t != nil && ended(a.ctx) == nil {
-			return t, now, err
+		h, now, err := a.wait()
+		if err != nil || h != nil && ended(a.ctx) == nil {
+			return h, now, err
 		}
-		if t != nil {
+		if h != nil {
 			break
 		}
 	}

@@ -36,7 +36,7 @@ var rootLayers = []struct {
 }
 
 // mostUpwardUses is how many uses may go up: lower it when there are fewer.
-const mostUpwardUses = 13
+const mostUpwardUses = 5
 
 // A use is a name that a file uses and another file declares: a function, type, variable
 // or constant of the package, a method, or a field of a struct, also as the receiver of a
