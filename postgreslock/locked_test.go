@@ -209,3 +209,38 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	}
 	_ = tx.Rollback(ctx)
 }
+
+// In a crowd, a waiter keeps its place without the row of the name: the holder, who has
+// to renew its lease in that row, never waits for those who wait for it.
+func TestAWaiterInACrowdKeepsItsPlaceBesideALockedRow(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	gets(t, d, mutex("job"))
+	crowd := make([]driver.Claim, 20)
+	for i := range crowd {
+		crowd[i] = queued("job")
+		waits(t, d, crowd[i])
+	}
+	last := crowd[len(crowd)-1]
+	c := conn(t, url)
+	lapses := func() (at int64) {
+		if err := c.QueryRow(ctx, "SELECT expires FROM pawl.waiters WHERE token = $1", last.Token[:]).Scan(&at); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	before := lapses()
+	if _, err := begin(t, conn(t, url)).Exec(ctx, "SELECT 1 FROM pawl.locks FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	within, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err := d.Acquire(within, last)
+	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != len(crowd) {
+		t.Errorf("%v; want position %d", err, len(crowd))
+	}
+	if after := lapses(); after <= before {
+		t.Errorf("its place lapses at %d, and %d before it asked again", after, before)
+	}
+}

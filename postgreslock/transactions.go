@@ -31,6 +31,9 @@ func (s *store) Transact(ctx context.Context, steps []locktable.Step, f func(i i
 	for i, step := range steps {
 		names[i] = step.Name
 	}
+	if len(steps) == 1 && steps[0].Place && s.keep(ctx, steps[0], f) {
+		return nil
+	}
 	slices.Sort(names) // two transactions that want the same names do not wait for each other
 	names = slices.Compact(names)
 	for _, name := range names {
@@ -134,7 +137,7 @@ func (s *store) transact(ctx context.Context, steps []locktable.Step, names []st
 	if err := w.lock(names); err != nil {
 		return nil, err
 	}
-	end, err := w.latest(steps)
+	end, err := latest(ctx, w.now, steps)
 	if err != nil {
 		return nil, err
 	}
@@ -227,21 +230,21 @@ func (w *work) lockThose(names []string, inserted map[string]bool) error {
 // the server has an older state back, from a backup or by a fail-over.
 func newVersion() int64 { return 1 + rand.Int64N(1<<62) }
 
-// latest is when the steps end, on the server's clock or a little before, see driver.End;
-// the end of all time if they have no end. The rows are locked by now: a transaction that
-// asks for them later comes after this one.
-func (w *work) latest(steps []locktable.Step) (locktable.Instant, error) {
+// latest is when the steps end, on the server's clock (it is at is), or a little before,
+// see driver.End; the end of all time if they have no end. The rows are locked by now: a
+// transaction that asks for them later comes after this one.
+func latest(ctx context.Context, is locktable.Instant, steps []locktable.Step) (locktable.Instant, error) {
 	if !slices.ContainsFunc(steps, func(s locktable.Step) bool { return s.OnTime }) {
 		return math.MaxInt64, nil
 	}
-	if err := w.ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	now, end := time.Now(), driver.End(w.ctx)
+	now, end := time.Now(), driver.End(ctx)
 	if !now.Before(end) {
 		return 0, context.DeadlineExceeded
 	}
-	return engine.ServerTime{At: now, Is: w.now}.By(end), nil
+	return engine.ServerTime{At: now, Is: is}.By(end), nil
 }
 
 // run takes one step.

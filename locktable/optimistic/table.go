@@ -82,11 +82,16 @@ var errTransact = errors.New("the step needs a transaction")
 
 // transactOne takes a step in a transaction.
 func (t *Table) transactOne(ctx context.Context, s locktable.Step, f func(e *locktable.Entry, now locktable.Instant)) error {
-	t.cache.drop(s.Name)
-	return t.transactor.Transact(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) bool {
+	long := false
+	err := t.transactor.Transact(ctx, []locktable.Step{s}, func(_ int, e *locktable.Entry, now locktable.Instant) bool {
+		long = e.Rest.Len > 0
 		f(e, now)
 		return true
 	})
+	if !long {
+		t.cache.drop(s.Name) // else the next step needs to know no more
+	}
+	return err
 }
 
 // Update implements locktable.Table.
