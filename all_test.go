@@ -245,3 +245,35 @@ func TestAllEndWithTheirCtxThoughTheBackendHangs(t *testing.T) {
 		noError(t, held.Release(background))
 	})
 }
+
+func TestAllAreOfOneClientOrOfBackendsThatCanBeToldApart(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		_, err := pawl.All(a.Mutex("x"), b.Mutex("x")).Lock(background)
+		isError(t, err, pawl.ErrInvalid)
+	})
+}
+
+// An Observer that panics at one of several leases does not keep the others held.
+func TestAPanicAtOneLeaseReleasesTheOthers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
+			if e.Name == "y" {
+				panic("observer")
+			}
+		}}})
+		leases, err := pawl.All(a.Mutex("x"), a.Mutex("y")).Lock(background)
+		noError(t, err)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic is lost")
+				}
+			}()
+			_ = leases.Release(background)
+		}()
+		w.free("x")
+		w.free("y")
+	})
+}

@@ -282,3 +282,66 @@ func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 		}
 	})
 }
+
+// What is on its way for a lease when it is detached comes before the lease goes on.
+func TestNothingOfADetachedLeaseComesLate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var told int
+		a, net := w.client(&pawl.Options{RequestTimeout: time.Second, Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
+			if told++; !errors.Is(e.Err, pawl.ErrDetached) {
+				t.Errorf("released: %v", e.Err)
+			}
+		}}})
+		net.set(nil, func(op string) error {
+			if op == "acquire" && net.count("acquire") == 1 {
+				return errNet
+			}
+			return nil
+		})
+		lease := must(t)(a.Mutex("x").Lock(background))
+		took, err := after(func() error { _, err := lease.Detach(background); return err })
+		noError(t, err)
+		if took < 900*time.Millisecond {
+			t.Errorf("it was detached after %v, before the end of the attempt that was not answered", took)
+		}
+		isError(t, lease.Release(background), pawl.ErrDetached)
+		isError(t, lease.ReleaseNow(background), pawl.ErrDetached)
+		if told != 1 {
+			t.Errorf("told %d times that it was released", told)
+		}
+
+		other := must(t)(a.Mutex("y").Lock(background))
+		net.set(nil, func(op string) error {
+			if op == "renew" {
+				return errNet
+			}
+			return nil
+		})
+		isError(t, other.SetValue(background, []byte("one")), pawl.ErrUnavailable)
+		net.set(nil, nil)
+		if took, err = after(func() error { _, err := other.Detach(background); return err }); err != nil || took < 900*time.Millisecond {
+			t.Errorf("detached after %v, %v: before the end of the value", took, err)
+		}
+	})
+}
+
+func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, net := w.client(nil)
+		handle, err := must(t)(c.Mutex("x").Lock(background)).Detach(background)
+		noError(t, err)
+		asked := net.count("renew")
+		for i := range handle {
+			for _, other := range "A7z_" {
+				if altered := handle[:i] + string(other) + handle[i+1:]; altered != handle {
+					_, err := c.Attach(background, altered)
+					isError(t, err, pawl.ErrInvalid)
+				}
+			}
+		}
+		if net.count("renew") != asked {
+			t.Error("the backend was asked")
+		}
+		noError(t, must(t)(c.Attach(background, handle)).Release(background))
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl"
 )
@@ -242,5 +243,22 @@ func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
 		if _, ok := pawl.FenceOf(background, "outer"); ok {
 			t.Error("a fence where there is no lease")
 		}
+	})
+}
+
+func TestTheLeaseIsInTheContext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
+		if _, ok := pawl.LeaseFromContext(background); ok {
+			t.Error("there is one")
+		}
+		noError(t, a.Mutex("x", pawl.WithMaxHold(9*time.Second)).Do(background, func(ctx context.Context) error {
+			lease, ok := pawl.LeaseFromContext(ctx)
+			if !ok || lease.Name() != "x" {
+				t.Errorf("%v, %v", lease, ok)
+			}
+			time.Sleep(8*time.Second + 95*time.Millisecond)
+			return lease.Confirm(ctx) // with less of the maximum hold left than the shortest TTL
+		}))
 	})
 }

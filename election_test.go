@@ -382,3 +382,51 @@ func TestWhoHasReleasedDoesNotLead(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAddressThatChangesWhileItWaitsIsTold(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		holder := must(t)(b.Mutex("jobs").Lock(background))
+		e := a.Election("jobs", pawl.WithValue([]byte("old")))
+		done := make(chan error)
+		go func() {
+			done <- e.Run(background, func(context.Context) error {
+				if l, _ := e.Leader(background); string(l.Value) != "new" {
+					t.Errorf("the leader says %q", l.Value)
+				}
+				return nil
+			})
+		}()
+		synctest.Wait()
+		noError(t, e.SetValue(background, []byte("new")))
+		isError(t, e.Run(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
+		isError(t, e.Run(nil, func(context.Context) error { return nil }), pawl.ErrInvalid) //nolint:staticcheck // that is what is tried
+		noError(t, holder.Release(background))
+		noError(t, <-done)
+	})
+}
+
+func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		ended := make(chan error)
+		go func() {
+			ended <- a.Election("jobs").Run(background, func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		}()
+		synctest.Wait()
+		led := make(chan time.Time)
+		go b.Election("jobs").Run(background, func(context.Context) error { led <- time.Now(); return nil })
+		synctest.Wait()
+		began := time.Now()
+		go a.Shutdown(background)
+		if took := (<-led).Sub(began); took > 0 {
+			t.Errorf("the next leads after %v", took)
+		}
+		isError(t, <-ended, pawl.ErrClosed)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -179,3 +180,6 @@ func TestWhatComingFromSays(t *testing.T) {
 		did(t, err)
 	})
 }
+
+// Examples with a *testing.T are not run by the go command.
+func TestTheExampleWithSynctestHolds(t *testing.T) { synctest.Test(t, stopsWhenItsLockIsTaken) }

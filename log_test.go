@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -108,5 +109,37 @@ func TestNothingThatIsPrintedShowsAToken(t *testing.T) {
 		}
 		cancel()
 		<-waits
+	})
+}
+
+// Whatever is printed, with whatever verb, a copy too, it has no token.
+func TestNothingPrintsATokenWhateverTheVerb(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, net := w.client(nil)
+		var tokens []driver.Token
+		net.claimed = func(x driver.Token) { tokens = append(tokens, x) }
+		lease := must(t)(c.Mutex("x").Lock(background))
+		both := pawl.All(c.Mutex("y"), c.Mutex("z"))
+		leases, err := both.Lock(background)
+		noError(t, err)
+		mutex, election := c.Mutex("x"), c.Election("e")
+		for _, x := range []any{c, lease, *lease, leases, *leases, both, *both, mutex, *mutex, election, c.Once("o"), c.Semaphore("s", 1), c.RWMutex("r")} {
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%T"} {
+				said := fmt.Sprintf(verb, x)
+				for _, token := range tokens {
+					plain := strings.Trim(fmt.Sprint([16]byte(token)), "[]")
+					goForm := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", [16]byte(token)), "[16]uint8{"), "}")
+					for _, form := range []string{plain, goForm, string(token[:]), hex.EncodeToString(token[:])} {
+						if strings.Contains(strings.ToLower(said), form) {
+							t.Errorf("%T prints a token with %s", x, verb)
+						}
+					}
+				}
+				if len(said) > 200 && verb != "%p" { // which asks no Formatter
+					t.Errorf("%T prints %d bytes with %s", x, len(said), verb)
+				}
+			}
+		}
+		noError(t, errors.Join(lease.Release(background), leases.Release(background)))
 	})
 }

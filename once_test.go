@@ -2,7 +2,6 @@ package pawl_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -47,191 +46,6 @@ func TestAKeyThatMayBeItsOwnIsNotDone(t *testing.T) {
 		isError(t, err, pawl.ErrUnavailable, errNet)
 		time.Sleep(time.Minute)
 		w.free("report")
-	})
-}
-
-// An attempt that comes after a later one was refused for the value leaves nothing.
-func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, net := w.client(nil)
-		b, _ := w.client(nil)
-		holder := must(t)(b.Mutex("x", pawl.WithValue([]byte("7"))).Lock(background))
-		first := make(chan struct{})
-		net.set(func(op string) error {
-			if op != "acquire" {
-				return nil
-			}
-			select {
-			case <-first:
-				return nil
-			default:
-				close(first)
-				return errNet // it was sent, as far as anybody knows
-			}
-		}, nil)
-		_, err := a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithAbove([]byte("5"))).Lock(background)
-		isError(t, err, pawl.ErrValue)
-		synctest.Wait()
-		time.Sleep(time.Minute)
-		if n := net.count("release"); n < 2 {
-			t.Errorf("it was released %d times, want once more after its end", n)
-		}
-		noError(t, holder.Release(background))
-	})
-}
-
-// What is on its way for a lease when it is detached comes before the lease goes on.
-func TestNothingOfADetachedLeaseComesLate(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		var told int
-		a, net := w.client(&pawl.Options{RequestTimeout: time.Second, Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
-			if told++; !errors.Is(e.Err, pawl.ErrDetached) {
-				t.Errorf("released: %v", e.Err)
-			}
-		}}})
-		net.set(nil, func(op string) error {
-			if op == "acquire" && net.count("acquire") == 1 {
-				return errNet
-			}
-			return nil
-		})
-		lease := must(t)(a.Mutex("x").Lock(background))
-		took, err := after(func() error { _, err := lease.Detach(background); return err })
-		noError(t, err)
-		if took < 900*time.Millisecond {
-			t.Errorf("it was detached after %v, before the end of the attempt that was not answered", took)
-		}
-		isError(t, lease.Release(background), pawl.ErrDetached)
-		isError(t, lease.ReleaseNow(background), pawl.ErrDetached)
-		if told != 1 {
-			t.Errorf("told %d times that it was released", told)
-		}
-
-		other := must(t)(a.Mutex("y").Lock(background))
-		net.set(nil, func(op string) error {
-			if op == "renew" {
-				return errNet
-			}
-			return nil
-		})
-		isError(t, other.SetValue(background, []byte("one")), pawl.ErrUnavailable)
-		net.set(nil, nil)
-		if took, err = after(func() error { _, err := other.Detach(background); return err }); err != nil || took < 900*time.Millisecond {
-			t.Errorf("detached after %v, %v: before the end of the value", took, err)
-		}
-	})
-}
-
-func TestAnAddressThatChangesWhileItWaitsIsTold(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
-		holder := must(t)(b.Mutex("jobs").Lock(background))
-		e := a.Election("jobs", pawl.WithValue([]byte("old")))
-		done := make(chan error)
-		go func() {
-			done <- e.Run(background, func(context.Context) error {
-				if l, _ := e.Leader(background); string(l.Value) != "new" {
-					t.Errorf("the leader says %q", l.Value)
-				}
-				return nil
-			})
-		}()
-		synctest.Wait()
-		noError(t, e.SetValue(background, []byte("new")))
-		isError(t, e.Run(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
-		isError(t, e.Run(nil, func(context.Context) error { return nil }), pawl.ErrInvalid) //nolint:staticcheck // that is what is tried
-		noError(t, holder.Release(background))
-		noError(t, <-done)
-	})
-}
-
-func TestShutdownMakesRoomForTheNextLeader(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
-		ended := make(chan error)
-		go func() {
-			ended <- a.Election("jobs").Run(background, func(ctx context.Context) error {
-				<-ctx.Done()
-				return ctx.Err()
-			})
-		}()
-		synctest.Wait()
-		led := make(chan time.Time)
-		go b.Election("jobs").Run(background, func(context.Context) error { led <- time.Now(); return nil })
-		synctest.Wait()
-		began := time.Now()
-		go a.Shutdown(background)
-		if took := (<-led).Sub(began); took > 0 {
-			t.Errorf("the next leads after %v", took)
-		}
-		isError(t, <-ended, pawl.ErrClosed)
-	})
-}
-
-func TestAllAreOfOneClientOrOfBackendsThatCanBeToldApart(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		b, _ := w.client(nil)
-		_, err := pawl.All(a.Mutex("x"), b.Mutex("x")).Lock(background)
-		isError(t, err, pawl.ErrInvalid)
-	})
-}
-
-// An Observer that panics at one of several leases does not keep the others held.
-func TestAPanicAtOneLeaseReleasesTheOthers(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(&pawl.Options{Observer: &pawl.Observer{Released: func(e pawl.ReleasedEvent) {
-			if e.Name == "y" {
-				panic("observer")
-			}
-		}}})
-		leases, err := pawl.All(a.Mutex("x"), a.Mutex("y")).Lock(background)
-		noError(t, err)
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic is lost")
-				}
-			}()
-			_ = leases.Release(background)
-		}()
-		w.free("x")
-		w.free("y")
-	})
-}
-
-func TestTheLeaseIsInTheContext(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
-		if _, ok := pawl.LeaseFromContext(background); ok {
-			t.Error("there is one")
-		}
-		noError(t, a.Mutex("x", pawl.WithMaxHold(9*time.Second)).Do(background, func(ctx context.Context) error {
-			lease, ok := pawl.LeaseFromContext(ctx)
-			if !ok || lease.Name() != "x" {
-				t.Errorf("%v, %v", lease, ok)
-			}
-			time.Sleep(8*time.Second + 95*time.Millisecond)
-			return lease.Confirm(ctx) // with less of the maximum hold left than the shortest TTL
-		}))
-	})
-}
-
-// A task whose lease was lost says so, and not also that its key could not be noted.
-func TestALossIsSaidOnce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		a, _ := w.client(nil)
-		ran, err := a.Once("report", pawl.WithUntilDone()).Do(background, "1", func(ctx context.Context) error {
-			fence, _ := pawl.FenceFromContext(ctx)
-			noError(t, a.Break(background, "report", fence, 0))
-			return nil
-		})
-		isError(t, err, pawl.ErrLost)
-		if !ran || strings.Contains(err.Error(), "noted") {
-			t.Errorf("%v, %v", ran, err)
-		}
 	})
 }
 
@@ -430,4 +244,20 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A task whose lease was lost says so, and not also that its key could not be noted.
+func TestALossIsSaidOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		ran, err := a.Once("report", pawl.WithUntilDone()).Do(background, "1", func(ctx context.Context) error {
+			fence, _ := pawl.FenceFromContext(ctx)
+			noError(t, a.Break(background, "report", fence, 0))
+			return nil
+		})
+		isError(t, err, pawl.ErrLost)
+		if !ran || strings.Contains(err.Error(), "noted") {
+			t.Errorf("%v, %v", ran, err)
+		}
+	})
 }

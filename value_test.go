@@ -120,42 +120,32 @@ func TestConfirmAsksTheBackend(t *testing.T) {
 	})
 }
 
-func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
-	sick := errors.New("no heartbeat for 10 s")
-	for name, check := range map[string]func(ctx context.Context, since time.Duration) error{
-		"Says": func(_ context.Context, since time.Duration) error {
-			if since > 20*time.Second {
-				return sick
+// An attempt that comes after a later one was refused for the value leaves nothing.
+func TestWhoIsRefusedForTheValueIsTakenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		holder := must(t)(b.Mutex("x", pawl.WithValue([]byte("7"))).Lock(background))
+		first := make(chan struct{})
+		net.set(func(op string) error {
+			if op != "acquire" {
+				return nil
 			}
-			return nil
-		},
-		"Hangs": func(ctx context.Context, since time.Duration) error {
-			if since > 20*time.Second {
-				<-ctx.Done()
-				time.Sleep(time.Hour)
+			select {
+			case <-first:
+				return nil
+			default:
+				close(first)
+				return errNet // it was sent, as far as anybody knows
 			}
-			return nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				a, _ := w.client(&pawl.Options{TTL: 6 * time.Second})
-				b, _ := w.client(nil)
-				began := time.Now()
-				lease := must(t)(a.Mutex("x", pawl.WithHealth(func(ctx context.Context) error {
-					return check(ctx, time.Since(began))
-				})).Lock(background))
-				took, err := after(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
-				isError(t, err, pawl.ErrLost)
-				lost, _ := errors.AsType[*pawl.LostError](err)
-				if lost.Reason != pawl.ReasonUnhealthy || lost.Err == nil {
-					t.Errorf("it was lost for %v: %v", lost.Reason, err)
-				}
-				if took < 20*time.Second || took > 32*time.Second {
-					t.Errorf("the next got it after %v", took)
-				}
-				time.Sleep(time.Hour) // the function that hangs
-			})
-		})
-	}
+		}, nil)
+		_, err := a.Mutex("x", pawl.WithValue([]byte("5")), pawl.WithAbove([]byte("5"))).Lock(background)
+		isError(t, err, pawl.ErrValue)
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		if n := net.count("release"); n < 2 {
+			t.Errorf("it was released %d times, want once more after its end", n)
+		}
+		noError(t, holder.Release(background))
+	})
 }

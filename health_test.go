@@ -1,0 +1,50 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl"
+)
+
+func TestAHolderThatIsNotHealthyLosesItsLease(t *testing.T) {
+	sick := errors.New("no heartbeat for 10 s")
+	for name, check := range map[string]func(ctx context.Context, since time.Duration) error{
+		"Says": func(_ context.Context, since time.Duration) error {
+			if since > 20*time.Second {
+				return sick
+			}
+			return nil
+		},
+		"Hangs": func(ctx context.Context, since time.Duration) error {
+			if since > 20*time.Second {
+				<-ctx.Done()
+				time.Sleep(time.Hour)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				a, _ := w.client(&pawl.Options{TTL: 6 * time.Second})
+				b, _ := w.client(nil)
+				began := time.Now()
+				lease := must(t)(a.Mutex("x", pawl.WithHealth(func(ctx context.Context) error {
+					return check(ctx, time.Since(began))
+				})).Lock(background))
+				took, err := after(func() error { must(t)(b.Mutex("x").Lock(background)); return lease.Err() })
+				isError(t, err, pawl.ErrLost)
+				lost, _ := errors.AsType[*pawl.LostError](err)
+				if lost.Reason != pawl.ReasonUnhealthy || lost.Err == nil {
+					t.Errorf("it was lost for %v: %v", lost.Reason, err)
+				}
+				if took < 20*time.Second || took > 32*time.Second {
+					t.Errorf("the next got it after %v", took)
+				}
+				time.Sleep(time.Hour) // the function that hangs
+			})
+		})
+	}
+}
