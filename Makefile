@@ -40,7 +40,7 @@ needs: ## install what the tests need and the machine lacks
 # the first of them runs. The servers are modules of their own.
 .PHONY: built
 built: needs ## build what the tests need, before they run: the servers, Prometheus, and all dependencies
-	@for server in etcd nats ferretdb s3 s3clients; do \
+	@for server in $(patsubst internal/testservers/%/go.mod,%,$(wildcard internal/testservers/*/go.mod)); do \
 		GOFLAGS= GOWORK=$$([ -f internal/testservers/$$server/go.work ] || echo off) CGO_ENABLED=0 go build -C internal/testservers/$$server -o ../../../bin/testservers/$$server . || exit 1; \
 	done
 	@GOFLAGS= GOWORK= CGO_ENABLED=0 go test -C otellock/dashboard -c -o ../../bin/dashboard.test .

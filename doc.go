@@ -13,13 +13,9 @@
 // # Which backends are there?
 //
 // Each is a package below this one, which a program imports for its URLs or its New:
-//
-//   - memlock: one process, and tests
-//   - sqlitelock: the processes of one host, in a file
-//   - redislock and goredislock: Redis and Valkey
-//   - redlock: a majority of several Redis servers; quorumlock: of any backends
-//   - postgreslock, mysqllock: PostgreSQL; MySQL and MariaDB
-//   - etcdlock, natslock, mongolock: etcd; NATS with JetStream; MongoDB
+// memlock for one process, and tests; sqlitelock for the processes of one host, in a
+// file; one for each database, such as redislock and postgreslock; redlock for a majority
+// of several Redis servers, and quorumlock for one of any backends. README.md has all.
 //
 // All guarantee what stands here. Where they differ (whose clock decides, what happens
 // when a server is killed), docs/backends.md has them side by side.

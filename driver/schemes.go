@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pawl-go/pawl/internal/backends"
 )
 
 // Opener makes a driver from a URL whose scheme it was registered for. It owns what it
@@ -38,25 +40,10 @@ func Schemes() []string {
 
 // packageOf is where a scheme of Pawl's own is registered, or empty.
 func packageOf(scheme string) string {
-	switch scheme {
-	case "redis", "rediss", "redis+unix", "valkey", "valkeys":
-		return "redislock"
-	case "redlock", "redlocks":
-		return "redislock/redlock"
-	case "postgres", "postgresql":
-		return "postgreslock"
-	case "mysql", "mariadb":
-		return "mysqllock"
-	case "etcd", "etcds":
-		return "etcdlock"
-	case "nats", "nats+tls":
-		return "natslock"
-	case "mongodb", "mongodb+srv":
-		return "mongolock"
-	case "mem":
-		return "memlock"
-	case "sqlite":
-		return "sqlitelock"
+	for _, b := range backends.All {
+		if slices.Contains(b.Schemes, scheme) {
+			return b.Folder
+		}
 	}
 	return ""
 }

@@ -2,8 +2,12 @@ package main
 
 // The only file that imports the backends. Each registers its URL schemes.
 import (
+	"fmt"
+	"strings"
+
 	"github.com/pawl-go/pawl/driver"
 	_ "github.com/pawl-go/pawl/etcdlock"
+	listed "github.com/pawl-go/pawl/internal/backends"
 	_ "github.com/pawl-go/pawl/memlock"
 	_ "github.com/pawl-go/pawl/mongolock"
 	"github.com/pawl-go/pawl/mysqllock"
@@ -21,6 +25,25 @@ func backends() []string {
 		begin[i] += ":"
 	}
 	return begin
+}
+
+// urlColumns are the URLs that the help shows, in two columns.
+func urlColumns() string {
+	var urls []string
+	for _, b := range listed.All {
+		if b.URL != "" {
+			urls = append(urls, b.URL)
+		}
+	}
+	var lines strings.Builder
+	for half, i := (len(urls)+1)/2, 0; i < half; i++ {
+		right := ""
+		if half+i < len(urls) {
+			right = urls[half+i]
+		}
+		lines.WriteString(strings.TrimRight(fmt.Sprintf("  %-33s%s", urls[i], right), " ") + "\n")
+	}
+	return lines.String()
 }
 
 // schemas print what makes the tables, of the backends that have any.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	listed "github.com/pawl-go/pawl/internal/backends"
 )
 
 // A server that accepts connections, and says nothing.
@@ -50,15 +52,23 @@ func TestWaitBoundsTheOpeningOfAHungServer(t *testing.T) {
 // Who reads that in the mail of cron, at night, is to know which server it was, and what
 // to look at.
 func TestNoWaitSaysWhoDidNotAnswer(t *testing.T) {
-	for scheme, path := range map[string]string{
-		"redis": "", "redlock": "", "postgres": "/x?sslmode=disable", "mysql": "/x", "mongodb": "/x", "etcd": "", "nats": "",
-	} {
+	for _, backend := range listed.All {
+		scheme, at, server := strings.Cut(backend.URL, "://")
+		if !server {
+			continue // it has none
+		}
 		t.Run(scheme, func(t *testing.T) {
 			b := newLab(t)
 			addr := hungServer(t)
-			b.url = scheme + "://joe:hunter2@" + addr + path
-			if scheme == "redlock" {
+			b.url = scheme + "://joe:hunter2@" + addr
+			if _, path, _ := strings.Cut(at, "/"); path != "" {
+				b.url += "/x"
+			}
+			switch scheme {
+			case "redlock":
 				b.url += "," + hungServer(t) + "," + hungServer(t)
+			case "postgres":
+				b.url += "?sslmode=disable"
 			}
 			p := b.start("run", "-n", "x", "--", "touch", "ran")
 			p.wantCode(exitUnavailable)

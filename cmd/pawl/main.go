@@ -76,11 +76,7 @@ run, or in a file.
 
 The database is given by --url, else by the variable PAWL_URL:
 
-  sqlite:/PATH/locks.db            postgres://USER@HOST/DATABASE
-  redis://HOST:6379                mysql://USER@HOST/DATABASE
-  redlock://HOST1,HOST2,HOST3      mongodb://HOST/DATABASE
-  etcd://HOST:2379                 nats://HOST:4222
-
+` + urlColumns() + `
 The first use makes the tables that it needs. Without a URL it is a SQLite file
 for the processes of this user on this host: $XDG_STATE_HOME/pawl/locks.db, or
 ~/.local/state/pawl/locks.db. Only what takes a lock, and serve, creates it.

@@ -10,13 +10,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/backends"
 )
 
 // What a reader of a package's page begins with is shown there: each function that opens
 // or makes something, and of the root each method of a lock, and of the client what is
 // for operators.
 func TestWhatAReaderBeginsWithHasAnExample(t *testing.T) {
-	folders := []string{".", "locktable", "etcdlock", "memlock", "mongolock", "mysqllock", "natslock", "postgreslock", "sqlitelock", "redislock", "goredislock", "redislock/redlock", "quorumlock", "cronlock", "fence", "otellock"}
+	folders := []string{".", "locktable", "quorumlock", "cronlock", "fence", "otellock"}
+	for _, b := range backends.All {
+		folders = append(folders, b.Folder)
+	}
 	for _, folder := range folders {
 		files, shown := parsed(t, folder)
 		for _, name := range beginnings(files) {

@@ -35,7 +35,7 @@ var skeleton = []struct {
 var everywhere = []string{"doc.go", "options.go", "open.go", "store.go"}
 
 func TestBackendsHaveTheSameFiles(t *testing.T) {
-	for _, folder := range append([]string{"memlock"}, backendPackages...) {
+	for _, folder := range append([]string{"memlock"}, clientFolders()...) {
 		checkSkeleton(t, folder)
 	}
 }

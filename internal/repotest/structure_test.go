@@ -27,6 +27,7 @@ var corePackages = map[string][]string{
 	modulePath + "/quorumlock": nil,
 	modulePath + "/drivertest": {"pgregory.net/rapid"},
 
+	modulePath + "/internal/backends":   nil,
 	modulePath + "/internal/backoff":    nil,
 	modulePath + "/internal/clock":      nil,
 	modulePath + "/internal/inbox":      nil,

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,58 +15,39 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/etcdtest"
-	"github.com/pawl-go/pawl/internal/mysqltest"
-	"github.com/pawl-go/pawl/internal/natstest"
-	"github.com/pawl-go/pawl/internal/pgtest"
+	"github.com/pawl-go/pawl/internal/backends"
 	"github.com/pawl-go/pawl/internal/redistest"
-	"github.com/pawl-go/pawl/internal/testservers"
-	_ "github.com/pawl-go/pawl/redislock/redlock"
 )
 
-// chosen are the backends of docs/choosing.md: a URL of each, on a server of its own, and
-// the package that may have a Guard.
-var chosen = map[string]struct {
-	folder string
-	url    func(t *testing.T) string
-}{
-	"memory": {"memlock", func(*testing.T) string { return "mem:" }},
-	"SQLite": {"sqlitelock", func(t *testing.T) string { return "sqlite:" + filepath.ToSlash(t.TempDir()) + "/locks.db" }},
-	"Redis":  {"redislock", func(t *testing.T) string { return "redis://" + redistest.Start(t).Addr }},
-	"PostgreSQL": {"postgreslock", func(t *testing.T) string {
-		return "postgres://postgres@" + pgtest.Start(t).Addr + "/postgres?sslmode=disable"
-	}},
-	"MySQL and MariaDB": {"mysqllock", func(t *testing.T) string {
-		user := url.UserPassword(mysqltest.User, mysqltest.Password).String()
-		return "mysql://" + user + "@" + mysqltest.Start(t).Addr + "/" + mysqltest.Database
-	}},
-	"etcd": {"etcdlock", func(t *testing.T) string { return "etcd://" + etcdtest.Start(t, 1).Members[0].Addr }},
-	"NATS": {"natslock", func(t *testing.T) string { return "nats://" + natstest.Start(t, "").Addr }},
-	"MongoDB": {"mongolock", func(t *testing.T) string {
-		dir := t.TempDir()
-		return "mongodb://" + testservers.Start(t, "ferretdb", func(addr string) []string {
-			return []string{"-data", dir, "-listen", addr}
-		}) + "/locks"
-	}},
-	"quorum of Redis": {"redislock/redlock", func(t *testing.T) string {
+// serverOf is the URL of a backend on a server of its own: that of its page, or of three
+// servers.
+func serverOf(t *testing.T, b backends.Backend) string {
+	t.Helper()
+	if b.Start == "" {
 		var nodes []string
 		for range 3 {
 			nodes = append(nodes, redistest.Start(t).Addr)
 		}
 		return "redlock://" + strings.Join(nodes, ",")
-	}},
+	}
+	page := "docs/start/" + b.Start + ".md"
+	if stages[page] == nil {
+		return urlOf(t, page)
+	}
+	return stages[page](t).here(urlOf(t, page))
 }
 
 // The table of facts is what the drivers themselves say.
 func TestTheFactsToChooseByAreTrue(t *testing.T) {
 	rows := facts(t)
+	chosen := slices.DeleteFunc(slices.Clone(backends.All), func(b backends.Backend) bool { return len(b.Schemes) == 0 })
 	if len(rows) != len(chosen) {
 		t.Errorf("%d backends have facts, there are %d", len(rows), len(chosen))
 	}
-	for backend, c := range chosen {
-		t.Run(backend, func(t *testing.T) {
+	for _, b := range chosen {
+		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
-			url := c.url(t)
+			url := serverOf(t, b)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			locks, err := pawl.Open(ctx, url, nil)
@@ -78,8 +58,8 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			if err := locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
-			want, oneStep := rows[backend], takesAll(ctx, t, locks.Driver())
-			facts := func() []string { return factsOf(t, locks.Driver(), c.folder, oneStep) }
+			want, oneStep := rows[b.Name], takesAll(ctx, t, locks.Driver())
+			facts := func() []string { return factsOf(t, locks.Driver(), b.Folder, oneStep) }
 			// What is pushed is known when the first connection for it stands.
 			for got := facts(); !slices.Equal(got, want); got = facts() {
 				select {

@@ -8,12 +8,21 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/pawl-go/pawl/etcdlock"
 	"github.com/pawl-go/pawl/internal/etcdtest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/internal/testservers"
+	_ "github.com/pawl-go/pawl/memlock"
+	_ "github.com/pawl-go/pawl/mongolock"
+	_ "github.com/pawl-go/pawl/mysqllock"
+	_ "github.com/pawl-go/pawl/natslock"
+	_ "github.com/pawl-go/pawl/postgreslock"
+	_ "github.com/pawl-go/pawl/redislock"
+	_ "github.com/pawl-go/pawl/redislock/redlock"
+	_ "github.com/pawl-go/pawl/sqlitelock"
 )
 
 // A stage is where a page is played: what it calls by the names of a reader's machine,

@@ -14,14 +14,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
-	_ "github.com/pawl-go/pawl/etcdlock"
-	_ "github.com/pawl-go/pawl/memlock"
-	_ "github.com/pawl-go/pawl/mongolock"
-	_ "github.com/pawl-go/pawl/mysqllock"
-	_ "github.com/pawl-go/pawl/natslock"
-	_ "github.com/pawl-go/pawl/postgreslock"
-	_ "github.com/pawl-go/pawl/redislock"
-	_ "github.com/pawl-go/pawl/sqlitelock"
+	"github.com/pawl-go/pawl/internal/backends"
 )
 
 // deploy is what each page of docs/start shows of the library, word for word: only the
@@ -65,18 +58,16 @@ func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 	for name, page := range startPages(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at := regexp.MustCompile(`(?m)^\$ export PAWL_URL=(\S+)$`)
-			var code, prints, url string
+			var code, prints string
 			for _, b := range blocks(t, page) {
-				switch m := at.FindStringSubmatch(b.text); {
-				case b.info == "go":
+				switch b.info {
+				case "go":
 					code = b.text
-				case b.info == "text":
+				case "text":
 					prints = b.text
-				case m != nil:
-					url = strings.Trim(m[1], `'"`)
 				}
 			}
+			url := urlOf(t, page)
 			imported := regexp.MustCompile(`(?s)^import \(\n.*?\n\t_ "github.com/pawl-go/pawl/(\w+)" // for URLs that begin with \w+:\n\)\n\n`).FindStringSubmatch(code)
 			if imported == nil || imported[1] != importOf(name) {
 				t.Fatalf("%s does not import the backend: %q", page, imported)
@@ -101,15 +92,26 @@ func TestEachStartShowsTheProgramThatRuns(t *testing.T) {
 	}
 }
 
-// importOf is the package of a backend.
-func importOf(name string) string {
-	switch name {
-	case "memory":
-		return "memlock"
-	case "mongodb":
-		return "mongolock"
+// urlOf is the URL that a page has.
+func urlOf(t *testing.T, page string) (url string) {
+	t.Helper()
+	at := regexp.MustCompile(`(?m)^\$ export PAWL_URL=(\S+)$`)
+	for _, b := range blocks(t, page) {
+		if m := at.FindStringSubmatch(b.text); m != nil && b.info != "go" && b.info != "text" {
+			url = strings.Trim(m[1], `'"`)
+		}
 	}
-	return name + "lock"
+	return url
+}
+
+// importOf is the package of the backend that has a page.
+func importOf(page string) string {
+	for _, b := range backends.All {
+		if b.Start == page {
+			return b.Folder
+		}
+	}
+	return ""
 }
 
 // bodyOf is what stands in a function of a file, without a tab at the begin of its lines.

@@ -11,27 +11,29 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pawl-go/pawl/internal/backends"
 )
 
 // clients are the modules whose versions a user chooses, with versions that are old, and
 // the backends that have them for it.
-var clients = map[string]struct{ version, of string }{
-	"github.com/jackc/pgx/v5":             {"v5.6.0", "postgreslock"},
-	"github.com/go-sql-driver/mysql":      {"v1.8.0", "mysqllock"},
-	"go.mongodb.org/mongo-driver/v2":      {"v2.0.0", "mongolock"},
-	"go.etcd.io/etcd/client/v3":           {"v3.5.0", "etcdlock"},
-	"google.golang.org/grpc":              {"v1.60.0", "etcdlock"},
-	"go.uber.org/zap":                     {"v1.20.0", "etcdlock"},
-	"github.com/nats-io/nats.go":          {"v1.35.0", "natslock"},
-	"github.com/redis/rueidis":            {"v1.0.40", "redislock"},
-	"github.com/redis/go-redis/v9":        {"v9.5.0", "goredislock"},
-	"modernc.org/sqlite":                  {"v1.30.0", "sqlitelock"},
+var clients = map[string]client{
 	"github.com/go-co-op/gocron/v2":       {"v2.11.0", "cronlock"},
 	"github.com/robfig/cron/v3":           {"v3.0.1", "cronlock"},
 	"go.opentelemetry.io/otel":            {"v1.28.0", "otellock etcdlock"}, // gRPC requires it
 	"github.com/spf13/cobra":              {"v1.8.0", "the command"},
 	"github.com/alicebob/miniredis/v2":    {"v2.30.0", "tests"},
 	"github.com/prometheus/client_golang": {"v1.18.0", "etcdlock"}, // as does its gateway
+}
+
+type client struct{ version, of string }
+
+func init() {
+	for _, b := range backends.All {
+		for path, version := range b.Clients {
+			clients[path] = client{version, b.Folder}
+		}
+	}
 }
 
 var version = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)`)

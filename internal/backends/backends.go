@@ -1,0 +1,57 @@
+// Package backends is the table of the backends that there are. What lists them is made
+// from it, or held to it by a test.
+package backends
+
+// A Backend is a package that registers URLs, or that opens a client of its own.
+type Backend struct {
+	Name    string   // as in the tables of the documents
+	Folder  string   // of its package
+	Schemes []string // of its URLs
+	URL     string   // as the help of the command shows it; empty if it does not
+	Start   string   // its page in docs/start, without .md; empty if it has none
+
+	// Clients are the modules that it may import, each with an old version that a user
+	// may have pinned, and which no other backend may raise.
+	Clients map[string]string
+}
+
+// All are the backends, in the order in which people read of them.
+var All = []Backend{
+	{Name: "memory", Folder: "memlock", Schemes: []string{"mem"}, Start: "memory"},
+	{
+		Name: "SQLite", Folder: "sqlitelock", Schemes: []string{"sqlite"}, URL: "sqlite:/PATH/locks.db", Start: "sqlite",
+		Clients: map[string]string{"modernc.org/sqlite": "v1.30.0"},
+	},
+	{
+		Name: "Redis", Folder: "redislock", Schemes: []string{"redis", "rediss", "redis+unix", "valkey", "valkeys"},
+		URL: "redis://HOST:6379", Start: "redis", Clients: map[string]string{"github.com/redis/rueidis": "v1.0.40"},
+	},
+	{Name: "Redis", Folder: "goredislock", Clients: map[string]string{"github.com/redis/go-redis/v9": "v9.5.0"}},
+	{
+		Name: "quorum", Folder: "redislock/redlock", Schemes: []string{"redlock", "redlocks"},
+		URL: "redlock://HOST1,HOST2,HOST3",
+	},
+	{
+		Name: "etcd", Folder: "etcdlock", Schemes: []string{"etcd", "etcds"}, URL: "etcd://HOST:2379", Start: "etcd",
+		Clients: map[string]string{
+			"go.etcd.io/etcd/client/v3": "v3.5.0", "go.etcd.io/etcd/api/v3": "v3.5.0",
+			"google.golang.org/grpc": "v1.60.0", "go.uber.org/zap": "v1.20.0",
+		},
+	},
+	{
+		Name: "PostgreSQL", Folder: "postgreslock", Schemes: []string{"postgres", "postgresql"},
+		URL: "postgres://USER@HOST/DATABASE", Start: "postgres", Clients: map[string]string{"github.com/jackc/pgx/v5": "v5.6.0"},
+	},
+	{
+		Name: "MySQL and MariaDB", Folder: "mysqllock", Schemes: []string{"mysql", "mariadb"},
+		URL: "mysql://USER@HOST/DATABASE", Start: "mysql", Clients: map[string]string{"github.com/go-sql-driver/mysql": "v1.8.0"},
+	},
+	{
+		Name: "MongoDB", Folder: "mongolock", Schemes: []string{"mongodb", "mongodb+srv"},
+		URL: "mongodb://HOST/DATABASE", Start: "mongodb", Clients: map[string]string{"go.mongodb.org/mongo-driver/v2": "v2.0.0"},
+	},
+	{
+		Name: "NATS", Folder: "natslock", Schemes: []string{"nats", "nats+tls"}, URL: "nats://HOST:4222", Start: "nats",
+		Clients: map[string]string{"github.com/nats-io/nats.go": "v1.35.0"},
+	},
+}

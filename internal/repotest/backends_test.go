@@ -1,0 +1,113 @@
+package repotest
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pawl-go/pawl/internal/backends"
+)
+
+// What lists the backends, held to the table of them in internal/backends.
+
+// clientFolders are the folders of the backends that have a client of their own.
+func clientFolders() (folders []string) {
+	for _, b := range backends.All {
+		if len(b.Clients) > 0 {
+			folders = append(folders, b.Folder)
+		}
+	}
+	return folders
+}
+
+func TestEachBackendRunsTheSuite(t *testing.T) {
+	for _, b := range backends.All {
+		if !anyFile(t, b.Folder, "_test.go", "drivertest.Run(") {
+			t.Errorf("%s does not run the suite", b.Folder)
+		}
+	}
+}
+
+func TestBackendsImportTheirClientsOnly(t *testing.T) {
+	packages := goList(t, "")
+	for _, b := range backends.All {
+		for _, i := range packages[modulePath+"/"+b.Folder].Imports {
+			ours := packages[i].Standard || within(i, modulePath) || within(i, "golang.org/x/sys")
+			for client := range b.Clients {
+				ours = ours || within(i, client)
+			}
+			if !ours {
+				t.Errorf("%s imports %s: if that is its client, it belongs into internal/backends", b.Folder, i)
+			}
+		}
+	}
+}
+
+func TestEachModuleOfABackendIsInTheTable(t *testing.T) {
+	for _, m := range modules(t) {
+		opens := anyFile(t, filepath.Join(m.Folder, "."), "_test.go", "drivertest.Run(")
+		if m.Folder != "" && opens && !slices.Contains(clientFolders(), m.Folder) {
+			t.Errorf("internal/backends leaves out %s", m.Folder)
+		}
+	}
+}
+
+// Where people look for a backend, there is each.
+func TestDocumentsHaveARowForEachBackend(t *testing.T) {
+	readme, choosing := read(t, "README.md"), section(t, "docs/choosing.md", "## Facts")
+	guarantees := read(t, "docs/backends.md")
+	for _, b := range backends.All {
+		if len(b.Schemes) == 0 {
+			continue
+		}
+		if !regexp.MustCompile("(?m)^\\| .* \\| `" + b.Schemes[0] + ":").MatchString(readme) {
+			t.Errorf("the README has no row for %s", b.Name)
+		}
+		if !strings.Contains(choosing, "\n| "+b.Name+" |") {
+			t.Errorf("docs/choosing.md has no facts of %s", b.Name)
+		}
+		for _, heading := range []string{"### In short", "### URLs and packages", "### What it was tested on", "### Whose clock decides expiry"} {
+			_, part, _ := strings.Cut(guarantees, "\n"+heading+"\n")
+			if part, _, _ = strings.Cut(part, "\n###"); !strings.Contains(part, "\n| "+b.Name+" |") {
+				t.Errorf("docs/backends.md, %s: no row for %s", heading, b.Name)
+			}
+		}
+		if page := "docs/start/" + b.Start + ".md"; b.Start != "" && !strings.Contains(readme, "("+page+")") {
+			t.Errorf("the README does not link %s", page)
+		}
+	}
+}
+
+// mostFiles is how many files a new backend may touch outside of its own folders.
+const mostFiles = 20
+
+// CONTRIBUTING.md names all files that a new backend touches outside of its own folders.
+// NATS stands for it: what names its package is in the list, and what is in the list
+// names NATS.
+func TestContributingNamesTheFilesThatABackendIsIn(t *testing.T) {
+	list := section(t, "CONTRIBUTING.md", "## Adding a backend")
+	_, list, _ = strings.Cut(list, "**Add it to the table**")
+	var named []string
+	for _, m := range regexp.MustCompile("[`(]([\\w/-]*(?:\\.\\w+)?\\.(?:go|mod|sum|work|md|txt|1))[`)]").FindAllStringSubmatch(list, -1) {
+		if m[1] != "go.mod" && !slices.Contains(named, m[1]) { // its own
+			named = append(named, m[1])
+		}
+	}
+	if len(named) > mostFiles || len(named) < mostFiles/2 {
+		t.Errorf("a new backend touches %d files, %d are allowed: %q", len(named), mostFiles, named)
+	}
+	for _, file := range named {
+		if !regexp.MustCompile(`(?i)\bnats`).MatchString(read(t, file)) {
+			t.Errorf("CONTRIBUTING.md, Adding a backend: %s does not name NATS", file)
+		}
+	}
+	more := []string{"natslock", "internal/natstest", "internal/testservers", "bench", "docs/writing-a-backend.md", "internal/repotest/backends_test.go"}
+	for file, text := range sources(t, ".go", ".mod", ".work", ".md", ".yml", ".yaml", ".txt", ".1", "") {
+		own := slices.ContainsFunc(more, func(m string) bool { return within(file, m) }) || strings.HasPrefix(file, "docs/benchmarks")
+		if !own && !slices.Contains(named, file) && regexp.MustCompile(`\bnatslock\b`).Match(text) {
+			t.Errorf("CONTRIBUTING.md, Adding a backend: it leaves out %s, which names natslock", file)
+		}
+	}
+}
