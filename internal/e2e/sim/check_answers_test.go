@@ -83,7 +83,7 @@ func (h *history) isTooFar(c *call) bool {
 			ttl = min(ttl, c.maxHold)
 		}
 	}
-	const trips = 8
+	trips := 4 * time.Duration(len(h.w.processes)) // each of them may be quicker, again and again
 	return h.w.plan.backend == "store" && trips*2*h.w.plan.weather.high > attempt(ttl)
 }
 
