@@ -82,12 +82,14 @@ func (c *claim) event(ctx context.Context) Event {
 // later is event when the call is over: its ctx's values are left of it.
 func (c *claim) later() Event { return c.event(context.WithoutCancel(c.ctx)) }
 
+// queued tells that a claim waits. o may be nil.
 func (o *Observer) queued(c *claim, held *HeldError) {
 	if o != nil && o.Queued != nil {
 		o.Queued(QueuedEvent{c.event(c.ctx), held})
 	}
 }
 
+// refused tells that a claim ended without a lease. o may be nil.
 func (o *Observer) refused(c *claim, m mode, waited time.Duration, err error) {
 	if o != nil && o.Refused != nil {
 		o.Refused(RefusedEvent{c.event(c.ctx), m == trying, waited, err})

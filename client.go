@@ -67,12 +67,17 @@ func (c *Client) usable(ctx context.Context) error {
 	return c.checkOpen(ctx)
 }
 
-// lock is what a constructor of locks returns: it may be called on no client.
 func (c *Client) lock(name string, options []Option) lock {
-	if c == nil {
-		return newLock(nil, name, options)
+	l := lock{name: name}
+	if c.made() {
+		l.c, l.o.ttl = c.core, c.settings.TTL
 	}
-	return newLock(c.core, name, options)
+	for _, set := range options {
+		if set != nil { // so that one may be left out by a condition
+			set(&l.o)
+		}
+	}
+	return l
 }
 
 // Format implements fmt.Formatter. Clients and leases hold tokens, in fields where fmt

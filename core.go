@@ -80,10 +80,7 @@ func (c *core) isClosing() bool {
 // attempt bounds one request to the backend, by a context that may have its room. The
 // caller cancels it.
 func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duration, now time.Time) *lazyctx.Context {
-	d := c.settings.RequestTimeout
-	if d == 0 {
-		d = trust.RequestTimeout(ttl)
-	}
+	d := cmp.Or(c.settings.RequestTimeout, trust.RequestTimeout(ttl))
 	return room.WithDeadline(ctx, now.Add(d))
 }
 
@@ -92,10 +89,7 @@ func (c *core) attempt(ctx context.Context, room *lazyctx.Room, ttl time.Duratio
 // the most. A lease that is alone holds up no other, and may need the time: an engine
 // that compares and swaps takes several round trips while others change the name.
 func (c *core) renewTimeout(ttl time.Duration, smaller bool) time.Duration {
-	d := c.settings.RequestTimeout
-	if d == 0 {
-		d = trust.RequestTimeout(ttl)
-	}
+	d := cmp.Or(c.settings.RequestTimeout, trust.RequestTimeout(ttl))
 	if smaller {
 		return min(d, ttl/12)
 	}

@@ -35,7 +35,7 @@ type hold struct {
 	// ended.
 	trouble error
 
-	renewal renewal // the renewer's
+	renewal renewal // its place among core.renewals
 
 	written atomic.Pointer[lastWrite] // nil until a value is written
 

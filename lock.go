@@ -12,23 +12,9 @@ import (
 // A lock is what Mutex, RWMutex and Semaphore have in common: a name, and how to claim
 // it.
 type lock struct {
-	c    *core
+	c    *core // nil if New has not made the client
 	name string
 	o    lockOptions
-}
-
-// newLock makes a lock; c is nil for a client that New has not made.
-func newLock(c *core, name string, options []Option) lock {
-	l := lock{c: c, name: name}
-	if c != nil {
-		l.o.ttl = c.settings.TTL
-	}
-	for _, set := range options {
-		if set != nil { // so that one may be left out by a condition
-			set(&l.o)
-		}
-	}
-	return l
 }
 
 // Format implements fmt.Formatter: a lock knows its client, which holds tokens.

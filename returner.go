@@ -14,7 +14,7 @@ import (
 // all that are left. Which, and when, is keepalive's to say. It is one timer and as many
 // goroutines as requests are under way, keepalive.Out at most.
 type returner struct {
-	request func(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) error
+	request returnRequest
 	returns keepalive.Returns[*claim]
 	ctx     context.Context // of its requests
 	stop    context.CancelFunc
@@ -27,7 +27,10 @@ type returner struct {
 	failure   error         // the last
 }
 
-func newReturner(request func(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) error) *returner {
+// A returnRequest releases x once. It returns nil if x is not held any more.
+type returnRequest func(ctx context.Context, x *keepalive.Return[*claim], sent time.Time) error
+
+func newReturner(request returnRequest) *returner {
 	r := &returner{request: request, finished: make(chan struct{})}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r
