@@ -72,30 +72,42 @@ func (t *store) listen(deliver func(driver.Signal)) {
 
 // stream delivers what a change stream says, until there cannot be one.
 func (t *store) stream(at *server, deliver func(driver.Signal)) {
-	for failed := 0; t.life.Err() == nil; failed++ {
-		c, err := at.signals.Watch(t.life, mongo.Pipeline{{{Key: "$match", Value: append(
+	ctx, end := context.WithCancel(t.life)
+	defer end()
+	attempts := 0 // since the last signal
+	run := func(ctx context.Context, hears func()) {
+		attempts++
+		c, err := at.signals.Watch(ctx, mongo.Pipeline{{{Key: "$match", Value: append(
 			mine("documentKey._id", t.inbox), bson.E{Key: "operationType", Value: "insert"})}}})
 		if err == nil {
-			deliver(driver.Signal{Kind: driver.SignalLook}) // what came before is not in it
-			for c.Next(t.life) {
+			hears()
+			for c.Next(ctx) {
 				var change struct {
 					Message message `bson:"fullDocument"`
 				}
 				if c.Decode(&change) == nil {
-					failed = 0
+					attempts = 1
 					if s, ok := engine.DecodeSignal(change.Message.Signal); ok {
 						deliver(s)
 					}
 				}
 			}
 			err = c.Err()
-			_ = c.Close(context.WithoutCancel(t.life))
+			_ = c.Close(context.WithoutCancel(ctx))
 		}
-		if refused, ok := errors.AsType[mongo.CommandError](err); ok && !refused.HasErrorLabel("ResumableChangeStreamError") && failed > 2 {
-			return
+		if refused, ok := errors.AsType[mongo.CommandError](err); ok && !refused.HasErrorLabel("ResumableChangeStreamError") && attempts > 3 {
+			end()
 		}
-		t.pause(backoff.Around(backoff.Doubled(20*time.Millisecond, failed, 5*time.Second)))
 	}
+	engine.Subscription{
+		Run: run,
+		Turned: func(hears bool) {
+			if hears {
+				deliver(driver.Signal{Kind: driver.SignalLook}) // what came before is not in the stream
+			}
+		},
+		FirstPause: 20 * time.Millisecond, LongestPause: 5 * time.Second,
+	}.Keep(ctx)
 }
 
 // poll looks for signals at the pace that the watch sets.
@@ -143,11 +155,4 @@ func (t *store) receive(at *server) (got []driver.Signal) {
 		})
 	}
 	return got
-}
-
-func (t *store) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-t.life.Done():
-	}
 }
