@@ -10,8 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/pawl-go/pawl/internal/backoff"
-	"github.com/pawl-go/pawl/internal/pause"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -26,7 +25,6 @@ type watch struct {
 	seen    locktable.Glimpse
 	changed chan struct{} // holds one: something has been stored
 	last    atomic.Uint64 // the highest sequence of that
-	deaf    bool          // it is one of store.deaf
 }
 
 // Watch implements locktable.Watchable.
@@ -35,59 +33,45 @@ func (s *store) Watch(name string, f func()) (stop func()) { return s.watchers.W
 func (s *store) followName(name string, f func()) (stop func()) {
 	ctx, end := context.WithCancel(s.life)
 	w := &watch{store: s, name: name, tell: f, changed: make(chan struct{}, 1)}
-	s.push.loops.Go(func() { w.run(ctx) })
+	s.push.loops.Go(func() {
+		engine.Subscription{
+			Run:        w.listen,
+			Turned:     func(bool) { f() }, // a change was not heard, or will not be
+			Deaf:       &s.deaf,
+			FirstPause: 100 * time.Millisecond, LongestPause: 5 * time.Second,
+		}.Keep(ctx)
+	})
 	return end
 }
 
-const (
-	listenAgain    = 100 * time.Millisecond // after it could not be listened
-	listenAgainMax = 5 * time.Second
-	listenFor      = 5 * time.Second // an answer to what is asked for it
-)
+// watchRequestTimeout is for an answer to what a watch asks.
+const watchRequestTimeout = 5 * time.Second
 
-// run listens until ctx ends, and tries again where it cannot.
-func (w *watch) run(ctx context.Context) {
-	defer w.hears(true)
-	for n := 0; ctx.Err() == nil; n++ {
-		if w.listen(ctx) {
-			n = 0
-		}
-		if ctx.Err() == nil && w.hears(false) {
-			w.tell() // whoever relied on being told asks now
-		}
-		_ = pause.For(ctx, backoff.Around(backoff.Doubled(listenAgain, n, listenAgainMax)))
-	}
-}
-
-// listen listens for as long as that goes well, and reports whether it ever did.
-func (w *watch) listen(ctx context.Context) (began bool) {
-	brief, cancel := context.WithTimeout(ctx, listenFor)
+// listen listens for as long as that goes well.
+func (w *watch) listen(ctx context.Context, hears func()) {
+	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
 	if w.ready(brief) != nil || !w.sendsStamps() {
-		return false
+		return
 	}
 	subject, before := w.stampPrefix()+keyOf(w.name), w.nc.LastError()
 	sub, err := w.nc.Subscribe(subject, w.hear)
 	if err != nil {
-		return false
+		return
 	}
 	defer func() { _ = sub.Unsubscribe() }() // the connection is closed already, at worst
 	if w.nc.FlushWithContext(brief) != nil || errors.Is(w.refusal(subject, before), nats.ErrPermissionViolation) {
-		return false
+		return
 	}
-	w.hears(true)
-	w.tell() // what was changed before was not heard
-	for {
+	hears()
+	for w.sendsStamps() {
 		select {
 		case <-ctx.Done():
-			return true
+			return
 		case <-w.changed:
 		}
 		if w.look(ctx) {
 			w.tell()
-		}
-		if !w.sendsStamps() {
-			return true
 		}
 	}
 }
@@ -106,7 +90,7 @@ func (w *watch) hear(m *nats.Msg) {
 // look reads what is stored, and reports whether there is news. If it cannot be read
 // there may be.
 func (w *watch) look(ctx context.Context) bool {
-	brief, cancel := context.WithTimeout(ctx, listenFor)
+	brief, cancel := context.WithTimeout(ctx, watchRequestTimeout)
 	defer cancel()
 	at := time.Now()
 	m, err := w.from(brief, keyOf(w.name), w.last.Load())
@@ -122,19 +106,6 @@ func (w *watch) look(ctx context.Context) bool {
 func (s *store) sendsStamps() bool {
 	c := s.bucket.config.Load()
 	return c == nil || c.RePublish != nil && c.RePublish.Destination == s.stampPrefix()+">"
-}
-
-// hears notes whether changes are heard now, and reports whether that is new.
-func (w *watch) hears(can bool) (turned bool) {
-	if can != w.deaf {
-		return false
-	}
-	if w.deaf = !can; w.deaf {
-		w.store.deaf.Add(1)
-	} else {
-		w.store.deaf.Add(-1)
-	}
-	return true
 }
 
 // pushesChanges reports whether changes are told, as far as it is known.
