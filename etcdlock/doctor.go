@@ -64,7 +64,7 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(again):
+		case <-time.After(watchPause):
 		}
 	}
 }

@@ -32,7 +32,7 @@ const (
 	inboxTTL   = 15                     // seconds
 	askTimeout = 5 * time.Second        // for what the driver asks by itself
 	goodbye    = 2 * time.Second        // for what it leaves behind at its end
-	again      = 300 * time.Millisecond // after a watch or a lease that failed
+	watchPause = 300 * time.Millisecond // after a watch or a lease that failed
 )
 
 func (m *mail) ready(ctx context.Context) {
@@ -44,27 +44,30 @@ func (m *mail) ready(ctx context.Context) {
 
 // run keeps the inbox there and watched, and the clock watched.
 func (m *mail) run() {
-	m.loops.Go(func() { m.forever(m.receive, m.first) })
-	m.loops.Go(func() { m.forever(m.follow, m.follows) })
+	look := func() { m.deliver(driver.Signal{Kind: driver.SignalLook}) } // what came before it is lost
+	m.loops.Go(func() { m.subscribe(m.receive, m.first, look) })
+	m.loops.Go(func() { m.subscribe(m.follow, m.follows, func() {}) })
 	m.loops.Go(m.keep)
 }
 
-// forever does something again whenever it ends, until the client is closed. It says once
-// that it goes well, and if it does not, that is said, too.
-func (m *mail) forever(f func(ctx context.Context, well func()), first chan struct{}) {
-	well := sync.OnceFunc(func() { close(first) })
-	for m.life.Err() == nil {
-		f(m.life, well)
-		well()
-		select {
-		case <-m.life.Done():
-		case <-time.After(again):
-		}
-	}
+// subscribe keeps a watch up until the client is closed, and looks whenever it begins. It
+// closes first when it hears, or cannot.
+func (m *mail) subscribe(run func(ctx context.Context, hears func()), first chan struct{}, look func()) {
+	tried := sync.OnceFunc(func() { close(first) })
+	defer tried()
+	engine.Subscription{
+		Run: run,
+		Turned: func(hears bool) {
+			if tried(); hears {
+				look()
+			}
+		},
+		FirstPause: watchPause, LongestPause: watchPause,
+	}.Keep(m.life)
 }
 
 // follow watches the clock, as long as that goes well.
-func (m *mail) follow(life context.Context, well func()) {
+func (m *mail) follow(life context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	began := false
@@ -77,7 +80,7 @@ func (m *mail) follow(life context.Context, well func()) {
 			if m.readClock(ctx) != nil {
 				return
 			}
-			m.loops.Go(func() { m.askClock(ctx); well() })
+			m.loops.Go(func() { m.askClock(ctx); hears() })
 		}
 		for _, e := range r.Events {
 			if string(e.Kv.GetKey()) == m.callKey() {
@@ -92,7 +95,7 @@ func (m *mail) follow(life context.Context, well func()) {
 }
 
 // receive makes the inbox and takes what comes, as long as that goes well.
-func (m *mail) receive(life context.Context, well func()) {
+func (m *mail) receive(life context.Context, hears func()) {
 	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	signals := m.client.Watch(clientv3.WithRequireLeader(ctx), m.inboxKey(m.id), clientv3.WithCreatedNotify())
@@ -103,8 +106,7 @@ func (m *mail) receive(life context.Context, well func()) {
 	if err != nil {
 		return
 	}
-	well()
-	m.deliver(driver.Signal{Kind: driver.SignalLook}) // what came before it is lost
+	hears()
 	for {
 		select {
 		case _, ok := <-alive:
