@@ -182,34 +182,26 @@ func (l *listener) over() bool {
 	return !l.runs
 }
 
-// run listens, and makes the connection anew when it is lost.
+// run listens until nobody wants it any more.
 func (l *listener) run() {
-	for n := 0; l.life.Err() == nil; n++ {
-		began := time.Now()
-		if over := l.listen(); over {
-			return
-		}
-		l.turn(false)
-		if time.Since(began) > 10*time.Second {
-			n = 0
-		}
-		pause := time.NewTimer(backoff.Around(backoff.Doubled(50*time.Millisecond, n, 5*time.Second)))
-		select {
-		case <-pause.C:
-		case <-l.life.Done():
-		}
-		pause.Stop()
-		if l.over() {
-			return
-		}
-	}
+	wanted, end := context.WithCancel(l.life)
+	defer end()
+	engine.Subscription{
+		Run: func(_ context.Context, hears func()) {
+			if l.over() || l.listen(hears) {
+				end()
+			}
+		},
+		Turned:     l.turn,
+		FirstPause: 50 * time.Millisecond, LongestPause: 5 * time.Second,
+	}.Keep(wanted)
 }
 
 // mayBeIdle keeps a server, from version 14 on, from ending a session that only listens.
 const mayBeIdle = "SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE name = 'idle_session_timeout'"
 
 // listen is one connection's life. It reports whether nobody wants it any more.
-func (l *listener) listen() (over bool) {
+func (l *listener) listen(hears func()) (over bool) {
 	ctx, cancel := context.WithTimeout(l.life, answers)
 	defer cancel()
 	config, err := l.server.reach(ctx)
@@ -240,7 +232,7 @@ func (l *listener) listen() (over bool) {
 	if !l.look() {
 		return false
 	}
-	l.turn(true)
+	hears()
 	for !l.over() {
 		if !l.next(c) {
 			return l.over()
