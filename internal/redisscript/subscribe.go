@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -44,21 +44,11 @@ type subscriber struct {
 // A subscription is to one channel, for as long as it is wanted.
 type subscription struct {
 	Channel
-	ear    ear
 	end    context.CancelFunc
-	done   chan struct{} // closed when it has ended
 	tried  chan struct{} // closed when the server has said yes or no, or was given up on
 	once   sync.Once
 	up     atomic.Bool
 	failed atomic.Bool // since the last time that it was up
-	barred atomic.Bool // the server does not know how, or does not let us
-}
-
-// An ear is what a subscription is for. Nothing in it blocks.
-type ear struct {
-	heard  func(message string)
-	begun  func(again bool) // the server has confirmed; again: what was published in between is lost
-	failed func()           // it is not up, or not any more; may be nil
 }
 
 // A shard is the subscription of a slot.
@@ -102,7 +92,7 @@ func (b *subscriber) channels(ctx context.Context, c *driver.Claim) (box, shard 
 		return "", "", driver.ErrClosed
 	}
 	if b.box == nil {
-		b.box = b.subscribe(b.life, Channel{Name: b.prefix + "inbox:" + b.id}, b.signalsIn())
+		b.box = b.subscribe(b.life, Channel{Name: b.prefix + "inbox:" + b.id})
 	}
 	first, second := b.box, (*subscription)(nil)
 	if c.Queue && b.sender.Cluster() {
@@ -145,7 +135,7 @@ func (b *subscriber) shardLocked(slot uint16, until time.Time) *subscription {
 			b.leaveLocked(time.Now())
 		}
 		c := Channel{Name: b.prefix + "{" + tags()[slot] + "}inbox:" + b.id, Sharded: true, Brief: true}
-		s.subscription = b.subscribe(b.life, c, b.signalsIn())
+		s.subscription = b.subscribe(b.life, c)
 	}
 	if until.After(s.until) {
 		s.until = until
@@ -163,12 +153,11 @@ func (b *subscriber) leaveLocked(now time.Time) {
 	}
 }
 
-func (b *subscriber) subscribe(life context.Context, c Channel, e ear) *subscription {
+func (b *subscriber) subscribe(life context.Context, c Channel) *subscription {
 	ctx, end := context.WithCancel(life)
-	s := &subscription{Channel: c, ear: e, end: end, done: make(chan struct{}), tried: make(chan struct{})}
+	s := &subscription{Channel: c, end: end, tried: make(chan struct{})}
 	impatient := time.AfterFunc(hearing, s.giveUp)
 	b.loops.Go(func() {
-		defer close(s.done)
 		defer impatient.Stop()
 		b.receive(ctx, s)
 	})
@@ -188,13 +177,6 @@ func (s *subscription) giveUp() {
 		return
 	}
 	s.settle()
-	s.fails()
-}
-
-func (s *subscription) fails() {
-	if s.ear.failed != nil {
-		s.ear.failed()
-	}
 }
 
 // settle lets those go on who wait for the first answer.
@@ -204,35 +186,34 @@ func (s *subscription) settle() { s.once.Do(func() { close(s.tried) }) }
 func (b *subscriber) receive(ctx context.Context, s *subscription) {
 	defer s.end()
 	defer s.settle() // it may end before there is an answer
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := b.sender.Receive(ctx, s.Channel, func() {
-			s.up.Store(true)
-			again := s.failed.Swap(false)
-			select {
-			case <-s.tried:
-				again = true // a client that subscribes again by itself does not return in between
-			default:
-			}
-			s.settle()
-			s.ear.begun(again)
-		}, s.ear.heard)
-		if ctx.Err() != nil {
-			return
-		}
-		s.barred.Store(bars(err))
+	engine.Subscription{
+		Run: func(ctx context.Context, hears func()) {
+			_ = b.sender.Receive(ctx, s.Channel, hears, b.heard) // it is tried again, whatever it was
+		},
+		Turned:     func(hears bool) { b.turned(s, hears) },
+		FirstPause: 10 * time.Millisecond, LongestPause: time.Second,
+	}.Keep(ctx)
+}
+
+// turned notes whether what is published now is heard. If it is heard again, everybody
+// looks: what was published in between is lost.
+func (b *subscriber) turned(s *subscription, hears bool) {
+	if !hears {
 		s.failed.Store(true)
-		if s.up.Swap(false) {
-			pause = 10 * time.Millisecond
-		}
+		s.up.Store(false)
 		s.settle()
-		s.fails()
-		timer := time.NewTimer(backoff.Late(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
+		return
+	}
+	s.up.Store(true)
+	again := s.failed.Swap(false)
+	select {
+	case <-s.tried:
+		again = true
+	default:
+	}
+	if s.settle(); again {
+		b.again()
+		b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
 	}
 }
 
@@ -243,18 +224,6 @@ func bars(err error) bool {
 	}
 	_, permanent := advice(err)
 	return permanent
-}
-
-// signalsIn is the ear at a channel for signals.
-func (b *subscriber) signalsIn() ear {
-	return ear{begun: b.begun, heard: b.heard}
-}
-
-func (b *subscriber) begun(again bool) {
-	if again {
-		b.again()
-		b.listeners.Notify(driver.Signal{Kind: driver.SignalLook})
-	}
 }
 
 func (b *subscriber) heard(message string) {

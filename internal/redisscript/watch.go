@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // Whoever watches a name subscribes to its channel, and has the watch script note at the
@@ -25,114 +26,119 @@ const (
 // watching is what a driver has of those who watch.
 type watching struct {
 	driver.Watchers
-	deaf atomic.Int32 // how many names are watched of which nothing can be heard now
+	deaf atomic.Int64 // how many names are watched of which nothing can be heard now
 
-	mu  sync.Mutex        // protects all
-	all map[string]*watch // of each name the last one, until it has ended
+	mu    sync.Mutex               // protects ended
+	ended map[string]chan struct{} // of the last watch of each name: closed when it has
 }
 
 // A watch is a name that somebody watches.
 type watch struct {
-	d      *Driver
-	name   string
-	tell   func()
-	before *watch // of the same name; it ends first, for it gives up the same channel
-	ended  chan struct{}
-	wake   chan struct{} // holds one: the subscription has begun, or failed
-	again  atomic.Bool   // it has since the note was last looked after
-	deaf   bool
+	d       *Driver
+	name    string
+	tell    func()
+	sharded bool // its channel is
 }
 
 // Watch implements driver.Watcher.
 func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watches.Watch(name, f) }
 
-// follow is what driver.Watchers wants of it.
+// follow is what driver.Watchers wants of it. The watch before it of the same name ends
+// first, for it gives up the same channel.
 func (d *Driver) follow(name string, f func()) (stop func()) {
 	w, b := &d.watches, d.signals
 	if !b.push {
 		return func() {}
 	}
 	ctx, end := context.WithCancel(b.life)
-	x := &watch{d: d, name: name, tell: f, ended: make(chan struct{}), wake: make(chan struct{}, 1)}
+	ended := make(chan struct{})
 	w.mu.Lock()
-	if w.all == nil {
-		w.all = map[string]*watch{}
+	if w.ended == nil {
+		w.ended = map[string]chan struct{}{}
 	}
-	x.before, w.all[name] = w.all[name], x
+	before := w.ended[name]
+	w.ended[name] = ended
 	w.mu.Unlock()
-	if !b.begin(func() { x.run(ctx) }) {
-		x.over()
+	x := &watch{d: d, name: name, tell: f, sharded: d.sender.Cluster()}
+	began := b.begin(func() {
+		defer w.over(name, ended)
+		if before != nil {
+			<-before
+		}
+		engine.Subscription{
+			Run:        x.listen,
+			Turned:     func(bool) { f() }, // something was not heard, or will not be
+			Deaf:       &w.deaf,
+			FirstPause: watchAgain, LongestPause: watchAgainMax,
+		}.Keep(ctx)
+	})
+	if !began {
+		w.over(name, ended)
 	}
 	return end
 }
 
-// run has changes of the name told until ctx ends.
-func (x *watch) run(ctx context.Context) {
-	defer x.over()
-	if x.before != nil {
-		<-x.before.ended
-		x.before = nil
-	}
-	s := x.subscribe(ctx, x.d.sender.Cluster())
-	defer func() { <-s.done }()
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for fails := 0; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-x.wake:
-		case <-timer.C:
-		}
-		if s.Sharded && s.barred.Load() { // before Redis 7.0, or without the right
-			s.end()
-			<-s.done
-			s = x.subscribe(ctx, false)
-			continue
-		}
-		news := x.again.Swap(false)
-		if news {
-			fails = 0
-		}
-		hears := s.up.Load()
-		if hears {
-			var missing bool
-			missing, hears = x.note(ctx, s.Sharded)
-			news = news || missing
-		}
-		if x.hears(hears) || news {
-			x.tell()
-		}
-		if fails++; hears {
-			fails = 0
-			timer.Reset(backoff.Early(watchKeep))
-		} else {
-			timer.Reset(backoff.Late(backoff.Doubled(watchAgain, fails, watchAgainMax)))
-		}
+func (w *watching) over(name string, ended chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(ended)
+	if w.ended[name] == ended {
+		delete(w.ended, name)
 	}
 }
 
-func (x *watch) subscribe(ctx context.Context, sharded bool) *subscription {
-	rouse := func() {
+// listen has changes of the name told for as long as that goes well.
+func (x *watch) listen(ctx context.Context, hears func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	confirmed := make(chan struct{}, 1)
+	var noting sync.WaitGroup
+	noting.Go(func() {
+		defer cancel()
+		x.keepNoted(ctx, confirmed, hears)
+	})
+	c := Channel{Name: watchChannel(x.d.Prefix, x.name), Sharded: x.sharded, Brief: true}
+	err := x.d.sender.Receive(ctx, c, func() {
 		select {
-		case x.wake <- struct{}{}:
+		case confirmed <- struct{}{}:
 		default:
 		}
+	}, func(string) { x.tell() })
+	cancel()
+	noting.Wait()
+	x.sharded = x.sharded && !bars(err) // before Redis 7.0, or without the right
+}
+
+// keepNoted notes that the name is watched whenever the server has confirmed the
+// subscription, and as long as that lasts. It returns when it cannot.
+func (x *watch) keepNoted(ctx context.Context, confirmed <-chan struct{}, hears func()) {
+	for wait, late := serverTimeout, true; ; wait, late = backoff.Early(watchKeep), false {
+		news := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-confirmed:
+			news = true
+		case <-time.After(wait):
+			if late {
+				return // a server that never confirms
+			}
+		}
+		missing, ok := x.note(ctx)
+		if !ok {
+			return
+		}
+		if news || missing {
+			hears()
+		}
 	}
-	c := Channel{Name: watchChannel(x.d.Prefix, x.name), Sharded: sharded, Brief: true}
-	return x.d.signals.subscribe(ctx, c, ear{
-		heard:  func(string) { x.tell() },
-		begun:  func(bool) { x.again.Store(true); rouse() },
-		failed: rouse,
-	})
 }
 
 // note has the scripts tell of changes from now on. missing says that they did not until
 // now.
-func (x *watch) note(ctx context.Context, sharded bool) (missing, ok bool) {
+func (x *watch) note(ctx context.Context) (missing, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	call := x.d.watchCall(x.name, wayOf(sharded))
+	call := x.d.watchCall(x.name, wayOf(x.sharded))
 	p := x.d.twice(ctx, func() Reply { return x.d.run(ctx, Watch, call) })
 	return p.Int == 2, p.Err == nil && p.Int > 0
 }
@@ -142,30 +148,4 @@ func wayOf(sharded bool) byte {
 		return waySlot
 	}
 	return wayPlain
-}
-
-// hears notes whether changes are told now, and reports whether that is new: then
-// everybody looks, and goes by what is true from now on.
-func (x *watch) hears(can bool) (turned bool) {
-	if can != x.deaf {
-		return false
-	}
-	x.deaf = !can
-	if x.deaf {
-		x.d.watches.deaf.Add(1)
-	} else {
-		x.d.watches.deaf.Add(-1)
-	}
-	return true
-}
-
-func (x *watch) over() {
-	x.hears(true)
-	w := &x.d.watches
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	close(x.ended)
-	if w.all[x.name] == x {
-		delete(w.all, x.name)
-	}
 }
