@@ -36,7 +36,7 @@ func (c *core) obtain(ctx context.Context, cl *claim, m mode) (*Lease, error) {
 	defer a.leave()
 	h, now, err := a.run(now)
 	if err == nil && !c.keep(h, now) {
-		// Close has begun, and has not seen this hold: nobody else would end it.
+		// Close has begun, and has not seen this hold, so it would not end it.
 		c.undo(cl)
 		err = ErrClosed
 	}
@@ -96,7 +96,7 @@ func (c *core) awaitTurn(ctx context.Context, w *waiter) (*Lease, error) {
 	c.tellPlace(w)
 	select {
 	case <-w.Turn():
-		// Those who give up together give each other their turn: none of them has to ask.
+		// Waiters that give up at the same time get each other's turn. They need not ask.
 		if w.Claim.passed != nil || w.Err() != nil || ctx.Err() == nil {
 			waits = false
 			return w.Claim.passed, w.Err()

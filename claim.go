@@ -26,14 +26,14 @@ type claim struct {
 	health  func(ctx context.Context) error // nil: the lease is renewed whatever its holder does
 
 	// The latest end of those attempts that were not answered, also when a later one was
-	// granted, since core.born; 0 if all were. Nobody writes it once there is a lease.
+	// granted, since core.born; 0 if all were. Nothing writes it once there is a lease.
 	stray time.Duration
 
 	inbox  inbox.Inbox[*hold]
 	waiter waiter // its place in the local queue, unless it is a try
 	passed *Lease // the lease that was passed to it there
 
-	request lazyctx.Room // of whoever asks the backend
+	request lazyctx.Room // of its Acquire
 }
 
 // A mode is how a claim behaves when the name is held.
@@ -63,8 +63,8 @@ func (c *claim) marginOf(ttl time.Duration) time.Duration {
 // exclusive reports whether no other lease can stand beside one of this claim.
 func (c *claim) exclusive() bool { return c.Weight == driver.Exclusive }
 
-// alike reports whether a lease of this claim can serve d as well: nobody could tell them
-// apart.
+// alike reports whether a lease of this claim can serve d as well, because d asked for
+// the same.
 func (c *claim) alike(d *claim) bool {
 	return c.Weight == d.Weight && c.Limit == d.Limit && c.TTL == d.TTL && c.LockDelay == d.LockDelay &&
 		c.margin == d.margin && c.maxHold == 0 && d.maxHold == 0 && c.minHold == 0 && d.minHold == 0 &&
@@ -72,7 +72,7 @@ func (c *claim) alike(d *claim) bool {
 		maps.Equal(c.Owner.Labels, d.Owner.Labels)
 }
 
-// event begins what is told of a claim. ctx is that of the call.
+// event is what all events of a claim have in common. ctx is that of the call.
 func (c *claim) event(ctx context.Context) Event {
 	// The token is secret, and cannot be found from this.
 	hash := sha256.Sum256(c.Token[:])

@@ -115,8 +115,8 @@ func (c *core) aside(f func()) {
 	}
 }
 
-// failedAside is failed on a goroutine of its own, for the client's own goroutines:
-// others wait for those.
+// failedAside tells the Observer of a failed request, on a goroutine of its own: the
+// client's own goroutines must not wait for the Observer.
 func (c *core) failedAside(e Event, op string, count int, err error) {
 	if c.observer != nil && c.observer.Failed != nil {
 		c.aside(func() { c.observer.failed(e, op, count, err) })
@@ -124,8 +124,8 @@ func (c *core) failedAside(e Event, op string, count int, err error) {
 }
 
 // undo takes back a claim whose outcome is unknown or no longer wanted: its lease, and
-// its place in the queue. It is released at once, so that nobody waits for it, and again
-// when no Acquire of its token can come any more.
+// its place in the queue. The returner releases it at once, so that no waiter waits for
+// it, and again when no Acquire of its token can arrive any more.
 func (c *core) undo(cl *claim) {
 	ttl := max(cl.TTL, cl.QueueTTL)
 	now := time.Now()
@@ -144,7 +144,7 @@ func (c *core) again(cl *claim) time.Time {
 	return c.born.Add(cl.stray + driver.MaxLead)
 }
 
-// over is when whatever the last attempt of a claim can make has ended by itself. The
+// over is when all that the last attempt of a claim can make has ended by itself. The
 // attempt takes effect now, or later.
 func (c *core) over(cl *claim, now time.Time, ttl time.Duration) time.Time {
 	if end := c.again(cl); end.After(now) {
@@ -166,9 +166,9 @@ func (c *core) releaseAgain(ctx context.Context, x *keepalive.Return[*claim], se
 	return err
 }
 
-// calls counts those of a kind that are under way, for Close and Shutdown to wait for. It
-// is a sync.WaitGroup that can be shut: after that nobody enters, so the waiting comes to
-// an end.
+// calls counts the calls of one kind that are under way, for Close and Shutdown to wait
+// for. It is a sync.WaitGroup that can be shut: after that no call enters, so the waiting
+// comes to an end.
 type calls struct {
 	n                 atomic.Int64 // how many are in; from shut on, that much less
 	shutting, emptied sync.Once
@@ -198,7 +198,8 @@ func (c *calls) leave() {
 // in is how many are in, once it is shut.
 func (c *calls) in() int { return int(c.n.Load() - shutCalls) }
 
-// shut lets nobody in any more, and returns what is closed when the last one has left.
+// shut lets no call in any more, and returns a channel that is closed when the last one
+// has left.
 func (c *calls) shut() <-chan struct{} {
 	c.shutting.Do(func() {
 		c.n.Add(shutCalls + 1) // with one in, so that leave finds out if nobody is

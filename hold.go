@@ -27,7 +27,7 @@ type hold struct {
 	lease  *Lease      // the one now; nil between two, and after the last
 	user   *claim      // that has it, or had it last
 	gone   *LostError  // set once, when the term ended without a release
-	back   bool        // the last lease was detached; or released, and who did that sees to the hold
+	back   bool        // the last lease was detached; or released, and that Release ends the hold
 	unused atomic.Bool // nothing was done under it: it need not be held for its minimum hold
 	next   uint64      // the next fence of the range
 	end    uint64      // the first fence that is not of the range
@@ -40,7 +40,7 @@ type hold struct {
 	written atomic.Pointer[lastWrite] // nil until a value is written
 
 	first   Lease        // mostly the only one
-	request lazyctx.Room // of whoever gives it back
+	request lazyctx.Room // of its release
 }
 
 // A use is the time for which one claim has a hold: what a Lease is made of.
@@ -53,11 +53,11 @@ type use struct {
 	// Protected by h.mu.
 	over   error           // nil while it is held; then ErrReleased or a *LostError, for good
 	answer error           // what Release said
-	ended  chan struct{}   // closed when it has; made by who waits for that
+	ended  chan struct{}   // closed when Release has answered; made by a second Release
 	phase  phase           // how far Release has come
 	told   bool            // the Observer was told that it was acquired
 	ending func()          // tells of its end, which was quicker than that
-	ctx    context.Context // made when somebody asks for it
+	ctx    context.Context // made by the first call of Context
 	cancel context.CancelCauseFunc
 }
 
@@ -128,9 +128,9 @@ func (h *hold) givenBack() bool {
 
 func (h *hold) Alike(cl *claim) bool { return h.claim.alike(cl) }
 
-// Pass makes nothing of a hold that may be lost: a signal said so, and the backend has
-// not answered yet. Whoever took it may have come back from that, and who locks after
-// that has to get a greater fence.
+// Pass refuses a hold that may be lost: a signal said so, and the backend has not
+// answered yet. The lease may have been taken and released meanwhile, so a later Lock
+// must get a greater fence.
 func (h *hold) Pass(cl *claim) bool {
 	if h.renewal.InDoubt() {
 		return false
@@ -190,8 +190,8 @@ func (h *hold) expire() {
 }
 
 // lose ends the hold, and the lease that it has now, without a release. Only the first
-// call does anything, so that lost is said once. A lease that was released before is not
-// lost.
+// call does anything, so the client reports each loss once. A lease that was released
+// before is not lost.
 func (h *hold) lose(why LostError) {
 	h.mu.Lock()
 	if h.gone != nil {
@@ -201,8 +201,8 @@ func (h *hold) lose(why LostError) {
 	now := h.c.now()
 	why.Name, why.Fence, why.Err = h.claim.Name, h.next-1, notOfTheCaller(why.Err)
 	if why.Until.IsZero() {
-		// Nobody told the backend to end it: it keeps the lease for what is left of the
-		// TTL, and then closed for the lock-delay.
+		// No request has ended the lease in the backend. The backend keeps it for what is
+		// left of the TTL, and then keeps the name closed for the lock-delay.
 		why.Until = now.Mono.Add(h.term.LeaseLeft(now) + h.claim.LockDelay)
 	}
 	h.gone = &why
@@ -223,8 +223,8 @@ func (h *hold) lose(why LostError) {
 	}
 }
 
-// leave takes the hold out of all books of this process: nobody renews it, checks it or
-// passes it on any more. It is the one way out, whatever has ended the hold.
+// leave takes the hold out of all books of this process: the core does not renew it,
+// check it or pass it on any more. Every end of a hold goes through leave.
 func (h *hold) leave(now time.Time) {
 	c := h.c
 	c.renewals.Remove(&h.renewal)
@@ -237,8 +237,8 @@ func (h *hold) leave(now time.Time) {
 	}
 }
 
-// wire is how the backend is told which lease is meant, and how long it shall last: its
-// TTL, or what is left until its maximum hold.
+// wire names the lease for a renewal, and says how long it shall last: its TTL, or what
+// is left until its maximum hold.
 func (h *hold) wire(now clock.Reading) driver.LeaseRef {
 	ttl := h.claim.TTL
 	if h.claim.maxHold > 0 {
@@ -247,7 +247,7 @@ func (h *hold) wire(now clock.Reading) driver.LeaseRef {
 	return driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, TTL: ttl}
 }
 
-// last is how the backend is told to end it.
+// last names the lease for its release.
 func (h *hold) last() driver.LeaseRef {
 	l := driver.LeaseRef{Name: h.claim.Name, Token: h.claim.Token, MinHold: h.claim.minHold}
 	if h.unused.Load() {
@@ -305,7 +305,8 @@ func (l *Lease) finish(why error) error {
 	return nil
 }
 
-// tellEnd tells of the end of a lease, or leaves that to announce. tell may be nil.
+// tellEnd calls tell, which tells the Observer of the end of a lease. Before announce has
+// told of its beginning, tellEnd leaves that to announce. tell may be nil.
 func (l *Lease) tellEnd(tell func()) {
 	l.h.mu.Lock()
 	if !l.told {
@@ -317,9 +318,9 @@ func (l *Lease) tellEnd(tell func()) {
 	}
 }
 
-// lossAside is what tells of a loss that the client found, on a goroutine of its own; nil
-// if nobody wants to know. The client's own goroutines have leases of others to see to,
-// and whoever calls Err may hold what the Observer waits for.
+// lossAside returns a function that tells the Observer of a loss, on a goroutine of its
+// own, or nil if the Observer does not ask for losses. The client's own goroutines serve
+// other leases as well, and a caller of Err may hold a mutex that the Observer waits for.
 func (l *Lease) lossAside(why *LostError) func() {
 	o := l.h.c.observer
 	if o == nil || o.Lost == nil {

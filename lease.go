@@ -111,7 +111,7 @@ func (l *Lease) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Duration("left", time.Until(l.Deadline()).Round(time.Millisecond)))...)
 }
 
-// none reports whether nobody was ever granted this one.
+// none reports whether this one was never granted.
 func (l *Lease) none() bool { return l == nil || l.h == nil }
 
 // overBefore is the context of no lease.
@@ -124,7 +124,7 @@ func overBefore() context.Context {
 // fenceKey is where a context carries the leases under which it runs, as a *fenced.
 type fenceKey struct{}
 
-// fenced is a lease under which a ctx runs, and those around it.
+// fenced is a lease under which a ctx runs, and the leases around it.
 type fenced struct {
 	lease *Lease
 	outer *fenced

@@ -62,9 +62,10 @@ func (l *Lease) close(ctx context.Context, unused bool) error {
 	return answer
 }
 
-// answered is what the first Release has said: all who come later, or meanwhile, say the
-// same. Who is the first is told false, and tells the others. They wait on a channel,
-// which virtual time knows, and not on a sync.Once.
+// answered returns true and the answer of the first Release to every later caller, and
+// waits for it. It returns false to the first caller, which must then call tellOthers.
+// The others wait on a channel, because virtual time stands still while one waits on a
+// sync.Once.
 func (l *Lease) answered() (bool, error) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -97,18 +98,18 @@ func (l *Lease) tellOthers(answer error) {
 
 var errCutShort = errors.New("the driver panicked, nobody knows how far it came")
 
-// release ends the lease. If it was not let in, Close sees to it.
+// release ends the lease. If the call has not entered, Close gives the hold back.
 func (l *Lease) release(ctx context.Context, entered bool) error {
 	h, c := l.h, l.h.c
 	now := c.now()
 	_ = l.check(now) // a term that is over is lost, not released
 	if lost := l.finish(ErrReleased); lost != nil {
 		if errors.Is(lost, ErrDetached) {
-			return lost // it is somebody else's now
+			return lost // another process has it now
 		}
-		// The backend may still hold it for us, for the margin or longer. Nobody needs it
-		// any more. What Close found is given back by Close; a lease that was lost before
-		// is not among that.
+		// The backend may still hold it for us, for the margin or longer, and we do not
+		// need it any more. Close gives back the leases that it has ended; a lease that
+		// was lost before is not among them.
 		if why, ok := errors.AsType[*LostError](lost); entered || ok && why.Reason != ReasonClosed {
 			c.returner.add(h.toReturn(now.Mono), now.Mono)
 		}
@@ -122,8 +123,8 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 	return err
 }
 
-// tellRelease tells what the first Release of a lease answers. If it was lost before,
-// that is told already.
+// tellRelease tells the Observer what the first Release of a lease answers. If the lease
+// was lost before, the Observer has heard of that already.
 func (l *Lease) tellRelease(ctx context.Context, err error) {
 	l.h.mu.Lock()
 	released := l.over == ErrReleased || l.over == ErrDetached //nolint:errorlint // it is the reason as it was given
@@ -147,8 +148,9 @@ func (l *Lease) tellRelease(ctx context.Context, err error) {
 	})
 }
 
-// giveBackLater gives back again what was released, and not answered then; or answered,
-// and may be granted once more by an attempt that is still under way.
+// giveBackLater releases the hold again in the background, because the backend did not
+// answer the first release; or because it did, and an attempt that is still under way may
+// be granted once more.
 func (h *hold) giveBackLater(now time.Time, answered bool) {
 	r, x := h.c.returner, h.toReturn(now)
 	switch {
@@ -161,8 +163,8 @@ func (h *hold) giveBackLater(now time.Time, answered bool) {
 	}
 }
 
-// nudge makes the one who waits here for the name ask at once, where the backend cannot
-// tell it to: it was given back by ourselves.
+// nudge makes the waiter of this process ask for the name at once, after this process
+// gave it back, where the backend does not push.
 func (c *core) nudge(name string) {
 	if cl, ok := c.queues.Queued(name); ok && !c.driver.Properties().Push {
 		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})

@@ -124,7 +124,7 @@ func (c *core) renew(ctx context.Context, batch []*renewal, flight *keepalive.Fl
 	c.renewals.Landed(flight, now.Mono, err == nil)
 }
 
-// about is what the Observer is told a renewal is about: the lease, if it is one.
+// about is the event of a renewal: of its lease, if it is for one lease.
 func about(batch []*renewal) Event {
 	if len(batch) > 1 {
 		return aboutMany(batch[0].Lease.claim.Name)

@@ -10,9 +10,9 @@ import (
 )
 
 // returner gives leases and claims back in the background: those whose release the
-// backend did not confirm, those of which nobody knows what became of them, and at Close
-// all that are left. Which, and when, is keepalive's to say. It is one timer and as many
-// goroutines as requests are under way, keepalive.Out at most.
+// backend did not confirm, claims whose outcome is unknown, and at Close all that are
+// left. keepalive decides which, and when. It is one timer and as many goroutines as
+// requests are under way, keepalive.Out at most.
 type returner struct {
 	request returnRequest
 	returns keepalive.Returns[*claim]

@@ -33,9 +33,9 @@ type attempts struct {
 	granted bool
 }
 
-// leave takes a claim that was not granted out of the books of this process. It does so
-// also when the driver or the Observer panics: whoever recovers must not leave a queue
-// behind in which nobody moves, nor a claim in the backend.
+// leave takes a claim that was not granted out of the books of this process, even if the
+// driver or the Observer panics: a caller that recovers must not leave a queue behind in
+// which no waiter moves, nor a claim in the backend.
 func (a *attempts) leave() {
 	if a.granted {
 		return
@@ -100,10 +100,10 @@ const (
 )
 
 // fences is how many an exclusive claim should reserve: one for itself, and one for each
-// waiter here that its lease can be passed to; or some for each, if those are all, for
-// they may be back before the handoff closes. For a long queue it is no more than one
-// each: fences that are reserved and not used run ahead of the clock, by a microsecond
-// each.
+// waiter here that its lease can be passed to; or some for each, if those are all,
+// because they may be back before the handoff closes. For a long queue it is no more than
+// one each: fences that are reserved and not used run ahead of the clock, by a
+// microsecond each.
 func (a *attempts) fences() int {
 	cl := a.claim
 	if a.w == nil || a.c.settings.LocalHandoff < 0 || !cl.exclusive() || !cl.alike(cl) {
