@@ -1,6 +1,8 @@
 package drivertest_test
 
 import (
+	"slices"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -48,6 +50,19 @@ var signalFaults = []fault{{
 		f(now)
 		if len(e.Signals) > 1 {
 			e.Signals = e.Signals[:1]
+		}
+	},
+}, {
+	name: "a new head of the queue is not told to look",
+	wants: []string{"Signals/TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft",
+		"Signals/TheNextIsToldToLookWhenTheHeadGetsAPermitBesideAMinHold",
+		"Signals/TheNextIsToldToLookWhenThePlaceOfTheHeadLapsesWhileALockDelayLasts",
+		"Signals/TheHeadIsToldToLookWhenABreakClosesTheName"},
+	step: func(_ *server, e *locktable.Entry, now locktable.Instant, f apply) {
+		stood := slices.Clone(e.Queue)
+		f(now)
+		if len(stood) > 0 && len(e.Queue) > 0 && e.Queue[0].Token != stood[0].Token {
+			e.Signals = slices.DeleteFunc(e.Signals, func(s locktable.Signal) bool { return s.Kind == driver.SignalLook })
 		}
 	},
 }, {

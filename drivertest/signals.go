@@ -55,15 +55,7 @@ func testSignals(s *suite) {
 		heard.next(driver.SignalGranted, waiter)
 	})
 
-	s.test("TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft", func(k *kit) {
-		c, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
-		heard := k.b.listen()
-		k.a.gets(c)
-		k.b.waits(first, 1)
-		k.b.waits(second, 2)
-		k.a.releasesEarly(c, long)
-		heard.looks(first) // else it would ask again when the lease would have been over
-	})
+	testOpening(s)
 
 	s.test("AForcedOutHolderHearsThatItLost", func(k *kit) {
 		one, two := k.permits(1, 2), k.permits(1, 2)
@@ -102,15 +94,6 @@ func testSignals(s *suite) {
 			k.b.waits(waiter, 1)
 			k.a.mustBreak(g.Fence, 0, driver.Owner{Client: "op"})
 			heard.next(driver.SignalGranted, waiter)
-		})
-
-		s.test("TheHeadIsToldToLookWhenABreakClosesTheName", func(k *kit) {
-			waiter := k.mutex(queue(long))
-			heard := k.b.listen()
-			g := k.a.gets(k.mutex())
-			k.b.waits(waiter, 1)
-			k.a.mustBreak(g.Fence, long, driver.Owner{Client: "op"})
-			heard.looks(waiter)
 		})
 	}
 

@@ -71,6 +71,10 @@ type Entry struct {
 	News    bool     // it is not as it was for people, either: more than a renewal, or a place that was kept
 	Short   bool     // the method had to see more of the queue: what it did does not count, and it is run again
 	Signals []Signal // to send once it is stored
+
+	// The head of the queue may not know when the name opens by itself: it is another one
+	// than before, or that is sooner than it was told.
+	sooner bool
 }
 
 // Carried is what a claim takes with it, as a whole, to its place in the queue, and from
@@ -158,7 +162,7 @@ func (e *Entry) expire(now Instant) {
 	}
 	if slices.ContainsFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now }) {
 		e.Queue = slices.DeleteFunc(e.Queue, func(w Waiter) bool { return w.Expires <= now })
-		e.Changed, e.News = true, true
+		e.Changed, e.News, e.sooner = true, true, true
 	}
 	if slices.ContainsFunc(e.Broken, func(b Broken) bool { return b.Until <= now }) {
 		e.Broken = slices.DeleteFunc(e.Broken, func(b Broken) bool { return b.Until <= now })
@@ -179,7 +183,7 @@ func (e *Entry) expire(now Instant) {
 func (e *Entry) promote(now Instant) {
 	for len(e.Queue) > 0 && e.fits(now, e.Queue[0].Weight, e.Queue[0].Limit) {
 		w := e.Queue[0]
-		e.Queue = slices.Delete(e.Queue, 0, 1)
+		e.Queue, e.sooner = slices.Delete(e.Queue, 0, 1), true
 		if !e.below(w.Above) { // it was when the waiter came
 			e.Changed, e.News = true, true
 			e.signal(w.Inbox, driver.Signal{Kind: driver.SignalLook, Token: w.Token})
@@ -346,7 +350,7 @@ func (e *Entry) Release(now Instant, l *driver.LeaseRef) error {
 		if until := min(h.Since, now.Add(e.Blur)).Add(minHold); minHold > 0 && until > now {
 			// It ends as a release does: with no lock-delay, and for nobody to renew.
 			h.Token, h.LockDelay, h.Expires = driver.Token{}, 0, until
-			defer e.sooner()
+			e.sooner = true
 		} else {
 			e.Holders = slices.DeleteFunc(e.Holders, func(h Holder) bool { return h.Token == token })
 			e.used(now)
@@ -371,21 +375,10 @@ func (e *Entry) Break(now Instant, fence uint64, delay time.Duration, by driver.
 	e.take(now, i, by)
 	if delay > 0 {
 		e.Closed = max(e.Closed, e.until(now, delay))
-		defer e.sooner()
+		e.sooner = true
 	}
 	e.promote(now)
 	return nil
-}
-
-// sooner has the head of the queue look: nobody acts when the name can be granted next,
-// which is sooner than it was told, so it has to know when to ask.
-func (e *Entry) sooner() {
-	switch {
-	case len(e.Queue) > 0:
-		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalLook, Token: e.Queue[0].Token})
-	case e.Rest.Len > 0:
-		e.Short = true
-	}
 }
 
 // maxBroken bounds how many broken leases are remembered, for a client in a loop could

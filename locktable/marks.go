@@ -47,9 +47,13 @@ func (e *Entry) Mark(now Instant, m Mark, d time.Duration) (known, ok bool) {
 	return i >= 0, true
 }
 
-// tell leaves a signal for everybody who watches, if there is news. Every method ends
-// with it.
+// tell has the head of the queue look, if it has to, and leaves a signal for everybody
+// who watches, if there is news. Every method ends with it.
 func (e *Entry) tell() {
+	if e.sooner && e.OpensAt() != 0 {
+		e.tellHead()
+	}
+	e.sooner = false
 	if !e.News {
 		return
 	}

@@ -23,7 +23,7 @@ type model struct {
 	shut  []locktable.Instant // until when the name was closed, once for each reason
 	sent  []string            // by the op at hand
 
-	sooner bool // the name is free by itself sooner than the head of the queue was told
+	sooner bool // the head of the queue is another one, or the name opens sooner than it was told
 }
 
 // A story is what became of one claim.
@@ -89,7 +89,7 @@ func (m *model) tick(now locktable.Instant) {
 			s.stage = "over"
 		}
 		if s.stage == "waits" && s.place <= now {
-			s.stage = "over"
+			s.stage, m.sooner = "over", true
 		}
 		if s.word && s.until <= now {
 			s.word = false
@@ -104,6 +104,7 @@ func (m *model) letIn(now locktable.Instant) {
 		if !m.room(now, s.Claim) {
 			return
 		}
+		m.sooner = true
 		if m.notAbove(s.Above) {
 			s.stage = "over"
 			m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLook, s.Owner.Client))
@@ -155,7 +156,8 @@ func (m *model) do(now locktable.Instant, o op) string {
 		"acquire": m.acquire, "renew": m.renew, "release": m.release, "break": m.breakFence,
 	}[o.what](now, o)
 	m.letIn(now)
-	if queue := m.in("waits"); m.sooner && len(queue) > 0 {
+	opens := m.shutUntil(now) > 0 || len(m.in("kept")) > 0
+	if queue := m.in("waits"); m.sooner && opens && len(queue) > 0 {
 		m.sent = append(m.sent, fmt.Sprintf("; signal %d to %s, fence 0, run 0", driver.SignalLook, queue[0].Owner.Client))
 	}
 	return answer + strings.Join(m.sent, "")
@@ -170,12 +172,12 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	waiting := m.of(c.Token, "waits")
 	if m.notAbove(c.Above) {
 		if waiting != nil {
-			waiting.stage = "over"
+			m.quits(waiting)
 		}
 		return answerOf(driver.Grant{}, &driver.ValueError{Value: m.value, Fence: m.wrote})
 	}
 	if c.Force && waiting != nil {
-		waiting.stage = "over"
+		m.quits(waiting)
 	}
 	if c.Force {
 		for _, s := range m.in("holds", "kept") {
@@ -203,6 +205,9 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 	held := &driver.HeldError{
 		Position: 1 + slices.Index(m.in("waits"), waiting), Fence: m.fence, ClosedFor: m.shutUntil(now),
 	}
+	if held.Position == 1 {
+		m.sooner = false // this answer says when it opens
+	}
 	for _, s := range m.in("holds", "kept") {
 		left, its := now.Until(s.until), s.LockDelay
 		if s.stage == "kept" {
@@ -216,6 +221,12 @@ func (m *model) acquire(now locktable.Instant, o op) string {
 		}
 	}
 	return answerOf(driver.Grant{}, held)
+}
+
+// quits takes a waiter out of the queue.
+func (m *model) quits(s *story) {
+	m.sooner = m.sooner || m.in("waits")[0] == s
+	s.stage = "over"
 }
 
 // cameAt is when a claim joins the queue: not before the waiters that are there, but for
@@ -256,7 +267,7 @@ func (m *model) renew(now locktable.Instant, o op) string {
 
 func (m *model) release(now locktable.Instant, o op) string {
 	if s := m.of(o.claim.Token, "waits"); s != nil {
-		s.stage = "over"
+		m.quits(s)
 		return said(nil)
 	}
 	s := m.of(o.claim.Token, "holds")
@@ -271,7 +282,7 @@ func (m *model) release(now locktable.Instant, o op) string {
 	if s.until <= now {
 		s.stage = "over"
 	}
-	m.sooner = s.stage == "kept"
+	m.sooner = m.sooner || s.stage == "kept"
 	return said(nil)
 }
 

@@ -95,9 +95,36 @@ func (e *Entry) leave(token driver.Token) bool {
 		return false
 	case position <= len(e.Queue):
 		e.Queue = slices.Delete(e.Queue, position-1, position)
+		e.sooner = e.sooner || position == 1
 	default:
+		e.sooner = e.sooner || len(e.Queue) == 0 // it may have been the head, which is not seen
 		e.Rest.Own = nil
 		e.Rest.Len--
 	}
 	return true
+}
+
+// OpensAt is when the name can be granted although nobody acts: when it is not closed any
+// more, or when the first minimum hold is over. It is 0 if neither is the case.
+func (e *Entry) OpensAt() (at Instant) {
+	if e.Closed != 0 {
+		return e.Closed
+	}
+	for _, h := range e.Holders {
+		if h.Token.IsZero() && (at == 0 || h.Expires < at) {
+			at = h.Expires
+		}
+	}
+	return at
+}
+
+// tellHead has the head of the queue look: nobody acts when the name opens by itself, so
+// the head has to know when to ask.
+func (e *Entry) tellHead() {
+	switch {
+	case len(e.Queue) > 0:
+		e.signal(e.Queue[0].Inbox, driver.Signal{Kind: driver.SignalLook, Token: e.Queue[0].Token})
+	case e.Rest.Len > 0:
+		e.Short = true
+	}
 }

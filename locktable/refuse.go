@@ -42,6 +42,7 @@ func (e *Entry) notAbove(now Instant, c *driver.Claim) error {
 // held makes the error of a claim that is refused: what is in its way, and when that
 // changes by itself.
 func (e *Entry) held(now Instant, c *driver.Claim, position int) *driver.HeldError {
+	e.sooner = e.sooner && position != 1 // the head hears it by this answer
 	var head Instant
 	switch {
 	case len(e.Queue) > 0:

@@ -83,7 +83,7 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 	if err != nil {
 		return nil, Moves{}, err
 	}
-	e, seen, err := run(rows, s, e, stored, line, now, f)
+	e, seen, err := run(rows, s, e, stored, line, line.Len < waiting, now, f)
 	if err != nil {
 		return nil, Moves{}, err
 	}
@@ -106,13 +106,15 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 
 // run runs f on an entry that sees the first of its line and the step's own place, and
 // once more if that was too few. It returns the entry and all waiters that were seen.
-func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, now Instant, f func(e *Entry)) (_ *Entry, seen []Waiter, err error) {
+// gone says that places have lapsed.
+func run(rows Rows, s Step, e *Entry, stored []byte, line Rest, gone bool, now Instant, f func(e *Entry)) (_ *Entry, seen []Waiter, err error) {
 	for first := e.first(now); ; first = max(1, 4*first) {
 		if e.Rest = line; line.Len > 0 {
 			if seen, err = e.see(rows, s, min(first, line.Len), now); err != nil {
 				return nil, nil, err
 			}
 		}
+		e.sooner = gone
 		if f(e); !e.Short {
 			return e, seen, nil
 		}

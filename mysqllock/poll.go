@@ -47,11 +47,17 @@ type queued struct {
 	places map[driver.Token]time.Time // and when they lapse
 	ahead  int                        // how many stand ahead of the first of them
 	fence  uint64                     // the last one granted
-	looks  uint64                     // the fence at which the head was told to look, as the name opens by itself
+	opens  opening                    // what was last told of
 	crowd  bool                       // its queue is long
 	moved  time.Time                  // when something was last seen to happen
 	looked time.Time
 	pause  time.Duration // until the next look
+}
+
+// An opening is an instant at which a name opens by itself, for the head of its queue.
+type opening struct {
+	head driver.Token
+	at   locktable.Instant
 }
 
 const (
@@ -357,8 +363,10 @@ func (p *poller) compare(names []string, seen map[string]*locktable.Entry, still
 				signals = append(signals, s)
 				p.leave(name, token)
 				p.leases[token] = lapses // if it was granted
-			case e != nil && q.looks != e.Fence && engine.OpensByItself(e, token):
-				signals, q.looks = append(signals, s), e.Fence
+			case e != nil:
+				if o := (opening{head: token, at: engine.OpensAt(e, token)}); o.at != 0 && o != q.opens {
+					signals, q.opens = append(signals, s), o
+				}
 			}
 		}
 		q.pace(now)

@@ -60,7 +60,7 @@ func (l *listener) compare(t driver.Token, e *locktable.Entry) {
 		l.deliver(driver.Signal{Kind: driver.SignalLost, Token: t})
 	case !c.held && h >= 0:
 		l.deliver(driver.Signal{Kind: driver.SignalGranted, Token: t, Fence: e.Holders[h].Fence, Fences: e.Holders[h].Fences})
-	case !c.held && (!waits || engine.OpensByItself(e, t)): // or it waits in a row of its own, or lost its place
+	case !c.held && (!waits || engine.OpensAt(e, t) != 0): // or it waits in a row of its own, or lost its place
 		l.deliver(driver.Signal{Kind: driver.SignalLook, Token: t})
 	}
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"encoding/hex"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,10 +34,11 @@ func DecodeSignal(text string) (s driver.Signal, ok bool) {
 	return driver.Signal{Kind: driver.SignalKind(kind), Token: driver.Token(token), Fence: fence, Fences: int(fences)}, true
 }
 
-// OpensByItself reports whether a claim is at the head of the queue of a name that nobody
-// has to open: it is closed, or kept for a minimum hold. Who waits may have been told of
-// the end of a lease, which was later.
-func OpensByItself(e *locktable.Entry, t driver.Token) bool {
-	return len(e.Queue) > 0 && e.Queue[0].Token == t &&
-		(e.Closed != 0 || slices.ContainsFunc(e.Holders, func(h locktable.Holder) bool { return h.Token.IsZero() }))
+// OpensAt is when a name opens by itself for a claim, which has to be at the head of its
+// queue, see [locktable.Entry.OpensAt]. The claim may have been told of a later instant.
+func OpensAt(e *locktable.Entry, t driver.Token) locktable.Instant {
+	if len(e.Queue) == 0 || e.Queue[0].Token != t {
+		return 0
+	}
+	return e.OpensAt()
 }

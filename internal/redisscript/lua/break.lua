@@ -38,6 +38,6 @@ if delay > 0 then
   keep_until(closed)
 end
 promote()
-if delay > 0 then sooner() end
+if delay > 0 then tell_head() end
 save()
 return 1

@@ -15,6 +15,8 @@
 --     ZREM ZREM; PUBLISH or SPUBLISH; SET
 --   a shared lease: TIME GET GETEX DETAILS; ZSCORE; HGET ZSCORE; HDEL ZREM ZREM; SET
 --   a minimum hold is left, and somebody waits: ZRANGE HGET ZSCORE; PUBLISH besides
+--   a waiter leaves: TIME GET GETEX DETAILS; ZSCORE; ZRANK HDEL ZREM ZREM; and the same
+--     besides if it was the first, and the name is closed or kept for a minimum hold
 --   nothing is held: TIME GET GETEX
 
 --- @include lib/layout
@@ -65,11 +67,11 @@ elseif place == 'h' then
   end
   changed = true
 elseif place == 'w' then
-  remove(token)
+  leave(token)
 else
   result = not_held(token)
 end
 promote()
-if kept then sooner() end
+if kept then tell_head() end
 save()
 return result

@@ -60,6 +60,7 @@ local watched, ways = 0, 0
 local more = false
 local changed = false
 local news = false
+local new_head = false
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
 local function sane(x, below) return x >= 0 and x < below and x % 1 == 0 end
 if s then
@@ -250,6 +251,7 @@ if held + weight > limit then return end
 local writes, above, first
 writes, above, rest = wish_of(rec, rest)
 local who = rec:sub(rest)
+new_head = true
 if not is_above(above) then
 remove(token)
 signal(who, 0, token, 0, 0)
@@ -260,7 +262,13 @@ signal(who, 1, token, first, fences)
 end
 end
 end
-local function sooner()
+local function opens()
+if closed > now or lease then return closed > now or lease.token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' end
+if holders == 0 then return false end
+return #call('ZRANGEBYSCORE', E, 0, 4503599627370496 - 1, 'LIMIT', 0, 1)[1] == 9
+end
+local function tell_head()
+new_head = false
 if size <= holders + broken then return end
 local at = tostring(broken + holders)
 local token = call('ZRANGE', L, at, at)[1]
@@ -290,6 +298,8 @@ if not rec then damaged('details are missing') end
 local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
 held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
+else
+new_head = true
 end
 remove(id)
 end
@@ -307,6 +317,7 @@ if ways % 16 > 0 then redis.pcall('PUBLISH', channel, '') end
 if ways >= 16 then redis.pcall('SPUBLISH', channel, '') end
 end
 local function save()
+if new_head and size > holders + broken and opens() then tell_head() end
 if news and watched > 0 then tell() end
 if more ~= (size > 0) then changed = true end
 if size > 0 and details_until < kept_until then
@@ -344,6 +355,10 @@ if lease and lease.token == token then return 'lease' end
 if size == 0 then return end
 local score = tonumber(call('ZSCORE', L, token) or nil)
 if score then return score < 4503599627370496 and 'h' or 'w', score end
+end
+local function leave(token)
+new_head = new_head or call('ZRANK', L, token) == holders + broken
+remove(token)
 end
 local function extend(place, token, later)
 if place == 'lease' then
@@ -399,7 +414,7 @@ local writes, above = wish_of(wish, 1)
 if not is_above(above) then
 local refusal = 'v' .. pack('>d', value_fence) .. value
 if place then
-remove(token)
+leave(token)
 promote()
 end
 save()

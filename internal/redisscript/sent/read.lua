@@ -17,6 +17,7 @@ local watched, ways = 0, 0
 local more = false
 local changed = false
 local news = false
+local new_head = false
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
 local function sane(x, below) return x >= 0 and x < below and x % 1 == 0 end
 if s then
@@ -207,6 +208,7 @@ if held + weight > limit then return end
 local writes, above, first
 writes, above, rest = wish_of(rec, rest)
 local who = rec:sub(rest)
+new_head = true
 if not is_above(above) then
 remove(token)
 signal(who, 0, token, 0, 0)
@@ -217,7 +219,13 @@ signal(who, 1, token, first, fences)
 end
 end
 end
-local function sooner()
+local function opens()
+if closed > now or lease then return closed > now or lease.token == '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' end
+if holders == 0 then return false end
+return #call('ZRANGEBYSCORE', E, 0, 4503599627370496 - 1, 'LIMIT', 0, 1)[1] == 9
+end
+local function tell_head()
+new_head = false
 if size <= holders + broken then return end
 local at = tostring(broken + holders)
 local token = call('ZRANGE', L, at, at)[1]
@@ -247,6 +255,8 @@ if not rec then damaged('details are missing') end
 local _, weight, _, _, delay = unpack('>dI4I4dd', rec, 2)
 held, holders = held - weight, holders - 1
 if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
+else
+new_head = true
 end
 remove(id)
 end
@@ -264,6 +274,7 @@ if ways % 16 > 0 then redis.pcall('PUBLISH', channel, '') end
 if ways >= 16 then redis.pcall('SPUBLISH', channel, '') end
 end
 local function save()
+if new_head and size > holders + broken and opens() then tell_head() end
 if news and watched > 0 then tell() end
 if more ~= (size > 0) then changed = true end
 if size > 0 and details_until < kept_until then

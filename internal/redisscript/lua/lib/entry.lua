@@ -13,6 +13,7 @@ local watched, ways = 0, 0 -- until when, and how
 local more = false         -- S says that there are details
 local changed = false      -- S has to be written
 local news = false         -- for those who watch: all but renewals
+local new_head = false     -- of the queue; or somebody behind it has gone
 
 -- What cannot be read is never taken for a free name.
 local function damaged(what) error('PAWLDAMAGED ' .. what) end
@@ -174,9 +175,19 @@ end
 
 --- @include lib/pass_on
 
--- sooner has the head of the queue look: nobody acts when the name can be granted next,
--- which is sooner than it was told, so it has to know when to ask.
-local function sooner()
+-- opens says whether the name can be granted although nobody acts: when it is not closed
+-- any more, or a minimum hold is over. Of shared holders the one that ends first counts:
+-- the head asks again by then, and hears of the next.
+local function opens()
+  if closed > now or lease then return closed > now or lease.token == ZERO end
+  if holders == 0 then return false end
+  return #call('ZRANGEBYSCORE', E, 0, QUEUE_FROM - 1, 'LIMIT', 0, 1)[1] == 9 -- no token
+end
+
+-- tell_head has the head of the queue look: nobody acts when the name opens by itself, so
+-- the head has to know when to ask.
+local function tell_head()
+  new_head = false
   if size <= holders + broken then return end
   local at = tostring(broken + holders)
   local token = call('ZRANGE', L, at, at)[1]
@@ -208,6 +219,8 @@ local function settle()
           local _, weight, _, _, delay = unpack(HOLDER, rec, 2)
           held, holders = held - weight, holders - 1
           if delay > 0 then closed = math.max(closed, dead[i + 1] + delay) end
+        else
+          new_head = true
         end
         remove(id)
       end
@@ -228,6 +241,7 @@ local function tell()
 end
 
 local function save()
+  if new_head and size > holders + broken and opens() then tell_head() end
   if news and watched > 0 then tell() end
   if more ~= (size > 0) then changed = true end
   if size > 0 and details_until < kept_until then

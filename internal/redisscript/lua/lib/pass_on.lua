@@ -35,6 +35,7 @@ local function promote()
     local writes, above, first
     writes, above, rest = wish_of(rec, rest)
     local who = rec:sub(rest)
+    new_head = true
     if not is_above(above) then -- it was when the waiter came
       remove(token)
       signal(who, SIGNAL_LOOK, token, 0, 0)

@@ -7,3 +7,9 @@ local function place_of(token)
   local score = tonumber(call('ZSCORE', L, token) or nil)
   if score then return score < QUEUE_FROM and 'h' or 'w', score end
 end
+
+-- leave takes a waiter out of the queue.
+local function leave(token)
+  new_head = new_head or call('ZRANK', L, token) == holders + broken
+  remove(token)
+end

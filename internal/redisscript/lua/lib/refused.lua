@@ -4,7 +4,7 @@ local writes, above = wish_of(wish, 1)
 if not is_above(above) then
   local refusal = 'v' .. pack('>d', value_fence) .. value
   if place then
-    remove(token)
+    leave(token)
     promote() -- it may have been the head, and the next one fits
   end
   save()

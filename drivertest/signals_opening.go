@@ -1,0 +1,75 @@
+package drivertest
+
+import (
+	"github.com/pawl-go/pawl/driver"
+)
+
+// testOpening wants the head of the queue told to look when nobody acts at the instant at
+// which its name can be granted next. Else the name stands idle until the keep-alive of a
+// waiter that had heard of a later instant, or was not at the head when it asked.
+func testOpening(s *suite) {
+	s.test("TheHeadIsToldToLookWhenOnlyTheMinHoldIsLeft", func(k *kit) {
+		c, first, second := k.mutex(), k.mutex(queue(long)), k.mutex(queue(long))
+		heard := k.b.listen()
+		k.a.gets(c)
+		k.b.waits(first, 1)
+		k.b.waits(second, 2)
+		k.a.releasesEarly(c, long)
+		heard.looks(first) // else it would ask again when the lease would have been over
+		k.b.releases(first)
+		heard.looks(second)
+	})
+
+	s.test("TheHeadIsToldToLookOfEachMinHoldThatEndsSooner", func(k *kit) {
+		one, two, waiter := k.permits(1, 2), k.permits(1, 2), k.permits(1, 2, queue(long))
+		heard := k.b.listen()
+		k.a.gets(one)
+		k.a.gets(two)
+		k.b.waits(waiter, 1)
+		k.a.releasesEarly(one, 2*long)
+		heard.looks(waiter)
+		k.a.releasesEarly(two, long)
+		heard.looks(waiter)
+	})
+
+	s.test("TheNextIsToldToLookWhenTheHeadGetsAPermitBesideAMinHold", func(k *kit) {
+		one, two := k.permits(1, 2), k.permits(1, 2)
+		first, second := k.permits(1, 2, queue(long)), k.permits(1, 2, queue(long))
+		forFirst, forSecond := k.b.listen(), k.b.listen()
+		k.a.gets(one)
+		k.a.gets(two)
+		k.b.waits(first, 1)
+		k.b.waits(second, 2)
+		k.a.releasesEarly(one, long)
+		forFirst.looks(first)
+		k.a.releases(two)
+		forFirst.next(driver.SignalGranted, first)
+		forSecond.looks(second) // maybe before the other
+	})
+
+	s.test("TheNextIsToldToLookWhenThePlaceOfTheHeadLapsesWhileALockDelayLasts", func(k *kit) {
+		first, second := k.mutex(queue(k.u)), k.mutex(queue(long))
+		heard := k.b.listen()
+		k.a.gets(k.mutex(ttl(k.u), lockDelay(long)))
+		k.b.waits(first, 1)
+		k.b.waits(second, 2)
+		k.past(k.u)
+		k.a.refused(k.mutex())
+		heard.looks(second)
+	})
+
+	if !s.breaks {
+		return
+	}
+	s.test("TheHeadIsToldToLookWhenABreakClosesTheName", func(k *kit) {
+		first, second := k.mutex(queue(long)), k.mutex(queue(long))
+		heard := k.b.listen()
+		g := k.a.gets(k.mutex())
+		k.b.waits(first, 1)
+		k.b.waits(second, 2)
+		k.a.mustBreak(g.Fence, long, driver.Owner{Client: "op"})
+		heard.looks(first)
+		k.b.releases(first)
+		heard.looks(second)
+	})
+}
