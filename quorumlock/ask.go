@@ -59,7 +59,7 @@ func poll[T any](ctx context.Context, d *Driver, b ballot[T]) []vote[T] {
 
 	var order *slot
 	if !b.token.IsZero() {
-		order = d.lanes.enter(b.token, b.nodes, len(d.nodes))
+		order = d.sequences.enter(b.token, b.nodes, len(d.nodes))
 	}
 	type answer struct {
 		i int

@@ -16,7 +16,8 @@ import (
 //
 // A token may be claimed again while a release is owed, or under way: a place is given
 // back and taken again. So all these releases have an end, too, and the claim waits for
-// it: lanes keep the order in which requests are answered, not that in which they arrive.
+// it: a sequence keeps the order in which requests are answered, not that in which they
+// arrive.
 //
 // There is one list for the driver, not a goroutine for each release. A node that fails
 // is asked by one release at a time, less and less often.

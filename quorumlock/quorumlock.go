@@ -42,14 +42,14 @@ type Driver struct {
 	end  context.CancelFunc
 	work sync.WaitGroup
 
-	mu     sync.Mutex // protects closed
-	closed bool
-	lanes  lanes
-	placed places
-	held   holdings
-	owed   *owed
-	heard  driver.Listeners
-	unhear []func() // stop listening to the nodes
+	mu        sync.Mutex // protects closed
+	closed    bool
+	sequences sequences
+	placed    places
+	held      holdings
+	owed      *owed
+	heard     driver.Listeners
+	unhear    []func() // stop listening to the nodes
 
 	watchers driver.Watchers
 }
@@ -106,7 +106,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	}
 	d.lead.Store(guess.Microseconds())
 	d.life, d.end = context.WithCancel(context.Background())
-	d.lanes.all, d.placed.all, d.held.all = map[driver.Token]*lane{}, map[driver.Token]*place{}, map[driver.Token]holding{}
+	d.sequences.all, d.placed.all, d.held.all = map[driver.Token]*sequence{}, map[driver.Token]*place{}, map[driver.Token]holding{}
 	d.owed = newOwed(d)
 	for i, n := range d.nodes {
 		if s, ok := n.Driver.(driver.Signaler); ok {

@@ -17,10 +17,10 @@ import (
 // things end it: the backend's word that the token no longer holds, or the end of the
 // term. A request that fails is repeated until then.
 type Renewals[L Lease] struct {
-	wake  chan struct{}      // holds one
-	lanes Lanes[*Renewal[L]] // what is due, until it is sent; their terms may end meanwhile
-	alarm atomic.Bool        // failing is not 0; read without the mutex
-	began time.Time
+	wake     chan struct{}         // holds one
+	dispatch Dispatch[*Renewal[L]] // what is due, until it is sent; their terms may end meanwhile
+	alarm    atomic.Bool           // failing is not 0; read without the mutex
+	began    time.Time
 
 	mu      sync.Mutex // protects all below, and all renewals
 	heap    byDue[L]
@@ -238,7 +238,7 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 		// time.
 		if !x.asking && o.TTL >= driver.MinTTL && (o.Longer > 0 || x.check) {
 			x.asking, x.check = true, false
-			r.lanes.Add(x, x.ttl, x.health)
+			r.dispatch.Add(x, x.ttl, x.health)
 		}
 		x.at, x.slack = passed+o.Left, 0
 		r.heap.put(x)
@@ -252,13 +252,13 @@ func (r *Renewals[L]) Due(now clock.Reading) (over []L, next time.Duration) {
 // until there may be one; negative is not before Wake.
 func (r *Renewals[L]) Take(now time.Time) (batch []*Renewal[L], f *Flight, wait time.Duration) {
 	for {
-		if batch, f, wait = r.lanes.Take(now); f == nil {
+		if batch, f, wait = r.dispatch.Take(now); f == nil {
 			return nil, nil, wait
 		}
 		if batch = r.departing(batch); len(batch) > 0 {
 			return batch, f, 0
 		}
-		_ = r.lanes.Landed(f, time.Time{}, false)
+		_ = r.dispatch.Landed(f, time.Time{}, false)
 	}
 }
 
@@ -277,12 +277,12 @@ func (r *Renewals[L]) departing(batch []*Renewal[L]) []*Renewal[L] {
 // Drop gives up a batch that was not sent. Who waits for one of them need not wait any
 // more.
 func (r *Renewals[L]) Drop(batch []*Renewal[L], f *Flight) {
-	_ = r.lanes.Landed(f, time.Time{}, false)
+	_ = r.dispatch.Landed(f, time.Time{}, false)
 	r.drop(batch)
 }
 
 // DropRest gives up all that stand in line.
-func (r *Renewals[L]) DropRest() { r.drop(r.lanes.Rest()) }
+func (r *Renewals[L]) DropRest() { r.drop(r.dispatch.Rest()) }
 
 func (r *Renewals[L]) drop(batch []*Renewal[L]) {
 	r.mu.Lock()
@@ -315,7 +315,7 @@ func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left ti
 		x.fails = min(x.fails+1, 200)
 		in = min(RetryIn(int(x.fails), x.ttl), left)
 		x.check = true // whatever it was sent for has not been done
-		r.feelsLocked(x, r.lanes.Failed(f, unanswered, r.split, x.health))
+		r.feelsLocked(x, r.dispatch.Failed(f, unanswered, r.split, x.health))
 	} else {
 		x.fails = 0
 		r.feelsLocked(x, Health{})
@@ -330,7 +330,7 @@ func (r *Renewals[L]) Answered(x *Renewal[L], f *Flight, unanswered int, left ti
 
 // Landed notes that a batch is under way no more, and whether it was answered.
 func (r *Renewals[L]) Landed(f *Flight, now time.Time, answered bool) {
-	if r.lanes.Landed(f, now, answered) {
+	if r.dispatch.Landed(f, now, answered) {
 		r.look()
 	}
 }
@@ -339,7 +339,7 @@ func (r *Renewals[L]) Landed(f *Flight, now time.Time, answered bool) {
 // answer are worth asking for one by one.
 func (r *Renewals[L]) Alive(now time.Time) {
 	if r.alarm.Load() {
-		r.lanes.Alive(now)
+		r.dispatch.Alive(now)
 	}
 }
 

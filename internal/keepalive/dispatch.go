@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// Lanes decide which renewals go out now, and in which batches, so that a name, a node or
-// a backend that hangs costs nobody else a lease. What has been answered so far goes in
-// large batches. Those of a batch that was not answered go in smaller and smaller ones,
-// beside the others, until the one that hangs is alone; and then it goes beside both.
+// Dispatch decides which renewals go out now, and in which batches, so that a name, a
+// node or a backend that hangs costs nobody else a lease. What has been answered so far
+// goes in large batches. Those of a batch that was not answered go in smaller and smaller
+// ones, beside the others, until the one that hangs is alone; and then it goes beside
+// both.
 //
 // A batch that is under way for a while counts no more among those that may be under way
 // at once: there is little to fear for a backend that does not answer.
 //
-// Leases of a short TTL have lanes of their own. They have no time to find out which one
-// hangs among hundreds that have it, nor to wait until requests for those have ended.
-type Lanes[T any] struct {
-	mu      sync.Mutex         // protects all below
-	well    [spans][]T         // those in the lanes of what has been answered
-	lines   [lanes][]inLine[T] // those in the others
+// Leases of a short TTL have classes of their own. They have no time to find out which
+// one hangs among hundreds that have it, nor to wait until requests for those have ended.
+type Dispatch[T any] struct {
+	mu      sync.Mutex           // protects all below
+	well    [spans][]T           // those in the classes of what has been answered
+	lines   [classes][]inLine[T] // those in the others
 	flights map[*Flight]struct{}
 	good    time.Time // when the backend answered last, as far as that was told
 	bad     bool      // the last that was asked for again failed once more
@@ -30,7 +31,7 @@ type inLine[T any] struct {
 	group int
 }
 
-// Health is what Lanes know of one lease. The zero value is that of one that was
+// Health is what Dispatch knows of one lease. The zero value is that of one that was
 // answered.
 type Health struct {
 	group int16 // the largest batch that it goes in; 0 is Batch
@@ -39,9 +40,9 @@ type Health struct {
 
 // Flight is one batch under way.
 type Flight struct {
-	lane int
-	n    int
-	sent time.Time
+	class int
+	n     int
+	sent  time.Time
 }
 
 const (
@@ -51,18 +52,18 @@ const (
 	// Flights is how many requests are under way at most for the leases of one span.
 	Flights = 96 + 128 + 16
 
-	healths = 3 // lanes of a span: answered so far, not answered, not answered alone
+	healths = 3 // classes of a span: answered so far, not answered, not answered alone
 	spans   = 3 // of TTLs
-	lanes   = spans * healths
+	classes = spans * healths
 
 	lately = 20 * time.Millisecond
-	paced  = 20 * time.Millisecond // between two that fail, in the lane of those that failed
+	paced  = 20 * time.Millisecond // between two that fail, in the class of those that failed
 	while  = 5 * time.Second
 	few    = 64 // leases that are split up further though nothing at all is answered
 )
 
 var (
-	most   = [healths]int{96, 128, 16} // under way in each lane
+	most   = [healths]int{96, 128, 16} // under way in each class
 	atOnce = [healths]int{4, 16, 4}    // of those, sent lately
 )
 
@@ -77,10 +78,10 @@ func span(ttl time.Duration) int {
 	return 2
 }
 
-func isWell(lane int) bool { return lane%healths == 0 }
+func isWell(class int) bool { return class%healths == 0 }
 
 // Again reports whether those in it were asked for before, and not answered.
-func (f *Flight) Again() bool { return !isWell(f.lane) }
+func (f *Flight) Again() bool { return !isWell(f.class) }
 
 // OK reports whether it was answered.
 func (h Health) OK() bool { return h.group == 0 }
@@ -89,7 +90,7 @@ func (h Health) OK() bool { return h.group == 0 }
 // that hangs.
 func (h Health) Split() bool { return h.group > 0 && h.group < Batch/8 && !h.alone }
 
-func (h Health) lane() int {
+func (h Health) class() int {
 	switch {
 	case h.group == 0:
 		return 0
@@ -100,7 +101,7 @@ func (h Health) lane() int {
 }
 
 // Add puts a lease in line that is to last that long.
-func (l *Lanes[T]) Add(x T, ttl time.Duration, h Health) {
+func (l *Dispatch[T]) Add(x T, ttl time.Duration, h Health) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := span(ttl)
@@ -108,32 +109,32 @@ func (l *Lanes[T]) Add(x T, ttl time.Duration, h Health) {
 		l.well[s] = append(l.well[s], x)
 		return
 	}
-	lane := s*healths + h.lane()
-	l.lines[lane] = append(l.lines[lane], inLine[T]{x, int(h.group)})
+	class := s*healths + h.class()
+	l.lines[class] = append(l.lines[class], inLine[T]{x, int(h.group)})
 }
 
-// standingLocked is how many stand in a lane.
-func (l *Lanes[T]) standingLocked(lane int) int {
-	if isWell(lane) {
-		return len(l.well[lane/healths])
+// standingLocked is how many stand in a class.
+func (l *Dispatch[T]) standingLocked(class int) int {
+	if isWell(class) {
+		return len(l.well[class/healths])
 	}
-	return len(l.lines[lane])
+	return len(l.lines[class])
 }
 
 // Take returns a batch that is to be sent now, and is told to Landed. If there is none it
 // says how long it is until there may be one; negative means not before something is
 // added or lands.
-func (l *Lanes[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration) {
+func (l *Dispatch[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	wait = -1
-	for lane := range lanes {
-		if l.standingLocked(lane) == 0 {
+	for class := range classes {
+		if l.standingLocked(class) == 0 {
 			continue
 		}
-		switch w := l.roomLocked(lane, now); {
+		switch w := l.roomLocked(class, now); {
 		case w == 0:
-			return l.takeLocked(lane, now)
+			return l.takeLocked(class, now)
 		case w > 0 && (wait < 0 || w < wait):
 			wait = w
 		}
@@ -143,10 +144,10 @@ func (l *Lanes[T]) Take(now time.Time) (batch []T, f *Flight, wait time.Duration
 
 // roomLocked is how long it is until another batch may go; 0 is now, and negative when
 // one lands.
-func (l *Lanes[T]) roomLocked(lane int, now time.Time) time.Duration {
+func (l *Dispatch[T]) roomLocked(class int, now time.Time) time.Duration {
 	all, young, first := 0, 0, time.Duration(0)
 	for f := range l.flights {
-		if f.lane != lane {
+		if f.class != class {
 			continue
 		}
 		all++
@@ -158,23 +159,23 @@ func (l *Lanes[T]) roomLocked(lane int, now time.Time) time.Duration {
 		}
 	}
 	switch rest := l.rest.Sub(now); {
-	case all >= most[lane%healths]:
+	case all >= most[class%healths]:
 		return -1
-	case young >= atOnce[lane%healths]:
+	case young >= atOnce[class%healths]:
 		return first
-	case !isWell(lane) && rest > 0:
+	case !isWell(class) && rest > 0:
 		return rest
 	}
 	return 0
 }
 
 // takeLocked takes a batch from the head of a line.
-func (l *Lanes[T]) takeLocked(lane int, now time.Time) ([]T, *Flight, time.Duration) {
-	batch := l.batchLocked(lane)
-	if !isWell(lane) && l.bad {
+func (l *Dispatch[T]) takeLocked(class int, now time.Time) ([]T, *Flight, time.Duration) {
+	batch := l.batchLocked(class)
+	if !isWell(class) && l.bad {
 		l.rest = now.Add(paced)
 	}
-	f := &Flight{lane: lane, n: len(batch), sent: now}
+	f := &Flight{class: class, n: len(batch), sent: now}
 	if l.flights == nil {
 		l.flights = map[*Flight]struct{}{}
 	}
@@ -183,9 +184,9 @@ func (l *Lanes[T]) takeLocked(lane int, now time.Time) ([]T, *Flight, time.Durat
 }
 
 // batchLocked takes those off the head of a line that go together.
-func (l *Lanes[T]) batchLocked(lane int) (batch []T) {
-	if isWell(lane) {
-		well := &l.well[lane/healths]
+func (l *Dispatch[T]) batchLocked(class int) (batch []T) {
+	if isWell(class) {
+		well := &l.well[class/healths]
 		n := min(len(*well), Batch)
 		batch = (*well)[:n:n]
 		if *well = (*well)[n:]; len(*well) == 0 {
@@ -193,7 +194,7 @@ func (l *Lanes[T]) batchLocked(lane int) (batch []T) {
 		}
 		return batch
 	}
-	line := l.lines[lane]
+	line := l.lines[class]
 	n, group := 0, line[0].group
 	for n < len(line) && n < group {
 		batch = append(batch, line[n].x)
@@ -201,15 +202,15 @@ func (l *Lanes[T]) batchLocked(lane int) (batch []T) {
 			group = line[n].group
 		}
 	}
-	if l.lines[lane] = line[n:]; n == len(line) {
-		l.lines[lane] = nil
+	if l.lines[class] = line[n:]; n == len(line) {
+		l.lines[class] = nil
 	}
 	return batch
 }
 
 // Landed notes that a batch is under way no more, and whether it was answered. It answers
 // whether anything stands in line.
-func (l *Lanes[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
+func (l *Dispatch[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.flights, f)
@@ -220,14 +221,14 @@ func (l *Lanes[T]) Landed(f *Flight, now time.Time, answered bool) (more bool) {
 	case f.Again() && now.Sub(f.sent) < lately: // what hangs takes its time anyway
 		l.bad, l.rest = true, now.Add(paced)
 	}
-	for lane := range lanes {
-		more = more || l.standingLocked(lane) > 0
+	for class := range classes {
+		more = more || l.standingLocked(class) > 0
 	}
 	return more
 }
 
 // Alive notes that the backend answered something else.
-func (l *Lanes[T]) Alive(now time.Time) {
+func (l *Dispatch[T]) Alive(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.good = later(l.good, now)
@@ -244,7 +245,7 @@ func later(t, u time.Time) time.Time {
 // goes in one an eighth as large. If nothing at all was answered for a while the backend
 // is down, as it seems, and only a few are looked at more closely at a time. split is how
 // many are.
-func (l *Lanes[T]) Failed(f *Flight, n, split int, h Health) Health {
+func (l *Dispatch[T]) Failed(f *Flight, n, split int, h Health) Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -260,7 +261,7 @@ func (l *Lanes[T]) Failed(f *Flight, n, split int, h Health) Health {
 }
 
 // Rest takes out all that stand in line.
-func (l *Lanes[T]) Rest() (all []T) {
+func (l *Dispatch[T]) Rest() (all []T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, well := range l.well {

@@ -9,7 +9,7 @@ import (
 )
 
 // flights takes all that may go now.
-func flights(l *keepalive.Lanes[int], now time.Time) (batches [][]int, under []*keepalive.Flight, wait time.Duration) {
+func flights(l *keepalive.Dispatch[int], now time.Time) (batches [][]int, under []*keepalive.Flight, wait time.Duration) {
 	for {
 		batch, f, wait := l.Take(now)
 		if f == nil {
@@ -19,16 +19,16 @@ func flights(l *keepalive.Lanes[int], now time.Time) (batches [][]int, under []*
 	}
 }
 
-func fill(l *keepalive.Lanes[int], from, to int) {
+func fill(l *keepalive.Dispatch[int], from, to int) {
 	for i := from; i < to; i++ {
 		put(l, i, keepalive.Health{})
 	}
 }
 
-func put(l *keepalive.Lanes[int], x int, h keepalive.Health) { l.Add(x, time.Minute, h) }
+func put(l *keepalive.Dispatch[int], x int, h keepalive.Health) { l.Add(x, time.Minute, h) }
 
 func TestFourLargeBatchesGoAtOnce(t *testing.T) {
-	l := &keepalive.Lanes[int]{}
+	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 2000)
 	batches, _, wait := flights(l, start)
 	if len(batches) != 4 || len(batches[3]) != keepalive.Batch || batches[3][0] != 3*keepalive.Batch {
@@ -45,7 +45,7 @@ func TestFourLargeBatchesGoAtOnce(t *testing.T) {
 // However many of a long TTL hang, and stand in line to be asked again.
 func TestShortLeasesNeitherShareABatchNorARoomWithLongOnes(t *testing.T) {
 	for _, ttl := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
-		l := &keepalive.Lanes[int]{}
+		l := &keepalive.Dispatch[int]{}
 		fill(l, 0, 2000)
 		l.Add(-1, ttl, keepalive.Health{})
 		batches, under, _ := flights(l, start)
@@ -67,7 +67,7 @@ func TestShortLeasesNeitherShareABatchNorARoomWithLongOnes(t *testing.T) {
 }
 
 func TestAnAnswerMakesRoom(t *testing.T) {
-	l := &keepalive.Lanes[int]{}
+	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 2000)
 	_, under, _ := flights(l, start)
 	if !l.Landed(under[0], start, true) {
@@ -80,7 +80,7 @@ func TestAnAnswerMakesRoom(t *testing.T) {
 
 // From a batch of 256 to a lease that goes alone it takes three more.
 func TestWhatFailsGoesInSmallerAndSmallerBatches(t *testing.T) {
-	l := &keepalive.Lanes[int]{}
+	l := &keepalive.Dispatch[int]{}
 	health := make([]keepalive.Health, 256)
 	var sizes []int
 	now := start
@@ -121,7 +121,7 @@ func TestWhatFailsGoesInSmallerAndSmallerBatches(t *testing.T) {
 }
 
 func TestOnlyAFewAreSplitWhileNothingIsAnswered(t *testing.T) {
-	l := &keepalive.Lanes[int]{}
+	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 256)
 	_, f, _ := l.Take(start)
 	if h := l.Failed(f, 4, 0, keepalive.Health{}); !h.Split() {
@@ -137,7 +137,7 @@ func TestOnlyAFewAreSplitWhileNothingIsAnswered(t *testing.T) {
 }
 
 func TestWhatIsRefusedAgainIsPaced(t *testing.T) {
-	l := &keepalive.Lanes[int]{}
+	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 1)
 	_, f, _ := l.Take(start)
 	failed := l.Failed(f, 256, 0, keepalive.Health{})
@@ -160,7 +160,7 @@ func TestWhatIsRefusedAgainIsPaced(t *testing.T) {
 }
 
 func TestThoseThatHangAreBounded(t *testing.T) {
-	l := &keepalive.Lanes[int]{}
+	l := &keepalive.Dispatch[int]{}
 	fill(l, 0, 1_000_000)
 	n, now := 0, start
 	for range 1000 {

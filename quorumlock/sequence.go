@@ -1,0 +1,92 @@
+package quorumlock
+
+import (
+	"context"
+	"sync"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// A sequence keeps the requests of one token to one node in order. An operation answers
+// when a majority has, so the next one for the same token can come while the last is
+// still on its way to a slow node: a release that overtook its acquire there would find
+// nothing, and the acquire would then leave a lease that nobody knows of.
+//
+// So a request waits until the one before it, of its token and its node, has ended. That
+// is when it was answered or given up, not when it can no longer arrive: for that, see
+// owed.
+//
+// sequences are those of all tokens that have a request under way.
+type sequences struct {
+	mu  sync.Mutex // protects all, and each sequence
+	all map[driver.Token]*sequence
+}
+
+type sequence struct {
+	tails []chan struct{} // per node: closed when the last request there ends
+	users int
+}
+
+// A slot is the place of one operation in the sequence of its token.
+type slot struct {
+	sequences *sequences
+	token     driver.Token
+	sequence  *sequence
+	before    []chan struct{} // per node: what to wait for, nil for nothing
+	own       []chan struct{}
+}
+
+// enter takes the next place in the sequence of a token for a request to some of so many
+// nodes. It is called before anything is sent, so places are in the order of the calls.
+func (ss *sequences) enter(token driver.Token, nodes []int, of int) *slot {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	l := ss.all[token]
+	if l == nil {
+		l = &sequence{tails: make([]chan struct{}, of)}
+		ss.all[token] = l
+	}
+	s := &slot{sequences: ss, token: token, sequence: l, before: make([]chan struct{}, of), own: make([]chan struct{}, of)}
+	for _, i := range nodes {
+		l.users++
+		s.before[i], s.own[i] = l.tails[i], make(chan struct{})
+		l.tails[i] = s.own[i]
+	}
+	return s
+}
+
+// wait waits for our turn at a node.
+func (s *slot) wait(ctx context.Context, i int) error {
+	if s.before[i] == nil {
+		return nil
+	}
+	select {
+	case <-s.before[i]:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// waitAnyway waits for our turn whatever it takes, after wait gave up: each request ends
+// with its own ctx, or with Close.
+func (s *slot) waitAnyway(i int) {
+	if s.before[i] != nil {
+		<-s.before[i]
+	}
+}
+
+// leave lets the next one have its turn at a node. It comes after our own turn.
+func (s *slot) leave(i int) { s.sequences.leave(s, i) }
+
+func (ss *sequences) leave(s *slot, i int) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	close(s.own[i])
+	if s.sequence.tails[i] == s.own[i] {
+		s.sequence.tails[i] = nil
+	}
+	if s.sequence.users--; s.sequence.users == 0 {
+		delete(ss.all, s.token)
+	}
+}
