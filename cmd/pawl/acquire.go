@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
 // acquireFlags are the flags of acquire.
@@ -83,7 +84,7 @@ func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name s
 	a := &acquiring{job: f.job(v, url, name, 0), asJSON: f.asJSON}
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
-			return usage(cmd, fmt.Errorf("--handle %s: %w", plain(f.file), err))
+			return usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(f.file), err))
 		}
 		defer a.file.discard()
 		claim := a.acquire
@@ -107,18 +108,18 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 	lost, over := errors.AsType[*pawl.LostError](err)
 	switch {
 	case over && lost.Err != nil: // of another server, where it may be held
-		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", plain(h.path), lost.Err)}
+		return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: %w; remove the file if that lease is over", words.Plain(h.path), lost.Err)}
 	case over:
 		return h.knownOver(ctx, c, lost)
 	case errors.Is(err, pawl.ErrInvalid):
-		return fmt.Errorf("--handle %s: cannot be replaced: %w", plain(h.path), foreign(err))
+		return fmt.Errorf("--handle %s: cannot be replaced: %w", words.Plain(h.path), foreign(err))
 	case err != nil:
 		return err
 	}
 	if _, err := lease.Detach(ctx); err != nil {
 		return err
 	}
-	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", plain(h.path), lease.Name(), lease.Fence())}
+	return notAcquiredError{fmt.Errorf("--handle %s: the file has the handle of %q (fence %d), which is still held; release it first", words.Plain(h.path), lease.Name(), lease.Fence())}
 }
 
 // remembered is for how long every backend remembers the last fence of a name, unless its
@@ -137,7 +138,7 @@ func (h *handleFile) knownOver(ctx context.Context, c *pawl.Client, lost *pawl.L
 	case e.Fence >= lost.Fence, e.Fence == 0 && time.Since(h.since) > remembered:
 		return nil
 	}
-	return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", plain(h.path), lost.Name, lost.Fence)}
+	return notAcquiredError{fmt.Errorf("--handle %s: cannot be replaced: this database does not know the lease on %q (fence %d), which may be held in another schema or under another prefix; remove the file if that lease is over", words.Plain(h.path), lost.Name, lost.Fence)}
 }
 
 // An acquiring is one `pawl acquire`: a job that leaves its lock held.
@@ -204,7 +205,7 @@ func (a *acquiring) print(lease *pawl.Lease, handle string) error {
 func (a *acquiring) takeBack(ctx context.Context, c *pawl.Client, handle string) {
 	lease, err := c.Attach(ctx, handle)
 	if err != nil {
-		a.v.warn("%s; the name stays held until its lease expires", bare(err))
+		a.v.warn("%s; the name stays held until its lease expires", words.Bare(err))
 		return
 	}
 	a.letGo(lease)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
 const (
@@ -117,7 +118,7 @@ func (b *bench) close() {
 func (b *bench) run(ctx context.Context) error {
 	alone, err := b.clients[0].Mutex(benchName, pawl.WithTTL(benchTTL)).TryLock(ctx)
 	if held, ok := errors.AsType[*pawl.HeldError](err); ok {
-		return &exit{code: exitHeld, err: fmt.Errorf("another bench is running: %s", bare(held))}
+		return &exit{code: exitHeld, err: fmt.Errorf("another bench is running: %s", words.Bare(held))}
 	}
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/visible"
 )
@@ -211,7 +212,7 @@ func (b *breaking) receipt(owner pawl.Owner, fence uint64) error {
 	if b.delay > 0 {
 		closed = fmt.Sprintf("; closed for %v", b.delay)
 	}
-	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", plain(b.name), visible.Text(owner.String()), fence, closed)
+	_, err := fmt.Fprintf(b.v.out, "broke %s, held by %s (fence %d)%s\n", words.Plain(b.name), visible.Text(owner.String()), fence, closed)
 	return err
 }
 

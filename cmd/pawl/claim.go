@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -99,14 +100,14 @@ func (j *job) refused(over bool, err error) error {
 	case err == nil:
 		return nil
 	case isHeld && j.try:
-		return &exit{code: exitHeld, err: notAcquiredError{errors.New(bare(held))}}
+		return &exit{code: exitHeld, err: notAcquiredError{errors.New(words.Bare(held))}}
 	case isHeld:
-		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.patience, bare(held))}}
+		return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", j.patience, words.Bare(held))}}
 	case over && errors.Is(err, context.DeadlineExceeded):
 		why := "the database did not answer; try pawl doctor"
 		if trouble, ok := errors.AsType[*driver.Error](err); ok {
-			why = bare(trouble)
-		} else if said := bare(err); said != context.DeadlineExceeded.Error() {
+			why = words.Bare(trouble)
+		} else if said := words.Bare(err); said != context.DeadlineExceeded.Error() {
 			why = said
 		}
 		return &exit{code: exitUnavailable, err: fmt.Errorf("gave up on %q after %v: %s", j.name, j.patience, why)}
@@ -125,6 +126,6 @@ func (notAcquiredError) Is(target error) bool { return target == errNotAcquired 
 // letGo releases a lease under which nothing has run.
 func (j *job) letGo(lease *pawl.Lease) {
 	if err := lease.ReleaseNow(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) {
-		j.v.warn("%s; the name stays held until its lease expires", bare(err))
+		j.v.warn("%s; the name stays held until its lease expires", words.Bare(err))
 	}
 }

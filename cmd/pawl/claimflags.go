@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -167,7 +168,7 @@ func (f *claimFlags) options(v *voice) *pawl.Options {
 	o := &pawl.Observer{
 		Queued: func(e pawl.QueuedEvent) {
 			if f.verbose {
-				v.say("waiting: %s", bare(e.Held))
+				v.say("waiting: %s", words.Bare(e.Held))
 			}
 			if !waited && own.holds(e) {
 				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own.fence)
@@ -178,12 +179,12 @@ func (f *claimFlags) options(v *voice) *pawl.Options {
 	if f.verbose {
 		o.Acquired = func(e pawl.AcquiredEvent) {
 			if waited {
-				v.say("acquired %q after %v (fence %d)", e.Name, brief(e.Waited), e.Lease.Fence())
+				v.say("acquired %q after %v (fence %d)", e.Name, words.Brief(e.Waited), e.Lease.Fence())
 			}
 		}
 		o.Failed = func(e pawl.FailedEvent) {
 			if e.Op == "acquire" { // later on there is a child to look after, and a terminal may be slow
-				v.say("%s", bare(e.Err))
+				v.say("%s", words.Bare(e.Err))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -150,7 +151,7 @@ func (e *election) listening(o *pawl.Options) *pawl.Options {
 		case failed != nil:
 			failed(f)
 		case f.Op == "acquire" && !e.down.Swap(true):
-			e.v.warn("%s; trying again", bare(f.Err))
+			e.v.warn("%s; trying again", words.Bare(f.Err))
 		}
 	}
 	return o

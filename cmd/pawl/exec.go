@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
 // findCommand is where the command is, as the shell would find it.
@@ -39,15 +41,15 @@ func notStarted(name, path string, err error) error {
 	}
 	switch {
 	case missing && by != "":
-		return &exit{code: exitNotFound, err: fmt.Errorf("%s: interpreter %s not found", plain(name), plain(by))}
+		return &exit{code: exitNotFound, err: fmt.Errorf("%s: interpreter %s not found", words.Plain(name), words.Plain(by))}
 	case missing:
-		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", plain(name))}
+		return &exit{code: exitNotFound, err: fmt.Errorf("%s: command not found", words.Plain(name))}
 	}
 	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
 		err = cause // without its path, which may be there twice
 	}
 	if _, found := exec.LookPath(by); by != "" && found != nil {
-		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", plain(name), plain(by), err)}
+		return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: interpreter %s cannot be executed: %w", words.Plain(name), words.Plain(by), err)}
 	}
-	return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: cannot be executed: %w", plain(name), err)}
+	return &exit{code: exitNotExecutable, err: fmt.Errorf("%s: cannot be executed: %w", words.Plain(name), err)}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
 // A handle is the secret by which one process goes on with the lease of another. It comes
@@ -54,10 +56,10 @@ func (h *handleSource) read(ctx context.Context, cmd *cobra.Command) (string, er
 	if h.file != "" {
 		f, err := os.Open(h.file)
 		if err != nil {
-			return "", usage(cmd, fmt.Errorf("--handle %s: %w", plain(h.file), cause(err)))
+			return "", usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(h.file), cause(err)))
 		}
 		defer f.Close()
-		from, in = plain(h.file), f
+		from, in = words.Plain(h.file), f
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 			h.v.warn("others can read the handle in %s, and release the lock with it; chmod 600 hides it", from)
 		}

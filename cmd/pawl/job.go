@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
 // A job is one `pawl run`: claim the lock, start the child, watch both, release. Other
@@ -58,9 +59,9 @@ func (v *voice) warnReleased(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, pawl.ErrLost):
-		v.warn("the command has ended, but the lock was lost before: %s", bare(err))
+		v.warn("the command has ended, but the lock was lost before: %s", words.Bare(err))
 	default:
-		v.warn("%s; the name stays held until its lease expires", bare(err))
+		v.warn("%s; the name stays held until its lease expires", words.Bare(err))
 	}
 }
 
@@ -127,7 +128,7 @@ func (j *job) lost(c *child, lease *pawl.Lease) error {
 	return &exit{code: exitLost}
 }
 
-func (v *voice) sayLost(err error) { v.say("%s: stopping the command", bare(err)) }
+func (v *voice) sayLost(err error) { v.say("%s: stopping the command", words.Bare(err)) }
 
 var errStillRunning = errors.New("SIGKILL was sent to the process group of the command, but some of it is still running; look for it before you run it again")
 

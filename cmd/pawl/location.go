@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -117,7 +118,7 @@ func existing(where string) string {
 type unusedError struct{ file string }
 
 func (e *unusedError) Error() string {
-	return "nothing was ever locked here: " + plain(e.file) + " does not exist"
+	return "nothing was ever locked here: " + words.Plain(e.file) + " does not exist"
 }
 
 // open opens a client that only looks, or breaks.

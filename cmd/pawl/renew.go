@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
 func newRenew(v *voice, where *location) *cobra.Command {
@@ -133,7 +134,7 @@ func notHeldAnyMore(lost *pawl.LostError) error {
 		why = lost.Reason.String()
 	}
 	if lost.Err != nil {
-		why += "; " + bare(lost.Err)
+		why += "; " + words.Bare(lost.Err)
 	}
 	return &exit{code: exitNotHeld, err: fmt.Errorf("%q is not held any more by this handle (fence %d): %s", lost.Name, lost.Fence, why)}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/dashboard"
 	"github.com/pawl-go/pawl/driver"
 )
@@ -221,7 +222,7 @@ func (s *serving) options() (*dashboard.Options, error) {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot read the token: %w", err)}
 	}
 	if o.Token = strings.TrimSpace(string(token)); o.Token == "" || strings.ContainsAny(o.Token, "\r\n") {
-		return nil, &exit{code: exitUsage, err: fmt.Errorf("%s has no token, or more than one; write one, for example with openssl rand -hex 32", plain(s.tokenFile))}
+		return nil, &exit{code: exitUsage, err: fmt.Errorf("%s has no token, or more than one; write one, for example with openssl rand -hex 32", words.Plain(s.tokenFile))}
 	}
 	return o, nil
 }
@@ -242,7 +243,7 @@ func (s *serving) tls() (*tls.Config, error) {
 	file, err := os.ReadFile(s.clientCA)
 	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	if err == nil && !config.ClientCAs.AppendCertsFromPEM(file) {
-		err = fmt.Errorf("%s has no certificate", plain(s.clientCA))
+		err = fmt.Errorf("%s has no certificate", words.Plain(s.clientCA))
 	}
 	if err != nil {
 		return nil, &exit{code: exitUsage, err: fmt.Errorf("cannot use the client CA: %w", err)}

@@ -3,13 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/overview"
 	"github.com/pawl-go/pawl/internal/visible"
 )
@@ -23,14 +22,14 @@ func printList(out io.Writer, entries []pawl.Entry, now time.Time) error {
 	for _, e := range entries {
 		waiting := fmt.Sprint(len(e.Waiters))
 		if len(e.Holders) == 0 {
-			t.row(plain(e.Name), "-", nobody(e), "-", "-", "-", waiting)
+			t.row(words.Plain(e.Name), "-", nobody(e), "-", "-", "-", waiting)
 		}
 		differ := ""
-		if len(limits(&e)) > 1 {
+		if words.Limits(&e) != "" {
 			differ = ", limits differ"
 		}
 		for _, h := range e.Holders {
-			t.row(plain(e.Name), overview.KindWords(h.Weight, h.Limit)+differ, holderWords(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
+			t.row(words.Plain(e.Name), overview.KindWords(h.Weight, h.Limit)+differ, words.Holder(h), fmt.Sprint(h.Fence), clock(h.Since, now), left(h.ExpiresIn), waiting)
 		}
 	}
 	return t.flush()
@@ -54,7 +53,7 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 	if e.Value != nil {
 		state += fmt.Sprintf("; its value is %q", e.Value)
 	}
-	if _, err := fmt.Fprintf(out, "%s %s\n", plain(e.Name), state); err != nil {
+	if _, err := fmt.Fprintf(out, "%s %s\n", words.Plain(e.Name), state); err != nil {
 		return err
 	}
 	if len(e.Holders) > 0 {
@@ -67,8 +66,8 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 			return err
 		}
 	}
-	if l := limits(&e); len(l) > 1 {
-		_, err := fmt.Fprintf(out, "\nwarning: they go by different limits, %s: as many are held as the greatest allows\n", wordsOf(l))
+	if differ := words.Limits(&e); differ != "" {
+		_, err := fmt.Fprintf(out, "\nwarning: they go by different limits, %s: as many are held as the greatest allows\n", differ)
 		return err
 	}
 	return nil
@@ -83,53 +82,19 @@ func printWaiters(out io.Writer, waiters []pawl.Waiter, now time.Time) error {
 	return t.flush()
 }
 
-// limits are those that the permits of a name go by, sorted: one, unless somebody is
-// mistaken, or was started with another configuration.
-func limits(e *pawl.Entry) (all []int) {
-	for _, h := range e.Holders {
-		if overview.Kind(h.Weight, h.Limit) == overview.Permits {
-			all = append(all, h.Limit)
-		}
-	}
-	for _, w := range e.Waiters {
-		if overview.Kind(w.Weight, w.Limit) == overview.Permits {
-			all = append(all, w.Limit)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// wordsOf are numbers for a sentence: "3 and 4".
-func wordsOf(numbers []int) string {
-	words := make([]string, len(numbers))
-	for i, n := range numbers {
-		words[i] = strconv.Itoa(n)
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
-}
-
 func printHolders(out io.Writer, holders []pawl.Holder, now time.Time) error {
 	fmt.Fprintln(out)
 	t := newTable(out, "FENCE", "KIND", "HOLDER", "SINCE", "LEFT")
 	for _, h := range holders {
-		t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Weight, h.Limit), holderWords(h), clock(h.Since, now), left(h.ExpiresIn))
+		t.row(fmt.Sprint(h.Fence), overview.KindWords(h.Weight, h.Limit), words.Holder(h), clock(h.Since, now), left(h.ExpiresIn))
 	}
 	return t.flush()
-}
-
-func holderWords(h pawl.Holder) string {
-	if h.Released {
-		return h.Owner.String() + " (has released it)"
-	}
-	return h.Owner.String()
 }
 
 // nobody says why a name without holders is listed all the same.
 func nobody(e pawl.Entry) string {
 	if e.ClosedFor > 0 {
-		return fmt.Sprintf("closed for another %v, after its last holder was broken or expired", brief(e.ClosedFor))
+		return fmt.Sprintf("closed for another %v, after its last holder was broken or expired", words.Brief(e.ClosedFor))
 	}
 	return "-"
 }
@@ -143,18 +108,7 @@ func clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-func left(d time.Duration) string { return brief(d).String() + " left" }
-
-// brief is a duration as exactly as people want it.
-func brief(d time.Duration) time.Duration {
-	switch {
-	case d >= 10*time.Second:
-		return d.Round(time.Second)
-	case d >= time.Second:
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Millisecond)
-}
+func left(d time.Duration) string { return words.Brief(d).String() + " left" }
 
 // table has aligned columns, and no blanks at the ends of its lines.
 type table struct {

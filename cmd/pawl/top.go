@@ -11,6 +11,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-go/pawl/cmd/pawl/top"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -96,14 +97,15 @@ func liveTop(where *location, cmd *cobra.Command, prefix string, delay time.Dura
 	}
 	ctx, stop := screen.Ended(ctx)
 	defer stop()
-	l := &liveView{where: where, cmd: cmd, prefix: prefix, model: newTopModel(delay)}
-	c, err := where.open(ctx, cmd)
+	open := func(ctx context.Context) (*pawl.Client, error) { return where.open(ctx, cmd) }
+	o := top.Options{Open: open, Close: closeSoon, Prefix: prefix, Delay: delay}
+	c, err := open(ctx)
 	unused, none := errors.AsType[*unusedError](err)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case none:
-		l.model.idle = unused.Error() + " yet"
+		o.Idle = unused.Error() + " yet"
 	case err != nil:
 		return err
 	}
@@ -112,8 +114,7 @@ func liveTop(where *location, cmd *cobra.Command, prefix string, delay time.Dura
 		return err
 	}
 	defer s.CloseOnPanic()
-	l.screen = s
-	if l.run(ctx, c) != nil || s.Close() != nil {
+	if top.Run(ctx, s, c, o) != nil || s.Close() != nil {
 		return &exit{code: exitOther} // the terminal takes nothing, nor would it take a word
 	}
 	return nil

@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"sync"
-	"unicode"
 
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/visible"
 )
 
@@ -58,24 +56,4 @@ func (v *voice) say(format string, args ...any) {
 func (v *voice) warn(format string, args ...any) { v.say("warning: "+format, args...) }
 
 // sayError says an error of the library, or of ours.
-func (v *voice) sayError(err error) { v.say("%s", bare(err)) }
-
-// bare is an error without the "pawl: " that those of the library begin with, in one
-// line: several errors that were joined have one each.
-func bare(err error) string {
-	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimPrefix(line, "pawl: ")
-	}
-	return strings.Join(lines, "; ")
-}
-
-// plain is a name or another's word inside a table or a sentence: as it is, or quoted
-// where it could be taken for something else.
-func plain(s string) string {
-	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == unicode.ReplacementChar }
-	if s == "" || strings.TrimSpace(s) != s || strings.ContainsFunc(s, odd) {
-		return strconv.Quote(s)
-	}
-	return s
-}
+func (v *voice) sayError(err error) { v.say("%s", words.Bare(err)) }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -138,7 +139,7 @@ func inTheWay(e *pawl.Entry) string {
 	if held.Holders > 0 {
 		held.Holder = e.Holders[0]
 	}
-	return bare(held)
+	return words.Bare(held)
 }
 
 func (w *freeing) unanswered() error {

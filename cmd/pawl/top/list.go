@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
@@ -15,24 +16,24 @@ type column struct {
 	head  string
 	cells int // its width; 0 for those that share what is left
 	from  int // the narrowest screen that has it
-	text  func(m *topModel, r *overview.Row) (string, screen.Style)
+	text  func(m *model, r *overview.Row) (string, screen.Style)
 }
 
 var columns = []column{
-	{"NAME", 0, 0, func(m *topModel, r *overview.Row) (string, screen.Style) { return plain(r.Name), 0 }},
-	{"HOLDER", 0, 48, (*topModel).holderCell},
-	{"KIND", 9, 70, (*topModel).kindCell},
-	{"FENCE", 16, 100, (*topModel).fenceCell},
-	{"HELD", 6, 30, (*topModel).heldCell},
-	{"LEFT", 7, 0, (*topModel).leftCell},
-	{"", 12, 120, (*topModel).barCell},
-	{"WAITING", 12, 60, (*topModel).waitingCell},
+	{"NAME", 0, 0, func(m *model, r *overview.Row) (string, screen.Style) { return words.Plain(r.Name), 0 }},
+	{"HOLDER", 0, 48, (*model).holderCell},
+	{"KIND", 9, 70, (*model).kindCell},
+	{"FENCE", 16, 100, (*model).fenceCell},
+	{"HELD", 6, 30, (*model).heldCell},
+	{"LEFT", 7, 0, (*model).leftCell},
+	{"", 12, 120, (*model).barCell},
+	{"WAITING", 12, 60, (*model).waitingCell},
 }
 
 const gap = 2 // between columns
 
 // drawList is the page of all names.
-func (m *topModel) drawList() []screen.Line {
+func (m *model) drawList() []screen.Line {
 	top := []screen.Line{m.title()}
 	if m.size.height >= 8 {
 		top = append(top, m.summary(), m.order())
@@ -66,15 +67,15 @@ func (m *topModel) drawList() []screen.Line {
 	return m.framed(top, []screen.Line{bottom})
 }
 
-func (m *topModel) nothing() string {
+func (m *model) nothing() string {
 	if m.filter != "" && len(m.view.Rows) > 0 {
-		return "no name or holder has " + plain(m.filter) + " in it; esc shows all"
+		return "no name or holder has " + words.Plain(m.filter) + " in it; esc shows all"
 	}
 	return "nothing is held or waited for"
 }
 
 // shown are the names on the screen: their changes are to be pushed.
-func (m *topModel) shown() []string {
+func (m *model) shown() []string {
 	if m.opened != "" {
 		return []string{m.opened}
 	}
@@ -86,7 +87,7 @@ func (m *topModel) shown() []string {
 }
 
 // fit is which columns the screen has room for, and how wide each is.
-func (m *topModel) fit() (used []column, widths []int) {
+func (m *model) fit() (used []column, widths []int) {
 	left, share := m.size.width, 0
 	for _, c := range columns {
 		if m.size.width >= c.from {
@@ -109,7 +110,7 @@ func (m *topModel) fit() (used []column, widths []int) {
 	return used, widths
 }
 
-func (m *topModel) listLine(r *overview.Row, used []column, widths []int, style screen.Style) screen.Line {
+func (m *model) listLine(r *overview.Row, used []column, widths []int, style screen.Style) screen.Line {
 	mark := " "
 	if style != 0 {
 		mark = ">"
@@ -126,19 +127,19 @@ func (m *topModel) listLine(r *overview.Row, used []column, widths []int, style 
 	return line
 }
 
-func (m *topModel) holderCell(r *overview.Row) (string, screen.Style) {
+func (m *model) holderCell(r *overview.Row) (string, screen.Style) {
 	switch n := len(r.Holders); {
 	case n == 1:
-		return holderWords(r.Holders[0]), 0
+		return words.Holder(r.Holders[0]), 0
 	case n > 1:
-		return fmt.Sprintf("%s and %d more", holderWords(r.Holders[0]), n-1), 0
+		return fmt.Sprintf("%s and %d more", words.Holder(r.Holders[0]), n-1), 0
 	case r.Closed(m.now) > 0:
 		return "closed for " + ago(r.Closed(m.now)), screen.Yellow
 	}
 	return "nobody", screen.Dim
 }
 
-func (m *topModel) kindCell(r *overview.Row) (string, screen.Style) {
+func (m *model) kindCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Holders) == 0 {
 		return "-", 0
 	}
@@ -151,14 +152,14 @@ func (m *topModel) kindCell(r *overview.Row) (string, screen.Style) {
 	return words, 0
 }
 
-func (m *topModel) fenceCell(r *overview.Row) (string, screen.Style) {
+func (m *model) fenceCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Holders) == 0 {
 		return "-", 0
 	}
 	return strconv.FormatUint(r.Holders[0].Fence, 10), 0
 }
 
-func (m *topModel) heldCell(r *overview.Row) (string, screen.Style) {
+func (m *model) heldCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Holders) == 0 {
 		return "-", 0
 	}
@@ -166,7 +167,7 @@ func (m *topModel) heldCell(r *overview.Row) (string, screen.Style) {
 }
 
 // least is the holder that has the least time left. There is one at least.
-func (m *topModel) least(r *overview.Row) (i int) {
+func (m *model) least(r *overview.Row) (i int) {
 	for j := range r.Holders {
 		if r.Left(j, m.now) < r.Left(i, m.now) {
 			i = j
@@ -175,7 +176,7 @@ func (m *topModel) least(r *overview.Row) (i int) {
 	return i
 }
 
-func (m *topModel) leftCell(r *overview.Row) (string, screen.Style) {
+func (m *model) leftCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Holders) == 0 {
 		return "-", 0
 	}
@@ -191,7 +192,7 @@ func leftWords(left time.Duration, overdue bool) (string, screen.Style) {
 	return ago(left), 0
 }
 
-func (m *topModel) barCell(r *overview.Row) (string, screen.Style) {
+func (m *model) barCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Holders) == 0 {
 		return "", 0
 	}
@@ -212,7 +213,7 @@ func leftBar(left, ttl time.Duration, cells int, overdue bool) (string, screen.S
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", cells-full) + "]", style
 }
 
-func (m *topModel) waitingCell(r *overview.Row) (string, screen.Style) {
+func (m *model) waitingCell(r *overview.Row) (string, screen.Style) {
 	if len(r.Waiters) == 0 {
 		return "-", 0
 	}

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
@@ -26,10 +27,10 @@ type question struct {
 
 // askToBreak asks about the one lease of a row; where there are several, somebody has to
 // choose first.
-func (m *topModel) askToBreak(r *overview.Row, holder int) {
+func (m *model) askToBreak(r *overview.Row, holder int) {
 	switch len(r.Holders) {
 	case 0:
-		m.say(true, "nobody holds %s", plain(r.Name))
+		m.say(true, "nobody holds %s", words.Plain(r.Name))
 	case 1:
 		m.ask(r, holder)
 	default:
@@ -38,14 +39,14 @@ func (m *topModel) askToBreak(r *overview.Row, holder int) {
 	}
 }
 
-func (m *topModel) ask(r *overview.Row, holder int) {
+func (m *model) ask(r *overview.Row, holder int) {
 	h := &r.Holders[holder]
 	m.question = &question{name: r.Name, fence: h.Fence, owner: h.Owner, since: h.Since, released: h.Released}
 }
 
 // answer is a key while the question stands. A line that is pasted with its end does not
 // answer it: the person has to press enter.
-func (m *topModel) answer(k screen.Key, pasted bool) order {
+func (m *model) answer(k screen.Key, pasted bool) order {
 	q := m.question
 	switch {
 	case k == "esc" && !pasted:
@@ -54,7 +55,7 @@ func (m *topModel) answer(k screen.Key, pasted bool) order {
 	case k == "enter" && pasted:
 	case k == "enter" && q.means(q.typed):
 		m.question = nil
-		m.say(false, "breaking %s (fence %d) ...", plain(q.name), q.fence)
+		m.say(false, "breaking %s (fence %d) ...", words.Plain(q.name), q.fence)
 		return order{breaks: q}
 	case k == "enter":
 		q.wrong = true
@@ -71,35 +72,35 @@ func (q *question) means(typed string) bool {
 	switch typed {
 	case "":
 		return false
-	case strings.TrimSpace(q.name), plain(q.name), screen.Clean(q.name), screen.Clean(plain(q.name)), strconv.FormatUint(q.fence, 10):
+	case strings.TrimSpace(q.name), words.Plain(q.name), screen.Clean(q.name), screen.Clean(words.Plain(q.name)), strconv.FormatUint(q.fence, 10):
 		return true
 	}
 	return false
 }
 
 // stands reports whether the lease that was asked about is still there.
-func (m *topModel) stands(q *question) bool {
+func (m *model) stands(q *question) bool {
 	r := m.view.Row(q.name)
 	return r != nil && slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return h.Fence == q.fence })
 }
 
 // broke is the end of an attempt to break a lease.
-func (m *topModel) broke(q *question, err error) {
+func (m *model) broke(q *question, err error) {
 	switch {
 	case err == nil && m.delay > 0:
-		m.say(false, "broke %s, held by %s (fence %d); closed for %v", plain(q.name), q.owner, q.fence, m.delay)
+		m.say(false, "broke %s, held by %s (fence %d); closed for %v", words.Plain(q.name), q.owner, q.fence, m.delay)
 	case err == nil:
-		m.say(false, "broke %s, held by %s (fence %d)", plain(q.name), q.owner, q.fence)
+		m.say(false, "broke %s, held by %s (fence %d)", words.Plain(q.name), q.owner, q.fence)
 	case errors.Is(err, pawl.ErrNotHeld), errors.Is(err, pawl.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
-		m.say(true, "nothing was broken: %s", bare(err))
+		m.say(true, "nothing was broken: %s", words.Bare(err))
 	default: // the answer may have been lost
-		m.say(true, "it is not known whether %s was broken: %s", plain(q.name), bare(err))
+		m.say(true, "it is not known whether %s was broken: %s", words.Plain(q.name), words.Bare(err))
 	}
 }
 
 // drawQuestion is the page that asks. Its last lines are the most important ones: they
 // are seen on the smallest screen.
-func (m *topModel) drawQuestion() []screen.Line {
+func (m *model) drawQuestion() []screen.Line {
 	q := m.question
 	told := "Its holder is told and has to stop. The name can be locked again at once."
 	switch {
@@ -109,7 +110,7 @@ func (m *topModel) drawQuestion() []screen.Line {
 		told = "Its holder is told and has to stop. The name stays closed for " + m.delay.String() + "."
 	}
 	lines := []screen.Line{
-		{{Text: "Break ", Style: screen.Bold}, {Text: plain(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},
+		{{Text: "Break ", Style: screen.Bold}, {Text: words.Plain(q.name), Style: screen.Bold | screen.Yellow}, {Text: "?", Style: screen.Bold}},
 		screen.Text("fence    "+strconv.FormatUint(q.fence, 10), 0),
 		screen.Text("holder   "+q.owner.String(), 0),
 		screen.Text("held for "+ago(m.view.Since(q.since, m.now)), 0),

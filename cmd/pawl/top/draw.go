@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
 // draw is the whole screen. It is a function of the model alone.
-func (m *topModel) draw(width, height int, now time.Time) []screen.Line {
+func (m *model) draw(width, height int, now time.Time) []screen.Line {
 	m.size.width, m.size.height, m.now = width, height, now
 	switch {
 	case m.view == nil:
@@ -27,7 +28,7 @@ func (m *topModel) draw(width, height int, now time.Time) []screen.Line {
 
 // framed are lines with others at the bottom of the screen, which win where there is no
 // room for all.
-func (m *topModel) framed(top, bottom []screen.Line) []screen.Line {
+func (m *model) framed(top, bottom []screen.Line) []screen.Line {
 	bottom = bottom[max(0, len(bottom)-m.size.height):]
 	room := m.size.height - len(bottom)
 	lines := make([]screen.Line, room, m.size.height)
@@ -36,7 +37,7 @@ func (m *topModel) framed(top, bottom []screen.Line) []screen.Line {
 }
 
 // title is the first line: where this is, what there is, and what time it is.
-func (m *topModel) title() screen.Line {
+func (m *model) title() screen.Line {
 	left := "pawl top  " + m.where
 	clock := m.now.Format(time.TimeOnly)
 	room := m.size.width - len(clock) - 1
@@ -47,7 +48,7 @@ func (m *topModel) title() screen.Line {
 }
 
 // summary is how much there is, and how new it is.
-func (m *topModel) summary() screen.Line {
+func (m *model) summary() screen.Line {
 	if m.view.Looked.IsZero() {
 		return screen.Text("looking ...", screen.Dim)
 	}
@@ -60,7 +61,7 @@ func (m *topModel) summary() screen.Line {
 	if c.Overdue > 0 {
 		line = append(line, screen.Span{Text: fmt.Sprintf(", %d overdue", c.Overdue), Style: screen.Red})
 	}
-	how := "; asked every " + brief(m.view.Pace).String()
+	how := "; asked every " + words.Brief(m.view.Pace).String()
 	if m.view.Push {
 		how = "; changes are pushed"
 	}
@@ -68,17 +69,17 @@ func (m *topModel) summary() screen.Line {
 }
 
 // order is by what the list is sorted, and what is left out of it.
-func (m *topModel) order() screen.Line {
-	words := map[overview.Sort]string{
+func (m *model) order() screen.Line {
+	by := map[overview.Sort]string{
 		overview.ByAttention: "overdue and longest wait first", overview.ByName: "by name", overview.ByHeld: "held longest first",
 		overview.ByLeft: "least time left first", overview.ByWaiters: "most waiters first",
 	}
-	text := "sorted: " + words[m.sort]
+	text := "sorted: " + by[m.sort]
 	if m.reversed {
 		text += ", reversed"
 	}
 	if m.filter != "" {
-		text += fmt.Sprintf("; %d of %d have %s in them", len(m.rows), len(m.view.Rows), plain(m.filter))
+		text += fmt.Sprintf("; %d of %d have %s in them", len(m.rows), len(m.view.Rows), words.Plain(m.filter))
 	}
 	return screen.Text(text, screen.Dim)
 }
@@ -87,7 +88,7 @@ func (m *topModel) order() screen.Line {
 const late = 2 * time.Second
 
 // alerts are what somebody has to see, most important first.
-func (m *topModel) alerts() (lines []screen.Line) {
+func (m *model) alerts() (lines []screen.Line) {
 	v := m.view
 	alert := func(text string, style screen.Style) { lines = append(lines, m.wrapped(text, style)...) }
 	if m.notice.text != "" && m.now.Before(m.notice.until) {
@@ -100,9 +101,9 @@ func (m *topModel) alerts() (lines []screen.Line) {
 	bad := screen.Bold | screen.Red
 	switch seen := v.Looked; {
 	case v.Err != nil && seen.IsZero():
-		alert("the backend has not answered yet: "+bare(v.Err), bad)
+		alert("the backend has not answered yet: "+words.Bare(v.Err), bad)
 	case v.Err != nil:
-		alert(m.silence(seen)+": "+bare(v.Err), bad)
+		alert(m.silence(seen)+": "+words.Bare(v.Err), bad)
 	case !seen.IsZero() && m.now.Sub(seen) > v.Pace+late:
 		alert(m.silence(seen), bad)
 	}
@@ -110,7 +111,7 @@ func (m *topModel) alerts() (lines []screen.Line) {
 		alert(deadlockWords(circle), bad)
 	}
 	if n := len(v.Damaged); n > 0 {
-		alert(fmt.Sprintf("damaged rows: %d; the first: %s", n, bare(v.Damaged[0].Err)), bad)
+		alert(fmt.Sprintf("damaged rows: %d; the first: %s", n, words.Bare(v.Damaged[0].Err)), bad)
 	}
 	if v.More {
 		alert("there are more names than are shown; give a PREFIX", bad)
@@ -123,7 +124,7 @@ func (m *topModel) alerts() (lines []screen.Line) {
 }
 
 // wrapped is a text over as many lines as it takes.
-func (m *topModel) wrapped(text string, style screen.Style) (lines []screen.Line) {
+func (m *model) wrapped(text string, style screen.Style) (lines []screen.Line) {
 	line := ""
 	for word := range strings.SplitSeq(text, " ") {
 		switch longer := line + " " + word; {
@@ -139,7 +140,7 @@ func (m *topModel) wrapped(text string, style screen.Style) (lines []screen.Line
 	return append(lines, screen.Text(line, style))
 }
 
-func (m *topModel) silence(seen time.Time) string {
+func (m *model) silence(seen time.Time) string {
 	return fmt.Sprintf("the backend has not answered since %s (%s)", seen.Format(time.TimeOnly), ago(m.now.Sub(seen)))
 }
 
@@ -150,7 +151,7 @@ func deadlockWords(circle []overview.Block) string {
 		if i > 0 {
 			text += "; "
 		}
-		text += fmt.Sprintf("%s waits for %s, which %s holds", b.Waiter, plain(b.Name), b.Holder)
+		text += fmt.Sprintf("%s waits for %s, which %s holds", b.Waiter, words.Plain(b.Name), b.Holder)
 	}
 	return text
 }

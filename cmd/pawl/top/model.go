@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -8,12 +8,13 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
-// A topModel is what `pawl top` shows, and what keys do to it. It asks nobody and reads
+// A model is what `pawl top` shows, and what keys do to it. It asks nobody and reads
 // no clock: what is to be done elsewhere comes out of press.
-type topModel struct {
+type model struct {
 	where string // the backend, as errors have it
 	delay time.Duration
 	now   time.Time // of what is drawn
@@ -56,18 +57,18 @@ type order struct {
 	breaks        *question // this lease is to be broken
 }
 
-func newTopModel(delay time.Duration) *topModel {
-	return &topModel{delay: delay, sort: overview.ByAttention}
+func newModel(delay time.Duration) *model {
+	return &model{delay: delay, sort: overview.ByAttention}
 }
 
 // see has another view shown.
-func (m *topModel) see(v *overview.View) {
+func (m *model) see(v *overview.View) {
 	m.view = v
 	m.arrange()
 }
 
 // arrange makes rows anew, and keeps the cursor on what it stands on.
-func (m *topModel) arrange() {
+func (m *model) arrange() {
 	if m.view == nil {
 		return
 	}
@@ -85,12 +86,12 @@ func (m *topModel) arrange() {
 
 // matches reports whether a name, or one of its holders, has a text in it.
 func matches(r *overview.Row, text string) bool {
-	return strings.Contains(r.Name, text) || strings.Contains(plain(r.Name), text) ||
+	return strings.Contains(r.Name, text) || strings.Contains(words.Plain(r.Name), text) ||
 		slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return strings.Contains(h.Owner.String(), text) })
 }
 
 // selected is the row that the cursor stands on, or nil.
-func (m *topModel) selected() *overview.Row {
+func (m *model) selected() *overview.Row {
 	if m.cursor.at >= len(m.rows) {
 		return nil
 	}
@@ -98,12 +99,12 @@ func (m *topModel) selected() *overview.Row {
 }
 
 // say shows a notice, until a key is pressed or it is old.
-func (m *topModel) say(bad bool, format string, args ...any) {
+func (m *model) say(bad bool, format string, args ...any) {
 	m.notice = notice{fmt.Sprintf(format, args...), bad, m.now.Add(time.Minute)}
 }
 
 // press is what a key does.
-func (m *topModel) press(k screen.Key, pasted bool) order {
+func (m *model) press(k screen.Key, pasted bool) order {
 	if k == "ctrl+z" && !pasted {
 		return order{suspend: true}
 	}
@@ -132,7 +133,7 @@ func (m *topModel) press(k screen.Key, pasted bool) order {
 	return order{}
 }
 
-func (m *topModel) pressList(k screen.Key) order {
+func (m *model) pressList(k screen.Key) order {
 	switch k {
 	case "q":
 		return order{quit: true}
@@ -169,7 +170,7 @@ func (m *topModel) pressList(k screen.Key) order {
 	return order{}
 }
 
-func (m *topModel) pressInside(k screen.Key) order {
+func (m *model) pressInside(k screen.Key) order {
 	r := m.openedRow()
 	switch k {
 	case "q":
@@ -181,7 +182,7 @@ func (m *topModel) pressInside(k screen.Key) order {
 	case "b":
 		switch {
 		case r == nil || len(r.Holders) == 0:
-			m.say(true, "nobody holds %s", plain(m.opened))
+			m.say(true, "nobody holds %s", words.Plain(m.opened))
 		case m.inside.at < len(r.Holders):
 			m.ask(r, m.inside.at)
 		default:
@@ -196,7 +197,7 @@ func (m *topModel) pressInside(k screen.Key) order {
 }
 
 // openedRow is the row of the name that is shown alone, or nil if nobody uses it.
-func (m *topModel) openedRow() *overview.Row {
+func (m *model) openedRow() *overview.Row {
 	if m.view == nil {
 		return nil
 	}
@@ -204,7 +205,7 @@ func (m *topModel) openedRow() *overview.Row {
 }
 
 // pageRows is how far a page is.
-func (m *topModel) pageRows() int { return max(1, m.size.height-5) }
+func (m *model) pageRows() int { return max(1, m.size.height-5) }
 
 // move moves a cursor in a list of n. It reports whether the key was for that.
 func (c *cursor) move(k screen.Key, n, page int) bool {
@@ -239,7 +240,7 @@ func (c *cursor) window(n, lines int) (from, to int) {
 }
 
 // typeFilter is a key while the filter is typed: it filters at once.
-func (m *topModel) typeFilter(k screen.Key, pasted bool) {
+func (m *model) typeFilter(k screen.Key, pasted bool) {
 	switch {
 	case pasted && k == "enter":
 	case k == "enter":

@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
 // drawName is the page of one name: who holds it, who waits for it, in the order in which
 // they will be served, and who is blocked by whom.
-func (m *topModel) drawName() []screen.Line {
+func (m *model) drawName() []screen.Line {
 	r := m.openedRow()
 	top := []screen.Line{m.title(), m.nameState(r)}
 	top = append(top, m.alerts()...)
@@ -35,8 +36,8 @@ func (m *topModel) drawName() []screen.Line {
 }
 
 // nameState is the sentence on a name.
-func (m *topModel) nameState(r *overview.Row) screen.Line {
-	line := screen.Text(screen.Cut(plain(m.opened), max(10, m.size.width/2)), screen.Bold)
+func (m *model) nameState(r *overview.Row) screen.Line {
+	line := screen.Text(screen.Cut(words.Plain(m.opened), max(10, m.size.width/2)), screen.Bold)
 	state := " is free"
 	switch {
 	case r == nil:
@@ -51,8 +52,8 @@ func (m *topModel) nameState(r *overview.Row) screen.Line {
 		if n := len(r.Waiters); n > 0 {
 			state += fmt.Sprintf("; %d waiting", n)
 		}
-		if l := limits(&r.Entry); len(l) > 1 {
-			state += "; their limits differ: " + wordsOf(l)
+		if differ := words.Limits(&r.Entry); differ != "" {
+			state += "; their limits differ: " + differ
 		}
 	}
 	return append(line, screen.Span{Text: state})
@@ -60,26 +61,26 @@ func (m *topModel) nameState(r *overview.Row) screen.Line {
 
 // nameBlocks are who waits for this name and keeps others waiting meanwhile. Circles are
 // among the alerts.
-func (m *topModel) nameBlocks() (lines []screen.Line) {
+func (m *model) nameBlocks() (lines []screen.Line) {
 	for _, b := range m.view.Blocks().Of(m.opened) {
 		if len(lines) == 3 {
 			break
 		}
 		var holds []string
 		for _, name := range b.Holds[:min(len(b.Holds), 3)] {
-			holds = append(holds, plain(name))
+			holds = append(holds, words.Plain(name))
 		}
 		if more := len(b.Holds) - len(holds); more > 0 {
 			holds = append(holds, fmt.Sprintf("%d more", more))
 		}
 		lines = append(lines, screen.Text(fmt.Sprintf("%s holds %s and waits for %s, which %s holds",
-			b.Waiter, strings.Join(holds, ", "), plain(b.Name), b.Holder), screen.Yellow))
+			b.Waiter, strings.Join(holds, ", "), words.Plain(b.Name), b.Holder), screen.Yellow))
 	}
 	return lines
 }
 
 // nameLine is one holder, or one waiter.
-func (m *topModel) nameLine(r *overview.Row, i int) screen.Line {
+func (m *model) nameLine(r *overview.Row, i int) screen.Line {
 	mark, style := " ", screen.Style(0)
 	if i == m.inside.at {
 		mark, style = ">", screen.Reverse
@@ -90,7 +91,7 @@ func (m *topModel) nameLine(r *overview.Row, i int) screen.Line {
 		return screen.Line{
 			{Text: fmt.Sprintf("%s%-5s  %-9s  %-8s  ", mark, "holds", screen.Cut(overview.KindWords(h.Weight, h.Limit), 9), ago(m.view.Since(h.Since, m.now))), Style: style},
 			{Text: fmt.Sprintf("%-8s  ", left), Style: style | own},
-			{Text: screen.Pad(strconv.FormatUint(h.Fence, 10), 16) + "  " + holderWords(*h), Style: style},
+			{Text: screen.Pad(strconv.FormatUint(h.Fence, 10), 16) + "  " + words.Holder(*h), Style: style},
 		}
 	}
 	w := &r.Waiters[i-len(r.Holders)]

@@ -1,11 +1,11 @@
-package main
+// Package top is what `pawl top` shows on a terminal: a model of what is seen, which keys
+// change, and which is drawn. live.go brings it together with the backend.
+package top
 
 import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
@@ -13,14 +13,29 @@ import (
 	"github.com/pawl-go/pawl/internal/pause"
 )
 
+// Options say what the view shows, and where it gets that from.
+type Options struct {
+	Open   func(ctx context.Context) (*pawl.Client, error) // asked again each second while there is no client
+	Close  func(c *pawl.Client) error                      // ends a client that was opened; it holds nothing
+	Prefix string                                          // of the names
+	Delay  time.Duration                                   // how long a name stays closed whose lease is broken
+	Idle   string                                          // why there is no client yet, for people
+}
+
+// Run shows what there is until a key or a signal ends it, or the terminal is gone. It
+// closes the client, which may be nil: then it waits until there is one.
+func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error {
+	l := &liveView{Options: o, screen: s, model: newModel(o.Delay)}
+	l.model.idle = o.Idle
+	return l.run(ctx, c)
+}
+
 // A liveView brings together the screen, the model and the backend. One goroutine has the
 // model; nothing in it waits for the backend or for the terminal.
 type liveView struct {
-	where  *location
-	cmd    *cobra.Command
-	prefix string
+	Options
 	screen *screen.Screen
-	model  *topModel
+	model  *model
 
 	all    *overview.Overview // nil while there is no client
 	viewer *overview.Viewer
@@ -42,8 +57,6 @@ const tick = 500 * time.Millisecond
 // breakFor bounds an attempt to break a lease.
 const breakFor = 10 * time.Second
 
-// run shows what there is until a key or a signal ends it, or the terminal is gone. It
-// closes the client, which may be nil: then it waits until there is one.
 func (l *liveView) run(ctx context.Context, c *pawl.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,7 +93,7 @@ func (l *liveView) run(ctx context.Context, c *pawl.Client) error {
 	}
 	// The terminal is given back first: the client may take its time.
 	err := l.screen.Close()
-	_ = closeSoon(l.all.Client()) // it holds nothing
+	_ = l.Close(l.all.Client())
 	return err
 }
 
@@ -96,7 +109,7 @@ func (l *liveView) draw() {
 
 // start looks at a backend from now on.
 func (l *liveView) start(ctx context.Context, c *pawl.Client) {
-	l.all = overview.New(c, &overview.Options{Prefix: l.prefix})
+	l.all = overview.New(c, &overview.Options{Prefix: l.Prefix})
 	l.model.where = c.Properties().Where
 	l.viewer = l.all.Join()
 	l.model.see(l.all.View())
@@ -120,14 +133,14 @@ func (l *liveView) start(ctx context.Context, c *pawl.Client) {
 // open waits until there is something to look at.
 func (l *liveView) open(ctx context.Context) {
 	for pause.For(ctx, time.Second) == nil {
-		c, err := l.where.open(ctx, l.cmd)
+		c, err := l.Open(ctx)
 		if err != nil {
 			continue
 		}
 		select {
 		case l.opened <- c:
 		case <-ctx.Done():
-			_ = closeSoon(c)
+			_ = l.Close(c)
 		}
 		return
 	}

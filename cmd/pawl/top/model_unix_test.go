@@ -1,8 +1,9 @@
 //go:build unix
 
-package main
+package top
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/screen"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 	"github.com/pawl-go/pawl/internal/overview"
 )
 
@@ -25,7 +27,7 @@ func TestTheCursorStaysOnItsName(t *testing.T) {
 		}
 		return r
 	}
-	m := newTopModel(time.Second)
+	m := newModel(time.Second)
 	m.see(viewOf(t, held("a", 3), held("b", 2), held("c", 1)))
 	m.draw(80, 24, noon)
 	on := func(want string) {
@@ -58,7 +60,7 @@ func TestTheOrderToBreakNamesTheFenceThatWasShown(t *testing.T) {
 		return viewOf(t, aRow("x", []pawl.Holder{aLease("web-1", fence, time.Minute, 25*time.Second)}))
 	}
 	for _, typed := range [][]screen.Key{{"x"}, {"1", "7"}} {
-		m := newTopModel(time.Second)
+		m := newModel(time.Second)
 		m.see(of(17))
 		m.draw(80, 24, noon)
 		m.press("b", false)
@@ -79,7 +81,7 @@ func TestNamesThatCannotBeTyped(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"שלום", "a\u200db", " x ", "夜間", `say "x"`, "z\u0301\u0301\u0301"} {
 		q := question{name: name, fence: 17}
-		for _, typed := range []string{name, plain(name), screen.Clean(plain(name)), "17"} {
+		for _, typed := range []string{name, words.Plain(name), screen.Clean(words.Plain(name)), "17"} {
 			if !q.means(typed) {
 				t.Errorf("%q does not mean %q", typed, name)
 			}
@@ -101,7 +103,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 	views := []*overview.View{viewOf(t, all...), viewOf(t, usual()...), viewOf(t)}
 	keys := []screen.Key{"up", "down", "enter", "esc", "b", "/", "s", "r", "?", "end", "home", "pgup", "pgdown", "backspace", "夜", "x", "left", "ctrl+u", "tab", "alt+x"}
 	for seed := range 100 {
-		m, n := newTopModel(time.Second), seed
+		m, n := newModel(time.Second), seed
 		next := func(below int) int { // any sequence will do, as long as it is the same each time
 			n = (n*1103515245 + 12345) & 0x7fffffff
 			return (n >> 8) % below
@@ -122,13 +124,13 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 	}
 }
 
-// BenchmarkTopFrame is one frame of 10 000 names, or of 5 000 waiters.
-func BenchmarkTopFrame(b *testing.B) {
+// BenchmarkFrame is one frame of 10 000 names, or of 5 000 waiters.
+func BenchmarkFrame(b *testing.B) {
 	c, err := pawl.Open(b.Context(), "mem:", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = closeSoon(c) })
+	b.Cleanup(func() { _ = c.Close(context.Background()) })
 	for what, rows := range map[string]func() []*overview.Row{
 		"names": func() (rows []*overview.Row) {
 			for i := range 10_000 {
@@ -149,7 +151,7 @@ func BenchmarkTopFrame(b *testing.B) {
 			for b.Loop() {
 				v := *overview.New(c, nil).View() // sorted anew
 				v.Rows, v.Looked = seen, noon.Add(-time.Second)
-				m := newTopModel(time.Second)
+				m := newModel(time.Second)
 				m.see(&v)
 				m.press("end", false)
 				if len(seen) == 1 {

@@ -1,0 +1,79 @@
+// Package words says things as the command and its live view say them.
+package words
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/overview"
+)
+
+// Bare is an error without the "pawl: " that those of the library begin with, in one
+// line: several errors that were joined have one each.
+func Bare(err error) string {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "pawl: ")
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Plain is a name or another's word inside a table or a sentence: as it is, or quoted
+// where it could be taken for something else.
+func Plain(s string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == unicode.ReplacementChar }
+	if s == "" || strings.TrimSpace(s) != s || strings.ContainsFunc(s, odd) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// Brief is a duration as exactly as people want it.
+func Brief(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// Holder is who holds a lease, or has released one that is kept.
+func Holder(h pawl.Holder) string {
+	if h.Released {
+		return h.Owner.String() + " (has released it)"
+	}
+	return h.Owner.String()
+}
+
+// Limits are those that the permits of a name go by, if they differ: "3 and 4". Then
+// somebody is mistaken, or was started with another configuration.
+func Limits(e *pawl.Entry) string {
+	var all []int
+	for _, h := range e.Holders {
+		if overview.Kind(h.Weight, h.Limit) == overview.Permits {
+			all = append(all, h.Limit)
+		}
+	}
+	for _, w := range e.Waiters {
+		if overview.Kind(w.Weight, w.Limit) == overview.Permits {
+			all = append(all, w.Limit)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	last := len(all) - 1
+	if last < 1 {
+		return ""
+	}
+	var list []string
+	for _, n := range all[:last] {
+		list = append(list, strconv.Itoa(n))
+	}
+	return strings.Join(list, ", ") + " and " + strconv.Itoa(all[last])
+}
