@@ -191,6 +191,8 @@ func TestTopIsSuspendedAndResized(t *testing.T) {
 			s.hasShell()
 			eventually(t, "it is stopped", func() bool { return state(top) == "T" })
 			s.line("fg")
+			// Not before: it would read the line in the place of the shell.
+			eventually(t, "it goes on", func() bool { return state(top) != "T" })
 		}
 	}
 	s.sees(`(?m)^>nightly `)
