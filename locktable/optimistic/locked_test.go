@@ -12,47 +12,91 @@ import (
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
 
-// locking is a client some of whose names are locked.
-type locking struct {
+// failing is a client whose swaps of some names fail.
+type failing struct {
 	valuesClient
-	locked map[string]bool
+	fails map[string]error
 }
 
-func (c *locking) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
+func (c *failing) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic.Swapped, error) {
 	done, err := c.valuesClient.Swap(ctx, swaps)
 	for i, s := range swaps {
-		if c.locked[s.Name] {
-			done[i] = optimistic.Swapped{Err: fmt.Errorf("its row: %w", optimistic.ErrLocked)}
+		if c.fails[s.Name] != nil {
+			done[i] = optimistic.Swapped{Err: c.fails[s.Name]}
 		}
 	}
 	return done, err
 }
 
-// A renewal of a name that is locked fails by itself, with its name, and the others are
-// made; also of two leases on one name.
-func TestARenewalThatIsLockedFailsByItself(t *testing.T) {
-	ctx := context.Background()
-	all := newValues(time.Now, time.Minute)
-	c := &locking{valuesClient{all, "inbox"}, map[string]bool{}}
+// leases makes a lease on each name of a list.
+func (c *failing) leases(t *testing.T, names ...string) (*locktable.Driver, []driver.LeaseRef) {
 	d := locktable.New(optimistic.New(c, "inbox", func(driver.Signal) {}), "inbox")
 	var leases []driver.LeaseRef
-	for _, name := range []string{"a", "b", "b", "c", "d"} {
+	for _, name := range names {
 		claim := driver.Claim{Name: name, Token: driver.NewToken(), Weight: 1, Limit: 2, TTL: time.Minute}
-		if _, err := d.Acquire(ctx, claim); err != nil {
+		if _, err := d.Acquire(t.Context(), claim); err != nil {
 			t.Fatal(err)
 		}
 		leases = append(leases, driver.LeaseRef{Name: name, Token: claim.Token, TTL: time.Hour})
 	}
-	c.locked["b"], c.locked["d"] = true, true
-	answers, err := d.Renew(ctx, leases)
+	return d, leases
+}
+
+// A renewal of a name that is locked, or whose swap fails, fails by itself, with its
+// name, and the others are made; also of two leases on one name.
+func TestARenewalThatFailsFailsByItself(t *testing.T) {
+	for says, swapped := range map[string]error{
+		"locked":    fmt.Errorf("its row: %w", optimistic.ErrLocked),
+		"too large": &driver.Error{Err: errors.New("it is full"), Permanent: true},
+		"lost":      errors.New("no answer"),
+	} {
+		t.Run(says, func(t *testing.T) {
+			c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
+			d, leases := c.leases(t, "a", "b", "b", "c", "d")
+			c.fails["b"], c.fails["d"] = swapped, swapped
+			answers, err := d.Renew(t.Context(), leases)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, answer := range answers {
+				fails := c.fails[leases[i].Name] != nil
+				failed, ok := errors.AsType[*driver.Error](answer)
+				if fails != (answer != nil) || fails && (!ok || failed.Name != leases[i].Name) {
+					t.Errorf("%s: %v; want it to fail: %t", leases[i].Name, answer, fails)
+				}
+			}
+		})
+	}
+}
+
+// If each one fails, it is the store that does.
+func TestRenewalsThatAllFailFailTogether(t *testing.T) {
+	c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
+	d, leases := c.leases(t, "a", "b")
+	down := errors.New("no answer")
+	c.fails["a"], c.fails["b"] = down, down
+	if answers, err := d.Renew(t.Context(), leases); !errors.Is(err, down) {
+		t.Errorf("%v, %v; want %v for the request", answers, err, down)
+	}
+}
+
+// One that fails leaves none out, however many there are.
+func TestARenewalThatFailsEndsNoOther(t *testing.T) {
+	c := &failing{valuesClient{newValues(time.Now, time.Minute), "inbox"}, map[string]error{}}
+	names := make([]string, 1200)
+	for i := range names {
+		names[i] = fmt.Sprint("job-", i)
+	}
+	d, leases := c.leases(t, names...)
+	c.fails["job-0"] = optimistic.ErrLocked
+	if _, err := d.Renew(t.Context(), leases); err != nil {
+		t.Fatal(err)
+	}
+	e, err := d.Inspect(t.Context(), "job-1199")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, answer := range answers {
-		locked := c.locked[leases[i].Name]
-		failed, ok := errors.AsType[*driver.Error](answer)
-		if errors.Is(answer, optimistic.ErrLocked) != locked || locked && (!ok || failed.Name != leases[i].Name) || !locked && answer != nil {
-			t.Errorf("%s: %v; want it locked: %t", leases[i].Name, answer, locked)
-		}
+	if left := e.Holders[0].ExpiresIn; left < 30*time.Minute {
+		t.Errorf("the last one has %v left, and was renewed for an hour", left)
 	}
 }

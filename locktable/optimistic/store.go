@@ -107,8 +107,8 @@ type Swapped struct {
 
 	Note any // of the new value, see Stored
 
-	// Err is of this one alone. If it is an ErrLocked, of several steps only its own
-	// fails; any other ends them all.
+	// Err is of this one alone: of several steps only its own fails. If each of them
+	// does, and not with an ErrLocked, the store is taken to have failed.
 	Err error
 }
 

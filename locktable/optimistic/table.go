@@ -103,12 +103,19 @@ func (t *Table) Update(ctx context.Context, steps []locktable.Step, f func(i int
 	for i := range all {
 		all[i] = i
 	}
+	failed := map[int]error{}
 	for part := range slices.Chunk(all, atATime) {
-		if err := t.many(ctx, steps, part, f); err != nil {
+		if err := t.many(ctx, steps, part, f, failed); err != nil {
 			return err
 		}
 	}
-	return nil
+	switch err := failed[0]; {
+	case len(failed) == 0:
+		return nil
+	case len(failed) == len(steps) && !errors.Is(err, ErrLocked): // it is the store that fails
+		return err
+	}
+	return &locktable.StepsError{Failed: failed}
 }
 
 // A sight is what was seen of a name.
@@ -325,8 +332,16 @@ func (t *Table) swap(ctx context.Context, s Swap) (Swapped, error) {
 		return Swapped{}, err
 	}
 	t.note(s, is)
-	return is, is.Err
+	if is.Err != nil {
+		return is, ownError{is.Err}
+	}
+	return is, nil
 }
+
+// An ownError is of one swap alone: other steps may be taken all the same.
+type ownError struct{ error }
+
+func (e ownError) Unwrap() error { return e.error }
 
 // swapOne makes one swap, together with those of others if the store can do that.
 func (t *Table) swapOne(ctx context.Context, s Swap) (Swapped, error) {

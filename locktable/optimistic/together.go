@@ -24,9 +24,9 @@ const (
 	quarter = 4
 )
 
-// many takes several steps, as many as it can at a time.
-func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant)) error {
-	failed := map[int]error{}
+// many takes several steps, as many as it can at a time. Those that failed each by itself
+// come to failed.
+func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f func(i int, e *locktable.Entry, now locktable.Instant), failed map[int]error) error {
 	left, late, err := t.together(ctx, steps, which, f, failed)
 	if err == nil && len(left)+len(late) > few { // the store's clock has gone on, mostly
 		again := slices.Concat(left, late)
@@ -55,15 +55,12 @@ func (t *Table) many(ctx context.Context, steps []locktable.Step, which []int, f
 		if err == nil {
 			err = t.ofOneName(ctx, steps, same, f)
 		}
-		if errors.Is(err, ErrLocked) {
+		if _, own := errors.AsType[ownError](err); own || errors.Is(err, ErrLocked) {
 			for _, i := range same {
 				failed[i] = err
 			}
 			err = nil
 		}
-	}
-	if err == nil && len(failed) > 0 {
-		err = &locktable.StepsError{Failed: failed}
 	}
 	return err
 }
@@ -174,7 +171,7 @@ func (t *Table) together(ctx context.Context, steps []locktable.Step, which []in
 	for k := range swaps {
 		switch t.note(swaps[k], swapped[k]); {
 		case swapped[k].Done:
-		case errors.Is(swapped[k].Err, ErrLocked):
+		case swapped[k].Err != nil:
 			failed[taken[k]] = swapped[k].Err
 		case swapped[k].Late:
 			late = append(late, taken[k])
