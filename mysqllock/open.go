@@ -24,7 +24,7 @@ func init() { engine.Register(openURL, "mysql", "mariadb") }
 // Driver is a client of a database. It implements driver.Driver, driver.Signaler,
 // driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
-	*locktable.Driver
+	engine.Noted
 	store *store
 }
 
@@ -72,17 +72,18 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 			db: db, pool: pool, Options: options, checking: make(chan struct{}, 1),
 			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
 		},
-		inbox: newInbox(), tidying: tidying{wanted: make(chan struct{}, 1)},
+		inbox: newInbox(), claims: engine.NewClaims(), tidying: tidying{wanted: make(chan struct{}, 1)},
 	}
+	s.life, s.end = context.WithCancel(context.Background())
 	d := &Driver{store: s}
-	deliver := func(x driver.Signal) { d.Deliver(x) }
-	table := optimistic.New(s, s.inbox, deliver)
+	s.deliver = func(x driver.Signal) { d.Deliver(x) }
+	table := optimistic.New(s, s.inbox, s.deliver)
 	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
 		table.AtOnce(n)
 	}
-	d.Driver = locktable.New(table, s.inbox)
-	s.poller = newPoller(s, deliver)
-	s.poller.running.Go(func() { s.tidying.run(s.poller.closed, s) })
+	d.Noted = engine.NewNoted(locktable.New(table, s.inbox), s.claims, nil)
+	s.running.Go(func() { newPoller(s).Run(s.life) })
+	s.running.Go(func() { s.tidying.run(s.life, s) })
 	return d, nil
 }
 

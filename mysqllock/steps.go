@@ -10,27 +10,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// Acquire implements driver.Driver. A claim that has a place in the queue from here on is
-// looked for by the watch. What happens before that it finds at its first look, for it
-// compares what is there.
-func (d *Driver) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	sent := time.Now()
-	g, err := d.Driver.Acquire(ctx, c)
-	if err == nil {
-		d.store.poller.left(c.Name, c.Token)
-		d.store.poller.holds(c.Token, time.Now().Add(c.TTL))
-	} else if held, ok := errors.AsType[*driver.HeldError](err); ok && held.Position > 0 {
-		d.store.poller.waits(&c, held, sent)
-	}
-	return g, err
-}
-
-// Release implements driver.Driver.
-func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
-	d.store.poller.gone(l.Name, l.Token)
-	return d.Driver.Release(ctx, l)
-}
-
 // Renew implements driver.Driver. It renews as many at once as go into one statement, for
 // the window of a statement that had to wait for others could be over.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
@@ -56,16 +35,9 @@ func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 // renew renews some leases. Those that it does not renew are ours no more, or nobody
 // knows: then an earlier end is as good as a later one.
 func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	now := time.Now()
+	sent := time.Now()
 	answers, err := d.renewFree(ctx, leases)
-	for i, answer := range answers {
-		switch {
-		case answer == nil:
-			d.store.poller.holds(leases[i].Token, now.Add(leases[i].TTL))
-		case errors.Is(answer, driver.ErrNotHeld):
-			d.store.poller.gone(leases[i].Name, leases[i].Token)
-		}
-	}
+	d.store.claims.Renewed(leases, sent, answers)
 	return answers, err
 }
 

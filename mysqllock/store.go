@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -20,8 +22,12 @@ type store struct {
 	inbox string
 	clock optimistic.Clock
 
-	poller  *poller
+	claims  *engine.Claims
+	deliver func(driver.Signal)
 	tidying tidying
+	life    context.Context // until Close
+	end     context.CancelFunc
+	running sync.WaitGroup
 }
 
 // Close closes the table.
@@ -29,7 +35,8 @@ func (s *store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
 	}
-	s.poller.close()
+	s.end()
+	s.running.Wait()
 	if s.pool > 0 {
 		return s.db.Close()
 	}
@@ -112,7 +119,7 @@ func there(r optimistic.Stored) optimistic.Stored {
 
 // after tells other clients that a swap took leases from them. That is only a hint: a
 // client that does not get it hears by its next renewal. Grants are not told, for those
-// who wait look at the entry, see watch.
+// who wait look at the entry, see newPoller.
 func (s *store) after(ctx context.Context, w optimistic.Swap, r optimistic.Swapped) {
 	if !r.Done {
 		return
@@ -181,7 +188,7 @@ func (s *store) Properties() driver.Properties {
 		Clock:         "server",
 		FenceSurvives: "restarts, fail-overs and loss of the tables, as long as the server's clock is not set back past the last grant",
 		MinTTL:        minTTL,
-		Push:          true, // by looking, see watch
+		Push:          true, // by looking, see newPoller
 	}
 }
 

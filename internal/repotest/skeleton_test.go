@@ -23,7 +23,9 @@ var skeleton = []struct {
 	{"url.go", []string{"urlForm", "parseURL", "URLParameters"}},
 	{"store.go", []string{"store", "sender", "store.Load", "sender.Run"}},
 	{"signals.go", []string{"sender.Receive"}},
-	{"poll.go", nil}, // when to look next, where nothing is pushed
+	{"poll.go", []string{ // what is looked at, where nothing is pushed
+		"newPoller", "store.lookAtClaims", "listener.lookAtClaims", "store.lookAtSignals", "table.lookAtSignals",
+	}},
 	{"watch.go", []string{"store.Watch", "watch"}}, // those who follow a name
 	{"errors.go", nil},
 	{"doctor.go", []string{"Driver.Diagnose", "sender.Servers"}},

@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Claims are what a client waits for and holds, and until when. A backend hands them the
+// answers to its own steps, the signals that come in, and the entries that it reads.
+//
+// A claim that another client has ended stays until it lapses. Until then a few looks are
+// for nothing.
+type Claims struct {
+	mu           sync.Mutex // protects all below
+	waits, holds map[driver.Token]*Claim
+	swept        time.Time
+	awake        bool          // a Poller knows that there is something to look for
+	hurry        chan struct{} // holds one: a look is due sooner than a Poller knows
+}
+
+// A Claim is one of Claims.
+type Claim struct {
+	Token driver.Token
+	Name  string
+	Until time.Time // it has lapsed by then, unless it is kept
+	Fence uint64    // the last fence granted on its name, as far as is known
+	Queue int       // how many wait for its name, as far as is known
+
+	held  bool              // the client knows of its grant
+	ahead int               // how many wait ahead of it
+	noted time.Time         // when the client last heard of it
+	moved time.Time         // when something last happened on its name
+	opens locktable.Instant // when its name opens by itself, as the client was told last
+}
+
+// NewClaims returns none.
+func NewClaims() *Claims {
+	return &Claims{waits: map[driver.Token]*Claim{}, holds: map[driver.Token]*Claim{}, hurry: make(chan struct{}, 1)}
+}
+
+// Hurry receives when a look is due sooner than was known, as the first claim makes it.
+func (c *Claims) Hurry() <-chan struct{} { return c.hurry }
+
+// Acquired notes the answer to a claim that was sent then, and reports whether the claim
+// waits or holds. An error that is no answer says nothing: it may.
+func (c *Claims) Acquired(claim *driver.Claim, sent time.Time, err error) bool {
+	held, refused := errors.AsType[*driver.HeldError](err)
+	switch {
+	case err == nil:
+		c.Hold(claim.Token, claim.Name, time.Now().Add(claim.TTL))
+	case refused && held.Position > 0:
+		c.wait(claim, held, sent)
+	case refused, errors.Is(err, driver.ErrValue):
+		c.Drop(claim.Token) // it has no place
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+func (c *Claims) wait(claim *driver.Claim, held *driver.HeldError, sent time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.sweepNowAndThen(now)
+	delete(c.holds, claim.Token)
+	x := c.waits[claim.Token]
+	isNew := x == nil
+	if isNew {
+		x = &Claim{Token: claim.Token, Name: claim.Name, Fence: held.Fence, moved: now}
+		c.waits[claim.Token] = x
+	}
+	sooner := isNew || held.Position-1 < x.ahead
+	x.Until, x.noted, x.ahead, x.Queue = sent.Add(claim.QueueTTL), now, held.Position-1, max(x.Queue, held.Position)
+	if sooner {
+		c.wake()
+	}
+}
+
+// Hold notes a lease that ends then, unless it is renewed.
+func (c *Claims) Hold(t driver.Token, name string, until time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.sweepNowAndThen(now)
+	delete(c.waits, t)
+	c.holds[t] = &Claim{Token: t, Name: name, Until: until, held: true, noted: now}
+	if !c.awake { // to wake a Poller for each lease would cost more than the rest
+		c.wake()
+	}
+}
+
+// Renewed notes the answers to renewals that were sent then.
+func (c *Claims) Renewed(leases []driver.LeaseRef, sent time.Time, answers []error) {
+	for i, answer := range answers {
+		switch {
+		case answer == nil:
+			c.Hold(leases[i].Token, leases[i].Name, sent.Add(leases[i].TTL))
+		case errors.Is(answer, driver.ErrNotHeld):
+			c.Drop(leases[i].Token)
+		}
+	}
+}
+
+// Drop notes that a token neither waits nor holds.
+func (c *Claims) Drop(t driver.Token) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waits, t)
+	delete(c.holds, t)
+}
+
+// Heard notes a signal for this client. A lease that was passed on to it lasts as long as
+// the place would have.
+func (c *Claims) Heard(s driver.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x := c.find(s.Token); x != nil && s.Kind == driver.SignalGranted {
+		c.told(x, true)
+		x.noted = time.Now()
+	}
+}
+
+// Compare notes what the entry of their name, asked for then, says of some claims, and
+// returns signals for the client of what is news. What the client has heard since is
+// newer.
+func (c *Claims) Compare(some []Claim, e *locktable.Entry, asked time.Time) (news []driver.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range some {
+		if x := c.find(one.Token); x != nil && !x.noted.After(asked) {
+			if s, isNews := c.compare(x, e, asked); isNews {
+				news = append(news, s)
+			}
+		}
+	}
+	return news
+}
+
+func (c *Claims) compare(x *Claim, e *locktable.Entry, asked time.Time) (s driver.Signal, news bool) {
+	if x.Fence != e.Fence {
+		x.Fence, x.moved = e.Fence, asked
+	}
+	x.Queue = len(e.Queue)
+	place := slices.IndexFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == x.Token })
+	grant := slices.IndexFunc(e.Holders, func(h locktable.Holder) bool { return h.Token == x.Token })
+	switch s.Token = x.Token; {
+	case x.held:
+		s.Kind = driver.SignalLost
+		return s, grant < 0
+	case place >= 0:
+		s.Kind, x.ahead = driver.SignalLook, place
+		if at := OpensAt(e, x.Token); at != 0 && at != x.opens {
+			x.opens, news = at, true
+		}
+		return s, news
+	case grant >= 0:
+		s.Kind, s.Fence, s.Fences = driver.SignalGranted, e.Holders[grant].Fence, e.Holders[grant].Fences
+	default:
+		s.Kind = driver.SignalLook // it has lost its place, or waits apart
+	}
+	c.told(x, grant >= 0)
+	return s, true
+}
+
+// told is for a claim whose client is told that it was granted, or to ask. Until it has
+// asked, the claim is one that may be lost.
+func (c *Claims) told(x *Claim, granted bool) {
+	delete(c.waits, x.Token)
+	c.holds[x.Token], x.held = x, granted
+}
+
+// All are those that wait or hold at that time.
+func (c *Claims) All(now time.Time) []Claim {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep(now)
+	return slices.Concat(copies(c.waits), copies(c.holds))
+}
+
+// Any reports whether there are any at that time.
+func (c *Claims) Any(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep(now)
+	return len(c.waits)+len(c.holds) > 0
+}
+
+// nextLook is when a Poller that looked last then has to look again. It is zero if there
+// is nothing to look for.
+func (c *Claims) nextLook(looked time.Time, pace Pace, losses time.Duration) (next time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, x := range c.waits {
+		from := looked
+		if x.moved.After(from) {
+			from = x.moved
+		}
+		if t := from.Add(pace(from.Sub(x.moved), x.ahead)); next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	if t := looked.Add(losses); len(c.holds) > 0 && (next.IsZero() || t.Before(next)) {
+		next = t
+	}
+	c.awake = !next.IsZero()
+	return next
+}
+
+// due are the claims that wait. some reports whether there is anything to look for.
+func (c *Claims) due(now time.Time) (waiting []Claim, some bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweepNowAndThen(now)
+	return copies(c.waits), len(c.waits)+len(c.holds) > 0
+}
+
+// ByName are the names of some claims, and the claims of each.
+func ByName(some []Claim) (names []string, byName map[string][]Claim) {
+	byName = map[string][]Claim{}
+	for _, x := range some {
+		if byName[x.Name] == nil {
+			names = append(names, x.Name)
+		}
+		byName[x.Name] = append(byName[x.Name], x)
+	}
+	return names, byName
+}
+
+func (c *Claims) find(t driver.Token) *Claim {
+	if x := c.waits[t]; x != nil {
+		return x
+	}
+	return c.holds[t]
+}
+
+func copies(some map[driver.Token]*Claim) (all []Claim) {
+	for _, x := range some {
+		all = append(all, *x)
+	}
+	return all
+}
+
+// sweep drops what has lapsed.
+func (c *Claims) sweep(now time.Time) {
+	c.swept = now
+	lapsed := func(_ driver.Token, x *Claim) bool { return !x.Until.After(now) }
+	maps.DeleteFunc(c.waits, lapsed)
+	maps.DeleteFunc(c.holds, lapsed)
+}
+
+// sweepInterval is how often lapsed claims are dropped at least. There may be thousands,
+// so it is not done at each step.
+const sweepInterval = time.Second
+
+func (c *Claims) sweepNowAndThen(now time.Time) {
+	if now.Sub(c.swept) >= sweepInterval {
+		c.sweep(now)
+	}
+}
+
+func (c *Claims) wake() {
+	select {
+	case c.hurry <- struct{}{}:
+	default:
+	}
+}

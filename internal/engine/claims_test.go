@@ -1,0 +1,118 @@
+package engine_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+func TestAnEntryIsNewsOnce(t *testing.T) {
+	c, token := engine.NewClaims(), driver.NewToken()
+	claim := &driver.Claim{Name: "job", Token: token, TTL: time.Minute, QueueTTL: time.Minute}
+	queued := []locktable.Waiter{{Carried: locktable.Carried{Token: token}}}
+	mine := []locktable.Holder{{Carried: locktable.Carried{Token: token, Fences: 3}, Fence: 9}}
+	look, lost := driver.Signal{Kind: driver.SignalLook, Token: token}, driver.Signal{Kind: driver.SignalLost, Token: token}
+	granted := driver.Signal{Kind: driver.SignalGranted, Token: token, Fence: 9, Fences: 3}
+	wait := func() { c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1, Fence: 8}) }
+	wait()
+	for _, step := range []struct {
+		what   string
+		before func()
+		entry  locktable.Entry
+		want   driver.Signal
+	}{
+		{"it waits", nil, locktable.Entry{Fence: 8, Queue: queued}, driver.Signal{}},
+		{"its name opens by itself", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 1}, look},
+		{"it opens still", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 1}, driver.Signal{}},
+		{"it opens later", nil, locktable.Entry{Fence: 8, Queue: queued, Closed: 2}, look},
+		{"it was granted", nil, locktable.Entry{Fence: 9, Holders: mine}, granted},
+		{"it holds", nil, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
+		{"it was broken", nil, locktable.Entry{Fence: 10}, lost},
+		{"it waits again, and its place is gone", wait, locktable.Entry{Fence: 10}, look},
+		{"that was told", nil, locktable.Entry{Fence: 10, Holders: mine}, granted},
+		{"it was granted by a signal", func() { wait(); c.Heard(granted) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
+		{"it was told to look", func() { wait(); c.Heard(look) }, locktable.Entry{Fence: 9, Holders: mine}, granted},
+		{"it gave up", func() { c.Drop(token) }, locktable.Entry{Fence: 9, Holders: mine}, driver.Signal{}},
+	} {
+		if step.before != nil {
+			step.before()
+		}
+		var want []driver.Signal
+		if step.want != (driver.Signal{}) {
+			want = []driver.Signal{step.want}
+		}
+		if got := c.Compare([]engine.Claim{{Token: token}}, &step.entry, time.Now()); !slices.Equal(got, want) {
+			t.Errorf("%s: %+v; want %+v", step.what, got, want)
+		}
+	}
+}
+
+// What was asked for before the client heard of its grant does not say that it was lost.
+func TestAnOldEntryIsNoNews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, token := engine.NewClaims(), driver.NewToken()
+		asked := time.Now()
+		time.Sleep(time.Millisecond)
+		c.Hold(token, "job", time.Now().Add(time.Minute))
+		if news := c.Compare(c.All(asked), &locktable.Entry{}, asked); len(news) > 0 {
+			t.Errorf("%+v", news)
+		}
+		if news := c.Compare(c.All(asked), &locktable.Entry{}, time.Now()); len(news) != 1 {
+			t.Error("a new entry is no news")
+		}
+	})
+}
+
+func TestWhatIsNoClaimAnyMoreIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: ttl, QueueTTL: ttl}
+		lease := driver.LeaseRef{Name: "job", Token: claim.Token, TTL: ttl}
+		for what, ends := range map[string]func(c *engine.Claims){
+			"released":  func(c *engine.Claims) { c.Drop(claim.Token) },
+			"refused":   func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.HeldError{}) },
+			"not above": func(c *engine.Claims) { c.Acquired(claim, time.Now(), &driver.ValueError{}) },
+			"not held":  func(c *engine.Claims) { c.Renewed([]driver.LeaseRef{lease}, time.Now(), []error{driver.ErrNotHeld}) },
+			"lapsed":    func(*engine.Claims) { time.Sleep(ttl) },
+			"lapsed while others come": func(c *engine.Claims) {
+				time.Sleep(ttl)
+				c.Hold(driver.NewToken(), "other", time.Now())
+			},
+		} {
+			for _, answer := range []error{nil, &driver.HeldError{Position: 1}} {
+				c := engine.NewClaims()
+				c.Acquired(claim, time.Now(), answer)
+				c.Acquired(claim, time.Now(), errors.New("no answer"))
+				if all := c.All(time.Now()); len(all) != 1 || all[0].Token != claim.Token || all[0].Name != "job" {
+					t.Errorf("%+v", all)
+				}
+				if ends(c); c.Any(time.Now()) {
+					t.Errorf("%s: it is still there", what)
+				}
+			}
+		}
+	})
+}
+
+// A grant that was passed on lasts as long as the place would have.
+func TestAGrantThatWasHeardLastsAsLongAsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := engine.NewClaims()
+		claim := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: time.Hour, QueueTTL: 10 * time.Second}
+		c.Acquired(claim, time.Now(), &driver.HeldError{Position: 1})
+		c.Heard(driver.Signal{Kind: driver.SignalGranted, Token: claim.Token})
+		time.Sleep(10*time.Second - 1)
+		if !c.Any(time.Now()) {
+			t.Error("it ended too soon")
+		}
+		if time.Sleep(1); c.Any(time.Now()) {
+			t.Error("it lasts for longer")
+		}
+	})
+}

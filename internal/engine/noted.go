@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// Noted is a driver over a table that notes the answers to its steps.
+type Noted struct {
+	*locktable.Driver
+	claims *Claims
+	begun  func()
+}
+
+// NewNoted notes what d answers in c. begun is called after each step by which a claim
+// waits or holds; it may be nil.
+func NewNoted(d *locktable.Driver, c *Claims, begun func()) Noted {
+	if begun == nil {
+		begun = func() {}
+	}
+	return Noted{d, c, begun}
+}
+
+// Acquire implements driver.Driver.
+func (d *Noted) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	sent := time.Now()
+	g, err := d.Driver.Acquire(ctx, c)
+	if d.claims.Acquired(&c, sent, err) {
+		d.begun()
+	}
+	return g, err
+}
+
+// AcquireAll implements driver.AllAcquirer.
+func (d *Noted) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	sent := time.Now()
+	grants, err := d.Driver.AcquireAll(ctx, claims)
+	for i := range grants {
+		d.claims.Acquired(&claims[i], sent, nil)
+	}
+	if len(grants) > 0 {
+		d.begun()
+	}
+	return grants, err
+}
+
+// Renew implements driver.Driver.
+func (d *Noted) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	sent := time.Now()
+	answers, err := d.Driver.Renew(ctx, leases)
+	d.claims.Renewed(leases, sent, answers)
+	return answers, err
+}
+
+// Release implements driver.Driver.
+func (d *Noted) Release(ctx context.Context, l driver.LeaseRef) error {
+	d.claims.Drop(l.Token)
+	return d.Driver.Release(ctx, l)
+}

@@ -1,0 +1,178 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+const (
+	quick  = 5 * time.Millisecond
+	slow   = 250 * time.Millisecond
+	losses = 500 * time.Millisecond
+)
+
+// polled runs f beside a poller in virtual time. looks is how many looks were made within
+// some time.
+func polled(t *testing.T, look func(context.Context, []engine.Claim) error, f func(p *engine.Poller, call chan<- struct{}, looks func(time.Duration) int)) {
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		call := make(chan struct{})
+		p := &engine.Poller{Claims: engine.NewClaims(), Pace: engine.Growing(quick, slow, 8), Losses: losses, LookNow: call}
+		p.Look = func(ctx context.Context, waiting []engine.Claim) error {
+			n.Add(1)
+			return look(ctx, waiting)
+		}
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); p.Run(ctx) }()
+		f(p, call, func(d time.Duration) int {
+			before := n.Load()
+			time.Sleep(d)
+			synctest.Wait()
+			return int(n.Load() - before)
+		})
+		end()
+		<-ended
+	})
+}
+
+func seesNothing(context.Context, []engine.Claim) error { return nil }
+
+// between checks that a number is in a range.
+func between(t *testing.T, what string, n, low, high int) {
+	t.Helper()
+	if n < low || n > high {
+		t.Errorf("%s: %d looks; want %d to %d", what, n, low, high)
+	}
+}
+
+func waits(c *engine.Claims, name string, position int, fence uint64) *driver.Claim {
+	claim := &driver.Claim{Name: name, Token: driver.NewToken(), TTL: time.Minute, QueueTTL: time.Hour}
+	c.Acquired(claim, time.Now(), &driver.HeldError{Position: position, Fence: fence})
+	return claim
+}
+
+func TestThePollerSleepsUntilThereIsSomethingToLookFor(t *testing.T) {
+	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
+		between(t, "without claims", looks(time.Hour), 0, 0)
+		c := waits(p.Claims, "job", 1, 1)
+		between(t, "just after it was woken", looks(quick), 1, 1)
+		p.Claims.Drop(c.Token)
+		between(t, "when the claim is over", looks(time.Hour), 0, 0)
+	})
+}
+
+func TestThePaceGrowsUntilSomethingMoves(t *testing.T) {
+	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
+		c := waits(p.Claims, "job", 1, 1)
+		between(t, "the first 40 ms", looks(40*time.Millisecond), 8, 12)
+		between(t, "up to 400 ms", looks(360*time.Millisecond), 17, 28)
+		looks(time.Minute)
+		between(t, "each minute after that", looks(time.Minute), 213, 240)
+		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1, Fence: 1})
+		between(t, "when its place was kept", looks(time.Second), 3, 4)
+		p.Claims.Compare([]engine.Claim{{Token: c.Token}}, &locktable.Entry{Fence: 2, Queue: []locktable.Waiter{{Carried: locktable.Carried{Token: c.Token}}}}, time.Now())
+		looks(slow + slow/8)
+		between(t, "after another grant", looks(time.Second), 10, 30)
+	})
+}
+
+func TestAClaimNearerToTheHeadIsLookedForSooner(t *testing.T) {
+	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
+		c := waits(p.Claims, "job", 10, 1)
+		between(t, "the tenth", looks(30*time.Millisecond), 0, 0)
+		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1, Fence: 10})
+		between(t, "the first", looks(20*time.Millisecond), 3, 6)
+	})
+}
+
+func TestLossesAreLookedForWhileAnythingIsHeld(t *testing.T) {
+	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
+		c := &driver.Claim{Name: "job", Token: driver.NewToken(), TTL: 10 * time.Second}
+		p.Claims.Acquired(c, time.Now(), nil)
+		between(t, "while it holds", looks(5*time.Second), 9, 11)
+		p.Claims.Renewed([]driver.LeaseRef{{Name: "job", Token: c.Token, TTL: 10 * time.Second}}, time.Now(), []error{nil})
+		between(t, "after a renewal", looks(9*time.Second), 17, 19)
+		between(t, "after it has lapsed", looks(time.Hour), 1, 4)
+	})
+}
+
+func TestALapsedPlaceIsLookedForNoMore(t *testing.T) {
+	polled(t, seesNothing, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
+		c := &driver.Claim{Name: "job", Token: driver.NewToken(), QueueTTL: 10 * time.Second}
+		p.Claims.Acquired(c, time.Now(), &driver.HeldError{Position: 1})
+		looks(11 * time.Second)
+		between(t, "after it has lapsed", looks(time.Hour), 0, 1)
+		if p.Claims.Any(time.Now()) {
+			t.Error("it is still there")
+		}
+	})
+}
+
+func TestLooksThatFailComeLaterEachTime(t *testing.T) {
+	var down atomic.Bool
+	look := func(context.Context, []engine.Claim) error {
+		if down.Load() {
+			return errors.New("down")
+		}
+		return nil
+	}
+	polled(t, look, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
+		waits(p.Claims, "job", 1, 1)
+		down.Store(true)
+		between(t, "the first second", looks(time.Second), 5, 12)
+		looks(10 * time.Second)
+		between(t, "each minute after that", looks(time.Minute), 40, 120)
+		waits(p.Claims, "other", 1, 1)
+		between(t, "when hurried", looks(50*time.Millisecond), 0, 1)
+		down.Store(false)
+		between(t, "when it is up again", looks(3*time.Second), 5, 60)
+	})
+}
+
+func TestALookThatHangsIsGivenUp(t *testing.T) {
+	ended := 0
+	look := func(ctx context.Context, _ []engine.Claim) error {
+		<-ctx.Done()
+		ended++
+		return ctx.Err()
+	}
+	polled(t, look, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
+		waits(p.Claims, "job", 1, 1)
+		if n := looks(time.Minute); n < 9 || ended < n-1 {
+			t.Errorf("%d looks began and %d ended", n, ended)
+		}
+	})
+}
+
+func TestACallMakesTheNextLookAtOnce(t *testing.T) {
+	polled(t, seesNothing, func(p *engine.Poller, call chan<- struct{}, looks func(time.Duration) int) {
+		go func() { time.Sleep(time.Millisecond); call <- struct{}{} }()
+		between(t, "without claims", looks(time.Second), 1, 1)
+		waits(p.Claims, "job", 1, 1)
+		looks(time.Hour)
+		go func() { time.Sleep(time.Millisecond); call <- struct{}{} }()
+		between(t, "with one that waits", looks(slow-quick), 1, 2)
+	})
+}
+
+func TestALookIsShownTheClaimsThatWait(t *testing.T) {
+	var shown []engine.Claim
+	look := func(_ context.Context, waiting []engine.Claim) error { shown = waiting; return nil }
+	polled(t, look, func(p *engine.Poller, _ chan<- struct{}, looks func(time.Duration) int) {
+		p.Claims.Acquired(&driver.Claim{Name: "held", Token: driver.NewToken(), TTL: time.Hour}, time.Now(), nil)
+		c := waits(p.Claims, "job", 9, 7)
+		looks(slow)
+		if len(shown) != 1 || shown[0].Token != c.Token || shown[0].Name != "job" || shown[0].Fence != 7 || shown[0].Queue != 9 {
+			t.Errorf("%+v", shown)
+		}
+	})
+}
