@@ -101,7 +101,7 @@ func BenchmarkLook(b *testing.B) {
 	d := open(b, file(b), nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		d.table.look(false)
+		_ = d.table.lookAtSignals(ctx, nil)
 	}
 }
 

@@ -49,7 +49,7 @@ const (
 )
 
 // pause waits before the n-th repetition.
-func (t *table) pause(ctx context.Context, n int) error { return pause(ctx, n, t.closed) }
+func (t *table) pause(ctx context.Context, n int) error { return pause(ctx, n, t.life.Done()) }
 
 func pause(ctx context.Context, n int, closed <-chan struct{}) error {
 	if n < atOnce {

@@ -24,7 +24,7 @@ func init() { engine.Register(openURL, "sqlite") }
 // driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
 // driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
-	*locktable.Driver
+	engine.Noted
 	table *table
 }
 
@@ -39,7 +39,7 @@ func Open(ctx context.Context, path string, o *Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{Driver: locktable.New(t, t.inbox), table: t}
+	d := &Driver{Noted: engine.NewNoted(locktable.New(t, t.inbox), t.claims, nil), table: t}
 	t.start(d.Deliver)
 	return d, nil
 }
@@ -59,13 +59,15 @@ func openTable(ctx context.Context, path string, o Options, inbox string) (*tabl
 	}
 	t := &table{
 		path: real, inbox: inbox, Options: o, tidyEvery: tidyEvery, busyTimeout: busyTimeout,
-		poller: newPoller(), closed: make(chan struct{}),
+		claims: engine.NewClaims(), rings: make(chan struct{}, 1),
 	}
+	t.life, t.end = context.WithCancel(context.Background())
 	var shared gate
 	shared, t.leave = writing.join(real)
-	t.writer = desk[*writer]{gate: shared, closed: t.closed}
-	t.reader = desk[*reader]{gate: newGate(), closed: t.closed}
+	t.writer = desk[*writer]{gate: shared, closed: t.life.Done()}
+	t.reader = desk[*reader]{gate: newGate(), closed: t.life.Done()}
 	if err := t.connect(ctx); err != nil {
+		t.end()
 		err = errors.Join(err, t.disconnect())
 		t.leave()
 		if cannotWrite(err) {
@@ -137,8 +139,8 @@ func (t *table) connectOnce() error {
 func (t *table) start(deliver func(driver.Signal)) {
 	t.deliver = deliver
 	t.bell = newDoorbell(t.inbox)
-	t.running.Go(func() { t.bell.listen(t.poller.ring) })
-	t.running.Go(t.poll)
+	t.running.Go(func() { t.bell.listen(t.ring) })
+	t.running.Go(func() { newPoller(t).Run(t.life) })
 }
 
 // newInbox draws the address of a driver's signals. It is no secret, only unlike any

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -33,85 +34,66 @@ func TestAWaiterLooksOftenFromTheStartUnlessItIsWithinEarshot(t *testing.T) {
 				gets(t, deafen(open(t, path, nil)), shared())
 			}
 			waits(t, b, queued("job"))
-			if p := b.table.poller.pace(b.table.now(), 4*time.Millisecond); (p < slowPace) != test.eager {
+			if p := b.table.pace(0, 0); (p < slowPace) != test.eager {
 				t.Errorf("it looks every %v", p)
 			}
 		})
 	}
 }
 
+// A driver that knows of a claim looks for it, and of others there are no looks.
 func TestADriverLooksOnlyForWhatItAwaits(t *testing.T) {
-	const fast = 4 * time.Millisecond
-	c := clock()
 	path := file(t)
-	a, b := open(t, path, &Options{Now: c.Now}), deafen(open(t, path, &Options{Now: c.Now}))
-	pace := func() time.Duration {
-		w := b.table.poller
-		w.mu.Lock()
-		w.joined = time.Now().Add(-eagerFor) // it has waited for some time
-		w.pruned = time.Time{}
-		w.mu.Unlock()
-		return w.pace(b.table.now(), fast)
+	a, b := open(t, path, nil), open(t, path, nil)
+	looks := func(what string, want bool) {
+		t.Helper()
+		if got := b.table.claims.Any(time.Now()); got != want {
+			t.Fatalf("%s it looks: %v; want %v", what, got, want)
+		}
 	}
-	if p := pace(); p != 0 {
-		t.Fatalf("with nothing to wait for: %v", p)
-	}
-	holder, waiter := mutex("job"), queued("job")
+	looks("with nothing to wait for", false)
+	holder, waiter, one, other := mutex("job"), queued("job"), mutex("job"), mutex("other")
 	gets(t, a, holder)
 	waits(t, b, waiter)
-	if p := pace(); p != fast {
-		t.Fatalf("while it waits: %v", p)
-	}
-	if err := b.Release(ctx, lease(waiter)); err != nil {
-		t.Fatal(err)
-	}
-	if p := pace(); p != 0 {
-		t.Fatalf("after it left the queue: %v", p)
-	}
-	waits(t, b, waiter)
-	c.Advance(waiter.QueueTTL)
-	if p := pace(); p != 0 {
-		t.Fatalf("after its place lapsed: %v", p)
-	}
+	looks("while it waits", true)
+	releases(t, b, waiter)
+	looks("after it left the queue", false)
 	waits(t, b, waiter)
 	releases(t, a, holder)
 	gets(t, b, waiter)
-	if p := pace(); p != slowPace {
-		t.Fatalf("while it holds: %v", p)
+	looks("while it holds", true)
+	releases(t, b, waiter)
+	looks("after its release", false)
+	if _, err := b.AcquireAll(ctx, []driver.Claim{one, other}); err != nil {
+		t.Fatal(err)
 	}
-	c.Advance(waiter.TTL)
-	if p := pace(); p != 0 {
-		t.Fatalf("after its lease ended: %v", p)
-	}
+	releases(t, b, one)
+	looks("while it holds one of two", true)
+	releases(t, b, other)
+	looks("after both releases", false)
+	lapses := mutex("lapses")
+	lapses.TTL = driver.MinTTL
+	gets(t, b, lapses)
+	time.Sleep(lapses.TTL)
+	looks("after it has lapsed", false)
 }
 
 func TestWhoHearsTheDoorbellLooksSeldom(t *testing.T) {
-	w := newPoller()
-	w.hears = true
-	token := driver.NewToken()
-	w.apply([]place{{token: token, lapses: 100}}, 0)
-	if p := w.pace(1, 4*time.Millisecond); p != slowPace {
-		t.Fatalf("it hears: %v", p)
+	x := &table{Options: Options{Poll: 4 * time.Millisecond}, claims: engine.NewClaims()}
+	pace := func(what string, waited, want time.Duration) {
+		t.Helper()
+		if p := x.pace(waited, 0); p != want {
+			t.Errorf("%s: %v; want %v", what, p, want)
+		}
 	}
-	w.heard([]driver.Signal{{Token: driver.NewToken()}}, false)
-	if p := w.pace(1, 4*time.Millisecond); p != eagerPace {
-		t.Fatalf("a signal came without a ring: %v", p)
-	}
-	w.joined = w.joined.Add(-restless)
-	if p := w.pace(1, 4*time.Millisecond); p != 8*time.Millisecond {
-		t.Fatalf("after a second: %v", p)
-	}
-	w.heard(nil, true)
-	if p := w.pace(1, 4*time.Millisecond); p != slowPace {
-		t.Fatalf("it rang again: %v", p)
-	}
-	w.heard([]driver.Signal{{Token: token}}, true)
-	if p := w.pace(99, 4*time.Millisecond); p != slowPace {
-		t.Fatalf("it was granted, and may be broken: %v", p)
-	}
-	if p := w.pace(100, 4*time.Millisecond); p != 0 {
-		t.Fatalf("that ended: %v", p)
-	}
+	x.hears.Store(true)
+	pace("it hears", 0, slowPace)
+	x.heard([]driver.Signal{{Token: driver.NewToken()}}, false)
+	pace("a signal came without a ring", 0, eagerPace)
+	pace("after that", eagerFor, 4*time.Millisecond)
+	pace("after a second", restless, 8*time.Millisecond)
+	x.heard(nil, true)
+	pace("it rang again", 0, slowPace)
 }
 
 // A signal for who watches may come from anybody, and says nothing of the bell of those
@@ -124,25 +106,10 @@ func TestAChangeThatIsWatchedSaysNothingOfTheDoorbell(t *testing.T) {
 		t.Fatalf("%v, with the signals %+v, want one", err, e.Signals)
 	}
 	for _, hears := range []bool{true, false} {
-		w := newPoller()
-		w.hears = hears
-		if w.heard([]driver.Signal{e.Signals[0].Signal}, !hears); w.hears != hears {
-			t.Errorf("it hears the bell: %v; want %v as before", w.hears, hears)
+		x := &table{claims: engine.NewClaims()}
+		x.hears.Store(hears)
+		if x.heard([]driver.Signal{e.Signals[0].Signal}, !hears); x.hears.Load() != hears {
+			t.Errorf("it hears the bell: %v; want %v as before", x.hears.Load(), hears)
 		}
-	}
-}
-
-func TestKeepingAPlaceIsNotTakingOne(t *testing.T) {
-	w := newPoller()
-	token := driver.NewToken()
-	w.apply([]place{{token: token, lapses: 100}}, 0)
-	<-w.hurry
-	joined := w.joined
-	w.apply([]place{{token: token}, {token: token, lapses: 200}}, 0)
-	if w.joined != joined || len(w.hurry) > 0 {
-		t.Fatal("a keep-alive counts as new")
-	}
-	if w.places[token] != 200 {
-		t.Fatal("the place was not kept")
 	}
 }

@@ -3,7 +3,6 @@ package sqlitelock
 import (
 	sqldriver "database/sql/driver"
 
-	"context"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -53,52 +52,4 @@ func (r *reader) receive(inbox string) (own []driver.Signal, err error) {
 	}
 	r.version, r.lastSeen = version, last
 	return own, nil
-}
-
-// poll looks for signals for as long as the driver is open: when the doorbell rings, and
-// at the pace that the poller sets.
-func (t *table) poll() {
-	timer := time.NewTimer(0)
-	timer.Stop()
-	defer timer.Stop()
-	whole := true
-	look := func(rung bool) {
-		was := whole
-		if whole = t.look(rung); was && !whole {
-			t.deliver(driver.Signal{Kind: driver.SignalLook}) // everybody's next call says what is wrong
-		}
-	}
-	for {
-		select {
-		case <-t.closed:
-			return
-		case <-t.poller.hurry:
-		case <-t.poller.rings:
-			look(true)
-		case <-timer.C:
-			look(false)
-		}
-		timer.Stop()
-		if pause := t.poller.pace(t.now(), t.Poll); pause > 0 {
-			timer.Reset(pause)
-		}
-	}
-}
-
-// look delivers what came in, and reports whether the file is still the one that was
-// opened. It reports no other error: the next look is soon, and waiters ask by
-// themselves.
-func (t *table) look(rung bool) (whole bool) {
-	r, err := t.reader.enter(context.Background(), t.busyTimeout)
-	if err != nil {
-		return true
-	}
-	signals, _ := r.receive(t.inbox)
-	whole = t.files.check(r.conn) == nil
-	t.reader.leave()
-	t.poller.heard(signals, rung)
-	for _, s := range signals {
-		t.deliver(s)
-	}
-	return whole
 }

@@ -1,11 +1,15 @@
 package sqlitelock
 
 import (
+	"context"
 	"errors"
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -25,12 +29,17 @@ type table struct {
 	reader desk[*reader]
 	leave  func() // the shared gate
 
-	poller  *poller
-	bell    *doorbell // nil where there are none
-	deliver func(driver.Signal)
+	claims   *engine.Claims
+	bell     *doorbell     // nil where there are none
+	rings    chan struct{} // has room for one: it rang
+	rung     atomic.Bool   // the same, until a look
+	hears    atomic.Bool   // signals come with a ring; false until that is known
+	replaced bool          // by the last look, the file is another one; of the poller's own
+	deliver  func(driver.Signal)
 
 	closing sync.Once
-	closed  chan struct{} // closed by Close
+	life    context.Context // until Close
+	end     context.CancelFunc
 	running sync.WaitGroup
 	err     error // of Close
 }
@@ -50,16 +59,17 @@ func (t *table) Properties() driver.Properties {
 
 // Hear implements locktable.Hearing. Signals are there to be looked for at any time.
 func (t *table) Hear(f func(hears bool)) (stop func()) {
-	t.poller.follow(true)
+	token := driver.NewToken()
+	t.claims.Hold(token, "", time.Now().Add(math.MaxInt64)) // it costs as many looks as a lease
 	f(true)
-	return func() { t.poller.follow(false) }
+	return func() { t.claims.Drop(token) }
 }
 
 // Close implements locktable.Table. Steps under way end first; steps that queue are
 // answered with ErrClosed.
 func (t *table) Close() error {
 	t.closing.Do(func() {
-		close(t.closed)
+		t.end()
 		t.bell.close()
 		t.running.Wait()
 		t.writer.drain()

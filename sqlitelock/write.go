@@ -80,9 +80,10 @@ func (t *table) store(ctx context.Context, steps []locktable.Step, f func(i int,
 		return did, err
 	}
 	if len(did.ringers) > 0 {
-		t.poller.relies(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
+		// It has to be known before: a hand-over comes once, and a driver that learns
+		// from a signal without a ring has learned too late.
+		t.hears.Store(!slices.ContainsFunc(did.ringers, func(inbox string) bool { return !t.bell.reaches(inbox) }))
 	}
-	t.poller.apply(did.places, did.holds)
 	t.keepHouse(w)
 	return did, nil
 }
@@ -112,11 +113,9 @@ const glance = atOnce + 5
 
 // outcome is what a transaction did that concerns this driver.
 type outcome struct {
-	signals []driver.Signal   // for this driver
-	sentTo  []string          // the inboxes that others have to look into
-	places  []place           // in queues, taken and left
-	holds   locktable.Instant // the latest expiry of our leases
-	ringers []string          // the inboxes of the holders of what we wait for
+	signals []driver.Signal // for this driver
+	sentTo  []string        // the inboxes that others have to look into
+	ringers []string        // the inboxes of the holders of what we wait for
 }
 
 // step is the inside of a transaction. Nothing can hold it up any more, and transact
@@ -132,7 +131,7 @@ func (t *table) step(ctx context.Context, w *writer, did *outcome, steps []lockt
 		if err != nil {
 			return err
 		}
-		did.note(e, m, t.inbox)
+		did.noteRingers(e, m, t.inbox)
 		for _, s := range e.Signals {
 			if s.Inbox == t.inbox {
 				did.signals = append(did.signals, s.Signal)
