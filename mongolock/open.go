@@ -21,7 +21,7 @@ func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
 // Driver is a client of MongoDB. It implements driver.Driver, driver.Signaler,
 // driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
-	*locktable.Driver
+	engine.Noted
 	store *store
 }
 
@@ -72,12 +72,16 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &store{Options: own, inbox: newInbox(), poller: newPoller(), most: mostBytes, close: hangUp, db: db}
+	t := &store{Options: own, inbox: newInbox(), claims: engine.NewClaims(), most: mostBytes, close: hangUp, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &Driver{store: t}
-	table := optimistic.New(t, t.inbox, func(s driver.Signal) { d.Deliver(s) })
-	d.Driver = locktable.New(table, t.inbox)
-	t.loops.Go(func() { t.listen(d.Deliver) })
+	deliver := func(s driver.Signal) {
+		t.claims.Heard(s)
+		d.Deliver(s)
+	}
+	table := optimistic.New(t, t.inbox, deliver)
+	d.Noted = engine.NewNoted(locktable.New(table, t.inbox), t.claims, nil)
+	t.loops.Go(func() { t.listen(deliver) })
 	return d, nil
 }
 

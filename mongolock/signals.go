@@ -11,7 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/internal/backoff"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -56,18 +55,18 @@ func (t *store) send(ctx context.Context, at *server, swaps []optimistic.Swap, s
 // closed.
 func (t *store) listen(deliver func(driver.Signal)) {
 	select {
-	case <-t.poller.hurry:
+	case <-t.claims.Hurry():
 	case <-t.life.Done():
 		return
 	}
 	at, err := t.server(t.life)
 	if err != nil {
-		return // closed: a swap was made, so the server is known
+		return // closed: a claim was answered, so the server is known
 	}
 	if at.pushes {
 		t.stream(at, deliver)
 	}
-	t.poll(at, deliver)
+	newPoller(t, at, deliver).Run(t.life)
 }
 
 // stream delivers what a change stream says, until there cannot be one.
@@ -108,51 +107,4 @@ func (t *store) stream(at *server, deliver func(driver.Signal)) {
 		},
 		FirstPause: 20 * time.Millisecond, LongestPause: 5 * time.Second,
 	}.Keep(ctx)
-}
-
-// poll looks for signals at the pace that the watch sets.
-func (t *store) poll(at *server, deliver func(driver.Signal)) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-t.life.Done():
-			return
-		case <-t.poller.hurry:
-		case <-timer.C:
-			for _, s := range t.receive(at) {
-				deliver(s)
-			}
-		}
-		timer.Stop()
-		if pause := t.poller.pace(time.Now()); pause > 0 {
-			timer.Reset(backoff.Early(pause))
-		}
-	}
-}
-
-// receive takes what is for us out of the collection.
-func (t *store) receive(at *server) (got []driver.Signal) {
-	ctx, cancel := context.WithTimeout(t.life, 5*time.Second)
-	defer cancel()
-	c, err := at.signals.Find(ctx, mine("_id", t.inbox))
-	if err != nil {
-		return nil // the next look is soon
-	}
-	var ids bson.A
-	_ = each(ctx, c, func(m *message) error {
-		ids = append(ids, m.ID)
-		if s, ok := engine.DecodeSignal(m.Signal); ok {
-			got = append(got, s)
-		}
-		return nil
-	})
-	if len(ids) > 0 {
-		t.loops.Go(func() {
-			ctx, cancel := context.WithTimeout(t.life, 5*time.Second)
-			defer cancel()
-			_, _ = at.signals.DeleteMany(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}})
-		})
-	}
-	return got
 }

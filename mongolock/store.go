@@ -24,7 +24,7 @@ type store struct {
 	Options
 	inbox  string
 	clock  optimistic.Clock
-	poller *poller
+	claims *engine.Claims
 	most   int    // bytes in a document
 	close  func() // what was opened for this driver, nil if nothing was
 
@@ -146,9 +146,6 @@ func (t *store) Swap(ctx context.Context, swaps []optimistic.Swap) ([]optimistic
 	for i := range swaps {
 		if stamp, done := stamps[versions[i]]; done {
 			swapped[i] = t.judge(&swaps[i], versions[i], stamp, sent)
-		}
-		if swapped[i].Done {
-			t.poller.note(swaps[i].Name, swaps[i].Entry, swaps[i].Window.From, t.inbox)
 		}
 	}
 	t.send(ctx, at, swaps, swapped)

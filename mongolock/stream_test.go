@@ -107,6 +107,7 @@ func TestWithoutChangeStreamsSignalsAreLookedFor(t *testing.T) {
 	gets(t, other, held)
 	for range 10 {
 		m.next(&plan{command: "aggregate", is: watches, instead: refusal(unauthorized, "Unauthorized")})
+		m.next(&plan{command: "find", is: watches, instead: refusal(unauthorized, "Unauthorized")}) // these looks fail
 	}
 	d, heard := listens(t, m, db)
 	waits.Queue, waits.QueueTTL = true, 30*time.Second
