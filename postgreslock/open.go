@@ -26,7 +26,7 @@ func init() { engine.Register(openURL, "postgres", "postgresql") }
 // driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
 // driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
-	*locktable.Driver
+	engine.Noted
 	server   *server
 	listener *listener
 	closed   atomic.Bool
@@ -108,7 +108,8 @@ func build(from conns, o *Options, where string, closePool func()) (*Driver, err
 	d := &Driver{server: s}
 	store := newStore(s, func(signal driver.Signal) { d.Deliver(signal) })
 	d.listener = store.listener
-	d.Driver = locktable.New(&table{optimistic.New(store, store.inbox, store.deliver), d, closePool}, store.inbox)
+	over := &table{optimistic.New(store, store.inbox, store.deliver), d, closePool}
+	d.Noted = engine.NewNoted(locktable.New(over, store.inbox), store.listener.claims, store.listener.begin)
 	return d, nil
 }
 

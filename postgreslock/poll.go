@@ -3,8 +3,8 @@ package postgreslock
 import (
 	"context"
 	"slices"
+	"time"
 
-	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -12,20 +12,12 @@ import (
 // atOnce is how many names are looked at in one statement.
 const atOnce = 1000
 
-// look tells what has happened to the claims of this client while nobody listened. It
-// reports whether it could.
-func (l *listener) look() bool {
-	byName := map[string][]driver.Token{}
-	l.mu.Lock()
-	for t, c := range l.claims {
-		byName[c.name] = append(byName[c.name], t)
-	}
-	l.mu.Unlock()
-	names := make([]string, 0, len(byName))
-	for name := range byName {
-		names = append(names, name)
-	}
+// lookAtClaims tells what has happened to the claims of this client while nobody
+// listened. It reports whether it could.
+func (l *listener) lookAtClaims() bool {
+	names, byName := engine.ByName(l.claims.All(time.Now()))
 	for some := range slices.Chunk(names, atOnce) {
+		asked := time.Now()
 		ctx, cancel := context.WithTimeout(l.life, answers)
 		all, err := l.store.Load(ctx, some)
 		cancel()
@@ -39,28 +31,10 @@ func (l *listener) look() bool {
 					continue // whoever asks for it is told
 				}
 			}
-			for _, t := range byName[name] {
-				l.compare(t, e)
+			for _, s := range l.claims.Compare(byName[name], e, asked) {
+				l.deliver(s)
 			}
 		}
 	}
 	return true
-}
-
-// compare tells of a claim what its entry says, if it is news.
-func (l *listener) compare(t driver.Token, e *locktable.Entry) {
-	l.mu.Lock()
-	c, ok := l.claims[t]
-	l.mu.Unlock()
-	h := slices.IndexFunc(e.Holders, func(h locktable.Holder) bool { return h.Token == t })
-	waits := slices.ContainsFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == t })
-	switch {
-	case !ok:
-	case c.held && h < 0:
-		l.deliver(driver.Signal{Kind: driver.SignalLost, Token: t})
-	case !c.held && h >= 0:
-		l.deliver(driver.Signal{Kind: driver.SignalGranted, Token: t, Fence: e.Holders[h].Fence, Fences: e.Holders[h].Fences})
-	case !c.held && (!waits || engine.OpensAt(e, t) != 0): // or it waits in a row of its own, or lost its place
-		l.deliver(driver.Signal{Kind: driver.SignalLook, Token: t})
-	}
 }

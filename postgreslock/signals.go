@@ -24,24 +24,18 @@ type listener struct {
 	inbox   string
 	deliver func(driver.Signal)
 
-	mu     sync.Mutex // protects all below
-	claims map[driver.Token]watched
-	ear    *func(hears bool) // of who watches, nil if nobody does
-	idle   time.Time         // since when there are neither
-	runs   bool
-	hears  bool // what is sent now arrives
-	push   verdict
+	claims *engine.Claims
+
+	mu    sync.Mutex        // protects all below
+	ear   *func(hears bool) // of who watches, nil if nobody does
+	idle  time.Time         // the last time that there was a claim or an ear
+	runs  bool
+	hears bool // what is sent now arrives
+	push  verdict
 
 	life    context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
-}
-
-// watched is a claim that waits or holds.
-type watched struct {
-	name  string
-	held  bool
-	until time.Time // when it is over at the latest, if it is not heard of again
 }
 
 // verdict is whether what is sent to ourselves arrives.
@@ -61,7 +55,7 @@ const (
 )
 
 func newListener(s *store, inbox string, deliver func(driver.Signal)) *listener {
-	l := &listener{server: s.server, store: s, inbox: inbox, deliver: deliver, claims: map[driver.Token]watched{}}
+	l := &listener{server: s.server, store: s, inbox: inbox, deliver: deliver, claims: engine.NewClaims()}
 	l.life, l.end = context.WithCancel(context.Background())
 	return l
 }
@@ -78,15 +72,13 @@ func (l *listener) pushes() bool {
 	return l.push == works || l.push == untried && !l.server.isPooled()
 }
 
-// watch listens for a claim for so long at least.
-func (l *listener) watch(c *driver.Claim, held bool, d time.Duration) {
-	if l.server.options.NoPush {
-		return
-	}
+// begin listens, for a claim that waits or holds.
+func (l *listener) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.claims[c.Token] = watched{c.Name, held, time.Now().Add(d)}
-	l.beginLocked()
+	if !l.server.options.NoPush {
+		l.beginLocked()
+	}
 }
 
 func (l *listener) beginLocked() {
@@ -128,39 +120,11 @@ func (l *listener) turn(hears bool) {
 	}
 }
 
-// keep is watch for those that are watched already.
-func (l *listener) keep(leases []driver.LeaseRef) {
-	now := time.Now()
+// ends notes that a claim ends now.
+func (l *listener) ends() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, r := range leases {
-		if c, ok := l.claims[r.Token]; ok {
-			c.until, c.held = now.Add(r.TTL), true
-			l.claims[r.Token] = c
-		}
-	}
-}
-
-// heard notes that a claim which waited holds now.
-func (l *listener) heard(s driver.Signal) {
-	if s.Kind != driver.SignalGranted {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if c, ok := l.claims[s.Token]; ok {
-		c.held = true
-		l.claims[s.Token] = c
-	}
-}
-
-// forget is for a claim that is over.
-func (l *listener) forget(t driver.Token) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if delete(l.claims, t); len(l.claims) == 0 {
-		l.idle = time.Now()
-	}
+	l.idle = time.Now()
 }
 
 // over reports whether nobody has wanted to hear anything for a while. Then run ends.
@@ -168,15 +132,9 @@ func (l *listener) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if len(l.claims) > 0 || l.ear != nil {
-		for t, c := range l.claims {
-			if c.until.Before(now) {
-				delete(l.claims, t)
-			}
-		}
+	if l.ear != nil || l.claims.Any(now) {
 		l.idle = now
-	}
-	if len(l.claims) == 0 && l.ear == nil && now.Sub(l.idle) >= linger {
+	} else if now.Sub(l.idle) >= linger {
 		l.runs, l.hears = false, false
 	}
 	return !l.runs
@@ -229,7 +187,7 @@ func (l *listener) listen(hears func()) (over bool) {
 	if !l.proves(c) {
 		return l.rests()
 	}
-	if !l.look() {
+	if !l.lookAtClaims() {
 		return false
 	}
 	hears()

@@ -55,7 +55,7 @@ func newStore(s *server, deliver func(driver.Signal)) *store {
 		room: make(chan struct{}, patient(s.most())), tidying: make(chan struct{}, 1),
 	}
 	t.deliver = func(signal driver.Signal) {
-		t.listener.heard(signal)
+		t.listener.claims.Heard(signal)
 		deliver(signal)
 	}
 	t.closing, t.close = context.WithCancel(context.Background())
