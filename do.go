@@ -5,6 +5,15 @@ import (
 	"errors"
 )
 
+// doUnder acquires a lease and runs f under it.
+func doUnder(ctx context.Context, acquire func(ctx context.Context) (*Lease, error), f func(ctx context.Context) error) (ran bool, err error) {
+	if f == nil {
+		return false, errNoFunction
+	}
+	lease, err := acquire(ctx)
+	return do(ctx, lease, err, f)
+}
+
 // do runs f under a lease that was just acquired, and releases it whatever f does:
 // returns, panics, or ends its goroutine. It says whether f ran.
 func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context) error) (ran bool, _ error) {

@@ -59,11 +59,7 @@ func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
 // before f begins, f does not run. A release that the backend could not confirm is no
 // error of f's: it is reported to the Observer.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	if f == nil {
-		return errNoFunction
-	}
-	lease, err := m.Lock(ctx)
-	_, err = do(ctx, lease, err, f)
+	_, err := doUnder(ctx, m.Lock, f)
 	return err
 }
 
@@ -71,11 +67,7 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error
 // matches ErrHeld if others hold the lock or wait for it. If f ran, err is what Do
 // returns, even if f's own error matches ErrHeld.
 func (m *Mutex) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	if f == nil {
-		return false, errNoFunction
-	}
-	lease, err := m.TryLock(ctx)
-	return do(ctx, lease, err, f)
+	return doUnder(ctx, m.TryLock, f)
 }
 
 func (m *Mutex) as(ctx context.Context, how mode) (*Lease, error) {

@@ -49,21 +49,13 @@ func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) 
 
 // RDo runs f as a reader. See [Mutex.Do].
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
-	if f == nil {
-		return errNoFunction
-	}
-	lease, err := m.RLock(ctx)
-	_, err = do(ctx, lease, err, f)
+	_, err := doUnder(ctx, m.RLock, f)
 	return err
 }
 
 // TryRDo runs f as a reader, without waiting, and says whether it ran. See [Mutex.TryDo].
 func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	if f == nil {
-		return false, errNoFunction
-	}
-	lease, err := m.TryRLock(ctx)
-	return do(ctx, lease, err, f)
+	return doUnder(ctx, m.TryRLock, f)
 }
 
 // reader is the reading side: the lock itself.

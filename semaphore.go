@@ -38,22 +38,19 @@ func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
 
 // Do runs f with one permit. See [Mutex.Do].
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	if f == nil {
-		return errNoFunction
-	}
-	lease, err := s.Acquire(ctx, 1)
-	_, err = do(ctx, lease, err, f)
+	_, err := doUnder(ctx, s.one(waiting), f)
 	return err
 }
 
 // TryDo runs f with one permit, without waiting, and says whether it ran. See
 // [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	if f == nil {
-		return false, errNoFunction
-	}
-	lease, err := s.TryAcquire(ctx, 1)
-	return do(ctx, lease, err, f)
+	return doUnder(ctx, s.one(trying), f)
+}
+
+// one acquires one permit.
+func (s *Semaphore) one(how mode) func(ctx context.Context) (*Lease, error) {
+	return func(ctx context.Context) (*Lease, error) { return s.permits(ctx, 1, how) }
 }
 
 func (s *Semaphore) permits(ctx context.Context, k int, m mode) (*Lease, error) {
