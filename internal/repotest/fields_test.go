@@ -44,8 +44,8 @@ func TestAliasesNameTheFields(t *testing.T) {
 		reflect.TypeFor[driver.Owner](), reflect.TypeFor[driver.Finding](),
 	} {
 		comment := regexp.MustCompile(`((?://.*\n)+)type ` + typ.Name() + ` = driver\.`).FindString(text)
-		for i := range typ.NumField() {
-			if name := typ.Field(i).Name; !regexp.MustCompile(`\b` + name + `\b`).MatchString(comment) {
+		for field := range typ.Fields() {
+			if name := field.Name; !regexp.MustCompile(`\b` + name + `\b`).MatchString(comment) {
 				t.Errorf("entry.go: the comment of %s does not name its field %s", typ.Name(), name)
 			}
 		}
