@@ -191,9 +191,6 @@ func (s *Server) Kill() {
 	}
 }
 
-// PID is the number of the process.
-func (s *Server) PID() int { return s.cmd.Process.Pid }
-
 func (s *Server) rootDSN() string {
 	return "root@unix(" + filepath.Join(s.Dir, "socket") + ")/?timeout=5s"
 }
