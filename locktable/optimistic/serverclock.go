@@ -15,6 +15,7 @@ import (
 type Clock struct {
 	// Tick is for a server that says its time in whole ticks, such as seconds. Its clock
 	// stands still for so long: windows begin with a tick, and the store is a Lingerer.
+	// Its Properties say Outlasts: Widest.
 	Tick time.Duration
 
 	mu    sync.Mutex        // protects what follows
@@ -58,6 +59,9 @@ func (c *Clock) width() time.Duration {
 	return width + 2*c.Tick
 }
 
+// Widest is how wide a window can be: so much longer may a lease last that begins in it.
+func (c *Clock) Widest() time.Duration { return widest + 2*c.Tick }
+
 // Ask is Window where the server may be asked: ask does that, and lets the clock Learn
 // what it says. It is asked again as long as somebody else finds meanwhile that what is
 // known is wrong.
@@ -89,7 +93,7 @@ func (c *Clock) Learn(is locktable.Instant, sent, now time.Time) {
 func (c *Clock) Late(w Window) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if width := c.width(); width < widest+2*c.Tick && w.width() >= width-width/8 {
+	if width := c.width(); width < c.Widest() && w.width() >= width-width/8 {
 		c.wider++
 	}
 	if w.From >= c.known.Is {

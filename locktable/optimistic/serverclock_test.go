@@ -77,6 +77,24 @@ func TestAWindowBeginsWithATick(t *testing.T) {
 	}
 }
 
+// A window that is never wide enough grows to what the store says that a lease may last
+// longer.
+func TestAWindowIsNoWiderThanWidest(t *testing.T) {
+	for _, tick := range []time.Duration{0, time.Second} {
+		c := &optimistic.Clock{Tick: tick}
+		var last time.Duration
+		for range 20 {
+			c.Learn(serverAt, zero.Add(-time.Millisecond), zero)
+			w := window(t, c, 0)
+			last = w.From.Until(w.To)
+			c.Late(w)
+		}
+		if want := 5*time.Second + 2*tick; last != want || c.Widest() != want {
+			t.Errorf("with ticks of %v it is %v wide, and Widest says %v; want %v", tick, last, c.Widest(), want)
+		}
+	}
+}
+
 func TestWhatIsKnownGrowsOld(t *testing.T) {
 	c := learned(time.Millisecond)
 	window(t, c, 29*time.Second)
