@@ -155,8 +155,9 @@ func TestABucketOfAClusterThatIsStarting(t *testing.T) {
 	nodes := natstest.StartCluster(t, 3)
 	start(t, "nats://"+nodes[0].Addr+"/another?replicas=3") // it has been complete
 	nodes[2].Kill()
-	back := time.AfterFunc(700*time.Millisecond, func() { nodes[2].Run() })
-	defer back.Stop()
+	back := make(chan struct{})
+	time.AfterFunc(700*time.Millisecond, func() { defer close(back); nodes[2].Run() })
+	defer func() { <-back }() // it may fail the test, which must not be over then
 	start(t, "nats://"+nodes[0].Addr)
 	_, js := connect(t, nodes[0])
 	if n := bucketInfo(t, js).Config.Replicas; n != 3 {
