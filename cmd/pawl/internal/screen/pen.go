@@ -3,6 +3,7 @@ package screen
 import (
 	"bytes"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -123,17 +124,31 @@ func (p *pen) run() {
 			b.WriteString(leave)
 			last = nil
 		}
-		if b.Len() > 0 {
-			if _, err := p.out.Write(b.Bytes()); err != nil {
-				p.mu.Lock()
-				p.err = err
-				p.mu.Unlock()
-			}
-		}
+		p.write(b.Bytes(), shown)
 		if !shown && left != nil {
 			closeOnce(left)
 		}
 		if ended {
+			return
+		}
+	}
+}
+
+// room is what a terminal takes at once, after all that it had not taken was thrown away.
+const room = 1024
+
+// write writes in pieces. What is left of a frame is not written once the screen is given
+// back: the terminal might take nothing of it, and what gives it back comes after it.
+func (p *pen) write(b []byte, frame bool) {
+	for piece := range slices.Chunk(b, room) {
+		_, err := p.out.Write(piece)
+		p.mu.Lock()
+		if err != nil {
+			p.err = err
+		}
+		over := err != nil || frame && (p.ended || !p.shown)
+		p.mu.Unlock()
+		if over {
 			return
 		}
 	}

@@ -14,6 +14,7 @@ import (
 type paper struct {
 	*screentest.Terminal
 	turn  chan struct{} // empty while nothing is taken
+	taken int           // bytes
 	fails error
 }
 
@@ -33,6 +34,7 @@ func (p *paper) Write(b []byte) (int, error) {
 	if p.fails != nil {
 		return 0, p.fails
 	}
+	p.taken += len(b)
 	return p.Terminal.Write(b)
 }
 
@@ -107,6 +109,28 @@ func TestNobodyWaitsForATerminalThatTakesNothing(t *testing.T) {
 		p.draw([]Line{Text("six", 0)}, 20, 2)
 		out.goOn()
 		out.wantText(t, "")
+		if got := out.State(); got != "" {
+			t.Errorf("the terminal is left with %q", got)
+		}
+	})
+}
+
+// A terminal that takes a little and then nothing is given back with the next little.
+func TestNothingIsWrittenOfAFrameThatNobodyWaitsFor(t *testing.T) {
+	bubble(t, func(t *testing.T, p *pen, out *paper) {
+		p.show()
+		out.wantText(t, "")
+		out.stop()
+		p.draw([]Line{Text(strings.Repeat("x", 9000), 0)}, 10000, 1)
+		if p.end(time.Second) {
+			t.Error("it ended")
+		}
+		before := out.taken
+		out.goOn()
+		synctest.Wait()
+		if n := out.taken - before; n > room+len(leave) {
+			t.Errorf("the terminal had to take %d bytes", n)
+		}
 		if got := out.State(); got != "" {
 			t.Errorf("the terminal is left with %q", got)
 		}
