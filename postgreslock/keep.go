@@ -19,8 +19,11 @@ import (
 // It reports whether it could. If not, nothing has changed, and a transaction takes it.
 //
 // The first statement reads. The second changes the waiter's row if it is as it was read,
-// and its place has not lapsed. Whoever passes the name on to the waiter, or takes it out
-// of the queue, deletes its row: so the step counts as taken when the first one read.
+// and its place has not lapsed. A transaction that passes the name on to the waiter, or
+// takes it out of the queue, locks the waiter's row before it reads it, and deletes it.
+// So it comes before the second statement, which then finds no row; or after it, and the
+// lease lasts as long as the kept place would have. The waiter trusts its grant for that
+// long, so the disk is waited for, too.
 func (s *store) keep(ctx context.Context, step locktable.Step, f function) bool {
 	err := s.do(ctx, func(c *pgx.Conn) error {
 		g, end, err := s.glance(ctx, c, step)

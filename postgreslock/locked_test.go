@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
 // inLine is how many sessions of a database have waited for a row for so long.
@@ -210,37 +211,96 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	_ = tx.Rollback(ctx)
 }
 
+// crowd is the claims of 20 who wait for a name, in rows of their own, while somebody
+// holds it.
+func crowd(t testing.TB, d driver.Driver) (holder driver.Claim, waiters []driver.Claim) {
+	t.Helper()
+	holder = mutex("job")
+	gets(t, d, holder)
+	for range 20 {
+		c := queued("job")
+		waits(t, d, c)
+		waiters = append(waiters, c)
+	}
+	return holder, waiters
+}
+
+// lapses is when the place of a waiter in a row does, on the server's clock.
+func lapses(t testing.TB, url string, w driver.Claim) (at int64) {
+	t.Helper()
+	if err := conn(t, url).QueryRow(ctx, "SELECT expires FROM pawl.waiters WHERE token = $1", w.Token[:]).Scan(&at); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 // In a crowd, a waiter keeps its place without the row of the name: the holder, who has
 // to renew its lease in that row, never waits for those who wait for it.
 func TestAWaiterInACrowdKeepsItsPlaceBesideALockedRow(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d := start(t, url)
-	gets(t, d, mutex("job"))
-	crowd := make([]driver.Claim, 20)
-	for i := range crowd {
-		crowd[i] = queued("job")
-		waits(t, d, crowd[i])
-	}
-	last := crowd[len(crowd)-1]
-	c := conn(t, url)
-	lapses := func() (at int64) {
-		if err := c.QueryRow(ctx, "SELECT expires FROM pawl.waiters WHERE token = $1", last.Token[:]).Scan(&at); err != nil {
-			t.Fatal(err)
-		}
-		return at
-	}
-	before := lapses()
+	_, all := crowd(t, d)
+	last := all[len(all)-1]
+	before := lapses(t, url, last)
 	if _, err := begin(t, conn(t, url)).Exec(ctx, "SELECT 1 FROM pawl.locks FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
 	within, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	_, err := d.Acquire(within, last)
-	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != len(crowd) {
-		t.Errorf("%v; want position %d", err, len(crowd))
+	if held, ok := errors.AsType[*driver.HeldError](err); !ok || held.Position != len(all) {
+		t.Errorf("%v; want position %d", err, len(all))
 	}
-	if after := lapses(); after <= before {
+	if after := lapses(t, url, last); after <= before {
 		t.Errorf("its place lapses at %d, and %d before it asked again", after, before)
+	}
+}
+
+// A waiter that keeps its place while the name is passed on to it trusts the grant from
+// then on, so the lease lasts from then on.
+func TestAGrantLastsAsLongAsTheKeepBesideItSaid(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	holds, waits := start(t, url), start(t, url)
+	holder, all := crowd(t, waits)
+	head := all[0]
+	slow := begin(t, conn(t, url))
+	if _, err := slow.Exec(ctx, "SELECT 1 FROM pawl.waiters WHERE token = $1 FOR KEY SHARE", head.Token[:]); err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	go func() { released <- holds.Release(ctx, lease(holder)) }()
+	watch := conn(t, url)
+	eventually(t, "the release waits for the row of the head", func() bool { return inLine(t, watch, 200*time.Millisecond) > 0 })
+	sent := time.Now()
+	if _, err := waits.Acquire(ctx, head); !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%v; want ErrHeld, for the release was not committed", err)
+	}
+	_ = slow.Rollback(ctx)
+	if err := <-released; err != nil {
+		t.Fatal(err)
+	}
+	var until time.Time
+	if err := watch.QueryRow(ctx, "SELECT until FROM pawl.locks").Scan(&until); err != nil {
+		t.Fatal(err)
+	}
+	if trusted := sent.Add(head.QueueTTL); until.Before(trusted) {
+		t.Errorf("the lease ends %v before the winner stops to trust it", trusted.Sub(until))
+	}
+}
+
+// A waiter counts on the place that it has kept, also after the server has crashed.
+func TestAKeptPlaceSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t, "wal_writer_delay=10s")
+	d := start(t, server.URL("postgres"))
+	_, all := crowd(t, d)
+	waits(t, d, all[0])
+	before := lapses(t, server.URL("postgres"), all[0])
+	server.Kill()
+	server.Run()
+	if after := lapses(t, server.URL("postgres"), all[0]); after != before {
+		t.Errorf("its place lapses at %d, and at %d before the crash", after, before)
 	}
 }

@@ -83,15 +83,15 @@ func (o *Options) statements() *statements {
 		update: sql("UPDATE {locks} SET version = $3, entry = $4, holders = {holders}, fence = $6, until = $7" +
 			" WHERE name = {name} AND {now} <= $2"),
 
-		first: sql("SELECT id, waiter FROM {waiters} WHERE name = {name} ORDER BY since, id LIMIT $2"),
-		own:   sql("SELECT id, waiter FROM {waiters} WHERE name = {name} AND token = $2"),
+		// They lock rows because a waiter may keep its place meanwhile, see store.keep.
+		first: sql("SELECT id, waiter FROM {waiters} WHERE name = {name} ORDER BY since, id LIMIT $2 FOR UPDATE"),
+		own:   sql("SELECT id, waiter FROM {waiters} WHERE name = {name} AND token = $2 FOR UPDATE"),
 		ahead: sql("SELECT (SELECT count(*) FROM {waiters} WHERE name = {name} AND since < $2)" +
 			" + (SELECT count(*) FROM {waiters} WHERE name = {name} AND since = $2 AND id < $3)"),
 		glance: sql("SELECT e.entry, {now}, w.waiter, (SELECT count(*) FROM {waiters} a WHERE a.name = w.name AND (a.since, a.id) < (w.since, w.id))" +
 			" FROM {locks} e JOIN {waiters} w ON w.name = e.name AND w.token = $2 WHERE e.name = {name}"),
-		// The disk is not waited for: after a crash a place is as old as it was.
 		keepOnly: sql("UPDATE {waiters} SET expires = $3, waiter = $4 WHERE name = {name} AND token = $2 AND waiter = $5 AND expires > {now}" +
-			" AND {now} BETWEEN $6 AND $7 AND pg_catalog.set_config('synchronous_commit', 'off', true) = 'off'" + soon),
+			" AND {now} BETWEEN $6 AND $7" + soon),
 		join:  sql("INSERT INTO {waiters} (name, token, since, expires, waiter) VALUES ({name}, $2, $3, $4, $5)"),
 		keep:  sql("UPDATE {waiters} SET expires = $3, waiter = $4 WHERE name = {name} AND token = $2"),
 		leave: sql("DELETE FROM {waiters} WHERE name = {name} AND token = $2"),
