@@ -83,8 +83,8 @@ func (h *history) isTooFar(c *call) bool {
 			ttl = min(ttl, c.maxHold)
 		}
 	}
-	trips := 4 * time.Duration(len(h.w.processes)) // each of them may be quicker, again and again
-	return h.w.plan.backend == "store" && trips*2*h.w.plan.weather.high > attempt(ttl)
+	trips := 4 * len(h.w.processes) // each of them may be quicker, again and again
+	return h.w.plan.backend == "store" && time.Duration(2*trips)*h.w.plan.weather.high > attempt(ttl)
 }
 
 // isRefusedForAReason: a try is refused only if somebody holds the name, or waits for it,
