@@ -123,7 +123,7 @@ func needShell(t *testing.T, name string) {
 		_, err = os.Stat("/usr/share/bash-completion/bash_completion")
 	}
 	if err != nil && os.Getenv("PAWL_TEST_REQUIRE") == "" {
-		t.Skip(err)
+		t.Skipf("%v: make test installs it", err)
 	} else if err != nil {
 		t.Fatal(err)
 	}

@@ -137,8 +137,9 @@ func (p *pen) run() {
 // room is what a terminal takes at once, after all that it had not taken was thrown away.
 const room = 1024
 
-// write writes in pieces. What is left of a frame is not written once the screen is given
-// back: the terminal might take nothing of it, and what gives it back comes after it.
+// write sends b in pieces. Once the screen is to be given back, it leaves out the rest of
+// a frame: the terminal might take nothing more, and the bytes that give it back would
+// wait behind that.
 func (p *pen) write(b []byte, frame bool) {
 	for piece := range slices.Chunk(b, room) {
 		_, err := p.out.Write(piece)
