@@ -69,7 +69,7 @@ func (s Subscription) Keep(ctx context.Context) {
 		if !heard.IsZero() && time.Since(heard) >= s.LongestPause {
 			failures = 0
 		}
-		_ = pause.For(ctx, backoff.Around(backoff.Doubled(s.FirstPause, failures, s.LongestPause)))
+		_ = pause.For(ctx, backoff.Early(backoff.Doubled(s.FirstPause, failures, s.LongestPause)))
 	}
 	if deaf {
 		s.Deaf.Add(-1)

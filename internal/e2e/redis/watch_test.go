@@ -98,7 +98,7 @@ func TestAWatchOutlivesTheData(t *testing.T) {
 			t.Error("PushesChanges is true, and there is no server")
 		}
 		w.restart()
-		tells("that something may have happened", 10*time.Second)
+		tells("that something may have happened", 11*time.Second) // an attempt of 5 s, and a pause of 5 s
 		if !d.Properties().PushesChanges {
 			t.Error("PushesChanges is false, and the server is back")
 		}
