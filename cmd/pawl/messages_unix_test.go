@@ -127,7 +127,7 @@ func shown(args []string) (line string) {
 	return line
 }
 
-// still is text without what changes from run to run.
+// still is text without what changes from run to run, and with each backend.
 func still(t *testing.T, text, dir string) string {
 	t.Helper()
 	host, err := os.Hostname()
@@ -135,6 +135,7 @@ func still(t *testing.T, text, dir string) string {
 		t.Fatal(err)
 	}
 	text = strings.ReplaceAll(text, dir, "DIR")
+	text = strings.ReplaceAll(text, strings.Join(backends(), " "), "SCHEMES")
 	text = strings.ReplaceAll(text, fmt.Sprintf("%s:%d", host, os.Getpid()), "HOST:PID")
 	for pattern, by := range map[string]string{`\b\d{16}\b`: "FENCE", `\b\d\d:\d\d:\d\d\b`: "TIME"} {
 		text = regexp.MustCompile(pattern).ReplaceAllString(text, by)
