@@ -11,9 +11,9 @@ COUNT    ?= 1
 FUZZTIME ?= 10s
 
 # What `make test` needs on the machine, as COMMAND:DEBIAN-PACKAGE. It is installed where it is missing.
-# Memory and SQLite need no server. A backend whose tests start one adds it here, and its harness finds the command
-# in PATH. bash-completion is no command: so it is looked for where Debian has it.
-NEEDS := $(firstword $(shell go env CC)):gcc redis-server:redis-server redis-sentinel:redis-sentinel pgbouncer:pgbouncer pg_ctlcluster:postgresql mariadbd:mariadb-server $(if $(filter Linux,$(shell uname -s)),cron:cron chromium:chromium zsh:zsh fish:fish $(if $(wildcard /usr/share/bash-completion/bash_completion),,bash-completion:bash-completion))
+# The servers of the backends stand in their table, and the harness of a backend finds the command in PATH.
+# bash-completion is no command: so it is looked for where Debian has it.
+NEEDS := $(firstword $(shell go env CC)):gcc $(shell sed -n 's/.*Needs: *"\(.*\)".*/\1/p' internal/backends/backends.go) $(if $(filter Linux,$(shell uname -s)),cron:cron chromium:chromium zsh:zsh fish:fish $(if $(wildcard /usr/share/bash-completion/bash_completion),,bash-completion:bash-completion))
 
 .DEFAULT_GOAL := help
 

@@ -10,6 +10,10 @@ type Backend struct {
 	URL     string   // as the help of the command shows it; empty if it does not
 	Start   string   // its page in docs/start, without .md; empty if it has none
 
+	// Needs are what its tests need of the machine, as COMMAND:DEBIAN-PACKAGE. The
+	// Makefile reads it, and `make test` installs what is missing.
+	Needs string
+
 	// Clients are the modules that it may import, each with an old version that a user
 	// may have pinned, and which no other backend may raise.
 	Clients map[string]string
@@ -25,6 +29,7 @@ var All = []Backend{
 	{
 		Name: "Redis", Folder: "redislock", Schemes: []string{"redis", "rediss", "redis+unix", "valkey", "valkeys"},
 		URL: "redis://HOST:6379", Start: "redis", Clients: map[string]string{"github.com/redis/rueidis": "v1.0.40"},
+		Needs: "redis-server:redis-server redis-sentinel:redis-sentinel",
 	},
 	{Name: "Redis", Folder: "goredislock", Clients: map[string]string{"github.com/redis/go-redis/v9": "v9.5.0"}},
 	{
@@ -41,10 +46,12 @@ var All = []Backend{
 	{
 		Name: "PostgreSQL", Folder: "postgreslock", Schemes: []string{"postgres", "postgresql"},
 		URL: "postgres://USER@HOST/DATABASE", Start: "postgres", Clients: map[string]string{"github.com/jackc/pgx/v5": "v5.6.0"},
+		Needs: "pgbouncer:pgbouncer pg_ctlcluster:postgresql",
 	},
 	{
 		Name: "MySQL and MariaDB", Folder: "mysqllock", Schemes: []string{"mysql", "mariadb"},
 		URL: "mysql://USER@HOST/DATABASE", Start: "mysql", Clients: map[string]string{"github.com/go-sql-driver/mysql": "v1.8.0"},
+		Needs: "mariadbd:mariadb-server",
 	},
 	{
 		Name: "MongoDB", Folder: "mongolock", Schemes: []string{"mongodb", "mongodb+srv"},
