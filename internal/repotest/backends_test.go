@@ -1,6 +1,7 @@
 package repotest
 
 import (
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,10 +13,10 @@ import (
 
 // What lists the backends, held to the table of them in internal/backends.
 
-// clientFolders are the folders of the backends that have a client of their own.
-func clientFolders() (folders []string) {
+// moduleFolders are the folders of the backends that are modules.
+func moduleFolders() (folders []string) {
 	for _, b := range backends.All {
-		if len(b.Clients) > 0 {
+		if _, err := os.Stat(filepath.Join(b.Folder, "go.mod")); err == nil {
 			folders = append(folders, b.Folder)
 		}
 	}
@@ -48,7 +49,7 @@ func TestBackendsImportTheirClientsOnly(t *testing.T) {
 func TestEachModuleOfABackendIsInTheTable(t *testing.T) {
 	for _, m := range modules(t) {
 		opens := anyFile(t, filepath.Join(m.Folder, "."), "_test.go", "drivertest.Run(")
-		if m.Folder != "" && opens && !slices.Contains(clientFolders(), m.Folder) {
+		if m.Folder != "" && opens && !slices.Contains(moduleFolders(), m.Folder) {
 			t.Errorf("internal/backends leaves out %s", m.Folder)
 		}
 	}

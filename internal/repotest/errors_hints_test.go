@@ -27,7 +27,7 @@ func TestErrorsHaveHintsThatAreAllListedInTheDocuments(t *testing.T) {
 		}
 	}
 	found := 0
-	for _, folder := range append([]string{".", "internal/redisscript", "quorumlock", "redislock/redlock", "fence"}, clientFolders()...) {
+	for _, folder := range append([]string{".", "internal/redisscript", "quorumlock", "redislock/redlock", "fence"}, moduleFolders()...) {
 		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil {
 			t.Fatal(err)

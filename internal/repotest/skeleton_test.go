@@ -37,7 +37,7 @@ var skeleton = []struct {
 var everywhere = []string{"doc.go", "options.go", "open.go", "store.go"}
 
 func TestBackendsHaveTheSameFiles(t *testing.T) {
-	for _, folder := range append([]string{"memlock"}, clientFolders()...) {
+	for _, folder := range append([]string{"memlock"}, moduleFolders()...) {
 		checkSkeleton(t, folder)
 	}
 }
