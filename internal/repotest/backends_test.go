@@ -107,8 +107,8 @@ func TestContributingNamesTheFilesThatABackendIsIn(t *testing.T) {
 	more := []string{"natslock", "internal/natstest", "internal/testservers", "bench", "docs/writing-a-backend.md", "internal/repotest/backends_test.go"}
 	for file, text := range sources(t, ".go", ".mod", ".work", ".md", ".yml", ".yaml", ".txt", ".1", "") {
 		own := slices.ContainsFunc(more, func(m string) bool { return within(file, m) }) || strings.HasPrefix(file, "docs/benchmarks")
-		if !own && !slices.Contains(named, file) && regexp.MustCompile(`\bnatslock\b`).Match(text) {
-			t.Errorf("CONTRIBUTING.md, Adding a backend: it leaves out %s, which names natslock", file)
+		if !own && !slices.Contains(named, file) && regexp.MustCompile(`\bnats(lock|test)\b|\bnats\+tls:`).Match(text) {
+			t.Errorf("CONTRIBUTING.md, Adding a backend: it leaves out %s, which names the package, its servers or a scheme of NATS", file)
 		}
 	}
 }
