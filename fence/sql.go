@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"strings"
 )
 
@@ -30,9 +31,11 @@ const (
 		DO UPDATE SET seen = max(seen, excluded.seen) RETURNING fence`
 
 	// LAST_INSERT_ID of a value is what the server answers with: MySQL has no RETURNING.
-	mysqlWriter = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (?, ?, LAST_INSERT_ID(?)) ON DUPLICATE KEY
+	// The resource is sent in hexadecimal: a session may convert what a client sends,
+	// bytes, too.
+	mysqlWriter = `INSERT INTO pawl_fences (resource, fence, seen) VALUES (UNHEX(?), ?, LAST_INSERT_ID(?)) ON DUPLICATE KEY
 		UPDATE fence = GREATEST(fence, VALUES(fence)), seen = LAST_INSERT_ID(GREATEST(seen, VALUES(seen)))`
-	mysqlReader = `INSERT INTO pawl_fences (resource, seen, fence) VALUES (?, ?, LAST_INSERT_ID(0)) ON DUPLICATE KEY
+	mysqlReader = `INSERT INTO pawl_fences (resource, seen, fence) VALUES (UNHEX(?), ?, LAST_INSERT_ID(0)) ON DUPLICATE KEY
 		UPDATE seen = GREATEST(seen, VALUES(seen)), fence = LAST_INSERT_ID(fence)`
 )
 
@@ -106,7 +109,7 @@ func check(ctx context.Context, store string, query func(ctx context.Context, sq
 // REPEATABLE READ under innodb_snapshot_isolation a transaction that has read before it,
 // and waited here, fails with 1020, and is to be repeated.
 func CheckMySQL(ctx context.Context, tx *sql.Tx, resource string, fence uint64) error {
-	return checkMySQL(ctx, tx, mysqlWriter, resource, fence, []byte(resource), fence, fence)
+	return checkMySQL(ctx, tx, mysqlWriter, resource, fence, fence, fence)
 }
 
 // CheckMySQLReader is CheckPostgresReader on MySQL and MariaDB. db is a *sql.DB, a
@@ -114,7 +117,7 @@ func CheckMySQL(ctx context.Context, tx *sql.Tx, resource string, fence uint64) 
 func CheckMySQLReader(ctx context.Context, db interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }, resource string, fence uint64) error {
-	return checkMySQL(ctx, db, mysqlReader, resource, fence, []byte(resource), fence)
+	return checkMySQL(ctx, db, mysqlReader, resource, fence, fence)
 }
 
 func checkMySQL(ctx context.Context, db interface {
@@ -123,7 +126,7 @@ func checkMySQL(ctx context.Context, db interface {
 	if err := validate(resource, fence); err != nil {
 		return err
 	}
-	done, err := db.ExecContext(ctx, statement, args...)
+	done, err := db.ExecContext(ctx, statement, append([]any{hex.EncodeToString([]byte(resource))}, args...)...)
 	if err != nil {
 		return inTable("mysql", resource, err)
 	}

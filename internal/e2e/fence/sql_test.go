@@ -190,3 +190,37 @@ func TestWritersToOneResourceWaitForEachOther(t *testing.T) {
 		t.Errorf("the lower one: %v", err)
 	}
 }
+
+// The same on MySQL and MariaDB, in sessions that convert what a client sends.
+func TestMySQLInAnotherEncoding(t *testing.T) {
+	s := mysqltest.Start(t)
+	name := s.NewDatabase(t)
+	db := s.Open(t, name)
+	must(db.ExecContext(t.Context(), fence.MySQLTable))(t)
+	for _, variables := range []string{
+		"charset=latin1", "charset=latin1&collation_connection=utf8mb4_general_ci", "character_set_client=cp932",
+		"charset=latin1&collation_connection=utf8mb4_general_ci&interpolateParams=true&sql_mode='NO_BACKSLASH_ESCAPES'",
+	} {
+		other := must(mysqltest.OpenDSN(s.DSN(name) + "?" + strings.ReplaceAll(variables, "'", "%27")))(t)
+		defer other.Close()
+		resource := "größe 表 " + variables
+		write := func(db *sql.DB, f uint64) error {
+			tx := must(db.BeginTx(t.Context(), nil))(t)
+			defer tx.Rollback()
+			return errors.Join(fence.CheckMySQL(t.Context(), tx, resource, f), tx.Commit())
+		}
+		if err := write(db, 9); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []uint64{5, 10} {
+			written, read := write(other, f), fence.CheckMySQLReader(t.Context(), other, resource, f)
+			if errors.Is(written, pawl.ErrStale) != (f == 5) || errors.Is(read, pawl.ErrStale) != (f == 5) {
+				t.Errorf("%s: %d after 9: %v, %v", variables, f, written, read)
+			}
+		}
+		var n int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pawl_fences WHERE resource = ?", []byte(resource)).Scan(&n); err != nil || n != 1 {
+			t.Errorf("%s: %d rows of %q, %v", variables, n, resource, err)
+		}
+	}
+}
