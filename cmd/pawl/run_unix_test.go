@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -255,4 +256,26 @@ func TestWhatIsIgnoredStaysIgnored(t *testing.T) {
 	b.signal(p, syscall.SIGHUP)
 	b.write("go", "")
 	p.wantCode(0)
+}
+
+// What the tests start hears signals though nohup, or a shell's &, has them ignored.
+func TestChildrenHearSignalsUnderNohup(t *testing.T) {
+	const variable = "PAWL_TEST_NOHUP"
+	if os.Getenv(variable) == "" {
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", `trap "" HUP INT; exec "$0" -test.run="^$1$"`, exe, t.Name())
+		cmd.Env = append(os.Environ(), variable+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	for _, s := range []string{"HUP", "INT"} {
+		if err := exec.CommandContext(t.Context(), "sh", "-c", "kill -"+s+" $$").Run(); err == nil {
+			t.Errorf("a child does not hear SIG%s", s)
+		}
+	}
 }
