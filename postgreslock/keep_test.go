@@ -1,0 +1,69 @@
+package postgreslock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/redistest"
+)
+
+// keepsLate is a crowd whose head has read that it still waits, and whose row is not
+// changed before letGo. answered is the answer to its claim.
+func keepsLate(t *testing.T) (url string, holder, head driver.Claim, letGo func(), answered <-chan error) {
+	t.Helper()
+	server, url, name := fresh(t)
+	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
+	d := start(t, "postgres://postgres@"+proxy.Addr+"/"+name+"?sslmode=disable&default_query_exec_mode=exec")
+	holder, all := crowd(t, d)
+	head = all[0]
+	keeping, letGo := proxy.HoldFrom("AND waiter = $5")
+	answer := make(chan error, 1)
+	go func() {
+		_, err := d.Acquire(ctx, head)
+		answer <- err
+	}()
+	select {
+	case <-keeping:
+	case err := <-answer:
+		t.Fatalf("%v, and its row was not changed by itself", err)
+	}
+	return url, holder, head, letGo, answer
+}
+
+// A waiter that the name is passed on to, after it has read that it still waits, holds
+// it, and does not hear that it waits.
+func TestAKeepThatComesAfterTheGrantIsTheGrant(t *testing.T) {
+	t.Parallel()
+	url, holder, head, letGo, answered := keepsLate(t)
+	releases(t, start(t, url), holder)
+	asked := time.Now()
+	letGo()
+	if err := <-answered; err != nil {
+		t.Fatalf("%v; want the grant", err)
+	}
+	var until time.Time
+	if err := conn(t, url).QueryRow(ctx, "SELECT until FROM pawl.locks").Scan(&until); err != nil {
+		t.Fatal(err)
+	}
+	if full := asked.Add(head.TTL); until.Before(full) {
+		t.Errorf("the lease ends %v early", full.Sub(until))
+	}
+}
+
+// A keep that comes late takes nothing from one that was sent after it, and was quicker:
+// the waiter counts on that.
+func TestAKeepThatIsOvertakenShortensNothing(t *testing.T) {
+	t.Parallel()
+	url, _, head, letGo, answered := keepsLate(t)
+	waits(t, start(t, url), head)
+	kept := lapses(t, url, head)
+	letGo()
+	if err := <-answered; !errors.Is(err, driver.ErrHeld) {
+		t.Fatalf("%v; want ErrHeld", err)
+	}
+	if now := lapses(t, url, head); now < kept {
+		t.Errorf("its place lapses %v earlier than was said", time.Duration(kept-now)*time.Microsecond)
+	}
+}
