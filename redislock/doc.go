@@ -75,10 +75,11 @@
 // Acquire, renew and release are a script each, in one round trip; those of goroutines
 // that come at the same time share one. A name that is handed over costs the next holder
 // a message, with the fence in it, and no request. A name that nobody waits for is one
-// key of about 150 bytes; it is forgotten a day after its last grant. A lease costs no
-// goroutine and no connection. A driver has two connections to each server, one of them
-// for what the server says unasked; and, outside of a cluster, up to four more for the
-// scripts that goroutines share: two where the server is quick.
+// key of about 150 bytes; it is forgotten a day after its last grant, and a value a day
+// after the last lease. A lease costs no goroutine and no connection. A driver has two
+// connections to each server, one of them for what the server says unasked; and, outside
+// of a cluster, up to four more for the scripts that goroutines share: two where the
+// server is quick.
 //
 // # When does a holder hear that it lost?
 //

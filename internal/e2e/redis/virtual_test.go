@@ -59,6 +59,23 @@ func TestHeldForThreeDays(t *testing.T) {
 	})
 }
 
+// However long the function of a key ran, the key is remembered for a day from then on.
+func TestAKeyIsDoneAfterAFunctionThatRanForADay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		tick, one, two := pawl.TimeKey(time.Now()), w.client(nil), w.client(nil)
+		for _, c := range []*pawl.Client{one, two} {
+			ran, err := c.Once("report", pawl.WithTTL(2*time.Hour)).Do(t.Context(), tick, func(context.Context) error {
+				time.Sleep(26 * time.Hour)
+				return nil
+			})
+			if ran != (c == one) || err != nil {
+				t.Errorf("%v, %v", ran, err)
+			}
+			time.Sleep(23 * time.Hour)
+		}
+	})
+}
+
 func TestWaitsForAnHourAndIsTold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, two := w.client(nil), w.client(&pawl.Options{QueueTTL: 2 * time.Minute})

@@ -274,6 +274,9 @@ if ways % 16 > 0 then redis.pcall('PUBLISH', channel, '') end
 if ways >= 16 then redis.pcall('SPUBLISH', channel, '') end
 end
 local function save()
+if value and (lease or holders > 0) then
+keep_until(math.max(lease and lease.expires or 0, leases_until) + keep)
+end
 if new_head and size > holders + broken and opens() then tell_head() end
 if news and watched > 0 then tell() end
 if more ~= (size > 0) then changed = true end

@@ -241,6 +241,9 @@ local function tell()
 end
 
 local function save()
+  if value and (lease or holders > 0) then -- it stays for a while after the last of them
+    keep_until(math.max(lease and lease.expires or 0, leases_until) + keep)
+  end
   if new_head and size > holders + broken and opens() then tell_head() end
   if news and watched > 0 then tell() end
   if more ~= (size > 0) then changed = true end
