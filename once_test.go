@@ -2,6 +2,7 @@ package pawl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -180,6 +181,12 @@ func TestKeysWithoutAnOrderAreRememberedEach(t *testing.T) {
 				if err != nil || ran != (again == 0) {
 					t.Errorf("%s: %v, %v", key, ran, err)
 				}
+			}
+		}
+		for bytes, want := range map[int]error{222: nil, 223: pawl.ErrInvalid} { // as WithUnorderedKeys says
+			named := a.Once(strings.Repeat("x", bytes), pawl.WithUnorderedKeys())
+			if _, err := named.Do(background, "a", func(context.Context) error { return nil }); !errors.Is(err, want) {
+				t.Errorf("a name of %d bytes: %v", bytes, err)
 			}
 		}
 		ran, err := o.Do(background, "outer", func(ctx context.Context) error {
