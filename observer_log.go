@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,9 +13,7 @@ import (
 // What somebody has to know is Warn: requests that failed, claims that were given up. A
 // lost lease is Error. Tokens are never shown.
 func LogObserver(log *slog.Logger) *Observer {
-	if log == nil {
-		log = slog.Default()
-	}
+	log = cmp.Or(log, slog.Default())
 	return &Observer{
 		Queued: func(e QueuedEvent) {
 			log.LogAttrs(e.Ctx, slog.LevelDebug, "lock queued", slog.String("name", e.Name), slog.Int("position", e.Held.Position), slog.Any("held", e.Held))

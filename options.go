@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -79,18 +80,10 @@ func (o *Options) settle() (settings, error) {
 	if s.ID == "" {
 		s.ID = randomID()
 	}
-	if s.TTL == 0 {
-		s.TTL = 30 * time.Second
-	}
-	if s.QueueTTL == 0 {
-		s.QueueTTL = min(5*time.Second, s.TTL)
-	}
-	if s.RetryFor == 0 {
-		s.RetryFor = 10 * time.Second
-	}
-	if s.LocalHandoff == 0 {
-		s.LocalHandoff = 10 * time.Millisecond
-	}
+	s.TTL = cmp.Or(s.TTL, 30*time.Second)
+	s.QueueTTL = cmp.Or(s.QueueTTL, min(5*time.Second, s.TTL))
+	s.RetryFor = cmp.Or(s.RetryFor, 10*time.Second)
+	s.LocalHandoff = cmp.Or(s.LocalHandoff, 10*time.Millisecond)
 	host, _ := os.Hostname() // for people only; an owner without a host is still told by its pid and id
 	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabel)], "")
 	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: s.Labels}

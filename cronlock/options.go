@@ -1,6 +1,7 @@
 package cronlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -49,16 +50,10 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		out = *o
 	}
-	if out.Prefix == "" {
-		out.Prefix = "cron:"
-	}
-	if out.MinHold == 0 {
-		out.MinHold = 500 * time.Millisecond
-	}
+	out.Prefix = cmp.Or(out.Prefix, "cron:")
+	out.MinHold = cmp.Or(out.MinHold, 500*time.Millisecond)
 	out.MinHold = max(out.MinHold, 0)
-	if out.Location == nil {
-		out.Location = time.Local
-	}
+	out.Location = cmp.Or(out.Location, time.Local)
 	if out.Skipped == nil {
 		out.Skipped = logSkipped
 	}

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -112,21 +113,13 @@ func (o *Options) settle(c *pawl.Client) error {
 	case o.BreakDelay > driver.MaxTTL:
 		return &pawl.InvalidError{What: "BreakDelay", Problem: "is " + o.BreakDelay.String(), Allowed: "30 days at most"}
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	if o.Who == nil {
 		o.Who = who
 	}
-	if o.Streams == 0 {
-		o.Streams = 256
-	}
-	if o.Background == 0 {
-		o.Background = 5 * time.Second
-	}
-	if o.BreakDelay == 0 {
-		o.BreakDelay = 5 * time.Second
-	}
+	o.Streams = cmp.Or(o.Streams, 256)
+	o.Background = cmp.Or(o.Background, 5*time.Second)
+	o.BreakDelay = cmp.Or(o.BreakDelay, 5*time.Second)
 	o.BreakDelay = max(0, o.BreakDelay)
 	return nil
 }

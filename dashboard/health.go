@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -81,10 +82,7 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 	}
 	items := []markup.Part{class("findings"), markup.Attr("role", "list")}
 	for _, f := range found {
-		style := map[string]string{"error": "notice bad", "warning": "notice"}[f.Severity]
-		if style == "" {
-			style = "card"
-		}
+		style := cmp.Or(map[string]string{"error": "notice bad", "warning": "notice"}[f.Severity], "card")
 		items = append(items, markup.El("li", class(style), markup.El("h3", badge("", f.Severity), markup.Text(" "+visible.Text(f.Subject))),
 			text("p", visible.Text(f.Detail)), text("p", visible.Text(f.Advice))))
 	}
@@ -146,10 +144,7 @@ func guarantees(p pawl.Properties) markup.HTML {
 	clocks := map[string]string{
 		"process": "this process's: leases are of this process only", "host": "that of the host", "server": "that of the server",
 	}
-	clock := clocks[p.Clock]
-	if clock == "" {
-		clock = p.Clock
-	}
+	clock := cmp.Or(clocks[p.Clock], p.Clock)
 	where := markup.HTML{}
 	if p.Where != "" {
 		where = fact("Where", word(p.Where))

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"embed"
 	"io"
 	"net/http"
@@ -92,10 +93,7 @@ func (h *Handler) footer(r *http.Request) markup.HTML {
 		return markup.El("footer", said)
 	}
 	p := h.names.Client().Properties()
-	where := p.Where
-	if where == "" {
-		where = p.Backend
-	}
+	where := cmp.Or(p.Where, p.Backend)
 	return markup.El("footer",
 		markup.El("p", markup.Text("Locks on "), word(where), markup.Text(". Times are by its clock.")),
 		said,

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -112,10 +113,7 @@ func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Te
 
 // owner is who holds or waits.
 func owner(o pawl.Owner) markup.HTML {
-	name := overview.Process(o)
-	if name == "" {
-		name = "somebody"
-	}
+	name := cmp.Or(overview.Process(o), "somebody")
 	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(name))
 }
 

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -97,12 +98,7 @@ func (o Owner) String() string {
 	if o.PID != 0 {
 		who = fmt.Sprintf("%s:%d", who, o.PID)
 	}
-	if who == "" {
-		who = plain(o.Client)
-	}
-	if who == "" {
-		who = "somebody"
-	}
+	who = cmp.Or(who, plain(o.Client), "somebody")
 	for _, k := range o.labelKeys() {
 		who += " " + plain(k) + "=" + plain(o.Labels[k])
 	}

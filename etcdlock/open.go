@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -77,9 +78,7 @@ func build(client *clientv3.Client, o *Options, own bool) (*Driver, error) {
 		return nil, err
 	}
 	s := &store{client: client, own: own, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{})}
-	if s.where == "" {
-		s.where = hosts(client.Endpoints())
-	}
+	s.where = cmp.Or(s.where, hosts(client.Endpoints()))
 	s.life, s.end = context.WithCancel(context.Background())
 	s.clock = newClock(s.life)
 	id := rand.Text()

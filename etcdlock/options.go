@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -32,12 +33,8 @@ func (o *Options) complete() (Options, error) {
 	if o != nil {
 		own = *o
 	}
-	if own.Prefix == "" {
-		own.Prefix = defaultPrefix
-	}
-	if own.Retention == 0 {
-		own.Retention = 24 * time.Hour
-	}
+	own.Prefix = cmp.Or(own.Prefix, defaultPrefix)
+	own.Retention = cmp.Or(own.Retention, 24*time.Hour)
 	if len(own.Prefix) > 256 || strings.Contains(own.Prefix, "//") || strings.HasSuffix(own.Prefix, "/") {
 		return own, &driver.InvalidError{
 			What: "prefix", Problem: "is " + strconv.Quote(own.Prefix),

@@ -166,9 +166,7 @@ func (c *clock) widthLocked() time.Duration {
 func (c *clock) took(trip time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.trip == 0 {
-		c.trip = trip
-	}
+	c.trip = cmp.Or(c.trip, trip)
 	c.trip += (trip - c.trip) / 4
 }
 

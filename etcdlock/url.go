@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -88,9 +89,7 @@ func address(hostport string) (string, error) {
 	if err != nil {
 		host, port = strings.Trim(hostport, "[]"), "2379"
 	}
-	if host == "" {
-		host = "localhost"
-	}
+	host = cmp.Or(host, "localhost")
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return "", invalid("has a port that cannot be: 1 to 65535 can")
 	}

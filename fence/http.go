@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -116,10 +117,7 @@ type Transport struct {
 // RoundTrip implements http.RoundTripper. What [Handler] refuses is an answer like any
 // other, see [ResponseError].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := t.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
+	base := cmp.Or(t.Base, http.DefaultTransport)
 	name := t.Resource
 	fence, ok := pawl.FenceOf(r.Context(), name)
 	if lease, under := pawl.LeaseFromContext(r.Context()); name == "" && under {

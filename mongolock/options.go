@@ -1,6 +1,7 @@
 package mongolock
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -32,15 +33,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		out = *o
 	}
-	if out.Collection == "" {
-		out.Collection = defaultCollection
-	}
-	if out.Retention == 0 {
-		out.Retention = 24 * time.Hour
-	}
-	if out.Where == "" {
-		out.Where = "of the caller"
-	}
+	out.Collection = cmp.Or(out.Collection, defaultCollection)
+	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
+	out.Where = cmp.Or(out.Where, "of the caller")
 	switch {
 	case out.Retention < time.Minute:
 		return out, &driver.InvalidError{What: "retention", Problem: "is " + out.Retention.String(), Allowed: "1m or more"}

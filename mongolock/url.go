@@ -1,6 +1,7 @@
 package mongolock
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
@@ -66,9 +67,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if p.client.Validate() != nil {
 		return nil, invalid("is not one that MongoDB's client takes: "+unquoted(p.client.Validate(), u), urlForm)
 	}
-	if p.database == "" {
-		p.database = "pawl"
-	}
+	p.database = cmp.Or(p.database, "pawl")
 	if p.client.AppName == nil {
 		p.client.SetAppName("pawl")
 	}

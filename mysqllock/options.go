@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"cmp"
 	"regexp"
 	"time"
 
@@ -34,15 +35,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		out = *o
 	}
-	if out.Prefix == "" {
-		out.Prefix = defaultPrefix
-	}
-	if out.Retention == 0 {
-		out.Retention = 24 * time.Hour
-	}
-	if out.Where == "" {
-		out.Where = "of the caller"
-	}
+	out.Prefix = cmp.Or(out.Prefix, defaultPrefix)
+	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
+	out.Where = cmp.Or(out.Where, "of the caller")
 	switch {
 	case !goodPrefix.MatchString(out.Prefix):
 		return out, &driver.InvalidError{What: "prefix", Problem: "has other characters, or too many", Allowed: "1 to 32 letters, digits and underscores"}

@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -94,7 +95,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if socket := query.Get("socket"); socket != "" {
 		c.Net, c.Addr = "unix", socket
 	} else {
-		c.Net, c.Addr = "tcp", net.JoinHostPort(or(u.Hostname(), "localhost"), or(port, "3306"))
+		c.Net, c.Addr = "tcp", net.JoinHostPort(cmp.Or(u.Hostname(), "localhost"), cmp.Or(port, "3306"))
 	}
 	return p, p.finish()
 }
@@ -124,13 +125,6 @@ func parseDSN(dsn string) (*parsed, error) {
 		return nil, invalid("cannot be read", urlForm+"; a / in a parameter as %2F")
 	}
 	return p, p.finish()
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // URLParameters are the names of the parameters that a URL can have, in order.
@@ -213,17 +207,11 @@ func (p *parsed) finish() error {
 			return err
 		}
 		host, _, _ := net.SplitHostPort(c.Addr)
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: or(p.serverName, host)}
+		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: cmp.Or(p.serverName, host)}
 	}
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = driver.MaxRequest // for a connection that went silent
-	}
-	if c.ConnectionAttributes == "" {
-		c.ConnectionAttributes = "program_name:pawl"
-	}
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // for a connection that went silent
+	c.ConnectionAttributes = cmp.Or(c.ConnectionAttributes, "program_name:pawl")
 	c.Logger = &mysql.NopLogger{}
 	p.own.Where = c.Addr + "/" + c.DBName
 	return nil

@@ -1,6 +1,7 @@
 package natslock
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -45,15 +46,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		own = *o
 	}
-	if own.Bucket == "" {
-		own.Bucket = "pawl"
-	}
-	if own.Retention == 0 {
-		own.Retention = 24 * time.Hour
-	}
-	if own.Where == "" {
-		own.Where = "of the caller"
-	}
+	own.Bucket = cmp.Or(own.Bucket, "pawl")
+	own.Retention = cmp.Or(own.Retention, 24*time.Hour)
+	own.Where = cmp.Or(own.Where, "of the caller")
 	switch {
 	case !plain(own.Bucket):
 		return own, invalid("bucket", "is no name of a bucket", "1 to 64 letters, digits, - and _")

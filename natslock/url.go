@@ -1,6 +1,7 @@
 package natslock
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"maps"
@@ -71,12 +72,8 @@ func (p *parsed) setHosts(hosts string) error {
 		if err != nil {
 			host, port = strings.Trim(hostport, "[]"), ""
 		}
-		if host == "" {
-			host = "localhost"
-		}
-		if port == "" {
-			port = "4222"
-		}
+		host = cmp.Or(host, "localhost")
+		port = cmp.Or(port, "4222")
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 			return badURL("has a port that cannot be: 1 to 65535 can")
 		}

@@ -1,6 +1,7 @@
 package postgreslock
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -34,12 +35,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		out = *o
 	}
-	if out.Schema == "" {
-		out.Schema = "pawl"
-	}
-	if out.Retention == 0 {
-		out.Retention = 24 * time.Hour
-	}
+	out.Schema = cmp.Or(out.Schema, "pawl")
+	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
 	for what, name := range map[string]string{"schema": out.Schema, "prefix": out.Prefix} {
 		if name == "" {
 			continue

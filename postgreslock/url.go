@@ -1,6 +1,7 @@
 package postgreslock
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -93,9 +94,7 @@ func parseURL(u *url.URL) (*pgxpool.Config, *Options, error) {
 		config.ConnConfig.RuntimeParams["application_name"] = "pawl"
 	}
 	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // what the server says is readable; see text
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = 5 * time.Second
-	}
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
 	return config, o, nil
 }
 

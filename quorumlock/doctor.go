@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -135,10 +136,7 @@ func (d *Driver) reach(all []*visit) (found []driver.Finding) {
 		}
 		without++
 		if e, ok := errors.AsType[*driver.Error](v.err); ok && e.Permanent {
-			advice := e.Hint
-			if advice == "" {
-				advice = "see the server's documentation for this error: asking again will not help"
-			}
+			advice := cmp.Or(e.Hint, "see the server's documentation for this error: asking again will not help")
 			found = append(found, driver.Finding{Severity: "error", Subject: v.name(), Detail: "it refuses, and has no vote: " + bare(v.err), Advice: advice})
 			continue
 		}

@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -123,8 +124,6 @@ func (d *Driver) repair(i int, l driver.LeaseRef) {
 func (h holding) again() driver.Claim {
 	c := h.claim
 	c.Queue, c.Force, c.Fences, c.MinFence, c.Above = true, false, 0, h.fence, nil
-	if c.QueueTTL == 0 {
-		c.QueueTTL = c.TTL
-	}
+	c.QueueTTL = cmp.Or(c.QueueTTL, c.TTL)
 	return c
 }

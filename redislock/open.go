@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -45,12 +46,7 @@ func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, er
 	if o != nil {
 		own = *o
 	}
-	if s.where == "" {
-		s.where = own.Where
-	}
-	if s.where == "" {
-		s.where = "of the caller"
-	}
+	s.where = cmp.Or(s.where, own.Where, "of the caller")
 	options := redisscript.Options{
 		Common: redisscript.Common{
 			Prefix: own.Prefix, Retention: own.Retention, NoPush: own.NoPush, WaitReplicas: own.WaitReplicas, WaitTimeout: own.WaitTimeout,

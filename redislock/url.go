@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -125,9 +126,7 @@ func address(hostport string) string {
 	if err != nil {
 		host, port = strings.Trim(hostport, "[]"), ""
 	}
-	if host == "" {
-		host = "localhost"
-	}
+	host = cmp.Or(host, "localhost")
 	return net.JoinHostPort(host, port)
 }
 

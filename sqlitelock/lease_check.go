@@ -1,6 +1,7 @@
 package sqlitelock
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -123,9 +124,7 @@ func (g *guard) lock(ctx context.Context) (schema string, err error) {
 		if foreign(err) {
 			continue
 		}
-		if g.path == "" {
-			g.path = f.path
-		}
+		g.path = cmp.Or(g.path, f.path)
 		switch {
 		case err != nil:
 			return "", err

@@ -1,6 +1,7 @@
 package sqlitelock
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -35,12 +36,8 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		out = *o
 	}
-	if out.Retention == 0 {
-		out.Retention = 24 * time.Hour
-	}
-	if out.Poll == 0 {
-		out.Poll = 4 * time.Millisecond
-	}
+	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
+	out.Poll = cmp.Or(out.Poll, 4*time.Millisecond)
 	if out.Now == nil {
 		out.Now = time.Now
 	}

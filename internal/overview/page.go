@@ -57,9 +57,7 @@ func (p *Page) Names() []string {
 
 // Page is what a query asks for.
 func (v *View) Page(q Query) Page {
-	if q.Sort == "" {
-		q.Sort = ByAttention
-	}
+	q.Sort = cmp.Or(q.Sort, ByAttention)
 	rows := v.sorted(q.Sort)
 	if q.Prefix != "" {
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r *Row) bool { return !strings.HasPrefix(r.Name, q.Prefix) })

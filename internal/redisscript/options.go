@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -54,12 +55,8 @@ const defaultPrefix = "pawl:"
 
 // Validate fills in the defaults, and refuses what cannot be used.
 func (o *Options) Validate() error {
-	if o.Prefix == "" {
-		o.Prefix = defaultPrefix
-	}
-	if o.Retention == 0 {
-		o.Retention = DefaultRetention
-	}
+	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
+	o.Retention = cmp.Or(o.Retention, DefaultRetention)
 	for _, r := range o.Prefix {
 		if r == '{' || r == '}' {
 			return &driver.InvalidError{What: "prefix", Problem: "has a brace, and a cluster would see a hash tag in it", Allowed: "no braces"}
@@ -76,9 +73,7 @@ func (o *Options) validateReplicas() error {
 	if o.WaitReplicas < 0 || o.WaitReplicas > maxReplicas {
 		return &driver.InvalidError{What: "replicas to wait for", Problem: fmt.Sprint("are ", o.WaitReplicas), Allowed: fmt.Sprint("0 to ", maxReplicas)}
 	}
-	if o.WaitTimeout == 0 {
-		o.WaitTimeout = DefaultReplicaTimeout
-	}
+	o.WaitTimeout = cmp.Or(o.WaitTimeout, DefaultReplicaTimeout)
 	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxReplicaTimeout {
 		return &driver.InvalidError{What: "time to wait for replicas", Problem: "is " + o.WaitTimeout.String(), Allowed: "1ms to " + maxReplicaTimeout.String()}
 	}

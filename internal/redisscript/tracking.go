@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"slices"
@@ -164,9 +165,7 @@ func (w *tracker) holdsLocked(t driver.Token, l watched, ttl, now time.Duration)
 	if ttl > 0 {
 		l.until = now + ttl
 	}
-	if l.at == 0 {
-		l.at = now + watchAfter
-	}
+	l.at = cmp.Or(l.at, now+watchAfter)
 	w.byToken[t] = l
 	w.due = append(w.due, t)
 	w.rouseLocked()

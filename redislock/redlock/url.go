@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"slices"
@@ -56,9 +57,7 @@ func address(hostport string) string {
 	if err != nil {
 		host, port = strings.Trim(hostport, "[]"), ""
 	}
-	if port == "" {
-		port = "6379"
-	}
+	port = cmp.Or(port, "6379")
 	return net.JoinHostPort(strings.ToLower(host), port)
 }
 
