@@ -46,10 +46,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() Options {
-	out := Options{}
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, &Options{})
 	out.Prefix = cmp.Or(out.Prefix, "cron:")
 	out.MinHold = cmp.Or(out.MinHold, 500*time.Millisecond)
 	out.MinHold = max(out.MinHold, 0)

@@ -29,10 +29,7 @@ type Options struct {
 
 // complete checks options and fills in what is left out.
 func (o *Options) complete() (Options, error) {
-	own := Options{}
-	if o != nil {
-		own = *o
-	}
+	own := *cmp.Or(o, &Options{})
 	own.Prefix = cmp.Or(own.Prefix, defaultPrefix)
 	own.Retention = cmp.Or(own.Retention, 24*time.Hour)
 	if len(own.Prefix) > 256 || strings.Contains(own.Prefix, "//") || strings.HasSuffix(own.Prefix, "/") {

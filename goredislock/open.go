@@ -1,6 +1,7 @@
 package goredislock
 
 import (
+	"cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/pawl-go/pawl/driver"
@@ -30,10 +31,7 @@ func New(client redis.UniversalClient, o *Options) (*Driver, error) {
 	case *redis.ClusterClient:
 		s.cluster, s.where = c, "cluster"
 	}
-	own := Options{}
-	if o != nil {
-		own = *o
-	}
+	own := *cmp.Or(o, &Options{})
 	options := redisscript.Options{Common: redisscript.Common(own), Untracked: "go-redis has no client tracking"}
 	if err := options.Validate(); err != nil {
 		return nil, err

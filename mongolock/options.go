@@ -29,10 +29,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() (Options, error) {
-	out := Options{}
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, &Options{})
 	out.Collection = cmp.Or(out.Collection, defaultCollection)
 	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
 	out.Where = cmp.Or(out.Where, "of the caller")

@@ -31,10 +31,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() (Options, error) {
-	out := Options{}
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, &Options{})
 	out.Prefix = cmp.Or(out.Prefix, defaultPrefix)
 	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
 	out.Where = cmp.Or(out.Where, "of the caller")

@@ -42,10 +42,7 @@ type Options struct {
 
 // withDefaults is o with its defaults, or what is wrong with it.
 func (o *Options) withDefaults() (Options, error) {
-	var own Options
-	if o != nil {
-		own = *o
-	}
+	own := *cmp.Or(o, &Options{})
 	own.Bucket = cmp.Or(own.Bucket, "pawl")
 	own.Retention = cmp.Or(own.Retention, 24*time.Hour)
 	own.Where = cmp.Or(own.Where, "of the caller")

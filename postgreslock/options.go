@@ -31,10 +31,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() (Options, error) {
-	out := Options{}
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, &Options{})
 	out.Schema = cmp.Or(out.Schema, "pawl")
 	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
 	for what, name := range map[string]string{"schema": out.Schema, "prefix": out.Prefix} {

@@ -42,10 +42,7 @@ func New(client rueidis.Client, o *Options) (*Driver, error) {
 
 // build makes the driver; untracked says why it is, if track is nil.
 func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, error) {
-	own := Options{}
-	if o != nil {
-		own = *o
-	}
+	own := *cmp.Or(o, &Options{})
 	s.where = cmp.Or(s.where, own.Where, "of the caller")
 	options := redisscript.Options{
 		Common: redisscript.Common{

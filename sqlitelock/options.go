@@ -32,10 +32,7 @@ type Options struct {
 }
 
 func (o *Options) withDefaults() (Options, error) {
-	out := Options{}
-	if o != nil {
-		out = *o
-	}
+	out := *cmp.Or(o, &Options{})
 	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
 	out.Poll = cmp.Or(out.Poll, 4*time.Millisecond)
 	if out.Now == nil {
