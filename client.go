@@ -56,7 +56,6 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	return c
 }
 
-// made reports whether New has made the client.
 func (c *Client) made() bool { return c != nil && c.core != nil }
 
 // usable refuses a call of a client that New has not made, or that is closed.

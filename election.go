@@ -193,7 +193,6 @@ func (e *Election) write(ctx context.Context, lease *Lease) bool {
 	}
 }
 
-// campaign waits for the lead.
 func (e *Election) campaign(ctx context.Context) (*Lease, error) {
 	l := e.lock
 	e.mu.Lock()

@@ -93,7 +93,6 @@ func (h *hold) pass(cl *claim, now clock.Reading) *Lease {
 	return h.anotherLocked(cl, now)
 }
 
-// anotherLocked is the next lease, for a claim.
 func (h *hold) anotherLocked(cl *claim, now clock.Reading) *Lease {
 	l := &h.first
 	if l.h != nil { // it had its time, and its user may still look at it

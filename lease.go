@@ -114,7 +114,6 @@ func (l *Lease) LogValue() slog.Value {
 // none reports whether this one was never granted.
 func (l *Lease) none() bool { return l == nil || l.h == nil }
 
-// overBefore is the context of no lease.
 func overBefore() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errNoLease)

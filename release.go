@@ -171,7 +171,6 @@ func (c *core) nudge(name string) {
 	}
 }
 
-// giveBack ends the hold in the backend.
 func (h *hold) giveBack(ctx context.Context, sent time.Time, l *Lease) error {
 	c := h.c
 	h.leave(sent)

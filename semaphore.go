@@ -48,7 +48,6 @@ func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error
 	return doUnder(ctx, s.one(trying), f)
 }
 
-// one acquires one permit.
 func (s *Semaphore) one(how mode) func(ctx context.Context) (*Lease, error) {
 	return func(ctx context.Context) (*Lease, error) { return s.permits(ctx, 1, how) }
 }

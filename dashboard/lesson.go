@@ -78,7 +78,6 @@ func (l *lessons) show(id string) []markup.Part {
 	return lessonBody(newLesson(time.Now()))
 }
 
-// lessonStep takes a step in it.
 func (h *Handler) lessonStep(w http.ResponseWriter, r *http.Request) {
 	id := ""
 	if c, err := r.Cookie(lessonCookie); err == nil && len(c.Value) == len(rand.Text()) {

@@ -14,7 +14,6 @@ import (
 
 const rowsPerPage = 50
 
-// listQuery is what a URL asks for.
 func listQuery(q url.Values) overview.Query {
 	by := overview.Sort(q.Get("sort"))
 	if !slices.Contains(overview.Sorts, by) {
@@ -24,7 +23,6 @@ func listQuery(q url.Values) overview.Query {
 	return overview.Query{Prefix: q.Get("prefix"), Sort: by, Reversed: q.Get("reversed") != "", Offset: offset, Limit: rowsPerPage}
 }
 
-// listURL is the URL that asks for it.
 func listURL(q overview.Query) string {
 	v := url.Values{}
 	if q.Prefix != "" {
@@ -45,7 +43,6 @@ func listURL(q overview.Query) string {
 	return "./?" + v.Encode()
 }
 
-// list is the page of all names.
 func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
 	q := listQuery(r.URL.Query())
 	parts, _ := listSight(q)(h.latest(r))

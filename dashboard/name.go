@@ -19,7 +19,6 @@ import (
 
 const mostWaiters = 200 // rows of the queue that are shown
 
-// name is the page of one name.
 func (h *Handler) name(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	if err := driver.ValidateName(name); err != nil {
@@ -51,7 +50,6 @@ func (h *Handler) howToBreak() markup.HTML {
 		markup.Text(" shows who holds the name, and asks; "), text("code", "pawl serve --allow-break"), markup.Text(" lets this page do it."))
 }
 
-// nameSight shows one name.
 func (h *Handler) nameSight(name string) sight {
 	var none unlisted
 	return func(m moment) ([]part, []string) {

@@ -28,7 +28,6 @@ const (
 	firstWait = 3 * time.Second // where nothing was seen yet
 )
 
-// latest is a view for a page.
 func (h *Handler) latest(r *http.Request) moment {
 	wait := freshWait
 	if h.names.View().Looked.IsZero() {

@@ -129,7 +129,6 @@ func labels(all map[string]string) markup.HTML {
 	return markup.El("ul", parts...)
 }
 
-// kind is the kind of a claim, as a badge.
 func kind(weight, limit int) markup.HTML {
 	return badge(overview.Kind(weight, limit), overview.KindWords(weight, limit))
 }
@@ -142,7 +141,6 @@ func fenceOf(n uint64) markup.HTML {
 	return markup.El("code", markup.Attr("class", "fence"), markup.Text(strconv.FormatUint(n, 10)))
 }
 
-// nameURL is the page of a name.
 func nameURL(name string) string { return "name?name=" + url.QueryEscape(name) }
 
 func nameLink(name string) markup.HTML {

@@ -83,7 +83,6 @@ func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
 	return &p.config, &p.own, nil
 }
 
-// address is host:port.
 func address(hostport string) (string, error) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -46,7 +46,6 @@ func (s *sender) Confirm(ctx context.Context, c redisscript.Confirmation) (redis
 	return p, int(wait.Val())
 }
 
-// node is the client of the one server that is to be asked.
 func (s *sender) node(ctx context.Context, c redisscript.Confirmation) (redis.UniversalClient, error) {
 	if s.cluster == nil {
 		return s.client, nil

@@ -75,7 +75,6 @@ func (e *Entry) came(now Instant, ticket uint64) Instant {
 	return max(Instant(min(ticket, uint64(now))), now-Instant(driver.MaxLead/time.Microsecond))
 }
 
-// join puts w at a position of the queue.
 func (e *Entry) join(position int, w Waiter) *Waiter {
 	if i := position - 1; i < len(e.Queue) || e.Rest.Len == 0 {
 		e.Queue = slices.Insert(e.Queue, i, w)

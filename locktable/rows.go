@@ -139,7 +139,6 @@ func lapse(rows Rows, name string, line Rest, now Instant) (rest Rest, lapsed bo
 	return Rest{Len: line.Len - gone, Last: last, Lapses: next}, true, err
 }
 
-// after is what the line is after some moves.
 func (line Rest) after(m Moves) Rest {
 	line.Len += len(m.Joined) - len(m.Left)
 	for _, w := range m.Joined {

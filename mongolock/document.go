@@ -58,7 +58,6 @@ func replaced(s *optimistic.Swap) bson.D {
 	return bson.D{{Key: "_id", Value: s.Name}, {Key: "version", Value: int64(s.Version)}}
 }
 
-// update is what a swap makes of it.
 func (t *store) update(s *optimistic.Swap, version uint64) bson.D {
 	forget := time.UnixMicro(int64(s.Entry.Ends())).Add(t.Retention)
 	return bson.D{

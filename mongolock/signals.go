@@ -28,7 +28,6 @@ type message struct {
 	Signal string    `bson:"signal"`
 }
 
-// mine is the filter for what is for an inbox.
 func mine(field, inbox string) bson.D {
 	return bson.D{{Key: field, Value: bson.D{{Key: "$gte", Value: inbox + "/"}, {Key: "$lt", Value: inbox + "0"}}}}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-go/pawl/internal/pause"
 )
 
-// bucket is what is known of the bucket.
 type bucket struct {
 	turn   chan struct{} // of whoever looks for it; holds one
 	config atomic.Pointer[jetstream.StreamConfig]

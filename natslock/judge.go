@@ -19,7 +19,6 @@ type written struct {
 	lasts, kept time.Duration // how long it says something if it counts, and whether or not
 }
 
-// write is what a swap is about to write.
 func write(s *optimistic.Swap) *written {
 	n, _ := s.Note.(seen)
 	w := &written{envelope: stamped.Next(*s, n.void), key: keyOf(s.Name), sent: time.Now()}

@@ -177,7 +177,6 @@ func (s *store) swap(ctx context.Context, swap *optimistic.Swap) (optimistic.Swa
 	return done, err
 }
 
-// message is what is sent to the bucket.
 func (s *store) message(w *written, replaces uint64) *nats.Msg {
 	m := nats.NewMsg(s.puts + w.key)
 	m.Data = w.data

@@ -101,7 +101,6 @@ func (p *parsed) finish() error {
 	return nil
 }
 
-// secure asks for TLS.
 func (p *parsed) secure() *tls.Config {
 	if p.tls == nil {
 		p.tls = &tls.Config{MinVersion: tls.VersionTLS12}

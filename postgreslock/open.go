@@ -140,7 +140,6 @@ func withoutCancels(_ context.Context, config *pgx.ConnConfig) error {
 
 var errNoCancel = errors.New("nothing is cancelled")
 
-// opening is the error of an Open.
 func opening(ctx context.Context, s *server, err error) error {
 	switch ended := ctx.Err(); {
 	case errors.Is(ended, context.Canceled):

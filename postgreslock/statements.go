@@ -122,7 +122,6 @@ func octets(column string) string { return "pg_catalog.convert_to(" + column + "
 // mark is the n-th placeholder.
 func mark(n int) string { return "$" + strconv.Itoa(n) }
 
-// table is the full name of one.
 func (o *Options) table(name string) string { return identifier(o.Schema, o.Prefix+name) }
 
 // regclass is that name as an argument, see text.

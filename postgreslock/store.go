@@ -110,7 +110,6 @@ func (s *store) Time(ctx context.Context) (optimistic.Window, error) {
 	})
 }
 
-// ask asks the server for its time.
 func (s *store) ask(ctx context.Context, c *pgx.Conn) (locktable.Instant, error) {
 	var now int64
 	sent := time.Now()

@@ -247,7 +247,6 @@ func latest(ctx context.Context, is locktable.Instant, steps []locktable.Step) (
 	return engine.ServerTime{At: now, Is: is}.By(end), nil
 }
 
-// run takes one step.
 func (w *work) run(s locktable.Step, f func(e *locktable.Entry)) error {
 	r := w.rows[s.Name]
 	e, _, err := locktable.Apart(w, s, r.stored, w.now, f)

@@ -61,7 +61,6 @@ func (t *table) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Row
 
 const scanPage = 256
 
-// read runs f with the reader.
 func (t *table) read(ctx context.Context, f func(r *reader) error) error {
 	r, err := t.reader.enter(ctx, t.busyTimeout)
 	if err != nil {

@@ -84,7 +84,6 @@ func (t *table) Close() error {
 // tidies the log away.
 func (t *table) disconnect() error { return errors.Join(t.reader.close(), t.writer.close()) }
 
-// now is the backend's time.
 func (t *table) now() locktable.Instant { return locktable.At(t.Now()) }
 
 // busyTimeout bounds the waiting for other processes when the caller's ctx has no

@@ -14,7 +14,6 @@ import (
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
 )
 
-// acquireFlags are the flags of acquire.
 type acquireFlags struct {
 	claimFlags
 	file   string

@@ -85,7 +85,6 @@ if another bench is running.`,
 	return cmd
 }
 
-// A bench is one `pawl bench`.
 type bench struct {
 	v       *voice
 	phase   time.Duration // how long each of the two takes

@@ -101,7 +101,6 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 	return cmd
 }
 
-// one breaks the lease with this fence.
 func (b *breaking) one(ctx context.Context, fence uint64) error {
 	e, err := b.client.Inspect(ctx, b.name) // for the receipt; it may be another's by the next line
 	if err != nil {

@@ -63,7 +63,6 @@ func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	noFiles(cmd, "wait", "limit", "permits", "ttl", "min-hold", "lock-delay", "label", "conflict-exit-code")
 }
 
-// noFiles are flags that take no file.
 func noFiles(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))

@@ -13,7 +13,6 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// electFlags are the flags of elect.
 type electFlags struct {
 	commandFlags
 	ttl       seconds

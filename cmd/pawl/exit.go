@@ -60,7 +60,6 @@ func (e *exit) Error() string { return fmt.Sprintf("exit code %d: %v", e.code, e
 
 func (e *exit) Unwrap() error { return e.err }
 
-// codeOf is the exit code for an error of the library.
 func codeOf(err error) int {
 	switch {
 	case errors.Is(err, pawl.ErrInvalid):

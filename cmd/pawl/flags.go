@@ -73,7 +73,6 @@ func (n *number) Set(text string) error {
 	return nil
 }
 
-// fenceFlag is a flag that takes a fence.
 type fenceFlag uint64
 
 func (f *fenceFlag) String() string { return strconv.FormatUint(uint64(*f), 10) }

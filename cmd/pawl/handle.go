@@ -22,7 +22,6 @@ import (
 // and goes by files and pipes, and never as an argument, which all who can list processes
 // would see.
 
-// handleBegin is how each handle begins.
 const handleBegin = "pawl1_"
 
 // maxHandle is longer than any handle: a name has 255 bytes at most.
@@ -155,7 +154,6 @@ func (h *handleFile) write(handle string) error {
 	return os.Rename(h.begun.Name(), h.path)
 }
 
-// discard removes what was begun.
 func (h *handleFile) discard() {
 	_ = h.begun.Close()
 	_ = os.Remove(h.begun.Name())

@@ -77,7 +77,6 @@ type (
 	}
 )
 
-// printJSON prints an entry as one line.
 func printJSON(out io.Writer, e pawl.Entry) error {
 	j := jsonEntry{
 		Name: e.Name, Fence: e.Fence, ClosedForMS: e.ClosedFor.Milliseconds(),
@@ -95,7 +94,6 @@ func printJSON(out io.Writer, e pawl.Entry) error {
 	return printLine(out, j)
 }
 
-// printLine prints a value as one line.
 func printLine(out io.Writer, value any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -243,7 +243,6 @@ func withClient(ctx context.Context, v *voice, where *location, cmd *cobra.Comma
 // nothing is what there is to print of what does not exist.
 func nothing() error { return nil }
 
-// none refuses arguments.
 func none(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage(cmd, fmt.Errorf("unexpected argument %q", args[0]))

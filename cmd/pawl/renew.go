@@ -77,7 +77,6 @@ believed to: release says so, and fails.
 	return cmd
 }
 
-// withLease runs f with the lease of the handle.
 func withLease(v *voice, where *location, cmd *cobra.Command, h *handleSource, f func(context.Context, *pawl.Lease) error) error {
 	ctx, stop := interruptible(cmd)
 	defer stop()

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runFlags are the flags of run.
 type runFlags struct {
 	claimFlags
 	commandFlags

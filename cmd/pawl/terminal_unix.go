@@ -46,7 +46,6 @@ func (t *terminal) ours() bool {
 // ofChild reports whether the child shall be in the foreground from its start on.
 func (t *terminal) ofChild() bool { return term.IsTerminal(0) && term.IsTerminal(1) && t.ours() }
 
-// lend puts a group in the foreground.
 func (t *terminal) lend(group int) {
 	t.lent = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group) == nil
 }

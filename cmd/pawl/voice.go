@@ -45,7 +45,6 @@ func (w *errorWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// say says one line.
 func (v *voice) say(format string, args ...any) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

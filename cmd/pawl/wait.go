@@ -113,7 +113,6 @@ func (w *freeing) lookAgain(ctx context.Context, c *pawl.Client) error {
 	return &exit{code: exitHeld, err: notAcquiredError{fmt.Errorf("gave up after %v: %s", w.patience, inTheWay(&e))}}
 }
 
-// watch returns when the name is free.
 func (w *freeing) watch(ctx context.Context, c *pawl.Client) error {
 	for e, err := range c.Watch(ctx, w.name) {
 		if err != nil {

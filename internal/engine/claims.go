@@ -248,7 +248,6 @@ func copies(some map[driver.Token]*Claim) (all []Claim) {
 	return all
 }
 
-// sweep drops what has lapsed.
 func (c *Claims) sweep(now time.Time) {
 	c.swept = now
 	lapsed := func(_ driver.Token, x *Claim) bool { return !x.Until.After(now) }

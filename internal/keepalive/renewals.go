@@ -343,7 +343,6 @@ func (r *Renewals[L]) Alive(now time.Time) {
 	}
 }
 
-// feelsLocked notes the health of x.
 func (r *Renewals[L]) feelsLocked(x *Renewal[L], h Health) {
 	was := x.health
 	if was == h {

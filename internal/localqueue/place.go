@@ -17,7 +17,6 @@ func (r *ranks) add() (slot int32) {
 	return slot
 }
 
-// remove empties a slot.
 func (r ranks) remove(slot int32) {
 	for i := int(slot); i <= len(r); i += i & -i {
 		r[i-1]--

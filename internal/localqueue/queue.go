@@ -165,7 +165,6 @@ func (q *queue[W]) borne(w *Waiter[W]) time.Time {
 	return q.failing
 }
 
-// rank is the place of a waiter in this queue, from 1.
 func (q *queue[W]) rank(w *Waiter[W]) int {
 	switch {
 	case w == q.front:

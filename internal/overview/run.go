@@ -163,7 +163,6 @@ func pace(took time.Duration, names int) time.Duration {
 	return min(max(shortest, share*took, time.Duration(names)*perName), longest)
 }
 
-// read reads names that were told of.
 func (r *runner) read(ctx context.Context) {
 	names, more := r.takeTold()
 	last := r.View()

@@ -68,7 +68,6 @@ func (v *View) list(ctx context.Context, c *pawl.Client, prefix string) error {
 	return nil
 }
 
-// copy is a view to be changed.
 func (v *View) copy() *View {
 	c := *v
 	c.Rows, c.pages = slices.Clone(v.Rows), &pages{}

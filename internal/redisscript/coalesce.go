@@ -58,7 +58,6 @@ type lane struct {
 	batch []*step // nil while it gathers
 }
 
-// A step of one goroutine.
 type step struct {
 	quickStep
 	name     string
@@ -173,7 +172,6 @@ func (co *coalescer) take(l *lane) (batch []*step) {
 	return batch
 }
 
-// send runs the script of a batch.
 func (co *coalescer) send(l *lane, batch []*step) Reply {
 	c := pack(co.prefix, batch)
 	began := l.since // only this goroutine writes it

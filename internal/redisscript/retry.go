@@ -148,7 +148,6 @@ func (s *strays) end(l driver.LeaseRef) {
 	}
 }
 
-// releasing notes that a token is released.
 func (s *strays) releasing(t driver.Token) {
 	if !s.some.Load() {
 		return // mostly

@@ -30,7 +30,6 @@ const (
 	waySlot  = 16
 )
 
-// claimCall is a claim, and the script for it.
 func (o *Options) claimCall(c *driver.Claim, end int64, who string) (*Script, Call) {
 	var r room
 	b := appendKeys(r[:0], o.Prefix, c.Name)

@@ -20,7 +20,6 @@ func key(prefix, name string) string {
 	return prefix + "{" + name + "}s"
 }
 
-// appendKey appends it.
 func appendKey(b []byte, prefix, name string) []byte {
 	if strings.ContainsAny(name, "%{}") {
 		name = escaper.Replace(name)

@@ -50,7 +50,6 @@ type Watching struct {
 	turns int // how often it began to hear, or no longer did
 }
 
-// A watch is a name that is watched.
 type watch struct {
 	token driver.Token
 	name  string

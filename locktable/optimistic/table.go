@@ -308,7 +308,6 @@ func overtakes(s locktable.Step, e *locktable.Entry) bool {
 		slices.ContainsFunc(e.Queue, func(w locktable.Waiter) bool { return w.Token == s.Token })
 }
 
-// swapOf makes the swap of what was computed.
 func (t *Table) swapOf(step locktable.Step, seen sight, c computed) Swap {
 	s := Swap{
 		Name: step.Name, OnTime: step.OnTime, Version: seen.Version, Value: c.entry.Append(nil), Was: seen.Value, Note: seen.Note,
@@ -325,7 +324,6 @@ func (t *Table) swapOf(step locktable.Step, seen sight, c computed) Swap {
 	return s
 }
 
-// swap makes one swap.
 func (t *Table) swap(ctx context.Context, s Swap) (Swapped, error) {
 	is, err := t.swapOne(ctx, s)
 	if err != nil {

@@ -144,7 +144,6 @@ func (m *model) silence(seen time.Time) string {
 	return fmt.Sprintf("the backend has not answered since %s (%s)", seen.Format(time.TimeOnly), ago(m.now.Sub(seen)))
 }
 
-// deadlockWords tell of a circle.
 func deadlockWords(circle []overview.Block) string {
 	text := "deadlock: "
 	for i, b := range circle {
@@ -188,7 +187,6 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", min(s/86400, 999), s/3600%24)
 }
 
-// topHelp is the page of the keys.
 func topHelp(delay time.Duration) []screen.Line {
 	text := `Keys of pawl top
 

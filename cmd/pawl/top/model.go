@@ -84,13 +84,11 @@ func (m *model) arrange() {
 	m.cursor.at = max(0, min(m.cursor.at, len(m.rows)-1))
 }
 
-// matches reports whether a name, or one of its holders, has a text in it.
 func matches(r *overview.Row, text string) bool {
 	return strings.Contains(r.Name, text) || strings.Contains(words.Plain(r.Name), text) ||
 		slices.ContainsFunc(r.Holders, func(h pawl.Holder) bool { return strings.Contains(h.Owner.String(), text) })
 }
 
-// selected is the row that the cursor stands on, or nil.
 func (m *model) selected() *overview.Row {
 	if m.cursor.at >= len(m.rows) {
 		return nil
@@ -103,7 +101,6 @@ func (m *model) say(bad bool, format string, args ...any) {
 	m.notice = notice{fmt.Sprintf(format, args...), bad, m.now.Add(time.Minute)}
 }
 
-// press is what a key does.
 func (m *model) press(k screen.Key, pasted bool) order {
 	if k == "ctrl+z" && !pasted {
 		return order{suspend: true}
@@ -204,7 +201,6 @@ func (m *model) openedRow() *overview.Row {
 	return m.view.Row(m.opened)
 }
 
-// pageRows is how far a page is.
 func (m *model) pageRows() int { return max(1, m.size.height-5) }
 
 // move moves a cursor in a list of n. It reports whether the key was for that.

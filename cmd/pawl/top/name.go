@@ -35,7 +35,6 @@ func (m *model) drawName() []screen.Line {
 	return m.framed(top, []screen.Line{keys})
 }
 
-// nameState is the sentence on a name.
 func (m *model) nameState(r *overview.Row) screen.Line {
 	line := screen.Text(screen.Cut(words.Plain(m.opened), max(10, m.size.width/2)), screen.Bold)
 	state := " is free"
@@ -79,7 +78,6 @@ func (m *model) nameBlocks() (lines []screen.Line) {
 	return lines
 }
 
-// nameLine is one holder, or one waiter.
 func (m *model) nameLine(r *overview.Row, i int) screen.Line {
 	mark, style := " ", screen.Style(0)
 	if i == m.inside.at {
