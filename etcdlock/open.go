@@ -80,7 +80,7 @@ func build(client *clientv3.Client, o *Options, own bool) (*Driver, error) {
 	s := &store{client: client, own: own, prefix: options.Prefix, forget: options.Retention, where: options.Where, follows: make(chan struct{})}
 	s.where = cmp.Or(s.where, hosts(client.Endpoints()))
 	s.life, s.end = context.WithCancel(context.Background())
-	s.clock = newClock(s.life)
+	s.clock = newClock()
 	id := rand.Text()
 	d := &Driver{store: s}
 	deliver := func(signal driver.Signal) { d.Deliver(signal) }

@@ -113,7 +113,7 @@ func TestAClockIsAheadOnlyOfTheTickThatFollows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first := tick{is: 1_000_000, room: span, value: "first", id: "first", rev: 1}
-		heard, missed := newClock(t.Context()), newClock(t.Context())
+		heard, missed := newClock(), newClock()
 		heard.learn(first)
 		missed.learn(first)
 		time.Sleep(time.Second)
@@ -141,7 +141,7 @@ func TestNobodyEntersEarly(t *testing.T) {
 			w := &world{t: t, dice: rand.New(rand.NewPCG(seed, 1))}
 			w.last = tick{is: 1_000_000, room: span, value: "first", id: "first", rev: 1}
 			for i := range 4 {
-				c := newClock(t.Context())
+				c := newClock()
 				c.learn(w.last)
 				if i == 3 { // it is far away
 					c.took(400 * time.Millisecond)

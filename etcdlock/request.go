@@ -10,6 +10,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // txn runs a transaction on a member that knows a leader. One that knows none, or is a
@@ -17,10 +19,8 @@ import (
 func (s *store) txn(ctx context.Context, cs []clientv3.Cmp, then, otherwise []clientv3.Op) (r *clientv3.TxnResponse, err error) {
 	for try := range 4 {
 		if try > 0 {
-			select {
-			case <-ctx.Done():
-				return nil, fmt.Errorf("%w (%w)", ctx.Err(), err)
-			case <-time.After(20 * time.Millisecond << try):
+			if ended := pause.For(ctx, 20*time.Millisecond<<try); ended != nil {
+				return nil, fmt.Errorf("%w (%w)", ended, err)
 			}
 		}
 		sent := time.Now()

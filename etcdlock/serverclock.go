@@ -116,7 +116,6 @@ func (t tick) lead(of tick, now time.Time) time.Duration { return of.is.Until(t.
 // A clock is what a client knows of the clock that all clients of a prefix share, and its
 // part in keeping it going. The package comment says why it can be trusted.
 type clock struct {
-	life    context.Context
 	changed chan struct{} // has one if the loop is to look again
 
 	mu     sync.Mutex // protects all below
@@ -131,8 +130,8 @@ type clock struct {
 	trip   time.Duration // of an answer, about
 }
 
-func newClock(life context.Context) *clock {
-	return &clock{life: life, changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: mathrand.Float64()}
+func newClock() *clock {
+	return &clock{changed: make(chan struct{}, 1), heard: make(chan struct{}), slack: mathrand.Float64()}
 }
 
 // window is where the clock stands for a step that is computed now: further than its last
@@ -359,7 +358,6 @@ func (s *store) tick(ctx context.Context, room time.Duration) error {
 	return s.learnFrom(r, sent)
 }
 
-// learnWritten learns a tick that was written here.
 func (s *store) learnWritten(r *clientv3.TxnResponse, t tick, sent int64) error {
 	if err := s.check(r.Header, sent); err != nil {
 		return err
@@ -369,7 +367,6 @@ func (s *store) learnWritten(r *clientv3.TxnResponse, t tick, sent int64) error 
 	return nil
 }
 
-// stands is the condition that a tick is the last one.
 func (s *store) stands(t tick) clientv3.Cmp {
 	return clientv3.Compare(clientv3.Value(s.clockKey()), "=", t.value)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/internal/backoff"
+	"github.com/pawl-go/pawl/internal/pause"
 )
 
 // Object is an object of an S3-like store.
@@ -114,7 +115,8 @@ func UpdateObject(ctx context.Context, store ObjectStore, key string, fence uint
 		if !changed(err) {
 			return wrapped("write", key, err)
 		}
-		if err := pause(ctx, n); err != nil {
+		// Each pause is longer, so that those who come together part.
+		if err := pause.For(ctx, backoff.Around(backoff.Doubled(5*time.Millisecond, n, time.Second))); err != nil {
 			return err
 		}
 	}
@@ -205,18 +207,6 @@ func broken(key string, err error, hint string) error {
 	failed := failed("object store", "check the fence for", key, err)
 	failed.Permanent, failed.Hint = true, hint
 	return failed
-}
-
-// pause waits a little longer each time, so that those who come together part.
-func pause(ctx context.Context, n int) error {
-	timer := time.NewTimer(backoff.Around(backoff.Doubled(5*time.Millisecond, n, time.Second)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // fence is the fence that an object was written under, or 0.

@@ -15,7 +15,6 @@ const (
 	authenticationFailed = 18
 	validationFailed     = 121
 	noMajorityReads      = 148
-	notImplemented       = 238
 )
 
 // hints is what is said, by what it has in it, and what to do about it. The first that

@@ -24,19 +24,17 @@ var (
 
 // Codes of JetStream's errors that nats.go has no names for.
 const (
-	codeAccountFull   = 10002
-	codeNoPeers       = 10005
-	codeNotAvailable  = 10008
-	codeNoResources   = 10023
-	codeNoMemory      = 10028
-	codeMaxBytes      = 10077
-	codeNoReplicas    = 10074
-	codeNoStorage     = 10047
-	codeNotAllocated  = 10039
-	codeLeaderless    = 10009
-	codeTooBig        = 10054
-	codeStreamOffline = 10118
-	codeNoMessageTTL  = 10166
+	codeAccountFull  = 10002
+	codeNoPeers      = 10005
+	codeNotAvailable = 10008
+	codeNoResources  = 10023
+	codeNoMemory     = 10028
+	codeMaxBytes     = 10077
+	codeNoReplicas   = 10074
+	codeNoStorage    = 10047
+	codeLeaderless   = 10009
+	codeTooBig       = 10054
+	codeNoMessageTTL = 10166
 )
 
 func (s *store) where() string {

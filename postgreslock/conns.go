@@ -28,7 +28,7 @@ func (p pool) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	c, err := p.Acquire(ctx)
 	if err != nil {
 		if s := p.Stat(); ctx.Err() != nil && s.AcquiredConns() >= s.MaxConns() {
-			err = exhaustedError{err, int(s.AcquiredConns())}
+			err = exhaustedError{err}
 		}
 		return nil, nil, err
 	}
@@ -52,7 +52,7 @@ func (d database) take(ctx context.Context) (*pgx.Conn, func(), error) {
 	conn, err := d.Conn(ctx)
 	if err != nil {
 		if s := d.Stats(); ctx.Err() != nil && s.MaxOpenConnections > 0 && s.InUse >= s.MaxOpenConnections {
-			err = exhaustedError{err, s.InUse}
+			err = exhaustedError{err}
 		}
 		return nil, nil, err
 	}
@@ -76,10 +76,7 @@ func (d database) take(ctx context.Context) (*pgx.Conn, func(), error) {
 }
 
 // exhaustedError says that a pool had no connection to give.
-type exhaustedError struct {
-	err  error
-	used int
-}
+type exhaustedError struct{ err error }
 
 func (e exhaustedError) Error() string {
 	return e.err.Error() + ": all connections of the pool are in use"

@@ -74,7 +74,7 @@ type ballots = []vote[driver.Grant]
 
 func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 	votes := a.canvass(ctx, a.d.everyone())
-	if granted(votes) >= a.d.majority {
+	if succeeded(votes) >= a.d.majority {
 		grant, err := a.conclude(ctx, votes)
 		if err == nil || a.left {
 			return grant, err
@@ -88,7 +88,7 @@ func (a *attempt) run(ctx context.Context) (driver.Grant, error) {
 		a.leave(ctx)
 		return driver.Grant{}, err
 	}
-	if granted(votes)+refused(votes) < a.d.majority || nobodyElse(votes) {
+	if succeeded(votes)+refused(votes) < a.d.majority || nobodyElse(votes) {
 		err := trouble(ctx, a.d, "acquire", a.claim.Name, votes)
 		if _, shown := a.d.held.find(a.claim.Token, a.claim.Name); !a.claim.Queue && !shown {
 			a.takeBack(ctx, votes)
@@ -121,7 +121,7 @@ func (a *attempt) canvass(ctx context.Context, nodes []int) ballots {
 			return d.ask(ctx, i, c)
 		},
 		decided: func(votes ballots) bool {
-			yes, no, missing := granted(votes), refused(votes), len(nodes)-answered(votes)
+			yes, no, missing := succeeded(votes), refused(votes), len(nodes)-answered(votes)
 			return yes >= d.majority || yes+missing < d.majority && (yes+no >= d.majority || yes+no+missing < d.majority)
 		},
 		first: a.note,
@@ -245,15 +245,6 @@ func (a *attempt) lease() driver.LeaseRef {
 // mayHold reports whether the claim may be granted on the node that answered so.
 func mayHold(v vote[driver.Grant]) bool {
 	return v.in && !isRefusal(v.err) && !errors.Is(v.err, driver.ErrInvalid)
-}
-
-func granted(votes ballots) (n int) {
-	for _, v := range votes {
-		if v.in && v.err == nil {
-			n++
-		}
-	}
-	return n
 }
 
 func refused(votes ballots) (n int) {

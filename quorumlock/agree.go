@@ -52,7 +52,7 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 		if grant, ok := d.agreed(votes); ok {
 			return grant, nil
 		}
-		if granted(votes) < d.majority {
+		if succeeded(votes) < d.majority {
 			break
 		}
 		target := uint64(0)
@@ -66,7 +66,7 @@ func (a *attempt) agree(ctx context.Context, votes ballots) (driver.Grant, error
 		}
 		a.raise(ctx, votes, target)
 	}
-	if granted(votes) >= d.majority {
+	if succeeded(votes) >= d.majority {
 		for i := range votes {
 			votes[i].err = errDisagree
 		}

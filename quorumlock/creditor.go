@@ -57,7 +57,6 @@ func (o *owed) enlineLocked(b *debt) {
 	}
 }
 
-// unlineLocked ends the owing.
 func (o *owed) unlineLocked(b *debt) {
 	b.owing, b.again = false, false
 	if b.index > 0 {

@@ -47,7 +47,7 @@ func (a *attempt) hold(ctx context.Context, votes ballots) (driver.Grant, error)
 			return driver.Grant{}, err
 		}
 		copy(votes, a.canvass(ctx, d.everyone()))
-		if granted(votes) < d.majority {
+		if succeeded(votes) < d.majority {
 			return driver.Grant{}, trouble(ctx, d, "acquire", a.claim.Name, votes)
 		}
 	}

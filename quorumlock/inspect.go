@@ -31,7 +31,6 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 	return d.merge(name, values(votes)), nil
 }
 
-// read reads the entry of a name on some nodes.
 func (d *Driver) read(ctx context.Context, name string, nodes []int) []vote[driver.Entry] {
 	return poll(ctx, d, ballot[driver.Entry]{
 		nodes:   nodes,

@@ -152,7 +152,6 @@ func (p *place) closeIfStale() bool {
 	return true
 }
 
-// quietLocked stops the timer.
 func (p *place) quietLocked() {
 	if p.timer != nil {
 		p.timer.Stop()

@@ -206,7 +206,6 @@ func (d *Driver) isClosed() bool {
 	return d.closed
 }
 
-// everyone is the list of all nodes.
 func (d *Driver) everyone() []int {
 	all := make([]int, len(d.nodes))
 	for i := range all {

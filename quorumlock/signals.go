@@ -89,7 +89,7 @@ func (p *place) outcomeLocked() (int, ballots) {
 			news = news || s.grant.Fences == 0
 		}
 	}
-	n := granted(votes)
+	n := succeeded(votes)
 	grant, agreed := d.agreed(votes)
 	switch {
 	case !news, agreed && p.said >= grant.Fence: // that the caller knows

@@ -57,7 +57,7 @@ const (
 // could have this node, too, which keeps it safe from the loss of another. It brings the
 // votes up to date, and returns when asking again makes sense, or 0.
 func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration) {
-	if granted(votes) == 0 {
+	if succeeded(votes) == 0 {
 		return 0
 	}
 	s := a.standoff(a.d.read(ctx, a.claim.Name, a.d.everyone()), votes)
@@ -80,7 +80,7 @@ func (a *attempt) settle(ctx context.Context, votes ballots) (soon time.Duration
 			votes[i] = v
 		}
 	}
-	if granted(votes) == 0 {
+	if succeeded(votes) == 0 {
 		return 0
 	}
 	return 2*time.Millisecond + backoff.Below(8*time.Millisecond)

@@ -33,15 +33,14 @@ type past struct {
 
 // Past is one lease, as it was seen.
 type Past struct {
-	Fence         uint64
-	Owner         pawl.Owner
-	Weight, Limit int
-	Since         time.Time     // of the grant, on the backend's clock
-	Waited        time.Duration // in the queue; 0 if it was not seen there
-	Held          time.Duration // until the end; 0 while it is held
-	End           End
-	By            string    // with Broken, who did it, if that is known
-	Ended         time.Time // when the end was seen, on this process's clock; zero while it is held
+	Fence  uint64
+	Owner  pawl.Owner
+	Since  time.Time     // of the grant, on the backend's clock
+	Waited time.Duration // in the queue; 0 if it was not seen there
+	Held   time.Duration // until the end; 0 while it is held
+	End    End
+	By     string    // with Broken, who did it, if that is known
+	Ended  time.Time // when the end was seen, on this process's clock; zero while it is held
 }
 
 // End says how a lease ended, as far as that shows.
@@ -160,7 +159,7 @@ func (m *Memory) heldLocked(r *Row) {
 		if p.index(h.Fence) >= 0 {
 			continue
 		}
-		l := Past{Fence: h.Fence, Owner: h.Owner, Weight: h.Weight, Limit: h.Limit, Since: h.Since, End: Held}
+		l := Past{Fence: h.Fence, Owner: h.Owner, Since: h.Since, End: Held}
 		for _, w := range p.waits {
 			if w.Owner.Client == h.Owner.Client && w.Weight == h.Weight && w.Since.Before(h.Since) {
 				l.Waited = h.Since.Sub(w.Since)
