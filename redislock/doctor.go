@@ -2,8 +2,10 @@ package redislock
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -36,10 +38,23 @@ func asking(client rueidis.Client) func(ctx context.Context, command ...string) 
 	return func(ctx context.Context, command ...string) (string, error) {
 		m, err := client.Do(ctx, client.B().Arbitrary(command...).Build()).ToMessage()
 		if err != nil {
-			return "", err
+			return "", inFull(err)
 		}
 		return flat(m), nil
 	}
+}
+
+// inFull is what the server said: rueidis leaves out an ERR that it began with, and by
+// its first word the doctor knows that a server has answered.
+func inFull(err error) error {
+	said, answered := rueidis.IsRedisErr(err)
+	if !answered {
+		return err
+	}
+	if first, _, _ := strings.Cut(said.Error(), " "); first == strings.ToUpper(first) {
+		return err
+	}
+	return fmt.Errorf("ERR %w", err)
 }
 
 // flat is an answer as text: of a list or a map, each element in a line.
