@@ -3,7 +3,6 @@ package mongolock
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"net/url"
 	"time"
@@ -72,7 +71,7 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &store{Options: own, inbox: newInbox(), claims: engine.NewClaims(), most: mostBytes, close: hangUp, db: db}
+	t := &store{Options: own, inbox: rand.Text()[:16], claims: engine.NewClaims(), most: mostBytes, close: hangUp, db: db}
 	t.life, t.end = context.WithCancel(context.Background())
 	d := &Driver{store: t}
 	deliver := func(s driver.Signal) {
@@ -92,14 +91,6 @@ func (t *store) place() string {
 		place += " collection=" + t.Collection
 	}
 	return place
-}
-
-// newInbox draws the address of a driver's signals. It is no secret, only unlike any
-// other.
-func newInbox() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }
 
 // disconnect closes a client. What is under way has a moment to end.

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	sqldriver "database/sql/driver"
-	"encoding/hex"
 	"errors"
 	"net/url"
 	"time"
@@ -72,7 +71,7 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 			db: db, pool: pool, Options: options, checking: make(chan struct{}, 1),
 			names: "`" + options.Prefix + "names`", lost: "`" + options.Prefix + "lost`",
 		},
-		inbox: newInbox(), claims: engine.NewClaims(), tidying: tidying{wanted: make(chan struct{}, 1)},
+		inbox: rand.Text()[:16], claims: engine.NewClaims(), tidying: tidying{wanted: make(chan struct{}, 1)},
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	d := &Driver{store: s}
@@ -85,14 +84,6 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	s.running.Go(func() { newPoller(s).Run(s.life) })
 	s.running.Go(func() { s.tidying.run(s.life, s) })
 	return d, nil
-}
-
-// newInbox draws the address of a driver's signals. It is no secret, only unlike any
-// other.
-func newInbox() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }
 
 func (p *parsed) open(ctx context.Context) (*Driver, error) {

@@ -3,7 +3,6 @@ package sqlitelock
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"net/url"
 	"path/filepath"
@@ -35,7 +34,7 @@ func Open(ctx context.Context, path string, o *Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := openTable(ctx, path, options, newInbox())
+	t, err := openTable(ctx, path, options, rand.Text()[:16])
 	if err != nil {
 		return nil, err
 	}
@@ -141,12 +140,4 @@ func (t *table) start(deliver func(driver.Signal)) {
 	t.bell = newDoorbell(t.inbox)
 	t.running.Go(func() { t.bell.listen(t.ring) })
 	t.running.Go(func() { newPoller(t).Run(t.life) })
-}
-
-// newInbox draws the address of a driver's signals. It is no secret, only unlike any
-// other.
-func newInbox() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

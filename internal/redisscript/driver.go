@@ -2,8 +2,6 @@ package redisscript
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"sync/atomic"
 	"time"
 
@@ -50,13 +48,6 @@ func New(s Sender, o Options) *Driver {
 		d.signals.loops.Go(func() { d.tracking.run(d.signals.life, d.lost) })
 	}
 	return d
-}
-
-// newID draws the address of a driver's signals. It is no secret, only unlike any other.
-func newID() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }
 
 // Listen implements driver.Signaler.

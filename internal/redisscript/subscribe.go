@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"strings"
 	"sync"
@@ -58,7 +59,7 @@ type shard struct {
 }
 
 func newSubscriber(s Sender, prefix string, push bool) *subscriber {
-	b := &subscriber{sender: s, prefix: prefix, id: newID(), push: push, shards: map[uint16]shard{}}
+	b := &subscriber{sender: s, prefix: prefix, id: rand.Text()[:16], push: push, shards: map[uint16]shard{}}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
 }
