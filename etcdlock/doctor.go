@@ -13,6 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
+	"github.com/pawl-go/pawl/internal/pause"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -26,7 +28,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	if err := s.readClockInTime(ctx); err != nil {
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
-			return []driver.Finding{{Severity: "error", Subject: "clock", Detail: e.Err.Error(), Advice: e.Hint}}, nil
+			return engine.Found("error", "clock", e.Err.Error(), e.Hint), nil
 		}
 		return nil, s.failed(ctx, err)
 	}
@@ -41,8 +43,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	rank := func(f driver.Finding) int { return slices.Index([]string{"error", "warning", "info"}, f.Severity) }
-	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank(a) - rank(b) })
+	engine.SortFindings(found)
 	return found, nil
 }
 
@@ -61,10 +62,8 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, watchPause) != nil {
 			return err
-		case <-time.After(watchPause):
 		}
 	}
 }
@@ -74,11 +73,8 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 func (s *store) diagnoseClock() []driver.Finding {
 	w, ok := s.clock.window(time.Now())
 	if ahead := locktable.At(time.Now()).Until(w.From); ok && ahead > time.Hour {
-		return []driver.Finding{{
-			Severity: "info", Subject: "clock",
-			Detail: fmt.Sprintf("it is %v ahead of this machine's: whoever made it had another time of day", ahead.Round(time.Second)),
-			Advice: "nothing: leases are not longer or shorter for it, only the times that are shown are wrong",
-		}}
+		return engine.Found("info", "clock", fmt.Sprintf("it is %v ahead of this machine's: whoever made it had another time of day", ahead.Round(time.Second)),
+			"nothing: leases are not longer or shorter for it, only the times that are shown are wrong")
 	}
 	return nil
 }
@@ -92,9 +88,8 @@ func (s *store) diagnoseRights(ctx context.Context) []driver.Finding {
 		return nil
 	}
 	hint, _ := advice(err)
-	return []driver.Finding{{
-		Severity: "error", Subject: "rights", Detail: "the user cannot write all keys that begin with " + s.prefix + "//", Advice: hint,
-	}}
+	return engine.Found("error", "rights", "the user cannot write all keys that begin with "+s.prefix+"//",
+		hint)
 }
 
 // diagnoseUsers looks at whether the password of the URL keeps anybody out: the client of
@@ -107,11 +102,8 @@ func (s *store) diagnoseUsers(ctx context.Context) []driver.Finding {
 	if err != nil || (*pb.AuthStatusResponse)(status).GetEnabled() {
 		return nil // who may not ask is asked for a password
 	}
-	return []driver.Finding{{
-		Severity: "warning", Subject: "authentication",
-		Detail: "a user and a password are given, and the cluster asks nobody for them: whoever reaches it can take and release any lock",
-		Advice: "etcdctl auth enable, or leave them out of the URL",
-	}}
+	return engine.Found("warning", "authentication", "a user and a password are given, and the cluster asks nobody for them: whoever reaches it can take and release any lock",
+		"etcdctl auth enable, or leave them out of the URL")
 }
 
 func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
@@ -125,10 +117,8 @@ func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
 		where := hosts([]string{endpoint})
 		if err != nil {
 			down++
-			found = append(found, driver.Finding{
-				Severity: "warning", Subject: "member " + where, Detail: "it does not answer",
-				Advice: "check that etcd runs there, and the network: the cluster survives no more than a minority that is down",
-			})
+			found = append(found, engine.Found("warning", "member "+where, "it does not answer",
+				"check that etcd runs there, and the network: the cluster survives no more than a minority that is down")...)
 			continue
 		}
 		found = append(found, diagnoseMember(where, status)...)
@@ -136,10 +126,8 @@ func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
 	}
 	slices.Sort(versions)
 	if versions = slices.Compact(versions); len(versions) > 1 {
-		found = append(found, driver.Finding{
-			Severity: "info", Subject: "versions", Detail: "the members run " + strings.Join(versions, " and "),
-			Advice: "end the upgrade that seems to be under way",
-		})
+		found = append(found, engine.Found("info", "versions", "the members run "+strings.Join(versions, " and "),
+			"end the upgrade that seems to be under way")...)
 	}
 	found = append(found, s.diagnoseAlarms(ctx)...)
 	return append(found, s.diagnoseCluster(ctx, len(endpoints))...)
@@ -149,17 +137,12 @@ func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
 func diagnoseMember(where string, status *clientv3.StatusResponse) (found []driver.Finding) {
 	m := (*pb.StatusResponse)(status)
 	if m.GetIsLearner() {
-		found = append(found, driver.Finding{
-			Severity: "warning", Subject: "member " + where, Detail: "it is a learner, and answers no requests of ours",
-			Advice: "promote it (etcdctl member promote), or name a voting member",
-		})
+		found = append(found, engine.Found("warning", "member "+where, "it is a learner, and answers no requests of ours",
+			"promote it (etcdctl member promote), or name a voting member")...)
 	}
 	if quota := m.GetDbSizeQuota(); quota > 0 && m.GetDbSize() > quota/10*8 {
-		found = append(found, driver.Finding{
-			Severity: "warning", Subject: "quota of " + where,
-			Detail: fmt.Sprintf("its database has %d MB of %d MB: when it is full, nothing is granted or renewed", m.GetDbSize()>>20, quota>>20),
-			Advice: "compact and defragment it, or raise --quota-backend-bytes",
-		})
+		found = append(found, engine.Found("warning", "quota of "+where, fmt.Sprintf("its database has %d MB of %d MB: when it is full, nothing is granted or renewed", m.GetDbSize()>>20, quota>>20),
+			"compact and defragment it, or raise --quota-backend-bytes")...)
 	}
 	return found
 }
@@ -170,10 +153,8 @@ func (s *store) diagnoseAlarms(ctx context.Context) (found []driver.Finding) {
 		return nil
 	}
 	for _, a := range alarms.Alarms {
-		found = append(found, driver.Finding{
-			Severity: "error", Subject: "alarm", Detail: fmt.Sprintf("%v is raised by member %x", a.GetAlarm(), a.GetMemberID()),
-			Advice: "etcdctl alarm list; for NOSPACE compact, defragment, then etcdctl alarm disarm",
-		})
+		found = append(found, engine.Found("error", "alarm", fmt.Sprintf("%v is raised by member %x", a.GetAlarm(), a.GetMemberID()),
+			"etcdctl alarm list; for NOSPACE compact, defragment, then etcdctl alarm disarm")...)
 	}
 	return found
 }
@@ -183,25 +164,19 @@ func (s *store) diagnoseAlarms(ctx context.Context) (found []driver.Finding) {
 func (s *store) diagnoseCluster(ctx context.Context, named int) (found []driver.Finding) {
 	members, err := s.client.MemberList(ctx)
 	if err == nil && len(members.Members) == 1 {
-		found = append(found, driver.Finding{
-			Severity: "info", Subject: "members", Detail: "there is one: nothing is granted or renewed while it is down",
-			Advice: "three members survive the loss of one",
-		})
+		found = append(found, engine.Found("info", "members", "there is one: nothing is granted or renewed while it is down",
+			"three members survive the loss of one")...)
 	}
 	if err == nil && len(members.Members) > named {
-		found = append(found, driver.Finding{
-			Severity: "info", Subject: "endpoints", Detail: fmt.Sprintf("the URL names %d of %d members", named, len(members.Members)),
-			Advice: "name all, so that it does not matter which of them are down",
-		})
+		found = append(found, engine.Found("info", "endpoints", fmt.Sprintf("the URL names %d of %d members", named, len(members.Members)),
+			"name all, so that it does not matter which of them are down")...)
 	}
 	const old = 1 << 20
 	if seen := s.seen.Load(); seen > old {
 		_, err := s.client.Get(ctx, s.clockKey(), clientv3.WithRev(seen-old))
 		if err == nil {
-			found = append(found, driver.Finding{
-				Severity: "warning", Subject: "compaction", Detail: fmt.Sprintf("more than %d revisions are kept: the database grows with each renewal until it is full", old),
-				Advice: "start the members with --auto-compaction-mode=periodic --auto-compaction-retention=1h",
-			})
+			found = append(found, engine.Found("warning", "compaction", fmt.Sprintf("more than %d revisions are kept: the database grows with each renewal until it is full", old),
+				"start the members with --auto-compaction-mode=periodic --auto-compaction-retention=1h")...)
 		}
 	}
 	return found

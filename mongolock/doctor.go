@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -29,7 +30,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	if unfit := t.unfit(ctx, g); unfit != nil {
-		return []driver.Finding{{Severity: "error", Subject: "collection", Detail: unfit.problem, Advice: unfit.hint}}, nil //nolint:nilerr // a finding
+		return engine.Found("error", "collection", unfit.problem, unfit.hint), nil //nolint:nilerr // a finding
 	}
 	at, err := t.server(ctx)
 	if err != nil {
@@ -62,22 +63,14 @@ func (t *store) version(ctx context.Context) []driver.Finding {
 	n, err := strconv.Atoi(major)
 	switch {
 	case b.Ferret != "" && !strings.HasPrefix(b.Ferret, "v2."):
-		return []driver.Finding{{
-			Severity: "error", Subject: "server",
-			Detail: "it is FerretDB " + b.Ferret + ", whose updates are not atomic: two clients can be granted one name",
-			Advice: "use MongoDB, or the database below FerretDB by its own URL",
-		}}
+		return engine.Found("error", "server", "it is FerretDB "+b.Ferret+", whose updates are not atomic: two clients can be granted one name",
+			"use MongoDB, or the database below FerretDB by its own URL")
 	case b.Ferret != "":
-		return []driver.Finding{{
-			Severity: "warning", Subject: "server",
-			Detail: "it is FerretDB " + b.Ferret + ", on which nobody has tested this",
-			Advice: "use MongoDB, or PostgreSQL by its own URL",
-		}}
+		return engine.Found("warning", "server", "it is FerretDB "+b.Ferret+", on which nobody has tested this",
+			"use MongoDB, or PostgreSQL by its own URL")
 	case err == nil && n < 5:
-		return []driver.Finding{{
-			Severity: "warning", Subject: "version", Detail: "it is MongoDB " + b.Version + ", which is no longer maintained",
-			Advice: "use MongoDB 6.0 or later",
-		}}
+		return engine.Found("warning", "version", "it is MongoDB "+b.Version+", which is no longer maintained",
+			"use MongoDB 6.0 or later")
 	}
 	return nil
 }
@@ -87,28 +80,17 @@ func (g *greeting) topology() []driver.Finding {
 	voters := len(g.Hosts) + len(g.Passives) + len(g.Arbiters)
 	switch {
 	case g.router():
-		return []driver.Finding{{
-			Severity: "info", Subject: "topology", Detail: "it is a sharded cluster: the clock of the shard's primary decides",
-			Advice: "do not shard the collection, and keep the clocks of all members together (NTP)",
-		}}
+		return engine.Found("info", "topology", "it is a sharded cluster: the clock of the shard's primary decides",
+			"do not shard the collection, and keep the clocks of all members together (NTP)")
 	case !g.replicas():
-		return []driver.Finding{{
-			Severity: "warning", Subject: "topology",
-			Detail: "the server stands alone: without it nothing can be locked, and there are no change streams",
-			Advice: "make it a replica set, of three members where locks have to survive one",
-		}}
+		return engine.Found("warning", "topology", "the server stands alone: without it nothing can be locked, and there are no change streams",
+			"make it a replica set, of three members where locks have to survive one")
 	case voters < 3:
-		return []driver.Finding{{
-			Severity: "warning", Subject: "topology",
-			Detail: fmt.Sprintf("the replica set has %d members: when one stops, nothing can be locked", voters),
-			Advice: "add members, up to three that hold data",
-		}}
+		return engine.Found("warning", "topology", fmt.Sprintf("the replica set has %d members: when one stops, nothing can be locked", voters),
+			"add members, up to three that hold data")
 	case len(g.Arbiters) > 0 && len(g.Hosts) < 3:
-		return []driver.Finding{{
-			Severity: "warning", Subject: "topology",
-			Detail: "one of two members that hold data is needed beside the primary, as an arbiter acknowledges nothing",
-			Advice: "replace the arbiter by a member that holds data",
-		}}
+		return engine.Found("warning", "topology", "one of two members that hold data is needed beside the primary, as an arbiter acknowledges nothing",
+			"replace the arbiter by a member that holds data")
 	}
 	return nil
 }
@@ -120,11 +102,8 @@ func clock(is, sent, now time.Time) []driver.Finding {
 	if is.After(sent.Add(-apart)) && is.Before(now.Add(apart)) {
 		return nil
 	}
-	return []driver.Finding{{
-		Severity: "info", Subject: "clock",
-		Detail: fmt.Sprintf("the server's clock and this machine's are %v apart; only the server's counts", now.Sub(is).Abs().Round(time.Second)),
-		Advice: "look at both with NTP: a clock that is corrected in one step ends leases early",
-	}}
+	return engine.Found("info", "clock", fmt.Sprintf("the server's clock and this machine's are %v apart; only the server's counts", now.Sub(is).Abs().Round(time.Second)),
+		"look at both with NTP: a clock that is corrected in one step ends leases early")
 }
 
 // config looks at whether a majority acknowledges what is on disks.
@@ -138,11 +117,8 @@ func (t *store) config(ctx context.Context) []driver.Finding {
 	if err != nil || c.Config.Journals == nil || *c.Config.Journals {
 		return nil // not everybody may ask, and the default is good
 	}
-	return []driver.Finding{{
-		Severity: "warning", Subject: "write concern",
-		Detail: "writeConcernMajorityJournalDefault is false: a majority that loses its power at once forgets the last grants",
-		Advice: "set it to true in rs.conf(), unless members keep their data in memory",
-	}}
+	return engine.Found("warning", "write concern", "writeConcernMajorityJournalDefault is false: a majority that loses its power at once forgets the last grants",
+		"set it to true in rs.conf(), unless members keep their data in memory")
 }
 
 // rights tries what the driver does.
@@ -158,10 +134,8 @@ func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding)
 		{"remove from " + at.signals.Name(), second(at.signals.DeleteOne(ctx, nobody))},
 	} {
 		if try.err != nil && !errors.Is(try.err, mongo.ErrNoDocuments) {
-			found = append(found, driver.Finding{
-				Severity: "error", Subject: "rights", Detail: "cannot " + try.what + ": " + try.err.Error(),
-				Advice: "grant the user readWrite on the database " + t.db.Name(),
-			})
+			found = append(found, engine.Found("error", "rights", "cannot "+try.what+": "+try.err.Error(),
+				"grant the user readWrite on the database "+t.db.Name())...)
 		}
 	}
 	if !at.pushes {
@@ -172,11 +146,8 @@ func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding)
 		_ = c.Close(ctx)
 		return found
 	}
-	return append(found, driver.Finding{
-		Severity: "warning", Subject: "change streams",
-		Detail: "waiters look for signals, 4 to 200 times a second, as there is no change stream: " + err.Error(),
-		Advice: "grant the user the action changeStream on the database " + t.db.Name(),
-	})
+	return append(found, engine.Found("warning", "change streams", "waiters look for signals, 4 to 200 times a second, as there is no change stream: "+err.Error(),
+		"grant the user the action changeStream on the database "+t.db.Name())...)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -194,11 +165,8 @@ func (t *store) indexes(ctx context.Context, at *server) (found []driver.Finding
 			there = there || lookup == nil && s.ExpireAfterSeconds != nil
 		}
 		if !there {
-			found = append(found, driver.Finding{
-				Severity: "warning", Subject: "index",
-				Detail: in.collection.Name() + " has no TTL index on " + in.by + ": what is old is never forgotten, and the collection grows",
-				Advice: fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.by, map[string]int{"at": signalLife}[in.by]),
-			})
+			found = append(found, engine.Found("warning", "index", in.collection.Name()+" has no TTL index on "+in.by+": what is old is never forgotten, and the collection grows",
+				fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.by, map[string]int{"at": signalLife}[in.by]))...)
 		}
 	}
 	return found

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // unfitError says that two clients would see different entries in a collection, or that
@@ -95,10 +96,8 @@ func (t *store) majorities(ctx context.Context) []driver.Finding {
 	if err != nil || s.Engine.Committed == nil || *s.Engine.Committed {
 		return nil // not everybody may ask
 	}
-	return []driver.Finding{{
-		Severity: "error", Subject: "read concern", Detail: "the server cannot read what a majority has, and nothing tells waiters of a change",
-		Advice: majorityHint,
-	}}
+	return engine.Found("error", "read concern", "the server cannot read what a majority has, and nothing tells waiters of a change",
+		majorityHint)
 }
 
 const majorityHint = "start the members without enableMajorityReadConcern=false"

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -44,10 +44,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	slices.SortStableFunc(c.found, func(a, b driver.Finding) int {
-		order := []string{"error", "warning", "info"}
-		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
-	})
+	engine.SortFindings(c.found)
 	return c.found, nil
 }
 
@@ -58,7 +55,7 @@ type checkup struct {
 }
 
 func (c *checkup) find(severity, subject, detail, advice string) {
-	c.found = append(c.found, driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice})
+	c.found = append(c.found, engine.Found(severity, subject, detail, advice)...)
 }
 
 // values is about what the bucket does with values.

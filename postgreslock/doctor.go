@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -37,15 +38,8 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, ctx.Err()
 	}
 	e.pushing()
-	var all []driver.Finding
-	for _, severity := range []string{"error", "warning", "info"} {
-		for _, f := range e.found {
-			if f.Severity == severity {
-				all = append(all, f)
-			}
-		}
-	}
-	return all, nil
+	engine.SortFindings(e.found)
+	return e.found, nil
 }
 
 type examination struct {
@@ -56,7 +50,7 @@ type examination struct {
 }
 
 func (e *examination) find(severity, subject, detail, advice string) {
-	e.found = append(e.found, driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice})
+	e.found = append(e.found, engine.Found(severity, subject, detail, advice)...)
 }
 
 // settings looks at what holds for the whole server, and for this session.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
 
@@ -37,26 +38,20 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	var found []driver.Finding
 	if check != "ok" {
-		found = append(found, driver.Finding{
-			Severity: "error", Subject: "file", Detail: fmt.Sprintf("quick_check says: %v", check),
-			Advice: "stop all that use it, move it away with its -wal and -shm, and start again",
-		})
+		found = append(found, engine.Found("error", "file", fmt.Sprintf("quick_check says: %v", check),
+			"stop all that use it, move it away with its -wal and -shm, and start again")...)
 	}
 	if odd != nil {
-		found = append(found, driver.Finding{Severity: "error", Subject: "tables", Detail: odd.problem, Advice: odd.hint})
+		found = append(found, engine.Found("error", "tables", odd.problem, odd.hint)...)
 	}
 	if len(found) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
 	if mode != "wal" {
-		found = append(found, driver.Finding{
-			Severity: "error", Subject: "journal mode", Detail: fmt.Sprintf("it is %v, not wal", mode),
-			Advice: "close whatever program changed it, and open the file again",
-		})
+		found = append(found, engine.Found("error", "journal mode", fmt.Sprintf("it is %v, not wal", mode),
+			"close whatever program changed it, and open the file again")...)
 	}
-	if f := filesystem(t.path); f != nil {
-		found = append(found, *f)
-	}
+	found = append(found, filesystem(t.path)...)
 	return append(found, t.fileFindings()...), ctx.Err()
 }
 
@@ -72,46 +67,35 @@ func (t *table) fileFindings() (found []driver.Finding) {
 		}
 		found = append(found, shared(path, info)...)
 		if path == t.path+"-wal" && info.Size() > 8*longLog {
-			found = append(found, driver.Finding{
-				Severity: "warning", Subject: "log", Detail: fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
-				Advice: "look for a program that keeps a read transaction on the file open",
-			})
+			found = append(found, engine.Found("warning", "log", fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
+				"look for a program that keeps a read transaction on the file open")...)
 		}
 	}
 	if len(readable) > 0 {
-		found = append(found, driver.Finding{
-			Severity: "warning", Subject: "file mode",
-			Detail: strings.Join(readable, ", ") + ": others can read the tokens of leases, and so release them",
-			Advice: "chmod 600 (or 660 for a group that shares locks) the file, its -wal and its -shm",
-		})
+		found = append(found, engine.Found("warning", "file mode", strings.Join(readable, ", ")+": others can read the tokens of leases, and so release them",
+			"chmod 600 (or 660 for a group that shares locks) the file, its -wal and its -shm")...)
 	}
 	return found
 }
 
 // linked is the finding about a file that can be opened by another name, beside which are
 // other companions.
-func linked(path string, names uint64) driver.Finding {
-	return driver.Finding{
-		Severity: "error", Subject: "hard links",
-		Detail: fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, names),
-		Advice: fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)),
-	}
+func linked(path string, names uint64) []driver.Finding {
+	return engine.Found("error", "hard links",
+		fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, names),
+		fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)))
 }
 
 // mounted is the finding about a file that is mounted without its folder, as into a
 // container.
-func mounted(path string) driver.Finding {
-	return driver.Finding{
-		Severity: "error", Subject: "mount",
-		Detail: path + " is a mount of its own: whoever opens it where it comes from does not share its companions, sees nothing of its locks, and damages it",
-		Advice: "mount the folder, so that the file, its -wal and its -shm are shared as one",
-	}
+func mounted(path string) []driver.Finding {
+	return engine.Found("error", "mount",
+		path+" is a mount of its own: whoever opens it where it comes from does not share its companions, sees nothing of its locks, and damages it",
+		"mount the folder, so that the file, its -wal and its -shm are shared as one")
 }
 
 // networked is the finding about a file on a filesystem whose hosts do not share memory.
-func networked(kind string) *driver.Finding {
-	return &driver.Finding{
-		Severity: "error", Subject: "filesystem", Detail: "the file is on " + kind + ": processes on different hosts would not exclude each other, and could damage it",
-		Advice: "use a local disk, or another backend if several hosts share the locks",
-	}
+func networked(kind string) []driver.Finding {
+	return engine.Found("error", "filesystem", "the file is on "+kind+": processes on different hosts would not exclude each other, and could damage it",
+		"use a local disk, or another backend if several hosts share the locks")
 }

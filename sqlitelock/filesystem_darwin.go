@@ -7,7 +7,7 @@ import (
 )
 
 // filesystem judges where the file is: the kernel knows which mounts are local.
-func filesystem(path string) *driver.Finding {
+func filesystem(path string) []driver.Finding {
 	var s syscall.Statfs_t
 	if syscall.Statfs(path, &s) != nil || s.Flags&mntLocal != 0 {
 		return nil

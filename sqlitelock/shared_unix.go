@@ -14,11 +14,11 @@ import (
 // companions.
 func shared(path string, info os.FileInfo) (found []driver.Finding) {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
-		found = append(found, linked(path, uint64(s.Nlink))) //nolint:unconvert // other systems have other types
+		found = append(found, linked(path, uint64(s.Nlink))...) //nolint:unconvert // other systems have other types
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // of Linux
 	if mountsFile(string(mounts), path) {
-		found = append(found, mounted(path))
+		found = append(found, mounted(path)...)
 	}
 	return found
 }

@@ -1,7 +1,6 @@
 package redisscript
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 // Diagnose implements driver.Diagnoser. Each server that keeps keys is examined by
@@ -80,8 +80,7 @@ func (x *examination) report() (all []driver.Finding) {
 		}
 		all = append(all, f.Finding)
 	}
-	rank := map[string]int{"error": 0, "warning": 1, "info": 2}
-	slices.SortStableFunc(all, func(a, b driver.Finding) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
+	engine.SortFindings(all)
 	return all
 }
 
