@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
 
@@ -25,24 +25,9 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 
 func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	_, db, d := fresh(t)
-	c := mutex("job")
-	c.TTL = 300 * time.Millisecond
-	g := gets(t, d, c)
-	if err := mysqllock.Guard(ctx, begin(t, db), "job", g.Fence); err != nil {
-		t.Errorf("the holder: %v", err)
-	}
-	for name, fence := range map[string]uint64{"job": g.Fence - 1, "other": g.Fence} {
-		if err := mysqllock.Guard(ctx, begin(t, db), name, fence); !errors.Is(err, driver.ErrStale) {
-			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
-		}
-	}
-	time.Sleep(500 * time.Millisecond)
-	if err := mysqllock.Guard(ctx, begin(t, db), "job", g.Fence); !errors.Is(err, driver.ErrStale) {
-		t.Errorf("after its lease: %v; want ErrStale", err)
-	}
-	if err := mysqllock.Guard(ctx, begin(t, db), "", g.Fence); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("without a name: %v; want ErrInvalid", err)
-	}
+	fencetest.GuardsTheHolder(t, d, func(name string, fence uint64) error {
+		return mysqllock.Guard(ctx, begin(t, db), name, fence)
+	}, time.Sleep)
 }
 
 func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
@@ -65,44 +50,14 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 	}
 }
 
-// Each of many increments a number that it read before, in transactions that end long
-// after their leases. With the guard none is lost.
 func TestNoGuardedWriteIsLost(t *testing.T) {
 	_, db, d := fresh(t)
 	exec(t, db, "CREATE TABLE work (n INT)", "INSERT INTO work VALUES (0)")
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	accepted, refused := 0, 0
-	for range 6 {
-		wg.Go(func() {
-			for k := range 30 {
-				c := mutex("job")
-				c.TTL = 60 * time.Millisecond
-				g, err := d.Acquire(ctx, c)
-				if err != nil {
-					time.Sleep(10 * time.Millisecond)
-					continue
-				}
-				err = increment(db, g.Fence, time.Duration(k%3)*150*time.Millisecond)
-				mu.Lock()
-				if err == nil {
-					accepted++
-				} else {
-					refused++
-				}
-				mu.Unlock()
-				_ = d.Release(ctx, lease(c))
-			}
+	fencetest.GuardsEachWrite(t, d, func(fence uint64, pause time.Duration) error { return increment(db, fence, pause) },
+		func() (n int, err error) {
+			err = db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n)
+			return n, err
 		})
-	}
-	wg.Wait()
-	var n int
-	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	if n != accepted || accepted == 0 || refused == 0 {
-		t.Errorf("%d were accepted, %d refused, and the number is %d", accepted, refused, n)
-	}
 }
 
 func increment(db *sql.DB, fence uint64, pause time.Duration) error {

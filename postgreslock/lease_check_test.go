@@ -3,13 +3,13 @@ package postgreslock_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
@@ -26,9 +26,6 @@ func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, db := start(t, url), dbOf(t, url)
-	c := mutex("job")
-	c.TTL = 500 * time.Millisecond
-	g := gets(t, d, c)
 	inTx := func(name string, fence uint64) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
@@ -37,22 +34,8 @@ func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
 		defer tx.Rollback()
 		return postgreslock.Guard(ctx, tx, name, fence)
 	}
-	if err := inTx("job", g.Fence); err != nil {
-		t.Errorf("the holder: %v", err)
-	}
-	for name, fence := range map[string]uint64{"job": g.Fence - 1, "other": g.Fence} {
-		if err := inTx(name, fence); !errors.Is(err, driver.ErrStale) {
-			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
-		}
-	}
-	time.Sleep(time.Second)
-	if err := inTx("job", g.Fence); !errors.Is(err, driver.ErrStale) {
-		t.Errorf("after its lease: %v; want ErrStale", err)
-	}
-	if err := inTx("", g.Fence); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("without a name: %v; want ErrInvalid", err)
-	}
-	if err := postgreslock.Guard(ctx, db, "job", g.Fence); !errors.Is(err, driver.ErrInvalid) {
+	fencetest.GuardsTheHolder(t, d, inTx, time.Sleep)
+	if err := postgreslock.Guard(ctx, db, "job", 1); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("without a transaction: %v; want ErrInvalid", err)
 	}
 }
@@ -127,62 +110,28 @@ func TestGuardLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 	<-over
 }
 
-// Each of many increments a number that it read before, in transactions that end long
-// after their leases. With the guard none is lost.
 func TestNoGuardedWriteIsLost(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, pool := start(t, url), poolOf(t, url, 10)
 	exec(t, conn(t, url), "CREATE TABLE work (n int)", "INSERT INTO work VALUES (0)")
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	accepted, refused := 0, 0
-	work := func(k int, fence uint64) error {
-		var n int
-		if err := pool.QueryRow(ctx, "SELECT n FROM work").Scan(&n); err != nil {
+	read := func() (n int, err error) {
+		err = pool.QueryRow(ctx, "SELECT n FROM work").Scan(&n)
+		return n, err
+	}
+	fencetest.GuardsEachWrite(t, d, func(fence uint64, pause time.Duration) error {
+		n, err := read()
+		if err != nil {
 			return err
 		}
-		if k%3 == 0 {
-			time.Sleep(100 * time.Millisecond) // longer than its lease
-		}
+		time.Sleep(pause)
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "UPDATE work SET n = $1", n+1); err != nil {
 				return err
 			}
 			return postgreslock.Guard(ctx, tx, "job", fence)
 		})
-	}
-	for range 6 {
-		all.Go(func() {
-			for k := range 40 {
-				c := mutex("job")
-				c.TTL = 60 * time.Millisecond
-				g, err := d.Acquire(ctx, c)
-				if err != nil {
-					time.Sleep(5 * time.Millisecond)
-					continue
-				}
-				err = work(k, g.Fence)
-				mu.Lock()
-				switch {
-				case err == nil:
-					accepted++
-				case errors.Is(err, driver.ErrStale):
-					refused++
-				default:
-					t.Error(err)
-				}
-				mu.Unlock()
-				_ = d.Release(ctx, lease(c))
-			}
-		})
-	}
-	all.Wait()
-	var n int
-	if err := pool.QueryRow(ctx, "SELECT n FROM work").Scan(&n); err != nil || n != accepted {
-		t.Errorf("%d, %v after %d writes that were accepted", n, err, accepted)
-	}
-	t.Logf("%d were accepted, %d refused", accepted, refused)
+	}, read)
 }
 
 // In another database the lease is not known, whatever it holds in its own.

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
 // database is a pool of connections to a file, as a program has it.
@@ -71,23 +71,7 @@ func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
 			defer tx.Rollback()
 			return d.Guard(ctx, tx, name, fence)
 		}
-		claim := mutex("job")
-		g := gets(t, d, claim)
-		if err := inTx("job", g.Fence); err != nil {
-			t.Errorf("the holder: %v", err)
-		}
-		for name, fence := range map[string]uint64{"job": g.Fence - 1, "other": g.Fence} {
-			if err := inTx(name, fence); !errors.Is(err, driver.ErrStale) {
-				t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
-			}
-		}
-		c.Advance(claim.TTL)
-		if err := inTx("job", g.Fence); !errors.Is(err, driver.ErrStale) {
-			t.Errorf("after its lease: %v; want ErrStale", err)
-		}
-		if err := inTx("", g.Fence); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("without a name: %v; want ErrInvalid", err)
-		}
+		fencetest.GuardsTheHolder(t, d, inTx, c.Advance)
 	}
 }
 
@@ -243,49 +227,16 @@ func TestAGuardOfAnotherSQLiteIsRefused(t *testing.T) {
 	}
 }
 
-// Each of many increments a number that it read before, in transactions that end long
-// after their leases. With the guard none is lost.
 func TestNoGuardedWriteIsLost(t *testing.T) {
 	path := file(t)
 	d, db := open(t, path, nil), database(t, path, immediate)
 	run(t, db, "CREATE TABLE work (n INT)")
 	run(t, db, "INSERT INTO work VALUES (0)")
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	accepted, refused := 0, 0
-	for range 6 {
-		all.Go(func() {
-			for k := range 30 {
-				c := mutex("job")
-				c.TTL = 60 * time.Millisecond
-				g, err := d.Acquire(ctx, c)
-				if err != nil {
-					time.Sleep(10 * time.Millisecond)
-					continue
-				}
-				err = increment(db, g.Fence, time.Duration(k%3)*50*time.Millisecond)
-				mu.Lock()
-				switch {
-				case err == nil:
-					accepted++
-				case errors.Is(err, driver.ErrStale):
-					refused++
-				default:
-					t.Error(err)
-				}
-				mu.Unlock()
-				_ = d.Release(ctx, lease(c))
-			}
+	fencetest.GuardsEachWrite(t, d, func(fence uint64, pause time.Duration) error { return increment(db, fence, pause) },
+		func() (n int, err error) {
+			err = db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n)
+			return n, err
 		})
-	}
-	all.Wait()
-	var n int
-	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	if n != accepted || accepted == 0 || refused == 0 {
-		t.Errorf("%d were accepted, %d refused, and the number is %d", accepted, refused, n)
-	}
 }
 
 func increment(db *sql.DB, fence uint64, pause time.Duration) error {
