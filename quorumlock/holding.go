@@ -1,6 +1,7 @@
 package quorumlock
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ type holding struct {
 	fence uint64
 	until time.Time // when it is over, if nobody renews it
 	sure  time.Time // so long those nodes keep it that were counted
+	lacks []int     // the nodes that said so; at the most they have a place for it
 }
 
 // surely is for how long votes are counted on that last so long: two clocks never run at
@@ -67,6 +69,21 @@ func (hs *holdings) unsure(token driver.Token, name string) {
 		h.sure = time.Time{}
 		hs.all[token] = h
 	}
+}
+
+// answered notes that a node has said whether it has a lease.
+func (hs *holdings) answered(l driver.LeaseRef, node int, has bool) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h, ok := hs.all[l.Token]
+	if !ok || h.claim.Name != l.Name || slices.Contains(h.lacks, node) != has {
+		return
+	}
+	h.lacks = slices.DeleteFunc(slices.Clone(h.lacks), func(i int) bool { return i == node }) // find shows the old ones
+	if !has {
+		h.lacks = append(h.lacks, node)
+	}
+	hs.all[l.Token] = h
 }
 
 // renewed notes that a lease goes on, by a renewal that was sent then.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -11,8 +12,10 @@ import (
 
 // Release implements driver.Driver. It tells all nodes, and counts a majority of all of
 // them, not of those that granted: nil if the token held or waited on a majority,
-// ErrNotHeld if it did not on so many that there is no majority. A node that could not be
-// told is told again in the background, for as long as that makes sense.
+// ErrNotHeld if it did not on so many that there is no majority. For a lease only nodes
+// that have it count, not those where it waits since they forgot it (repair.go). A node
+// that could not be told is told again in the background, for as long as that makes
+// sense.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	err := errors.Join(driver.ValidateName(l.Name), driver.ValidateDelay("minimum hold", l.MinHold), driver.ValidateValue(l.Value))
 	if err != nil {
@@ -24,11 +27,16 @@ func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	defer d.work.Done()
 	l.Value, l.OnTime = bytes.Clone(l.Value), l.OnTime || l.Value != nil
 	d.placed.leave(l.Token, l.Name)
+	lease, _ := d.held.find(l.Token, l.Name)
 	d.held.over(l.Token, l.Name)
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: d.everyone(), token: l.Token,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			return struct{}{}, d.giveBack(ctx, i, l, releaseFor, l.OnTime)
+			err := d.giveBack(ctx, i, l, releaseFor, l.OnTime)
+			if err == nil && slices.Contains(lease.lacks, i) {
+				err = driver.ErrNotHeld // it was a place
+			}
+			return struct{}{}, err
 		},
 		decided: func(votes []vote[struct{}]) bool { return succeeded(votes) >= d.majority || d.lacks(votes) },
 		unsent: func(i int) {

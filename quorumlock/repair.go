@@ -69,7 +69,11 @@ func (r *renewal) mendLocked(i int, said []error) {
 	var missing []driver.LeaseRef
 	for k, err := range said {
 		_, broken := errors.AsType[*driver.BrokenError](err)
-		if r.goesOn[k] && errors.Is(err, driver.ErrNotHeld) && !broken {
+		lacks := errors.Is(err, driver.ErrNotHeld)
+		if r.goesOn[k] && (lacks || err == nil) {
+			r.d.held.answered(r.leases[k], i, !lacks)
+		}
+		if r.goesOn[k] && lacks && !broken {
 			missing = append(missing, r.leases[k])
 		}
 	}
@@ -110,6 +114,9 @@ func (d *Driver) repair(i int, l driver.LeaseRef) {
 				return driver.Grant{}, errOver
 			}
 			grant, err := d.ask(ctx, i, h.again())
+			if err == nil {
+				d.held.answered(l, i, true)
+			}
 			if err == nil && h.claim.Value != nil {
 				l.Value = h.claim.Value
 				_ = d.writeFirst(ctx, i, l, h.fence) // a majority has it in any case

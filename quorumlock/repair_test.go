@@ -1,6 +1,7 @@
 package quorumlock_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,26 @@ func TestALeaseOutlivesTheRestartOfAllNodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A lease that a majority has forgotten, and that waits there behind another holder, is
+// lost: that it gives its places back is no release.
+func TestAPlaceOfALostLeaseIsNoVoteForItsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		one, _ := c.client(t, time.Millisecond)
+		two, _ := c.client(t, time.Millisecond)
+		holder, rival := mutex("jobs"), queued(mutex("jobs"))
+		gets(t, one, holder)
+		refused(t, two, rival)
+		c[1].drops(t, holder) // the rival gets this node
+		renews(t, one, holder)
+		c[2].drops(t, holder)
+		gets(t, two, rival)
+		if err := one.Release(t.Context(), lease(holder)); !errors.Is(err, driver.ErrNotHeld) {
+			t.Errorf("Release: %v; want ErrNotHeld", err)
+		}
+	})
 }
 
 // Nothing more is sent for a lease that all nodes have, nor for one that a node says was
