@@ -17,6 +17,7 @@ func (h *history) features() {
 		if c.granted && c.name != "" {
 			h.heldWhenConfirmed(c, data)
 			h.losesInTime(c)
+			h.keepsAway(c)
 		}
 		if c.process.isDead() {
 			continue
@@ -191,6 +192,7 @@ func (w *world) lastSights() {
 			h.violatedLocked(c.name, "%v: everything is over, and it has not seen that: %v", c, e)
 		}
 		h.expiriesSeen(c)
+		h.openingsSeen(c)
 		h.mu.Unlock()
 	}
 }

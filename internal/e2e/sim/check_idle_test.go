@@ -31,6 +31,9 @@ func (h *history) idle(c *call) {
 	bound, cause := h.patienceFor(c)
 	var held [][2]moment
 	for _, o := range h.calls {
+		if o != c && o.name == c.name && o.verb == "break" && o.answered != never {
+			held = append(held, [2]moment{o.began, o.answered + o.delay + o.delay/250})
+		}
 		if o == c || o.name != c.name || !o.granted && o.verb != "all" { // All waits for the next with what it has
 			continue
 		}
@@ -42,7 +45,10 @@ func (h *history) idle(c *call) {
 			over = max(over, o.ended)
 		}
 		if o.detached > 0 {
-			over = o.detached + o.ttl
+			over = o.detached + o.ttl + o.delay
+		}
+		if o.minHold > 0 && o.granted {
+			over = max(over, o.believed+o.minHold+o.minHold/250)
 		}
 		if !o.granted {
 			over = o.answered
@@ -73,7 +79,8 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 			continue
 		}
 		longest = max(longest, o.ttl+o.delay+o.minHold)
-		stays = stays || o.delay > 0 || o.minHold > 0 || o.maxHold > 0 || o.verb == "force" || o.verb == "break" || o.detaches
+		stays = stays || o.maxHold > 0 || o.health || o.verb == "force" || o.detaches
+		stays = stays || (o.delay > 0 || o.minHold > 0 || o.verb == "break") && !w.opensSoon()
 		gaveUp = gaveUp || o.ctxEnds != never && o.answered >= o.ctxEnds
 	}
 	switch {
@@ -90,3 +97,7 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 	}
 	return 2*longest + 10*time.Second + w.settles(), "what the dead leave behind"
 }
+
+// opensSoon reports whether one clock, known to within a message, says when a name opens
+// that was closed, or held for its minimum.
+func (w *world) opensSoon() bool { return w.plan.backend == "memory" || w.plan.backend == "redis" }

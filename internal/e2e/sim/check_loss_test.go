@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/trust"
 )
 
 // losses are the rules of losing a lease.
@@ -95,14 +96,15 @@ func (h *history) hears(c, next *call) {
 
 // saysSo: a lease that others were granted before it was released was not released, and
 // its holder is told so. Not if it may have been passed on in its process without
-// asking; nor by Do, if the backend may not have answered; nor, over a quorum, if a clock
-// that jumped took its majority away, and the other one has come and gone by its next
-// renewal, which then finds a majority again.
+// asking; nor by Do, if the backend may not have answered, as where others swapped first
+// for as long as a request may take; nor, over a quorum, if a clock that jumped took its
+// majority away, and the other one has come and gone by its next renewal, which then
+// finds a majority again.
 func (h *history) saysSo(c, next *call) {
 	if c.left == never || c.ended == never || next.believed >= c.left || c.released != nil || h.passed(c) {
 		return
 	}
-	if c.do && !h.w.plan.quiet() {
+	if c.do && (!h.w.plan.quiet() || c.ended >= c.left+trust.RequestTimeout(c.ttl)) {
 		return
 	}
 	if c.detached > 0 && h.excusedLocked(c, next.believed) { // the answer to Detach was on its way

@@ -138,6 +138,47 @@ var ofFeatures = []bug{
 			return b.server.Break(ctx, name, fence, delay/2, by)
 		}
 	}), nil},
+	{"readers who wait enter one by one", "lets process", 7, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			if c.Weight == 1 && c.Limit == driver.Unlimited && c.Queue {
+				c.Limit = 1
+			}
+			return b.server.Acquire(ctx, c)
+		}
+	}), nil},
+	{"a forced claim leaves the name closed", "has granted a forced claim", 2, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			g, err := b.server.Acquire(ctx, c)
+			if err == nil && c.Force {
+				_ = b.server.Break(ctx, c.Name, g.Fence, time.Second, c.Owner)
+			}
+			return g, err
+		}
+	}), nil},
+	{"the head of the queue does not hear when the name opens", "nobody held the name", 13, "memory", inNode(func(b *bent, _ *memories) {
+		b.listen = func(f func(driver.Signal)) func(driver.Signal) {
+			return func(s driver.Signal) {
+				if s.Kind != driver.SignalLook {
+					f(s)
+				}
+			}
+		}
+	}), opening},
+	{"a lock-delay that is half as long after a lease that was left alone", "was detached and left alone", 1, "memory", inNode(func(b *bent, _ *memories) {
+		b.acquire = func(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+			c.LockDelay /= 2
+			return b.server.Acquire(ctx, c)
+		}
+	}), leftAlone},
+	{"a watcher that does not look when a closed name opens", "that the name is closed for", 221, "memory", inClient(func(_ *process, b *bent) {
+		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
+			e, err := b.server.Inspect(ctx, name)
+			if e.ClosedFor > 0 {
+				e.ClosedFor = max(time.Millisecond, e.ClosedFor-time.Minute)
+			}
+			return e, err
+		}
+	}), nil},
 	{"all or some", "has no lease of it", 4, "memory", func() planted { return planted{someOnly: true} }, nil},
 	{"a watcher that misses the last change", "it has not seen that", 10, "memory", inClient(func(p *process, b *bent) {
 		b.entry = func(ctx context.Context, name string) (driver.Entry, error) {
@@ -213,6 +254,27 @@ func watched(p *plan) {
 		}
 		if s.verb == "watch" {
 			s.hold = never
+		}
+	})
+	p.calms()
+}
+
+func leftAlone(p *plan) {
+	watched(p)
+	p.eachStep(func(s *step) {
+		if s.verb == "lock" {
+			s.delay, s.maxHold, s.patience, s.cancel = p.unit, 0, never, never
+		}
+	})
+}
+
+// opening: names open by themselves soon, when a minimum hold is over, before the head of
+// the queue would ask anyway. Nobody gives up.
+func opening(p *plan) {
+	p.eachStep(func(s *step) {
+		if s.verb == "lock" {
+			s.minHold, s.maxHold, s.patience, s.cancel, s.detaches, s.health = p.unit/10, 0, never, never, false, false
+			s.hold = min(s.hold, p.unit/50)
 		}
 	})
 	p.calms()

@@ -146,6 +146,9 @@ func carry[T any](ctx context.Context, r *road, op, name string, ends bool, f fu
 				a.err = errLate
 			} else {
 				a.value, a.err = f(r.n.session(r))
+				if op != "read" && r.w.plan.backend != "store" {
+					r.w.granting(r.n, name)
+				}
 				if r.w.plan.backend == "quorum" {
 					r.w.queue.looks(r.w, r.n, name)
 				}
@@ -197,7 +200,11 @@ func (r *road) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 	}
 	r.w.queue.known(r.w, c)
 	return over(ctx, r, "acquire", c.Name, true, func(s server) (driver.Grant, error) {
-		return s.Acquire(context.Background(), c)
+		g, err := s.Acquire(context.Background(), c)
+		if err == nil && c.Force {
+			r.w.opened(r.n, c.Name)
+		}
+		return g, err
 	})
 }
 

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+)
+
+// granting looks at a node that has just handled a step: each step grants to the head of
+// the queue while there is room, so the one who heads it now does not fit.
+func (w *world) granting(n *node, name string) {
+	e := n.entry(name)
+	if e.ClosedFor > 0 || len(e.Waiters) == 0 {
+		return
+	}
+	head, held := e.Waiters[0], int64(0)
+	for _, h := range e.Holders {
+		held += int64(h.Weight)
+	}
+	if head.Weight == 1 && !slices.ContainsFunc(w.plan.names, func(p namePlan) bool { return p.name == name && p.sort == "permits" }) {
+		head.Limit = driver.Unlimited
+	}
+	if held+int64(head.Weight) <= int64(head.Limit) {
+		w.violated(name, "node %d has handled a step, and lets %s wait for %d of %d, of which %d are held", n.number, head.Owner.Client, head.Weight, head.Limit, held)
+	}
+}
+
+// opened looks at a node that has granted a forced claim: it opens a name that is closed.
+func (w *world) opened(n *node, name string) {
+	if e := n.entry(name); e.ClosedFor > 0 {
+		w.violated(name, "node %d has granted a forced claim, and the name is closed for %v", n.number, e.ClosedFor)
+	}
+}
+
+// keepsAway: a lease that was detached, and that nobody attached, keeps others out until
+// it ends by itself, and its lock-delay after that.
+func (h *history) keepsAway(c *call) {
+	if c.detached == 0 || c.attached != nil || !h.w.plan.quiet() || h.w.plan.backend == "quorum" {
+		return
+	}
+	until := c.detached - 4*h.w.plan.weather.high + c.ttl + c.delay - (c.ttl+c.delay)/250 - time.Millisecond
+	for _, o := range h.calls {
+		if o.granted && o.name == c.name && o.excludes(c) && o.of == nil && o.fence > c.fence && o.believed > c.detached && o.believed < until && !h.shakenLocked(c.name, c.began, o.believed) {
+			h.violatedLocked(c.name, "%v was detached and left alone, so nobody gets the name before %v, and %v was granted", c, until, o)
+		}
+	}
+}
+
+// openingsSeen: who has seen a name closed sees it open.
+func (h *history) openingsSeen(watcher *call) {
+	if !h.w.plan.quiet() || h.w.plan.backend == "quorum" {
+		return
+	}
+	for i, s := range watcher.seen {
+		last := s.at + s.entry.ClosedFor + s.entry.ClosedFor/250 + atOnce + 4*h.w.plan.weather.high
+		if !h.w.tells() {
+			last += time.Second + s.entry.ClosedFor/8
+		}
+		next := h.w.now()
+		if i+1 < len(watcher.seen) {
+			next = watcher.seen[i+1].at
+		}
+		if s.entry.ClosedFor > 0 && next > last {
+			h.violatedLocked(watcher.name, "%v saw at %v that the name is closed for %v, and nothing more until %v", watcher, s.at, s.entry.ClosedFor, next)
+		}
+	}
+}
