@@ -52,6 +52,59 @@ func TestANameIsRememberedUntilTheClockHasPassedItsFence(t *testing.T) {
 	}
 }
 
+// A value is remembered for a while from the end of the last lease on: a key of Once is
+// done when its function begins, and that may run for days.
+func TestAValueIsRememberedFromTheEndOfTheLastLeaseOn(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	d := start(t, "redis://"+server.Addr+"?retention=1m")
+	for what, obtain := range map[string]func(c driver.Claim){
+		"granted":               func(c driver.Claim) { gets(t, d, c) },
+		"granted beside others": func(c driver.Claim) { c.Weight = 1; gets(t, d, reader(c.Name)); gets(t, d, c) },
+		"forced":                func(c driver.Claim) { gets(t, d, mutex(c.Name)); c.Force = true; gets(t, d, c) },
+		"one who writes by and by": func(c driver.Claim) {
+			v := lease(c)
+			v.Value, c.Value = c.Value, nil
+			gets(t, d, c)
+			_, _ = d.Renew(ctx, []driver.LeaseRef{v})
+		},
+		"one who writes nothing": func(c driver.Claim) {
+			v := mutex(c.Name)
+			v.Value, c.Value = c.Value, nil
+			gets(t, d, v)
+			releases(t, d, v)
+			gets(t, d, c)
+		},
+		"passed on and then renewed": func(c driver.Claim) {
+			first := mutex(c.Name)
+			gets(t, d, first)
+			c.Queue, c.QueueTTL = true, time.Hour
+			queues(t, d, c)
+			releases(t, d, first)
+		},
+	} {
+		c := mutex(what)
+		c.TTL, c.Value = time.Hour, []byte("2026-11-23T03:00")
+		obtain(c)
+		remembered := func(when string, atLeast time.Duration) {
+			t.Helper()
+			if kept := lasts(t, server, "pawl:{"+what+"}s"); kept < atLeast-time.Second {
+				t.Errorf("%s, %s: it is remembered for %v, want %v", what, when, kept, atLeast)
+			}
+		}
+		remembered("at first", time.Hour+time.Minute)
+		c.TTL = 2 * time.Hour
+		renews(t, d, c)
+		remembered("renewed", 2*time.Hour+time.Minute)
+		l := lease(c)
+		l.MinHold = 4 * time.Hour
+		if err := d.Release(ctx, l); err != nil {
+			t.Fatal(err)
+		}
+		remembered("released, and kept for its minimum hold", 4*time.Hour+time.Minute)
+	}
+}
+
 // An eighth of what is remembered need not be a whole number of microseconds, and the
 // scripts refuse one that is none.
 func TestAnyRetentionLeavesWhatCanBeRead(t *testing.T) {
