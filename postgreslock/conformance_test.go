@@ -3,6 +3,8 @@ package postgreslock_test
 import (
 	"database/sql"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,22 +68,30 @@ func TestConformanceBehindPgBouncer(t *testing.T) {
 	})
 }
 
-// Drivers that share a pool of the caller's, in a schema with tables of others.
-func TestConformanceOfASharedPool(t *testing.T) {
+// Drivers that share the pools of a caller, in a schema with tables of others. The first
+// client of a subtest is over database/sql, the next one over a pgx pool, as the clients
+// by URL are, and so on by turns: so each topic is tried on database/sql, and each kind
+// meets what the other one stored.
+func TestConformanceOfSharedPools(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
-	pool := poolOf(t, server.URL("postgres"), 30)
-	over := func(t testing.TB, pool *pgxpool.Pool) driver.Driver {
-		d, err := postgreslock.New(pool, &postgreslock.Options{Schema: "public", Prefix: "pawl_"})
-		if err != nil {
-			t.Fatal(err)
+	over := func(db *sql.DB, pool *pgxpool.Pool, second bool) (*postgreslock.Driver, error) {
+		o := &postgreslock.Options{Schema: "public", Prefix: "pawl_"}
+		if second {
+			return postgreslock.New(pool, o)
 		}
-		return d
+		return postgreslock.NewDB(db, o)
 	}
+	const most = 15 // of each kind, so that clients wait for a connection
+	db, pool := dbOf(t, server.URL("postgres"), most), poolOf(t, server.URL("postgres"), most)
+	var near, far turns
 	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return over(t, pool) },
+		Open: func(t testing.TB) driver.Driver {
+			return opened(t)(over(db, pool, near.second(t)))
+		},
 		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return over(t, poolOf(t, through(n, server.URL("postgres"), server.Addr), 30))
+			url := through(n, server.URL("postgres"), server.Addr)
+			return opened(t)(over(dbOf(t, url, most), poolOf(t, url, most), far.second(t)))
 		},
 		Unit: unit,
 		Blur: blur,
@@ -90,36 +100,28 @@ func TestConformanceOfASharedPool(t *testing.T) {
 	})
 }
 
-func TestConformanceOfASharedDB(t *testing.T) {
-	t.Parallel()
-	server := pgtest.Start(t)
-	db := dbOf(t, server.URL("postgres"))
-	over := func(t testing.TB, db *sql.DB) driver.Driver {
-		d, err := postgreslock.NewDB(db, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	drivertest.Run(t, drivertest.Harness{
-		Open: func(t testing.TB) driver.Driver { return over(t, db) },
-		OpenThrough: func(t testing.TB, n *drivertest.Network) driver.Driver {
-			return over(t, dbOf(t, through(n, server.URL("postgres"), server.Addr)))
-		},
-		Unit: unit,
-		Blur: blur,
+// turns knows whose turn it is in each subtest.
+type turns struct{ tests sync.Map }
 
-		AllAtOnce: true,
-	})
+// second reports whether it is the turn of the second of two.
+func (s *turns) second(t testing.TB) bool {
+	count, _ := s.tests.LoadOrStore(t, new(atomic.Int64))
+	return count.(*atomic.Int64).Add(1)%2 == 0
 }
 
 func open(t testing.TB, url string) *postgreslock.Driver {
 	t.Helper()
-	d, err := postgreslock.Open(ctx, url)
-	if err != nil {
-		t.Fatal(err)
+	return opened(t)(postgreslock.Open(ctx, url))
+}
+
+func opened(t testing.TB) func(*postgreslock.Driver, error) *postgreslock.Driver {
+	return func(d *postgreslock.Driver, err error) *postgreslock.Driver {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
 	}
-	return d
 }
 
 func poolOf(t testing.TB, url string, most int32) *pgxpool.Pool {
@@ -137,14 +139,14 @@ func poolOf(t testing.TB, url string, most int32) *pgxpool.Pool {
 	return pool
 }
 
-func dbOf(t testing.TB, url string) *sql.DB {
+func dbOf(t testing.TB, url string, most int) *sql.DB {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	db := stdlib.OpenDB(*config)
-	db.SetMaxOpenConns(30)
+	db.SetMaxOpenConns(most)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

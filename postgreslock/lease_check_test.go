@@ -25,7 +25,7 @@ func begin(t testing.TB, c *pgx.Conn) pgx.Tx {
 func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
-	d, db := start(t, url), dbOf(t, url)
+	d, db := start(t, url), dbOf(t, url, 30)
 	inTx := func(name string, fence uint64) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {

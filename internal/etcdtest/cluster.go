@@ -122,7 +122,7 @@ func (s Setup) args(tb TB, c *Cluster, m *Member) []string {
 		"--name", m.Name, "--data-dir", m.Data(), "--logger", "zap", "--log-level", "warn",
 		"--listen-client-urls", scheme + m.Addr, "--advertise-client-urls", scheme + m.Addr,
 		"--listen-peer-urls", "http://" + listens, "--initial-advertise-peer-urls", "http://" + m.Peer,
-		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync",
+		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync", "--bcrypt-cost", "4",
 	}
 	return slices.Concat(args, tls, s.Args)
 }
