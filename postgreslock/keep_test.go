@@ -1,6 +1,7 @@
 package postgreslock_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,8 +11,8 @@ import (
 )
 
 // keepsLate is a crowd whose head has read that it still waits, and whose row is not
-// changed before letGo. answered is the answer to its claim.
-func keepsLate(t *testing.T) (url string, holder, head driver.Claim, letGo func(), answered <-chan error) {
+// changed before letGo. answered is the answer to its claim, which ends so soon.
+func keepsLate(t *testing.T, soon time.Duration) (url string, holder, head driver.Claim, letGo func(), answered <-chan error) {
 	t.Helper()
 	server, url, name := fresh(t)
 	proxy := redistest.StartProxy(t, &redistest.Server{Addr: server.Addr})
@@ -22,6 +23,8 @@ func keepsLate(t *testing.T) (url string, holder, head driver.Claim, letGo func(
 	keeping, letGo := proxy.HoldFrom("AND waiter = $5")
 	answer := make(chan error, 1)
 	go func() {
+		ctx, cancel := context.WithTimeout(ctx, soon)
+		defer cancel()
 		_, err := d.Acquire(ctx, head)
 		answer <- err
 	}()
@@ -37,7 +40,7 @@ func keepsLate(t *testing.T) (url string, holder, head driver.Claim, letGo func(
 // it, and does not hear that it waits.
 func TestAKeepThatComesAfterTheGrantIsTheGrant(t *testing.T) {
 	t.Parallel()
-	url, holder, head, letGo, answered := keepsLate(t)
+	url, holder, head, letGo, answered := keepsLate(t, time.Minute)
 	releases(t, start(t, url), holder)
 	asked := time.Now()
 	letGo()
@@ -57,7 +60,7 @@ func TestAKeepThatComesAfterTheGrantIsTheGrant(t *testing.T) {
 // the waiter counts on that.
 func TestAKeepThatIsOvertakenShortensNothing(t *testing.T) {
 	t.Parallel()
-	url, _, head, letGo, answered := keepsLate(t)
+	url, _, head, letGo, answered := keepsLate(t, time.Minute)
 	waits(t, start(t, url), head)
 	kept := lapses(t, url, head)
 	letGo()
@@ -66,5 +69,28 @@ func TestAKeepThatIsOvertakenShortensNothing(t *testing.T) {
 	}
 	if now := lapses(t, url, head); now < kept {
 		t.Errorf("its place lapses %v earlier than was said", time.Duration(kept-now)*time.Microsecond)
+	}
+}
+
+// A keep that comes after its claim has ended changes nothing.
+func TestAKeepThatComesAfterItsEndChangesNothing(t *testing.T) {
+	t.Parallel()
+	url, _, head, letGo, answered := keepsLate(t, 3*time.Second)
+	watch := conn(t, url)
+	sessions := func() (n int) {
+		if err := watch.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := lapses(t, url, head)
+	if err := <-answered; !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v; want its end", err)
+	}
+	all := sessions()
+	letGo()
+	eventually(t, "the session that keeps late has run all that came, and ends", func() bool { return sessions() < all })
+	if after := lapses(t, url, head); after != before {
+		t.Errorf("its place lapses %v later", time.Duration(after-before)*time.Microsecond)
 	}
 }
