@@ -20,12 +20,12 @@ type rack struct {
 
 	looked, moved, lapses, tries int
 	news                         bool
+	forgets                      bool // to drop who has lapsed
 	err                          error
 }
 
-func (r *rack) Lapse(_ string, now locktable.Instant) (gone int, next, last locktable.Instant, err error) {
-	was := len(r.line)
-	r.line = slices.DeleteFunc(r.line, func(w locktable.Waiter) bool { return w.Expires <= now })
+func (r *rack) Lapse(_ string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
+	r.line = slices.DeleteFunc(r.line, func(w locktable.Waiter) bool { return w.Expires <= now && !r.forgets })
 	for i, w := range r.line {
 		if i == 0 || w.Expires < next {
 			next = w.Expires
@@ -33,7 +33,7 @@ func (r *rack) Lapse(_ string, now locktable.Instant) (gone int, next, last lock
 		last = w.Since
 	}
 	r.lapses++
-	return was - len(r.line), next, last, r.err
+	return len(r.line), next, last, r.err
 }
 
 func (r *rack) Look(_ string, l locktable.Look) (s locktable.Sight, err error) {
@@ -134,9 +134,6 @@ func (r *rack) whole(t tb) []byte {
 	}
 	return e.Append(nil)
 }
-
-// lapsedTwice puts in more who lapse than the entry knows.
-func (r *rack) lapsedTwice() { r.line = append(r.line, r.line...) }
 
 func sameApart(t tb, l *lab, r *rack, o op) {
 	t.Helper()

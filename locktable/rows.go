@@ -2,6 +2,7 @@ package locktable
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,10 +16,9 @@ import (
 //
 // The methods are called inside the atomic step.
 type Rows interface {
-	// Lapse drops the waiters of a name whose places are over at now, and returns how
-	// many they were. Of the others it returns when the next place lapses, and when the
-	// last of them came.
-	Lapse(name string, now Instant) (gone int, next, last Instant, err error)
+	// Lapse drops the waiters of a name whose places are over at now. It returns how many
+	// are left, when the next place lapses, and when the last of them came; 0 if none is.
+	Lapse(name string, now Instant) (left int, next, last Instant, err error)
 
 	// Look finds in one go what a step has to see. No place has lapsed by then.
 	Look(name string, l Look) (Sight, error)
@@ -84,6 +84,15 @@ func (b bounds) apart(rows Rows, s Step, stored []byte, now Instant, f func(e *E
 		return nil, Moves{}, err
 	}
 	e, seen, err := run(rows, s, e, stored, line, line.Len < waiting, now, f)
+	if _, corrupt := errors.AsType[*CorruptError](err); corrupt {
+		// Somebody may have deleted rows of waiters. The rows that are left are counted.
+		if line, lapsed, err = lapse(rows, s.Name, Rest{}, now); err == nil {
+			e, err = decode(stored)
+		}
+		if err == nil {
+			e, seen, err = run(rows, s, e, stored, line, line.Len < waiting, now, f)
+		}
+	}
 	if err != nil {
 		return nil, Moves{}, err
 	}
@@ -132,11 +141,8 @@ func lapse(rows Rows, name string, line Rest, now Instant) (rest Rest, lapsed bo
 	if line.Lapses > now && now >= line.Last { // if the clock ran back, now the last one counts
 		return line, false, nil
 	}
-	gone, next, last, err := rows.Lapse(name, now)
-	if err == nil && gone > line.Len {
-		err = miscounted(line.Len, gone)
-	}
-	return Rest{Len: line.Len - gone, Last: last, Lapses: next}, true, err
+	left, next, last, err := rows.Lapse(name, now)
+	return Rest{Len: left, Last: last, Lapses: next}, true, err
 }
 
 func (line Rest) after(m Moves) Rest {
@@ -187,9 +193,6 @@ func (b bounds) comeBack(rows Rows, name string, e *Entry) error {
 	if err != nil {
 		return err
 	}
-	if len(sight.First) != n {
-		return miscounted(n, len(sight.First))
-	}
 	e.Queue, e.Rest = sight.First, Rest{}
 	return rows.Move(name, Moves{Left: sight.First})
 }
@@ -236,6 +239,11 @@ func (e *Entry) see(rows Rows, s Step, first int, now Instant) (seen []Waiter, e
 	}
 	if e.Rest.Own != nil && e.Rest.Len == 0 {
 		return nil, miscounted(first, first+1)
+	}
+	for _, w := range seen {
+		if w.Expires <= now {
+			return nil, &CorruptError{Problem: "the row of a waiter says that its place goes on"}
+		}
 	}
 	return seen, nil
 }

@@ -3,7 +3,9 @@ package locktable_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -98,22 +100,53 @@ func TestAllWhoFitAreLetInAlthoughTheyStandApart(t *testing.T) {
 	}
 }
 
-// Rows that are not as many as the entry says are damage, and damage is never a free
-// place.
-func TestRowsThatAreMissingAreDamage(t *testing.T) {
-	for what, spoil := range map[string]func(r *rack){
-		"all":        func(r *rack) { r.line = nil },
-		"too many":   func(r *rack) { r.lapsedTwice() },
-		"unreadable": func(r *rack) { r.stored = []byte("?") },
-	} {
-		t.Run(what, func(t *testing.T) {
-			r, now := lined(t, 3, mutex)
-			spoil(r)
-			_, err := r.do(now.Add(wait), op{what: "release", claim: *mutex("holder")})
-			if !errors.As(err, new(*locktable.CorruptError)) {
-				t.Errorf("answered %v", err)
+// An operator deletes rows of waiters, all or some of them: those waiters have no place
+// any more. The others are served, and nobody else notices.
+func TestAWaiterWhoseRowIsDeletedHasNoPlace(t *testing.T) {
+	for what, after := range map[string]locktable.Instant{"at once": 1, "when all places have lapsed": locktable.Instant(2 * wait / time.Microsecond)} {
+		for deleted := 1; deleted <= 4; deleted++ {
+			for _, o := range []op{
+				{what: "release", claim: *mutex("holder")},
+				{what: "acquire", claim: *mutex("client4")},
+				{what: "acquire", claim: *mutex("new")},
+				{what: "release", claim: *mutex("client4")},
+			} {
+				t.Run(fmt.Sprintf("%s/%d/%s %s", what, deleted, o.what, whose(o.claim.Token)), func(t *testing.T) {
+					r, now := lined(t, 4, mutex)
+					r.line = r.line[:len(r.line)-deleted]
+					for _, o := range []op{o, {what: "release", claim: *mutex("holder")}, {what: "release", claim: *mutex("client1")}} {
+						now += after
+						if _, err := r.do(now, o); err != nil {
+							t.Fatalf("%v is answered %v", o, err)
+						}
+					}
+					last := op{what: "acquire", claim: *mutex("last")}
+					if answer, err := r.do(now.Add(2*wait), last); err != nil || !strings.HasPrefix(answer, "granted") {
+						t.Errorf("when all places have lapsed, %v is answered %q, %v", last, answer, err)
+					}
+					r.whole(t)
+				})
 			}
-		})
+		}
+	}
+}
+
+// A waiter whose row says that its place goes on, and whose stored form says that it has
+// lapsed, is damage.
+func TestDamagedRowsAreNoFreePlace(t *testing.T) {
+	for what, spoil := range map[string]func(r *rack){
+		"a longer place":   func(r *rack) { r.line[0].Expires, r.forgets = start, true },
+		"unreadable entry": func(r *rack) { r.stored = []byte("?") },
+	} {
+		for _, o := range []op{{what: "release", claim: *mutex("holder")}, {what: "acquire", claim: *mutex("client1")}} {
+			t.Run(what+"/"+o.what, func(t *testing.T) {
+				r, now := lined(t, 3, mutex)
+				spoil(r)
+				if _, err := r.do(now+1, o); !errors.As(err, new(*locktable.CorruptError)) {
+					t.Errorf("answered %v", err)
+				}
+			})
+		}
 	}
 }
 

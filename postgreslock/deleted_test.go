@@ -3,6 +3,7 @@ package postgreslock_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -34,4 +35,55 @@ func TestRowsThatAreDeletedOrRestored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Somebody deletes rows of waiters. The holder releases, the others get the name, and who
+// has lost its place takes one again.
+func TestRowsOfWaitersThatAreDeleted(t *testing.T) {
+	t.Parallel()
+	for what, statement := range map[string]string{
+		"all":  "TRUNCATE pawl.waiters",
+		"some": "DELETE FROM pawl.waiters WHERE id % 2 = 1", // the first, too
+	} {
+		t.Run(what, func(t *testing.T) {
+			_, url, _ := fresh(t)
+			d := start(t, url)
+			holder, all := crowd(t, d)
+			exec(t, conn(t, url), statement)
+			waits(t, d, all[0])
+			e, err := d.Inspect(ctx, "job")
+			if err != nil || len(e.Holders) != 1 || len(e.Waiters) > 11 {
+				t.Errorf("%+v, %v", e, err)
+			}
+			for _, c := range append([]driver.Claim{holder}, all[1:]...) {
+				if err := d.Release(ctx, lease(c)); err != nil && !errors.Is(err, driver.ErrNotHeld) {
+					t.Fatal(err)
+				}
+			}
+			gets(t, d, all[0])
+			if e, err = d.Inspect(ctx, "job"); err != nil || len(e.Holders) != 1 || len(e.Waiters) != 0 {
+				t.Errorf("%+v, %v", e, err)
+			}
+		})
+	}
+}
+
+// A row whose columns somebody has edited, so that its place goes on for ever, is damage.
+func TestARowOfAWaiterThatIsEditedIsDamage(t *testing.T) {
+	t.Parallel()
+	_, url, _ := fresh(t)
+	d := start(t, url)
+	crowd(t, d)
+	c := queued("job")
+	c.QueueTTL = time.Second
+	waits(t, d, c)
+	exec(t, conn(t, url), "UPDATE pawl.waiters SET expires = expires + 3600000000")
+	eventually(t, "the place is over", func() bool {
+		_, err := d.Acquire(ctx, c)
+		if !errors.Is(err, driver.ErrHeld) && !permanent(err) {
+			t.Fatalf("%v; want a permanent error, or its place", err)
+		}
+		c.QueueTTL = driver.MinTTL
+		return permanent(err)
+	})
 }

@@ -74,7 +74,7 @@ func (s *store) glance(ctx context.Context, c *pgx.Conn, step locktable.Step) (g
 }
 
 // Lapse implements locktable.Rows.
-func (g *glance) Lapse(string, locktable.Instant) (gone int, next, last locktable.Instant, err error) {
+func (g *glance) Lapse(string, locktable.Instant) (left int, next, last locktable.Instant, err error) {
 	return 0, 0, 0, errMore
 }
 

@@ -19,12 +19,12 @@ import (
 // name is locked.
 
 // Lapse implements locktable.Rows.
-func (w *work) Lapse(name string, now locktable.Instant) (gone int, next, last locktable.Instant, err error) {
-	if gone, err = w.change(w.store.sql.lapse, -1, []byte(name), int64(now)); err != nil {
+func (w *work) Lapse(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
+	if _, err = w.change(w.store.sql.lapse, -1, []byte(name), int64(now)); err != nil {
 		return 0, 0, 0, err
 	}
-	err = w.query([]any{(*int64)(&next), (*int64)(&last)}, nothing, w.store.sql.ends, []byte(name))
-	return gone, next, last, err
+	err = w.query([]any{&left, (*int64)(&next), (*int64)(&last)}, nothing, w.store.sql.ends, []byte(name))
+	return left, next, last, err
 }
 
 // nothing is for a query of one row.
@@ -179,7 +179,8 @@ func read(ctx context.Context, c *pgx.Conn, sql string, args ...any) (all []*who
 	return all, err
 }
 
-// entry is what was read, with all who wait.
+// entry is what was read, with all who wait: those who have a row, for an operator may
+// have deleted some.
 func (w *whole) entry() (*locktable.Entry, error) {
 	e, err := locktable.Decode(w.stored)
 	if err != nil {
@@ -187,11 +188,6 @@ func (w *whole) entry() (*locktable.Entry, error) {
 	}
 	if e.Rest.Len == 0 {
 		return e, nil // rows of waiters are from an entry that somebody deleted
-	}
-	if len(w.waiters) != e.Rest.Len {
-		return nil, fmt.Errorf("the row of %.80q: %w", w.name, &locktable.CorruptError{
-			Problem: fmt.Sprintf("%d wait, and there are rows of %d", e.Rest.Len, len(w.waiters)),
-		})
 	}
 	for _, stored := range w.waiters {
 		x, err := locktable.DecodeWaiter(stored)

@@ -96,7 +96,7 @@ func (o *Options) statements() *statements {
 		keep:  sql("UPDATE {waiters} SET expires = $3, waiter = $4 WHERE name = {name} AND token = $2"),
 		leave: sql("DELETE FROM {waiters} WHERE name = {name} AND token = $2"),
 		lapse: sql("DELETE FROM {waiters} WHERE name = {name} AND expires <= $2"),
-		ends:  sql("SELECT coalesce(min(expires), 0), coalesce(max(since), 0) FROM {waiters} WHERE name = {name}"),
+		ends:  sql("SELECT count(*), coalesce(min(expires), 0), coalesce(max(since), 0) FROM {waiters} WHERE name = {name}"),
 
 		read: sql("SELECT {bytes e.name}, e.entry, {now}, w.waiter FROM {locks} e LEFT JOIN {waiters} w ON w.name = e.name" +
 			" WHERE e.name = {name} ORDER BY w.since, w.id"),

@@ -20,19 +20,19 @@ const (
 	updateWaiter = "UPDATE waiters SET expires = ?, waiter = ? WHERE token = ? AND name = ?"
 	deleteWaiter = "DELETE FROM waiters WHERE token = ? AND name = ?"
 	deleteLapsed = "DELETE FROM waiters WHERE name = ? AND expires <= ?"
-	selectEnds   = "SELECT (SELECT min(expires) FROM waiters WHERE name = ?1), (SELECT max(since) FROM waiters WHERE name = ?1)"
+	selectEnds   = "SELECT (SELECT count(*) FROM waiters WHERE name = ?1), (SELECT min(expires) FROM waiters WHERE name = ?1), (SELECT max(since) FROM waiters WHERE name = ?1)"
 	everybody    = math.MaxInt64 // for LIMIT
 )
 
 // Lapse implements locktable.Rows.
-func (w *writer) Lapse(name string, now locktable.Instant) (gone int, next, last locktable.Instant, err error) {
-	if gone, err = w.deleteLapsed.change([]byte(name), int64(now)); err != nil {
+func (w *writer) Lapse(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
+	if _, err = w.deleteLapsed.change([]byte(name), int64(now)); err != nil {
 		return 0, 0, 0, err
 	}
 	err = w.selectEnds.each(func(row []sqldriver.Value) {
-		next, last = instant(row[0]), instant(row[1])
+		left, next, last = int(instant(row[0])), instant(row[1]), instant(row[2])
 	}, []byte(name))
-	return gone, next, last, err
+	return left, next, last, err
 }
 
 func instant(column sqldriver.Value) locktable.Instant {
