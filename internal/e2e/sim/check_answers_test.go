@@ -59,11 +59,11 @@ func (h *history) mayFail(c *call) {
 	case c.verb == "elect": // see runReturns
 	case errors.Is(c.err, pawl.ErrHeld) && c.verb == "all" && c.tries:
 	case errors.Is(c.err, pawl.ErrLost) && c.verb == "attach" && c.answered+h.w.longest() >= c.of.detached+c.ttl-c.ttl/250:
-	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.steady() || h.shakenAny(c)):
-	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)):
+	case errors.Is(c.err, pawl.ErrLost) && (c.verb == "attach" || c.verb == "all") && (!h.w.plan.quiet() || h.shakenAny(c)):
+	case errors.Is(c.err, pawl.ErrUnavailable) && (!h.w.plan.quiet() || h.shakenLocked(c.name, c.began, c.answered)):
 	case errors.Is(c.err, pawl.ErrUnavailable) && h.isTooFar(c):
 	// before f began
-	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.steady() || h.shakenLocked(c.name, c.began, c.answered)):
+	case errors.Is(c.err, pawl.ErrLost) && c.do && (!h.w.plan.quiet() || h.shakenLocked(c.name, c.began, c.answered)):
 	case c.verb == "close":
 	default:
 		h.violatedLocked(c.name, "%v failed: %v", c, c.err)

@@ -33,7 +33,7 @@ func (h *history) rises(a, b *call) {
 		return
 	}
 	deaf := b.ttl + attempt(b.ttl)
-	if h.w.plan.steady() && b.verb != "all" {
+	if h.w.plan.quiet() && b.verb != "all" {
 		deaf = h.w.longest() + time.Millisecond
 	}
 	passed := h.follows(b) && h.shakenLocked(b.name, b.began-deaf, b.believed)

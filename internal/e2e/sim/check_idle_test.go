@@ -25,7 +25,7 @@ func (h *history) idle(c *call) {
 		end = c.believed
 	}
 	from, to := c.began, end
-	if !h.w.plan.steady() {
+	if !h.w.plan.quiet() {
 		from = max(from, h.w.heals())
 	}
 	bound, cause := h.patienceFor(c)
@@ -84,7 +84,7 @@ func (h *history) patienceFor(c *call) (time.Duration, string) {
 		gaveUp = gaveUp || o.ctxEnds != never && o.answered >= o.ctxEnds
 	}
 	switch {
-	case !w.plan.steady(), stays:
+	case !w.plan.quiet(), stays:
 	case gaveUp: // what a straggler may leave is taken away after its end
 		return w.settles(), "a straggler"
 	default:

@@ -23,10 +23,7 @@ func (w *world) check() {
 	h.breaks()
 }
 
-// steady: nothing goes wrong, and messages are quick.
-func (p *plan) steady() bool { return p.quiet() && len(p.faults) == 0 }
-
-// quiet: every message arrives, and soon. Faults there may be.
+// quiet: nothing goes wrong, and every message arrives, and soon.
 func (p *plan) quiet() bool { return p.weather.slow == 0 && len(p.faults) == 0 }
 
 // longest is how long something may be under way: a message, and a node that hangs or a
