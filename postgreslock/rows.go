@@ -20,7 +20,7 @@ import (
 
 // Lapse implements locktable.Rows.
 func (w *work) Lapse(name string, now locktable.Instant) (left int, next, last locktable.Instant, err error) {
-	if _, err = w.change(w.store.sql.lapse, -1, []byte(name), int64(now)); err != nil {
+	if err = w.change(w.store.sql.lapse, -1, []byte(name), int64(now)); err != nil {
 		return 0, 0, 0, err
 	}
 	err = w.query([]any{&left, (*int64)(&next), (*int64)(&last)}, nothing, w.store.sql.ends, []byte(name))
@@ -57,17 +57,17 @@ func (w *work) Look(name string, k locktable.Look) (s locktable.Sight, err error
 // Move implements locktable.Rows.
 func (w *work) Move(name string, m locktable.Moves) error {
 	for _, x := range m.Left {
-		if _, err := w.change(w.store.sql.leave, 1, []byte(name), x.Token[:]); err != nil {
+		if err := w.change(w.store.sql.leave, 1, []byte(name), x.Token[:]); err != nil {
 			return err
 		}
 	}
 	for _, x := range m.Kept {
-		if _, err := w.change(w.store.sql.keep, 1, []byte(name), x.Token[:], int64(x.Expires), x.Append(nil)); err != nil {
+		if err := w.change(w.store.sql.keep, 1, []byte(name), x.Token[:], int64(x.Expires), x.Append(nil)); err != nil {
 			return err
 		}
 	}
 	for _, x := range m.Joined {
-		_, err := w.change(w.store.sql.join, 1, []byte(name), x.Token[:], int64(x.Since), int64(x.Expires), x.Append(nil))
+		err := w.change(w.store.sql.join, 1, []byte(name), x.Token[:], int64(x.Since), int64(x.Expires), x.Append(nil))
 		if err != nil {
 			return err
 		}
@@ -76,13 +76,13 @@ func (w *work) Move(name string, m locktable.Moves) error {
 }
 
 // change runs a statement that has to change so many rows; -1 is any number.
-func (w *work) change(sql string, want int, args ...any) (int, error) {
+func (w *work) change(sql string, want int, args ...any) error {
 	n, err := w.exec(sql, args...)
 	if err == nil && want >= 0 && n != want {
 		err = &locktable.CorruptError{Problem: fmt.Sprintf("%d rows of one waiter", n)}
 	}
 	w.moved = w.moved || n > 0
-	return n, err
+	return err
 }
 
 // waiters reads rows of waiters, and their ids.
