@@ -3,6 +3,7 @@
 package modules_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -61,5 +62,27 @@ func TestRelease(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "is no version") {
 			t.Errorf("%q: %v, %s", bad, err, out)
 		}
+	}
+}
+
+// A user's go.mod may have a newer root than backends, which use the root's internal
+// packages.
+func TestTheBackendsOfThePreviousReleaseCompileOnThisRoot(t *testing.T) {
+	here, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags, err := exec.CommandContext(t.Context(), "git", "-C", here, "tag", "--list", "v*", "--sort=-version:refname").Output()
+	if err != nil || len(tags) == 0 {
+		t.Skip("there is no release here")
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", `
+		git -C "$HERE" archive "$RELEASE" | tar x
+		sed -i.old -E "s#^\t\.\$#\t$HERE#; s#(pawl v[^ ]+ =>) \./\$#\1 $HERE#" go.work
+		go build -o /dev/null $(sed -nE 's#^\t(\./.*lock|\./cmd/pawl)$#\1/...#p' go.work)`)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "GOWORK=", "HERE="+here, "RELEASE="+strings.Fields(string(tags))[0])
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", strings.Fields(string(tags))[0], err, out)
 	}
 }
