@@ -61,6 +61,14 @@ test: built ## run all tests, with the race detector; what cannot be tested fail
 		[ -z "$$pkgs" ] || CGO_ENABLED=1 PAWL_TEST_REQUIRE=1 internal/tools/racetest.sh -shuffle=on -count=$(COUNT) -- $$pkgs || ok=false; \
 	done; $$ok
 
+# Which versions, oldest or newest, and which modules.
+VERSIONS ?= oldest
+CLIENTS  ?= $(patsubst %/go.mod,%,$(wildcard *lock/go.mod))
+
+.PHONY: clients
+clients: needs ## run the tests of each client's module with the VERSIONS oldest or newest
+	PAWL_TEST_REQUIRE=1 internal/tools/clients.sh $(VERSIONS) $(CLIENTS)
+
 .PHONY: quick
 quick: ## run the tests that need no server, without the race detector
 	PAWL_TEST_SERVERS=none go test $(PKG)
