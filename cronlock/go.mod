@@ -12,5 +12,5 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jonboulle/clockwork v0.4.0 // indirect
 	golang.org/x/exp v0.0.0-20240613232115-7f521ea00fb8 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.1.0 // indirect
 )

@@ -9,6 +9,6 @@ require (
 
 require (
 	filippo.io/edwards25519 v1.1.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.1.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )

@@ -4,11 +4,10 @@ go 1.26.0
 
 require (
 	github.com/pawl-go/pawl v0.0.0
-	github.com/redis/rueidis v1.0.79
+	github.com/redis/rueidis v1.0.77
 )
 
 require (
-	golang.org/x/net v0.61.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )

@@ -24,11 +24,11 @@ var All = []Backend{
 	{Name: "memory", Folder: "memlock", Schemes: []string{"mem"}, Start: "memory"},
 	{
 		Name: "SQLite", Folder: "sqlitelock", Schemes: []string{"sqlite"}, URL: "sqlite:/PATH/locks.db", Start: "sqlite",
-		Clients: map[string]string{"modernc.org/sqlite": "v1.30.0"},
+		Clients: map[string]string{"modernc.org/sqlite": "v1.46.2"},
 	},
 	{
 		Name: "Redis", Folder: "redislock", Schemes: []string{"redis", "rediss", "redis+unix", "valkey", "valkeys"},
-		URL: "redis://HOST:6379", Start: "redis", Clients: map[string]string{"github.com/redis/rueidis": "v1.0.40"},
+		URL: "redis://HOST:6379", Start: "redis", Clients: map[string]string{"github.com/redis/rueidis": "v1.0.77"},
 		Needs: "redis-server:redis-server redis-sentinel:redis-sentinel",
 	},
 	{Name: "Redis", Folder: "goredislock", Clients: map[string]string{"github.com/redis/go-redis/v9": "v9.5.0"}},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +24,8 @@ type module struct {
 }
 
 type requirement struct {
-	Path     string
-	Indirect bool
+	Path, Version string
+	Indirect      bool
 }
 
 // A workspace is what a go.work says.
@@ -66,6 +67,23 @@ func TestTheRootRequiresNoClient(t *testing.T) {
 		for _, r := range m.Require {
 			if r.Path != "golang.org/x/sys" && r.Path != "pgregory.net/rapid" {
 				t.Errorf("the root's go.mod requires %s, and so does each user's: move what imports it to internal/e2e", r.Path)
+			}
+		}
+	}
+}
+
+func TestTheOldestClientsAreDocumented(t *testing.T) {
+	documented := section(t, "docs/backends.md", "### The oldest clients")
+	for _, m := range modules(t) {
+		if m.Folder == "" || slices.Contains(requireBackends, m.Folder) {
+			continue
+		}
+		row := regexp.MustCompile("(?m)^\\| `" + m.Folder + "` \\|.*$").FindString(documented)
+		for _, r := range m.Require {
+			part := slices.ContainsFunc(m.Require, func(c requirement) bool { return c.Path != r.Path && within(r.Path, c.Path) })
+			ours := r.Indirect || within(r.Path, modulePath) || part
+			if want := r.Path + " " + r.Version; !ours && !strings.Contains(row, want) {
+				t.Errorf("docs/backends.md, The oldest clients: %s has no %s", m.Folder, want)
 			}
 		}
 	}
