@@ -16,7 +16,10 @@ for folder; do
 	go mod edit -replace="github.com/pawl-go/pawl=$top" "$mod"
 	case $versions in
 	oldest) ;;
-	newest) go get -C "$folder" -modfile="$mod" -u ./... ;;
+	newest)
+		mapfile -t newest < <(go list -C "$folder" -modfile="$mod" -m -f '{{if not (or .Main .Indirect .Replace)}}{{.Path}}@latest{{end}}' all)
+		GOFLAGS=-mod=mod go get -C "$folder" -modfile="$mod" "${newest[@]}"
+		;;
 	*) echo "clients: \"$versions\": oldest or newest" >&2; exit 1 ;;
 	esac
 	(cd "$folder" && go test -race -count=1 -modfile="$mod" ./...)
