@@ -3,7 +3,7 @@ module github.com/pawl-go/pawl/mysqllock
 go 1.26.0
 
 require (
-	github.com/go-sql-driver/mysql v1.8.0
+	github.com/go-sql-driver/mysql v1.8.1
 	github.com/pawl-go/pawl v0.0.0
 )
 

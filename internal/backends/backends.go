@@ -50,7 +50,7 @@ var All = []Backend{
 	},
 	{
 		Name: "MySQL and MariaDB", Folder: "mysqllock", Schemes: []string{"mysql", "mariadb"},
-		URL: "mysql://USER@HOST/DATABASE", Start: "mysql", Clients: map[string]string{"github.com/go-sql-driver/mysql": "v1.8.0"},
+		URL: "mysql://USER@HOST/DATABASE", Start: "mysql", Clients: map[string]string{"github.com/go-sql-driver/mysql": "v1.8.1"},
 		Needs: "mariadbd:mariadb-server",
 	},
 	{
