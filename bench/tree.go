@@ -115,7 +115,17 @@ func built(name string) (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(dir, "pawl-bench", name)
-	out, err := exec.Command("go", "build", "-C", filepath.Join("..", "internal", "testservers", name), "-o", bin, ".").CombinedOutput()
+	module, err := filepath.Abs(filepath.Join("..", "internal", "testservers", name))
+	if err != nil {
+		return "", err
+	}
+	workspace := filepath.Join(module, "go.work")
+	if _, err := os.Stat(workspace); err != nil {
+		workspace = "off"
+	}
+	build := exec.Command("go", "build", "-C", module, "-o", bin, ".")
+	build.Env = append(os.Environ(), "GOWORK="+workspace)
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be built: %w\n%s", name, err, out)
 	}
