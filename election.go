@@ -53,13 +53,13 @@ type Leader struct {
 // errResigned is the cause of the end of an elected function's context.
 var errResigned = errors.New("pawl: resigned")
 
-// Run waits until this instance leads, first come, first served, and runs f. f's context
-// is ctx, and ends when the lead is lost, or resigned, before another instance can get
-// it; [FenceFromContext] finds the term in it. f has to return then: Run waits for it and
-// does not lead again before. So of the functions of all instances no two run at once,
-// but for one that goes on after its context has ended, or that was stopped with its
-// whole process and runs for a moment before the context ends: guard what it writes with
-// the term.
+// Run waits until this instance leads, first come, first served among processes, and
+// runs f. f's context is ctx, and ends when the lead is lost, or resigned, before another
+// instance can get it; [FenceFromContext] finds the term in it. f has to return then: Run
+// waits for it and does not lead again before. So of the functions of all instances no
+// two run at once, but for one that goes on after its context has ended, or that was
+// stopped with its whole process and runs for a moment before the context ends: guard
+// what it writes with the term.
 //
 // When the lead was lost or resigned, and f has returned nil or its context's error, Run
 // waits for the lead again. It returns what f returns otherwise: f is done, or ctx has

@@ -49,8 +49,8 @@ func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.00
 // Do runs f if no instance has done this key, or a greater one, and says whether it ran.
 // Keys are compared as bytes, and have 1 to 1024 of them; [TimeKey] makes one of a time.
 // While another instance is at this key or an earlier one, Do waits for it, first come,
-// first served: so runs never overlap. ctx bounds the wait, and f's context is as that of
-// [Mutex.Do].
+// first served among processes: so runs never overlap. ctx bounds the wait, and f's
+// context is as that of [Mutex.Do].
 //
 // It returns (false, nil) if the key is done; nobody has to do anything then. If err is
 // not nil and ran is false, nobody knows that: the backend is down (ErrUnavailable), or

@@ -20,7 +20,8 @@ type Options struct {
 	Prefix string
 
 	// Retention is how long the last fence of a name is remembered after its last grant,
-	// at the least. Default: 24 hours; 1 minute to 30 days.
+	// at the least, and its value after its last lease: an instance that is late by more
+	// runs a tick of pawl.Once again. Default: 24 hours; 1 minute to 30 days.
 	Retention time.Duration
 
 	// Where is how errors name the cluster. Default: its endpoints.

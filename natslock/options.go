@@ -25,7 +25,9 @@ type Options struct {
 	// Retention is how long the last fence of a name is remembered after its last grant,
 	// at the least. When it is forgotten, the next fence is greater all the same, unless
 	// the server's clock was set back past that grant. Default: 24 hours; 1 minute to 30
-	// days. It needs a bucket with TTLs for each message, as natslock makes it.
+	// days. The name's value is remembered as long after its last lease: an instance that
+	// is late by more runs a tick of pawl.Once again. It needs a bucket with TTLs for
+	// each message, as natslock makes it.
 	Retention time.Duration
 
 	// NoPush is for users that may not publish to the inboxes of others: waiters then ask
