@@ -15,10 +15,11 @@ func TestTheBackendGoesAndComesBack(t *testing.T) {
 	b.until("the page is live", live+` && `+rowSays("report", "web-1:4127"))
 	w.seen.away.Store(true)
 	b.until("the page says so", `document.querySelector("#notices .bad").innerText.includes("does not answer")`)
+	b.until("it is not live", `document.getElementById("link").dataset.state == "down"`)
 	b.until("it keeps what it has", rowSays("report", "web-1:4127"))
 	w.take(mutex("import", "web-2", 3380))
 	w.seen.away.Store(false)
-	b.until("it goes on", `document.getElementById("notices").innerText == "" && `+rowSays("import", "web-2:3380"))
+	b.until("it goes on", `document.getElementById("notices").innerText == "" && `+live+` && `+rowSays("import", "web-2:3380"))
 }
 
 // What is between the page and the dashboard cuts the stream: the page says so, and
