@@ -14,11 +14,12 @@ import (
 // Full is for a backend whose server limits how large an entry may be: holder and other
 // are drivers of a server whose limit is some 200 kB. Full has claims queue for two names
 // until each is full, and wants the claims that come then to be refused for good, with a
-// hint. The holders and the waiters must not notice: leases are renewed, also together,
-// places are kept, values are written, and releases pass the names on.
-func Full(t *testing.T, holder, other driver.Driver) {
+// hint in which limit stands: the name of the setting, or what to do instead. The holders
+// and the waiters must not notice: leases are renewed, also together, places are kept,
+// values are written, and releases pass the names on.
+func Full(t *testing.T, limit string, holder, other driver.Driver) {
 	t.Helper()
-	f := &full{T: t, holder: holder, other: other}
+	f := &full{T: t, limit: limit, holder: holder, other: other}
 	names := []string{"one", "two"}
 	for _, name := range names {
 		c := f.claim(name, 0, driver.Exclusive)
@@ -39,6 +40,7 @@ func Full(t *testing.T, holder, other driver.Driver) {
 
 type full struct {
 	*testing.T
+	limit         string
 	holder, other driver.Driver
 	held          []driver.Claim
 }
@@ -81,8 +83,8 @@ func (f *full) fill(name string, label int) (waits []driver.Claim) {
 			waits = append(waits, c)
 			continue
 		}
-		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || e.Hint == "" {
-			f.Fatalf("with %d who wait: %v; want ErrHeld, or a permanent error with a hint", len(waits), err)
+		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, f.limit) {
+			f.Fatalf("with %d who wait: %v; want ErrHeld, or a permanent error whose hint names %s", len(waits), err, f.limit)
 		}
 		return waits
 	}

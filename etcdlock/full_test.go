@@ -11,5 +11,5 @@ import (
 func TestAQueueThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1, "--max-request-bytes=200000")
-	drivertest.Full(t, start(t, c.URL()), start(t, c.URL()))
+	drivertest.Full(t, "--max-request-bytes", start(t, c.URL()), start(t, c.URL()))
 }

@@ -14,5 +14,5 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 	url := server.at(server.addr, database())
 	holder, other := open(t, url), open(t, url)
 	holder.store.most, other.store.most = 100<<10, 100<<10
-	drivertest.Full(t, holder, other)
+	drivertest.Full(t, "several names", holder, other)
 }

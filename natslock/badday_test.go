@@ -211,7 +211,7 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 	t.Run("Payload", func(t *testing.T) {
 		t.Parallel()
 		server := natstest.Start(t, "max_payload: 200KB")
-		drivertest.Full(t, start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
+		drivertest.Full(t, "max_payload", start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
 	})
 	t.Run("MessageSize", func(t *testing.T) {
 		t.Parallel()
@@ -222,6 +222,6 @@ func TestAQueueThatDoesNotFit(t *testing.T) {
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(err)
 		}
-		drivertest.Full(t, start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
+		drivertest.Full(t, "max_msg_size", start(t, "nats://"+server.Addr), start(t, "nats://"+server.Addr))
 	})
 }

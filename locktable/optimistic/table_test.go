@@ -260,7 +260,7 @@ func (gathering) Fit(all []optimistic.Swap) int { return min(len(all), 3) }
 func TestAnEntryThatIsFull(t *testing.T) {
 	v := newValues(time.Now, time.Second)
 	v.most = 100_000
-	drivertest.Full(t, v.open(), v.open())
+	drivertest.Full(t, "several names", v.open(), v.open())
 }
 
 func TestConformance(t *testing.T) {
