@@ -28,7 +28,7 @@ func (f *commandFlags) add(cmd *cobra.Command) {
 	flags.SortFlags = false
 	flags.Var(&f.grace, "grace", "if the lock is lost, how long COMMAND has from SIGTERM to SIGKILL (a short --ttl shortens the default)")
 	flags.StringVarP(&f.shell, "shell", "c", "", "run this `LINE` with "+shellName+" instead of COMMAND")
-	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" from the environment of COMMAND, which can still read it in that of pawl")
+	flags.BoolVar(&f.hideURL, "hide-url", false, "remove "+urlVariable+" and "+urlFileVariable+" from the environment of COMMAND, which can still read them in that of pawl")
 	noFiles(cmd, "grace", "shell")
 }
 
@@ -117,6 +117,6 @@ func (f *commandFlags) margin(cmd *cobra.Command, ttl time.Duration) time.Durati
 func (f *commandFlags) has(j *job, path string, argv []string) {
 	j.path, j.argv, j.grace = path, argv, time.Duration(f.grace)
 	if f.hideURL {
-		j.hidden = []string{urlVariable}
+		j.hidden = []string{urlVariable, urlFileVariable}
 	}
 }

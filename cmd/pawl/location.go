@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -20,13 +21,18 @@ import (
 	"github.com/pawl-go/pawl/driver"
 )
 
-// location is where the locks are: --url, else PAWL_URL, else the file of this user.
+// location is where the locks are: --url, else PAWL_URL or the file that PAWL_URL_FILE
+// names, else the file of this user.
 type location struct {
-	v   *voice
-	url string
+	v        *voice
+	url      string
+	fromFile string // what PAWL_URL_FILE led to; it is read once, for it may be a pipe
 }
 
-const urlVariable = "PAWL_URL"
+const (
+	urlVariable     = "PAWL_URL"
+	urlFileVariable = "PAWL_URL_FILE"
+)
 
 // isMemory reports whether the locks are in the memory of this process, for tests.
 func isMemory(where string) bool { return strings.HasPrefix(where, "mem:") }
@@ -39,7 +45,19 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 		}
 		return l.url, false, known(cmd, l.url)
 	}
-	if where := os.Getenv(urlVariable); where != "" {
+	where, set := os.LookupEnv(urlVariable)
+	_, inFile := os.LookupEnv(urlFileVariable)
+	switch {
+	case set && inFile:
+		return "", false, usage(cmd, errors.New(urlVariable+" and "+urlFileVariable+" are mutually exclusive"))
+	case set && where == "": // a secret that is missing
+		return "", false, usage(cmd, errors.New(urlVariable+" is empty; set it to a URL, or unset it for the default file"))
+	case inFile:
+		if where, err = l.readURL(); err != nil {
+			return "", false, usage(cmd, fmt.Errorf("%s: %w", urlFileVariable, err))
+		}
+		return where, false, known(cmd, where)
+	case set:
 		return where, false, known(cmd, where)
 	}
 	file, err := defaultFile()
@@ -47,6 +65,32 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 		return "", false, usage(cmd, errors.New("no home directory for the default file; set --url or "+urlVariable))
 	}
 	return fileURL(file), true, nil
+}
+
+// readURL is the first line of the file that PAWL_URL_FILE names, such as a mounted
+// secret. Its errors show nothing of what the file has.
+func (l *location) readURL() (string, error) {
+	path := os.Getenv(urlFileVariable)
+	switch {
+	case l.fromFile != "":
+		return l.fromFile, nil
+	case path == "":
+		return "", errors.New("the variable is empty; want the path of a file that has a URL")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), cause(err))
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil {
+		return "", fmt.Errorf("cannot read %s: %w", words.Plain(path), cause(err))
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	if l.fromFile = strings.TrimSpace(line); l.fromFile == "" {
+		return "", fmt.Errorf("the first line of %s is empty; want a URL there", words.Plain(path))
+	}
+	return l.fromFile, nil
 }
 
 // warn says on a terminal that a password in --url is seen by all who can list processes.

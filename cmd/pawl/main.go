@@ -16,8 +16,8 @@
 //	pawl bench                         how fast the backend locks
 //	pawl schema postgres               the SQL that makes the tables
 //
-// The locks are where --url says, else PAWL_URL, else in a SQLite file of this user, for
-// the processes of one host.
+// The locks are where --url says, else PAWL_URL or the file that PAWL_URL_FILE names,
+// else in a SQLite file of this user, for the processes of one host.
 package main
 
 import (
@@ -74,7 +74,8 @@ func newRoot(v *voice) *cobra.Command {
 time, on any number of machines. The locks are kept in a database you already
 run, or in a file.
 
-The database is given by --url, else by the variable PAWL_URL:
+The database is given by --url, else by the variable PAWL_URL, else by the first
+line of the file that PAWL_URL_FILE names:
 
 ` + urlColumns() + `
 The first use makes the tables that it needs. Without a URL it is a SQLite file
@@ -107,7 +108,7 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	root.SetErr(v.err)
 	root.SetFlagErrorFunc(flagError)
 	where := &location{v: v}
-	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL, else a SQLite file)")
+	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL or $PAWL_URL_FILE, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
 	root.AddCommand(
 		newRun(v, where), newElect(v, where), newAcquire(v, where), newRenew(v, where), newRelease(v, where), newWait(v, where),

@@ -71,7 +71,8 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	t.Chdir(dir)
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
-	t.Setenv(urlVariable, "")
+	t.Setenv(urlVariable, "") // so that it is as before at the end
+	must(os.Unsetenv(urlVariable))
 	handle := handleOf(`{"b":"sqlite","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)
 	for _, file := range []struct {
 		name, text string
@@ -92,6 +93,19 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 		}
 		out.WriteByte('\n')
 	}
+	for _, env := range [][2]string{
+		{urlVariable, ""}, {urlFileVariable, ""}, {urlFileVariable, "no-such-file"}, {urlFileVariable, "no-program"}, {urlFileVariable, "readable"},
+	} {
+		must(os.Setenv(env[0], env[1]))
+		fmt.Fprintf(&out, "$ %s=%s pawl ls\n", env[0], env[1])
+		fmt.Fprintf(&out, "[exit code %d]\n\n", execute(v, []string{"ls"}))
+		must(os.Unsetenv(env[0]))
+	}
+	must(os.Setenv(urlVariable, "mem:"))
+	must(os.Setenv(urlFileVariable, "readable"))
+	fmt.Fprint(&out, "$ PAWL_URL=mem: PAWL_URL_FILE=readable pawl ls\n")
+	fmt.Fprintf(&out, "[exit code %d]\n\n", execute(v, []string{"ls"}))
+	must(errors.Join(os.Unsetenv(urlVariable), os.Unsetenv(urlFileVariable)))
 	t.Setenv("HOME", "")
 	t.Setenv("XDG_STATE_HOME", "")
 	fmt.Fprint(&out, "$ HOME= pawl ls\n")

@@ -34,7 +34,9 @@ func scripts(t *testing.T, dir, url string) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
-			env.Setenv("PAWL_URL", url)
+			if url != "" {
+				env.Setenv("PAWL_URL", url)
+			}
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			env.Setenv("ESC", "\x1b")
 			env.Setenv("TAB", "\t")

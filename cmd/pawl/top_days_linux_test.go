@@ -152,7 +152,7 @@ func TestTopAndABackendThatHangs(t *testing.T) {
 func TestTopWaitsForTheFirstLock(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
-	s.line("export PAWL_URL= XDG_STATE_HOME=" + b.file("state") + "; pawl top; echo code $?")
+	s.line("unset PAWL_URL; export XDG_STATE_HOME=" + b.file("state") + "; pawl top; echo code $?")
 	s.sees(`nothing was ever locked here:(?s:.*)does\s+not\s+exist\s+yet`)
 	c, err := pawl.Open(t.Context(), fileURL(b.file("state/pawl/locks.db")), nil)
 	if err != nil {
