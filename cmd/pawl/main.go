@@ -6,10 +6,10 @@
 //	pawl acquire --handle lock deploy  leave it held, for later steps
 //	pawl renew --handle lock           hold it for longer
 //	pawl release --handle lock         give it back
-//	pawl wait nightly                  until nobody holds it
 //	pawl ls                            who holds what
-//	pawl top                           the same, live, and break one
 //	pawl show nightly                  who holds it, and who waits
+//	pawl wait nightly                  until nobody holds it
+//	pawl top                           all of it, live, and break one
 //	pawl serve                         all of it in a browser
 //	pawl break nightly                 take it from its holder
 //	pawl doctor                        what is wrong with the backend's settings
@@ -87,11 +87,8 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 		Example: `  pawl run nightly -- ./report.sh
   PAWL_URL=sqlite:/var/lib/pawl/locks.db pawl ls`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && askedVersion {
-				return nil
-			}
 			if len(args) == 0 {
-				return usage(cmd, fmt.Errorf("missing command; want %s", wordList(verbs(cmd))))
+				return nil
 			}
 			problem := fmt.Sprintf("unknown command %q", args[0])
 			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
@@ -99,7 +96,12 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 			}
 			return usage(cmd, errors.New(problem))
 		},
-		RunE:          func(*cobra.Command, []string) error { return printVersion(v) }, // Args refuses all else
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if askedVersion {
+				return printVersion(v)
+			}
+			return cmd.Help()
+		},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -110,15 +112,18 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	where := &location{v: v}
 	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL or $PAWL_URL_FILE, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
-	root.AddCommand(
-		newRun(v, where), newElect(v, where), newAcquire(v, where), newRenew(v, where), newRelease(v, where), newWait(v, where),
-		newList(v, where), newTop(v, where), newShow(v, where), newServe(v, where), newBreak(v, where), newDoctor(v, where),
-		newBench(v, where),
-		newSchema(v), newVersion(v), newMan(),
-	)
+	addGroup(root, "Run a command under a lock", newRun(v, where), newElect(v, where))
+	addGroup(root, "Hold a lock over several steps", newAcquire(v, where), newRenew(v, where), newRelease(v, where))
+	addGroup(root, "See who holds what",
+		newList(v, where), newShow(v, where), newWait(v, where), newTop(v, where), newServe(v, where))
+	addGroup(root, "Take a lock away", newBreak(v, where))
+	addGroup(root, "Look after the database", newDoctor(v, where), newBench(v, where), newSchema(v))
+	addGroup(root, others, newVersion(v), newMan())
 	root.SetUsageFunc(showUsage)
 	root.PersistentPreRun = func(*cobra.Command, []string) { where.warn() }
 	root.SetHelpCommand(helpCommand(root))
+	root.SetHelpCommandGroupID(others)
+	root.SetCompletionCommandGroupID(others)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
@@ -128,6 +133,18 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	// Of our own, for cobra's has a -v.
 	root.Flags().BoolVar(&askedVersion, "version", false, "show the version of pawl and its backends")
 	return root
+}
+
+// others is the group of the verbs that are about the command itself.
+const others = "Other commands"
+
+// addGroup adds verbs under a heading of the help.
+func addGroup(root *cobra.Command, heading string, verbs ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: heading, Title: heading})
+	for _, c := range verbs {
+		c.GroupID = heading
+	}
+	root.AddCommand(verbs...)
 }
 
 // shells refuses a shell that cobra has no completion for: it would print its help, and

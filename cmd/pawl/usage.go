@@ -24,10 +24,14 @@ func showUsage(c *cobra.Command) error {
 	if c.HasExample() {
 		b.WriteString("\n\nExamples:\n" + c.Example)
 	}
-	if c.HasAvailableSubCommands() {
-		b.WriteString("\n\nAvailable Commands:")
+	groups := c.Groups()
+	if len(groups) == 0 && c.HasAvailableSubCommands() {
+		groups = []*cobra.Group{{Title: "Available Commands"}}
+	}
+	for _, g := range groups {
+		b.WriteString("\n\n" + g.Title + ":")
 		for _, sub := range c.Commands() {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
+			if (sub.IsAvailableCommand() || sub.Name() == "help") && sub.GroupID == g.ID {
 				fmt.Fprintf(&b, "\n  %-*s %s", sub.NamePadding(), sub.Name(), sub.Short)
 			}
 		}
