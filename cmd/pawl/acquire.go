@@ -73,14 +73,14 @@ The exit code is 0, or:
 }
 
 func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name string) (err error) {
-	url, _, err := where.find(cmd)
+	url, byDefault, err := where.find(cmd)
 	if err != nil {
 		return err
 	}
 	if isMemory(url) {
 		return usage(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
 	}
-	a := &acquiring{job: f.job(v, url, name, 0), asJSON: f.asJSON}
+	a := &acquiring{job: f.job(v, url, byDefault, name, 0), asJSON: f.asJSON}
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
 			return usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(f.file), err))

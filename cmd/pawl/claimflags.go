@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
@@ -131,9 +133,12 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 }
 
 // job is a claim of the name by these flags. What it is for is the caller's.
-func (f *claimFlags) job(v *voice, url, name string, margin time.Duration) *job {
-	if isMemory(url) {
+func (f *claimFlags) job(v *voice, url string, byDefault bool, name string, margin time.Duration) *job {
+	switch nested := os.Getenv(fenceVariable) != ""; { // the outer pawl has said it
+	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it keeps nobody out")
+	case byDefault && !f.quiet && !nested && v.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())):
+		v.say("the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL")
 	}
 	j := &job{
 		v: v, name: name, signals: catchSignals(),

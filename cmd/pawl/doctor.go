@@ -35,10 +35,17 @@ cannot be examined, and 0 otherwise.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
-			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				findings, err := c.Diagnose(ctx)
-				if err != nil {
-					return err
+			_, byDefault, err := where.find(cmd)
+			if err != nil {
+				return err
+			}
+			show := func(findings []pawl.Finding) error {
+				if byDefault {
+					findings = append(findings, pawl.Finding{
+						Severity: "info", Subject: "default file",
+						Detail: "the default file excludes processes of this user on this host only",
+						Advice: "for other users or hosts set --url or PAWL_URL",
+					})
 				}
 				printed := printFindings
 				if asJSON {
@@ -48,7 +55,14 @@ cannot be examined, and 0 otherwise.`,
 					return err
 				}
 				return verdict(findings)
-			}, nothing)
+			}
+			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+				findings, err := c.Diagnose(ctx)
+				if err != nil {
+					return err
+				}
+				return show(findings)
+			}, func() error { return show(nil) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each finding")

@@ -86,7 +86,7 @@ func (f *electFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
-	url, _, err := where.find(cmd)
+	url, byDefault, err := where.find(cmd)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 	}
 	e := &election{terms: make(chan turn)}
 	claim := claimFlags{ttl: f.ttl, labels: f.labels, verbose: f.verbose}
-	e.job = claim.job(v, url, args[0], 0)
+	e.job = claim.job(v, url, byDefault, args[0], 0)
 	f.has(e.job, path, argv)
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
 		return pawl.Open(ctx, url, e.listening(claim.options(v)))

@@ -68,7 +68,7 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 }
 
 func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []string) error {
-	url, _, err := where.find(cmd)
+	url, byDefault, err := where.find(cmd)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 	if err != nil {
 		return err
 	}
-	j := f.job(v, url, args[0], f.margin(cmd, time.Duration(f.ttl)))
+	j := f.job(v, url, byDefault, args[0], f.margin(cmd, time.Duration(f.ttl)))
 	f.has(j, path, argv)
 	return f.conflict(j.run())
 }

@@ -378,6 +378,21 @@ func TestTerminalBreakAsks(t *testing.T) {
 	p.wantCode(exitLost)
 }
 
+// The default file is no lock for other hosts, which a person is told: once, and only on
+// a terminal.
+func TestTerminalIsToldOfTheReachOfTheDefaultFile(t *testing.T) {
+	const reach = "pawl: the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL\r\n"
+	s := newLab(t).shell()
+	s.line("unset PAWL_URL; pawl run x -- pawl run y -- echo 'r'an; echo code $?")
+	if got := s.await(`(?s)\n.*ran\r\ncode 0\r\n`); strings.Count(got, reach) != 1 {
+		t.Errorf("the terminal shows %q", got)
+	}
+	s.line("pawl run -q x -- true; pawl run x -- true 2> said; cat said; pawl run --url sqlite:x.db x -- true; echo code $?")
+	if got := s.await(`(?s)\n.*code 0\r\n`); strings.Contains(got, "default file") {
+		t.Errorf("the terminal shows %q", got)
+	}
+}
+
 // A password in --url is there for all who can list processes.
 func TestTerminalIsWarnedOfAPasswordInAFlag(t *testing.T) {
 	s := newLab(t).shell()

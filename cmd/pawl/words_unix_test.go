@@ -23,12 +23,15 @@ var notSaid = map[string]string{
 	"%s (commit %s%s)":                     "differs with each build",
 	"cannot use the client CA: %w":         "needs a certificate; serve_test.go",
 	"%s has no certificate":                "needs a certificate; serve_test.go",
-	"the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front":            "while it serves; serve_test.go",
-	"pawl: type the fence of the lease to break: ":                                                       "on a terminal only; terminal_linux_test.go",
-	"not a fence; nothing was broken":                                                                    "on a terminal only; terminal_linux_test.go",
-	"the handle is a secret: whoever has it can release the lock; --handle FILE keeps it off the screen": "on a terminal only; terminal_linux_test.go",
-	"standard input is a terminal; pipe the handle into it, or use --handle FILE":                        "on a terminal only; terminal_linux_test.go",
-	"everyone who can list processes on this host sees the password in --url; %s hides it":               "on a terminal only; terminal_linux_test.go",
+	"the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front":                            "while it serves; serve_test.go",
+	"pawl: type the fence of the lease to break: ":                                                                       "on a terminal only; terminal_linux_test.go",
+	"not a fence; nothing was broken":                                                                                    "on a terminal only; terminal_linux_test.go",
+	"the handle is a secret: whoever has it can release the lock; --handle FILE keeps it off the screen":                 "on a terminal only; terminal_linux_test.go",
+	"standard input is a terminal; pipe the handle into it, or use --handle FILE":                                        "on a terminal only; terminal_linux_test.go",
+	"the default file excludes processes of this user on this host only; for other users or hosts set --url or PAWL_URL": "on a terminal only; terminal_linux_test.go",
+	"the default file excludes processes of this user on this host only":                                                 "testdata/doctor.txt",
+	"for other users or hosts set --url or PAWL_URL":                                                                     "testdata/doctor.txt",
+	"everyone who can list processes on this host sees the password in --url; %s hides it":                               "on a terminal only; terminal_linux_test.go",
 }
 
 // Whatever the command can say is in a golden file: each string of several words in its
