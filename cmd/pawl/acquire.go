@@ -87,7 +87,7 @@ func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name s
 		}
 		defer a.file.discard()
 		claim := a.acquire
-		a.acquire = func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
+		a.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
 			if err := a.file.replaceable(ctx, c); err != nil {
 				return nil, err
 			}
@@ -161,7 +161,7 @@ func (a *acquiring) run() error {
 		return stoppedBy(s)
 	default:
 	}
-	return a.handOver(client, lease)
+	return a.handOver(client, lease.(*pawl.Lease)) //nolint:forcetypeassert // acquire has one name
 }
 
 // handOver leaves the lock held, for whoever gets the handle.

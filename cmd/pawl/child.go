@@ -8,6 +8,7 @@ import "time"
 //	startChild(path, argv, env, signals)  starts it, in a group of its own
 //	pass(s)                               hands a signal on to the group
 //	suspend(s, held)                      what follows when it stopped, as by Ctrl-Z
+//	check(ctx, line)                      runs a shell line beside it, and says how that ended
 //	stop(killAt)                          ends the group, and says whether nothing of it is left
 //	key()                                 the signal that ended it, if a key of the terminal sent that
 //	close()                               gives back what it took, such as the terminal

@@ -3,10 +3,13 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -45,6 +48,11 @@ type child struct {
 	paused    chan syscall.Signal // it was stopped by this signal
 	toldToEnd bool                // a signal that asks to end was passed on
 
+	env      []string
+	checking sync.Mutex
+	checks   map[int]chan unix.WaitStatus // by process; each has room for its end
+	over     chan struct{}                // closed with reaped
+
 	reaped atomic.Bool    // written before ended is sent
 	cut    syscall.Signal // which ended it, or 0; written before reaped
 
@@ -64,6 +72,7 @@ func startChild(path string, argv, env []string, signals chan os.Signal) (*child
 	c := &child{
 		ended: make(chan ending, 1), paused: make(chan syscall.Signal, 1),
 		tty: openTerminal(), keys: make(chan os.Signal, 1), signals: signals,
+		env: env, checks: map[int]chan unix.WaitStatus{}, over: make(chan struct{}),
 	}
 	attr := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	if c.tty != nil && c.tty.ofChild() {
@@ -112,6 +121,9 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 			c.end(ending{code: exitOther})
 			return
 		case pid != c.pid:
+			if !status.Stopped() {
+				c.checked(pid, status)
+			}
 		case status.Stopped():
 			select {
 			case c.paused <- status.StopSignal():
@@ -130,7 +142,73 @@ func (c *child) run(path string, argv []string, attr *syscall.ProcAttr, started 
 
 func (c *child) end(e ending) {
 	c.reaped.Store(true)
+	close(c.over)
 	c.ended <- e
+}
+
+// check runs a line beside the child, in a group of its own, and returns nil if it ends
+// with code 0. It kills the group when ctx ends, or the child. What the line prints on
+// standard output is dropped.
+func (c *child) check(ctx context.Context, line string) error {
+	runtime.LockOSThread() // where it dies with us, it dies with this thread
+	defer runtime.UnlockOSThread()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	attr := &syscall.ProcAttr{Env: c.env, Files: []uintptr{null.Fd(), null.Fd(), 2}, Sys: &syscall.SysProcAttr{Setpgid: true}}
+	dieWithParent(attr.Sys)
+	argv := shellCommand(line)
+	ended := make(chan unix.WaitStatus, 1)
+	c.checking.Lock() // its end is told when it is among c.checks, however quick it is
+	if c.reaped.Load() {
+		c.checking.Unlock()
+		return nil
+	}
+	pid, err := syscall.ForkExec(argv[0], argv, attr)
+	if err == nil {
+		c.checks[pid] = ended
+	}
+	c.checking.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case status := <-ended:
+		switch {
+		case status.Signaled():
+			return fmt.Errorf("--health was ended by signal %d", status.Signal())
+		case status.ExitStatus() != 0:
+			return fmt.Errorf("--health ended with code %d", status.ExitStatus())
+		}
+		return nil
+	case <-c.over:
+		c.killChecks()
+		return nil
+	case <-ctx.Done():
+		c.killChecks()
+		return ctx.Err()
+	}
+}
+
+// checked tells the check that runs in a process that it has ended.
+func (c *child) checked(pid int, status unix.WaitStatus) {
+	c.checking.Lock()
+	defer c.checking.Unlock()
+	if ended := c.checks[pid]; ended != nil {
+		delete(c.checks, pid)
+		ended <- status
+	}
+}
+
+// killChecks kills what checks still run.
+func (c *child) killChecks() {
+	c.checking.Lock()
+	defer c.checking.Unlock()
+	for pid := range c.checks {
+		_ = unix.Kill(-pid, unix.SIGKILL)
+	}
 }
 
 // pass hands a signal on to the group. A stopped process does not hear of one that asks
@@ -211,6 +289,7 @@ func (c *child) gone(thorough bool) bool {
 // close takes back the terminal, and its keys.
 func (c *child) close() {
 	signal.Stop(c.keys)
+	c.killChecks()
 	if c.tty == nil {
 		return
 	}

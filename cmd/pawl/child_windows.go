@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
@@ -30,6 +33,7 @@ func shellCommand(line string) []string { return []string{"cmd", "/C", line} }
 type child struct {
 	process   *os.Process
 	job       windows.Handle
+	env       []string
 	ended     chan ending
 	paused    chan syscall.Signal // never
 	keys      chan os.Signal      // never
@@ -47,7 +51,7 @@ func startChild(path string, argv, env []string, _ chan os.Signal) (*child, erro
 		_ = windows.CloseHandle(job)
 		return nil, err
 	}
-	c := &child{process: p, job: job, ended: make(chan ending, 1), over: make(chan struct{})}
+	c := &child{process: p, job: job, env: env, ended: make(chan ending, 1), over: make(chan struct{})}
 	if err := c.adopt(); err != nil {
 		_ = p.Kill()
 		_ = windows.CloseHandle(job)
@@ -100,6 +104,17 @@ func (c *child) adopt() error {
 func (c *child) pass(os.Signal) {}
 
 func (c *child) suspend(syscall.Signal, func() bool) {}
+
+// check runs a line beside the child, and returns nil if it ends with code 0.
+func (c *child) check(ctx context.Context, line string) error {
+	argv := shellCommand(line)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // that is what --health is for
+	cmd.Env, cmd.Stderr = c.env, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("--health: %w", err)
+	}
+	return nil
+}
 
 // stop ends the whole job at once.
 func (c *child) stop(func(begun time.Time) time.Time) bool {

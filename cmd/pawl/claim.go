@@ -21,7 +21,7 @@ const (
 // A claimed is how claiming the lock ended.
 type claimed struct {
 	client *pawl.Client
-	lease  *pawl.Lease
+	lease  jobLease
 	err    error
 }
 
@@ -29,7 +29,7 @@ type claimed struct {
 // neither may know of a ctx in all that it does, such as waiting for a disk. A signal
 // ends the wait, and is never lost: one that comes in the instant of the grant stays in
 // j.signals, for hold.
-func (j *job) claim() (*pawl.Client, *pawl.Lease, error) {
+func (j *job) claim() (*pawl.Client, jobLease, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if j.patience > 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), j.patience)
@@ -40,6 +40,9 @@ func (j *job) claim() (*pawl.Client, *pawl.Lease, error) {
 		var a claimed
 		if a.client, a.err = j.open(ctx); a.err == nil {
 			a.lease, a.err = j.acquire(ctx, a.client)
+			if a.err != nil {
+				a.lease = nil // and no nil of a type
+			}
 		}
 		got <- a
 	}()
@@ -124,8 +127,8 @@ type notAcquiredError struct{ error }
 func (notAcquiredError) Is(target error) bool { return target == errNotAcquired }
 
 // letGo releases a lease under which nothing has run.
-func (j *job) letGo(lease *pawl.Lease) {
-	if err := lease.ReleaseNow(context.Background()); err != nil && !errors.Is(err, pawl.ErrLost) {
+func (j *job) letGo(lease jobLease) {
+	if err := releaseNow(lease); err != nil && !errors.Is(err, pawl.ErrLost) {
 		j.v.warn("%s; the name stays held until its lease expires", words.Bare(err))
 	}
 }

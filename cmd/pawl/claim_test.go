@@ -86,7 +86,7 @@ func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 			time.Sleep(8 * time.Second)
 			return client(), nil
 		}
-		j.acquire = func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) { return c.Mutex("x").Lock(ctx) }
+		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return c.Mutex("x").Lock(ctx) }
 		began := time.Now()
 		err := j.run()
 		if took := time.Since(began); took != j.patience {
@@ -118,7 +118,7 @@ func TestWaitBoundsTheLeavingToo(t *testing.T) {
 		j := newHungJob(t)
 		j.patience = 10 * time.Second
 		j.open = func(context.Context) (*pawl.Client, error) { return pawl.New(hung{memlock.New(nil)}, nil) }
-		j.acquire = func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) { return c.Mutex("x").Lock(ctx) }
+		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) { return c.Mutex("x").Lock(ctx) }
 		began := time.Now()
 		err := j.run()
 		if took := time.Since(began); took < j.patience || took > j.patience+straggle {

@@ -30,6 +30,7 @@ type claimFlags struct {
 	labels       labels
 	conflictCode number
 	quiet        bool
+	skip         bool
 	verbose      bool
 }
 
@@ -63,6 +64,11 @@ func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock is not acquired")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
 	noFiles(cmd, "wait", "limit", "permits", "ttl", "min-hold", "lock-delay", "label", "conflict-exit-code")
+}
+
+// addSkip adds --skip, for cron.
+func (f *claimFlags) addSkip(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.skip, "skip", false, "if the lock is held, end silently with code 0: -n -q -E 0")
 }
 
 func noFiles(cmd *cobra.Command, flags ...string) {
@@ -103,6 +109,8 @@ func (f *claimFlags) contradiction(given func(flag string) bool) string {
 		return fmt.Sprintf("-k is %d; allowed: 1 to --limit, which is %d", f.permits, f.limit)
 	case f.quiet && f.verbose:
 		return "-q and -v are mutually exclusive"
+	case f.skip && (f.wait > 0 || f.verbose || given("conflict-exit-code")):
+		return "--skip is -n -q -E 0, and allows no -w, -v or -E"
 	case f.conflictCode < 0 || f.conflictCode > 255:
 		return fmt.Sprintf("-E is %d; allowed: 0 to 255", f.conflictCode)
 	}
@@ -129,6 +137,9 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 		}
 	}
 	f.noWait = f.noWait || given("wait") && f.wait == 0
+	if f.skip {
+		f.noWait, f.quiet, f.conflictCode = true, true, 0
+	}
 	return nil
 }
 
@@ -143,7 +154,7 @@ func (f *claimFlags) job(v *voice, url string, byDefault bool, name string, marg
 	j := &job{
 		v: v, name: name, signals: catchSignals(),
 		open:    func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v)) },
-		acquire: f.acquire(name, margin),
+		acquire: f.acquire(name, f.lockOptions(margin)),
 	}
 	if f.noWait {
 		j.try, j.patience = true, tryPatience
@@ -168,14 +179,14 @@ func (f *claimFlags) conflict(err error) error {
 // options are the client's.
 func (f *claimFlags) options(v *voice) *pawl.Options {
 	waited := false
-	own := parentsFence()
+	own := parentsFences()
 	o := &pawl.Observer{
 		Queued: func(e pawl.QueuedEvent) {
 			if f.verbose {
 				v.say("waiting: %s", words.Bare(e.Held))
 			}
 			if !waited && own.holds(e) {
-				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own.fence)
+				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own[e.Name])
 			}
 			waited = true
 		},
@@ -195,15 +206,20 @@ func (f *claimFlags) options(v *voice) *pawl.Options {
 	return &pawl.Options{TTL: time.Duration(f.ttl), Labels: f.labels, Observer: o}
 }
 
-// acquire claims the lock of the kind that the flags say. A margin of 0 is the library's.
-func (f *claimFlags) acquire(name string, margin time.Duration) func(context.Context, *pawl.Client) (*pawl.Lease, error) {
+// lockOptions are those that the flags say. A margin of 0 is the library's.
+func (f *claimFlags) lockOptions(margin time.Duration) []pawl.Option {
 	options := []pawl.Option{
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 	}
 	if margin > 0 {
 		options = append(options, pawl.WithMargin(margin))
 	}
-	return func(ctx context.Context, c *pawl.Client) (*pawl.Lease, error) {
+	return options
+}
+
+// acquire claims the lock of the kind that the flags say.
+func (f *claimFlags) acquire(name string, options []pawl.Option) func(context.Context, *pawl.Client) (jobLease, error) {
+	return func(ctx context.Context, c *pawl.Client) (jobLease, error) {
 		switch {
 		case f.shared && f.noWait:
 			return c.RWMutex(name, options...).TryRLock(ctx)

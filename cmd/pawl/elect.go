@@ -102,7 +102,7 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
 		return pawl.Open(ctx, url, e.listening(claim.options(v)))
 	}
-	e.acquire = func(context.Context, *pawl.Client) (*pawl.Lease, error) { return nil, nil } // it campaigns instead
+	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // it campaigns instead
 	e.options = []pawl.Option{
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 		pawl.WithMargin(f.margin(cmd, time.Duration(f.ttl))),

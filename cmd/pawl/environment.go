@@ -12,35 +12,53 @@ import (
 
 // The variables by which a command knows under which lock it runs.
 const (
-	nameVariable  = "PAWL_NAME"
-	fenceVariable = "PAWL_FENCE"
+	nameVariable   = "PAWL_NAME"
+	fenceVariable  = "PAWL_FENCE"
+	fencesVariable = "PAWL_FENCES" // for several: a line for each name, its fence first
 )
 
-// environment is the child's: ours without the hidden variables, and which lock it runs
+// environment is the child's: ours without the hidden variables, and which locks it runs
 // under.
-func environment(l *pawl.Lease, hidden ...string) []string {
-	hidden = append(hidden, nameVariable, fenceVariable)
+func (j *job) environment(l jobLease) []string {
+	hidden := append([]string{nameVariable, fenceVariable, fencesVariable}, j.hidden...)
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		key, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(hidden, key)
 	})
-	return append(env, nameVariable+"="+l.Name(), fmt.Sprintf("%s=%d", fenceVariable, l.Fence()))
+	var fence uint64
+	switch l := l.(type) {
+	case *pawl.Lease:
+		fence = l.Fence()
+	case *pawl.Leases:
+		fence = l.Fence(j.name)
+		lines := fmt.Sprintf("%s=%d %s", fencesVariable, fence, j.name)
+		for _, name := range j.also {
+			lines += fmt.Sprintf("\n%d %s", l.Fence(name), name)
+		}
+		env = append(env, lines)
+	}
+	return append(env, nameVariable+"="+j.name, fmt.Sprintf("%s=%d", fenceVariable, fence))
 }
 
-// parent is the lock under which a pawl runs this one, if one does.
-type parent struct {
-	name  string
-	fence uint64
-}
+// parent has the locks under which a pawl runs this one, if one does: the fence of each
+// name.
+type parent map[string]uint64
 
-func parentsFence() parent {
-	fence, _ := strconv.ParseUint(os.Getenv(fenceVariable), 10, 64) // 0 is nobody's
-	return parent{os.Getenv(nameVariable), fence}
+func parentsFences() parent {
+	p := parent{}
+	lines := os.Getenv(fencesVariable) + "\n" + os.Getenv(fenceVariable) + " " + os.Getenv(nameVariable)
+	for line := range strings.SplitSeq(lines, "\n") {
+		fence, name, _ := strings.Cut(line, " ")
+		if n, err := strconv.ParseUint(fence, 10, 64); err == nil {
+			p[name] = n
+		}
+	}
+	return p
 }
 
 // holds reports whether it is our parent that holds the name, which waits for our end.
 // The fence says whether it is the same name on the same backend.
 func (p parent) holds(e pawl.QueuedEvent) bool {
 	h := e.Held.Holder
-	return e.Name == p.name && p.fence > 0 && h.Fence == p.fence && !h.Released
+	return p[e.Name] > 0 && h.Fence == p[e.Name] && !h.Released
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pawl-go/pawl"
 )
 
-// The exit codes. Those below 126 are from sysexits.h, those above are the shell's. What
+// The exit codes. Those below 124 are from sysexits.h, those above are the shell's. What
 // `pawl run` runs has its own code passed on.
 const (
 	exitOther         = 1   // none of the below: standard output cannot be written, ...
@@ -21,6 +21,7 @@ const (
 	exitHeld          = 75  // the lock was not acquired; not free; nothing was broken. -E changes it
 	exitLost          = 76  // the lock was lost, and the command was stopped
 	exitUnsound       = 78  // the doctor found that a promise of the backend does not hold
+	exitTooLong       = 124 // --max-hold was over; as timeout(1) has it
 	exitNotExecutable = 126 // the command is there, and cannot be run
 	exitNotFound      = 127 // there is no such command
 	exitSignal        = 128 // + n: signal n ended it
@@ -31,7 +32,8 @@ const exitCodes = `The exit code is that of COMMAND, or 128 + n when signal n en
    64  wrong usage; nothing was done
    69  the database is unavailable or too slow; COMMAND was not run
    75  the lock was not acquired (-E changes this code)
-   76  the lock was lost, and COMMAND was stopped
+   76  the lock was lost, or --health failed, and COMMAND was stopped
+  124  COMMAND ran for --max-hold, and was stopped
   126  COMMAND cannot be executed
   127  COMMAND or its interpreter was not found`
 

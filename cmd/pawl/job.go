@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -19,18 +20,36 @@ import (
 type job struct {
 	v        *voice
 	name     string
+	also     []string // the other names that are claimed with it
 	path     string
 	argv     []string
 	grace    time.Duration
 	try      bool          // not to wait for the lock
 	patience time.Duration // how long to wait for the lock, the opening included; 0 is for ever
+	maxHold  time.Duration // how long the command may run; 0 is for ever
 	hidden   []string      // variables that the command does not get
 	signals  chan os.Signal
 	open     func(context.Context) (*pawl.Client, error)
-	acquire  func(context.Context, *pawl.Client) (*pawl.Lease, error)
+	acquire  func(context.Context, *pawl.Client) (jobLease, error)
 
-	toldLost bool // it has been said that the lock was lost
-	ran      bool // the command was started
+	toldLost bool                  // it has been said that the lock was lost
+	ran      bool                  // the command was started
+	child    atomic.Pointer[child] // the command, for --health
+}
+
+// jobLease is what a job has: a [pawl.Lease], or those of several names.
+type jobLease interface {
+	Done() <-chan struct{}
+	Err() error
+	Release(ctx context.Context) error
+}
+
+// releaseNow releases what nothing has run under: --min-hold is for what has run.
+func releaseNow(l jobLease) error {
+	if one, ok := l.(*pawl.Lease); ok {
+		return one.ReleaseNow(context.Background())
+	}
+	return l.Release(context.Background())
 }
 
 func (j *job) run() error {
@@ -44,11 +63,12 @@ func (j *job) run() error {
 		return err
 	}
 	end := j.hold(lease)
-	release := lease.Release
-	if !j.ran {
-		release = lease.ReleaseNow // --min-hold is for what has run
+	if j.ran {
+		err = lease.Release(context.Background())
+	} else {
+		err = releaseNow(lease)
 	}
-	if err := release(context.Background()); !j.toldLost {
+	if !j.toldLost {
 		j.v.warnReleased(err)
 	}
 	return end
@@ -66,7 +86,7 @@ func (v *voice) warnReleased(err error) {
 }
 
 // hold runs the child under the lease, and returns when nothing of it may run any more.
-func (j *job) hold(lease *pawl.Lease) error {
+func (j *job) hold(lease jobLease) error {
 	select {
 	case s := <-j.signals:
 		return stoppedBy(s)
@@ -76,14 +96,21 @@ func (j *job) hold(lease *pawl.Lease) error {
 		j.toldLost = true
 		return &exit{code: exitLost, err: fmt.Errorf("%w, before the command was started", err)}
 	}
-	c, err := startChild(j.path, j.argv, environment(lease, j.hidden...), j.signals)
+	c, err := startChild(j.path, j.argv, j.environment(lease), j.signals)
 	if err != nil {
 		return notStarted(j.argv[0], j.path, err)
 	}
 	j.ran = true
 	defer c.close()
+	j.child.Store(c)
+	var late <-chan time.Time
+	if j.maxHold > 0 {
+		late = time.After(j.maxHold)
+	}
 	for {
 		select {
+		case <-late:
+			return j.tooLong(c, lease)
 		case <-lease.Done():
 			return j.lost(c, lease)
 		case s := <-j.signals:
@@ -109,7 +136,7 @@ func (j *job) hold(lease *pawl.Lease) error {
 }
 
 // lost stops the child, before anybody else can be granted the name.
-func (j *job) lost(c *child, lease *pawl.Lease) error {
+func (j *job) lost(c *child, lease jobLease) error {
 	err := lease.Err()
 	j.toldLost = true
 	said := make(chan struct{})
@@ -128,6 +155,19 @@ func (j *job) lost(c *child, lease *pawl.Lease) error {
 	return &exit{code: exitLost}
 }
 
+// tooLong stops the child, which still has the lock.
+func (j *job) tooLong(c *child, lease jobLease) error {
+	j.v.sayTooLong(j.name, j.maxHold)
+	if !c.stop(func(begun time.Time) time.Time { return killTime(lease, begun, j.grace) }) {
+		return &exit{code: exitTooLong, err: errStillRunning}
+	}
+	return &exit{code: exitTooLong}
+}
+
+func (v *voice) sayTooLong(name string, after time.Duration) {
+	v.say("%q was held for --max-hold, which is %v: stopping the command", name, after)
+}
+
 func (v *voice) sayLost(err error) { v.say("%s: stopping the command", words.Bare(err)) }
 
 var errStillRunning = errors.New("SIGKILL was sent to the process group of the command, but some of it is still running; look for it before you run it again")
@@ -135,7 +175,7 @@ var errStillRunning = errors.New("SIGKILL was sent to the process group of the c
 // killTime is when a group that was asked to stop at begun is killed: after its grace,
 // but in any case before another can be granted the name, by a tenth of the time until
 // then and 20 ms at least.
-func killTime(lease *pawl.Lease, begun time.Time, grace time.Duration) time.Time {
+func killTime(lease jobLease, begun time.Time, grace time.Duration) time.Time {
 	at := begun.Add(grace)
 	if lost, ok := errors.AsType[*pawl.LostError](lease.Err()); ok {
 		left := lost.Until.Sub(begun)

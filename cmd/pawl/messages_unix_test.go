@@ -44,6 +44,7 @@ var refused = [][]string{
 	{"run", "x", "-c"}, {"run", "x", "-c", ""}, {"run", "-o", "x", "true"}, {"run", "--nb", "--timeout", "5", "x", "true"},
 	{"run", "x", "no-such-command"}, {"run", "x", "./no-interpreter"}, {"run", "x", "./no-program"},
 
+	{"run", "--skip", "-w", "5", "x", "true"}, {"run", "--also", "x", "x", "true"}, {"run", "--max-hold", "0", "x", "true"}, {"run", "--health", "", "x", "true"},
 	{"elect"}, {"elect", "x"}, {"elect", "--ttl", "0", "x", "true"}, {"elect", "--grace", "13", "x", "true"}, {"elect", "x", "no-such-command"},
 	{"acquire"}, {"acquire", "-n", "-w", "5", "x"}, {"acquire", "--handle", "", "x"}, {"acquire", "--handle", "no-program", "x"},
 	{"acquire", "--handle", "no/such/dir", "x"}, {"--url", "mem:", "acquire", "x"},
@@ -302,6 +303,7 @@ func sayTerms(t *testing.T, out *bytes.Buffer, v *voice) {
 func sayLosses(out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# lost while the command runs\n")
 	v.sayLost(lost)
+	v.sayTooLong("x", time.Hour)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")
 	v.warnReleased(nil)

@@ -1,14 +1,24 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
 )
 
 type runFlags struct {
 	claimFlags
 	commandFlags
+	also    []string
+	maxHold seconds
+	health  string
 }
 
 func newRun(v *voice, where *location) *cobra.Command {
@@ -23,6 +33,9 @@ COMMAND gets two variables. PAWL_NAME is the name of the lock. PAWL_FENCE is its
 fencing token, a number greater than that of every earlier holder: send it along
 with what COMMAND writes, and let the receiver refuse a smaller one. With -s and
 --limit a smaller fence must not be refused: several work side by side.
+
+With --also, run takes several locks together, all of them or none, each as the
+flags say. Then PAWL_FENCES has a line for each: its fence, a space, its name.
 ` + systemHelp + `
 ` + flockHelp + `
 
@@ -32,7 +45,7 @@ with what COMMAND writes, and let the receiver refuse a smaller one. With -s and
   # Exit with code 75 at once if another holds it.
   pawl run -n nightly -- ./report.sh
   # For cron: the same, but silent and with code 0.
-  pawl run -n -q -E 0 nightly -- ./report.sh
+  pawl run --skip nightly -- ./report.sh
   # Wait for 90 seconds at most; -w 1m30s is the same.
   pawl run -w 90 nightly -- ./report.sh
   # Run a shell line.
@@ -41,6 +54,10 @@ with what COMMAND writes, and let the receiver refuse a smaller one. With -s and
   pawl run -s catalog -- ./read.sh
   # Take 2 of 4 permits.
   pawl run --limit 4 -k 2 gpu -- ./train.py
+  # Take two locks.
+  pawl run --also stock orders -- ./move.sh
+  # Stop it when it takes more than an hour, or when its health check fails.
+  pawl run --max-hold 1h --health 'curl -fsS localhost:80' web -- ./serve
   # Allow no second run within 50 s of the first, on any machine.
   pawl run --min-hold 50s cron:7 -- ./tick.sh
   # Print whom it waits for, and show a label to others.
@@ -53,6 +70,13 @@ with what COMMAND writes, and let the receiver refuse a smaller one. With -s and
 		},
 	}
 	f.claimFlags.add(cmd, "how long the lock stays held if pawl is killed", "keep the lock for at least this long, even if COMMAND ends sooner")
+	f.addSkip(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.also, "also", nil, "take the lock of this `NAME`, too; repeatable")
+	flags.Var(&f.maxHold, "max-hold", "stop COMMAND when it has run for this long")
+	flags.StringVar(&f.health, "health", "", "run this `LINE` with "+shellName+" each third of --ttl; if it fails or takes as long, stop COMMAND and give up the lock")
+	noFiles(cmd, "max-hold", "health")
+	must(cmd.RegisterFlagCompletionFunc("also", completeName(where)))
 	f.commandFlags.add(cmd)
 	return cmd
 }
@@ -63,6 +87,23 @@ func (f *runFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	if err := f.claimFlags.check(cmd, args[0]); err != nil {
 		return err
+	}
+	given := cmd.Flags().Changed
+	if given("health") && f.health == "" {
+		return usage(cmd, errors.New("--health is empty"))
+	}
+	if given("max-hold") {
+		if err := driver.ValidateTTL("--max-hold", time.Duration(f.maxHold)); err != nil {
+			return usage(cmd, err)
+		}
+	}
+	for i, name := range f.also {
+		if name == args[0] || slices.Contains(f.also[:i], name) {
+			return usage(cmd, fmt.Errorf("the name %q is given twice", name))
+		}
+		if err := driver.ValidateName(name); err != nil {
+			return usage(cmd, err)
+		}
 	}
 	return f.graceFits(cmd, time.Duration(f.ttl))
 }
@@ -79,5 +120,40 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 	}
 	j := f.job(v, url, byDefault, args[0], f.margin(cmd, time.Duration(f.ttl)))
 	f.has(j, path, argv)
+	j.also, j.maxHold = f.also, time.Duration(f.maxHold)
+	options := f.lockOptions(f.margin(cmd, time.Duration(f.ttl)))
+	first := options
+	if f.health != "" {
+		first = append(slices.Clip(options), pawl.WithHealth(func(ctx context.Context) error {
+			if c := j.child.Load(); c != nil {
+				return c.check(ctx, f.health)
+			}
+			return nil
+		}))
+	}
+	j.acquire = f.acquire(j.name, first)
+	if len(f.also) > 0 {
+		j.acquire = func(ctx context.Context, c *pawl.Client) (jobLease, error) {
+			parts := []pawl.Part{f.part(c, j.name, first)}
+			for _, name := range f.also {
+				parts = append(parts, f.part(c, name, options))
+			}
+			if f.noWait {
+				return pawl.All(parts...).TryLock(ctx)
+			}
+			return pawl.All(parts...).Lock(ctx)
+		}
+	}
 	return f.conflict(j.run())
+}
+
+// part is the lock of a name among several.
+func (f *claimFlags) part(c *pawl.Client, name string, options []pawl.Option) pawl.Part {
+	switch {
+	case f.shared:
+		return c.RWMutex(name, options...).Reader()
+	case f.limit > 0:
+		return c.Semaphore(name, int(f.limit), options...).Permits(int(f.permits))
+	}
+	return c.Mutex(name, options...)
 }

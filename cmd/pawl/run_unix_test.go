@@ -149,7 +149,7 @@ func TestSignalBeforeTheStart(t *testing.T) {
 
 	// And one that comes along with the grant.
 	j.open = func(context.Context) (*pawl.Client, error) { return client, nil }
-	j.acquire = func(context.Context, *pawl.Client) (*pawl.Lease, error) {
+	j.acquire = func(context.Context, *pawl.Client) (jobLease, error) {
 		j.signals <- syscall.SIGTERM
 		for len(j.signals) > 0 { // until it is taken
 			time.Sleep(time.Millisecond)

@@ -21,6 +21,8 @@ var notSaid = map[string]string{
 	".FlagUsagesWrapped 80 ":               "a part of a template",
 	"pawl %s\n%s %s/%s\nbackends: %s\n":    "differs with each build; testdata/version.txt",
 	"%s (commit %s%s)":                     "differs with each build",
+	"--health was ended by signal %d":      "of a check; testdata/run_more.txt",
+	"--health ended with code %d":          "of a check; testdata/run_more.txt",
 	"cannot use the client CA: %w":         "needs a certificate; serve_test.go",
 	"%s has no certificate":                "needs a certificate; serve_test.go",
 	"the token crosses the network unencrypted; use --tls-cert, or a proxy with TLS in front":                            "while it serves; serve_test.go",
