@@ -46,10 +46,7 @@ func newClaimFlags(ttl time.Duration) claimFlags {
 // add makes the flags those of a command. minHold is the help of --min-hold.
 func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.SetNormalizeFunc(flockSpelling)
-	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "exit at once if the lock is held, or after 3s if the database does not answer")
-	flags.VarP(&f.wait, "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever, while the database answers)")
+	f.addWait(cmd)
 	flags.BoolVarP(&f.exclusive, "exclusive", "x", false, "take an exclusive lock: the default")
 	flags.BoolVarP(&f.exclusive, "exclusive-as-flock", "e", false, "")
 	must(flags.MarkHidden("exclusive-as-flock"))
@@ -59,11 +56,28 @@ func (f *claimFlags) add(cmd *cobra.Command, ttl, minHold string) {
 	flags.Var(&f.ttl, "ttl", ttl)
 	flags.Var(&f.minHold, "min-hold", minHold)
 	flags.Var(&f.lockDelay, "lock-delay", "if the lock expires, grant it to nobody for this long")
+	f.addRest(cmd)
+	noFiles(cmd, "limit", "permits", "ttl", "min-hold", "lock-delay")
+}
+
+// addWait adds the flags of how long to wait.
+func (f *claimFlags) addWait(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.SetNormalizeFunc(flockSpelling)
+	flags.BoolVarP(&f.noWait, "no-wait", "n", false, "exit at once if the lock is held, or after 3s if the database does not answer")
+	flags.VarP(&f.wait, "wait", "w", "give up after this long, connecting included; 0 means --no-wait (default: wait forever, while the database answers)")
+	noFiles(cmd, "wait")
+}
+
+// addRest adds the flags of what is said.
+func (f *claimFlags) addRest(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.Var(&f.labels, "label", "a label to show with the lock; repeatable")
 	flags.VarP(&f.conflictCode, "conflict-exit-code", "E", "exit `CODE` when the lock is not acquired")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing if the lock is not acquired")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "print whom it waits for, on standard error")
-	noFiles(cmd, "wait", "limit", "permits", "ttl", "min-hold", "lock-delay", "label", "conflict-exit-code")
+	noFiles(cmd, "label", "conflict-exit-code")
 }
 
 // addSkip adds --skip, for cron.

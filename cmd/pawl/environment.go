@@ -14,17 +14,21 @@ import (
 const (
 	nameVariable   = "PAWL_NAME"
 	fenceVariable  = "PAWL_FENCE"
+	keyVariable    = "PAWL_KEY"
 	fencesVariable = "PAWL_FENCES" // for several: a line for each name, its fence first
 )
 
 // environment is the child's: ours without the hidden variables, and which locks it runs
 // under.
 func (j *job) environment(l jobLease) []string {
-	hidden := append([]string{nameVariable, fenceVariable, fencesVariable}, j.hidden...)
+	hidden := append([]string{nameVariable, fenceVariable, fencesVariable, keyVariable}, j.hidden...)
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		key, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(hidden, key)
 	})
+	if j.key != "" {
+		env = append(env, keyVariable+"="+j.key)
+	}
 	var fence uint64
 	switch l := l.(type) {
 	case *pawl.Lease:

@@ -29,7 +29,10 @@ const (
 
 // exitCodes is for the help of run.
 const exitCodes = `The exit code is that of COMMAND, or 128 + n when signal n ended it, or:
-   64  wrong usage; nothing was done
+` + runCodes
+
+// runCodes is the part that once has, too.
+const runCodes = `   64  wrong usage; nothing was done
    69  the database is unavailable or too slow; COMMAND was not run
    75  the lock was not acquired (-E changes this code)
    76  the lock was lost, or --health failed, and COMMAND was stopped

@@ -28,9 +28,14 @@ type job struct {
 	patience time.Duration // how long to wait for the lock, the opening included; 0 is for ever
 	maxHold  time.Duration // how long the command may run; 0 is for ever
 	hidden   []string      // variables that the command does not get
+	key      string        // of the task, with once
 	signals  chan os.Signal
 	open     func(context.Context) (*pawl.Client, error)
 	acquire  func(context.Context, *pawl.Client) (jobLease, error)
+
+	// succeeded notes that the command has ended with code 0, if that has to be known. It
+	// is called under the lease.
+	succeeded func(jobLease) error
 
 	toldLost bool                  // it has been said that the lock was lost
 	ran      bool                  // the command was started
@@ -63,6 +68,11 @@ func (j *job) run() error {
 		return err
 	}
 	end := j.hold(lease)
+	if end == nil && j.succeeded != nil {
+		if err := j.succeeded(lease); err != nil {
+			end = notNoted(err)
+		}
+	}
 	if j.ran {
 		err = lease.Release(context.Background())
 	} else {

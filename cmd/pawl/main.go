@@ -2,6 +2,7 @@
 //
 //	pawl run nightly -- ./report.sh    one at a time, the others wait
 //	pawl run -n nightly -- ./report.sh one at a time, the others give up
+//	pawl once nightly -- ./report.sh   on one of many hosts, once a minute
 //	pawl elect scheduler -- ./serve    on one of many hosts, the leader
 //	pawl acquire --handle lock deploy  leave it held, for later steps
 //	pawl renew --handle lock           hold it for longer
@@ -112,7 +113,7 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	where := &location{v: v}
 	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL or $PAWL_URL_FILE, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
-	addGroup(root, "Run a command under a lock", newRun(v, where), newElect(v, where))
+	addGroup(root, "Run a command under a lock", newRun(v, where), newOnce(v, where), newElect(v, where))
 	addGroup(root, "Hold a lock over several steps", newAcquire(v, where), newRenew(v, where), newRelease(v, where))
 	addGroup(root, "See who holds what",
 		newList(v, where), newShow(v, where), newWait(v, where), newTop(v, where), newServe(v, where))

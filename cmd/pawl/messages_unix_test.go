@@ -45,6 +45,7 @@ var refused = [][]string{
 	{"run", "x", "no-such-command"}, {"run", "x", "./no-interpreter"}, {"run", "x", "./no-program"},
 
 	{"run", "--skip", "-w", "5", "x", "true"}, {"run", "--also", "x", "x", "true"}, {"run", "--max-hold", "0", "x", "true"}, {"run", "--health", "", "x", "true"},
+	{"once"}, {"once", "x"}, {"once", "x", "true"}, {"once", "x", "", "--", "true"}, {"once", "x", "y"}, {"once", "x", "--"},
 	{"elect"}, {"elect", "x"}, {"elect", "--ttl", "0", "x", "true"}, {"elect", "--grace", "13", "x", "true"}, {"elect", "x", "no-such-command"},
 	{"acquire"}, {"acquire", "-n", "-w", "5", "x"}, {"acquire", "--handle", "", "x"}, {"acquire", "--handle", "no-program", "x"},
 	{"acquire", "--handle", "no/such/dir", "x"}, {"--url", "mem:", "acquire", "x"},
@@ -304,6 +305,9 @@ func sayLosses(out *bytes.Buffer, v *voice) {
 	fmt.Fprint(out, "\n# lost while the command runs\n")
 	v.sayLost(lost)
 	v.sayTooLong("x", time.Hour)
+	fmt.Fprint(out, "\n# once\n")
+	v.sayDone("x", "2026-01-02")
+	v.sayError(notNoted(unreachable).(*exit).err)
 	v.sayError(errStillRunning)
 	fmt.Fprint(out, "\n# when the command has ended\n")
 	v.warnReleased(nil)
