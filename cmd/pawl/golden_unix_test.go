@@ -85,7 +85,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"help"}, {"help", "run"}, {"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"},
-		{"version"}, {"--version"}, {"schema", "mysql"}, {"ls", place}, {"ls", "--json", place}, {"top", place},
+		{"version"}, {"--version"}, {"schema", "mysql"}, {"ls", place}, {"ls", "--json", place}, {"watch", place, "x"},
 		{"show", place, "x"}, {"show", "--json", place, "x"}, {"renew", "--json", "--handle", handle, place},
 		{"acquire", place, "y"}, {"acquire", "--json", place, "z"}, {"serve", "--listen", "127.0.0.1:0", place},
 		{"bench", "--clients", "1", "--duration", "100ms", place}, {"break", "--yes", "--delay", "0", place, "x"},

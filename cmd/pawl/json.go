@@ -17,6 +17,7 @@ import (
 type (
 	jsonEntry struct {
 		Name        string       `json:"name"`
+		Known       bool         `json:"known"`         // false: it was never locked, or is forgotten
 		Fence       uint64       `json:"fence"`         // the last one granted; 0 if none is known
 		ClosedForMS int64        `json:"closed_for_ms"` // nothing is granted before that; 0 if it is open
 		Holders     []jsonHolder `json:"holders"`
@@ -79,7 +80,7 @@ type (
 
 func printJSON(out io.Writer, e pawl.Entry) error {
 	j := jsonEntry{
-		Name: e.Name, Fence: e.Fence, ClosedForMS: e.ClosedFor.Milliseconds(),
+		Name: e.Name, Known: isKnown(&e), Fence: e.Fence, ClosedForMS: e.ClosedFor.Milliseconds(),
 		Holders: []jsonHolder{}, Waiters: []jsonWaiter{},
 	}
 	for _, h := range e.Holders {

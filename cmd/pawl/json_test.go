@@ -26,7 +26,7 @@ func TestJSON(t *testing.T) {
 		},
 		Waiters: []pawl.Waiter{{Weight: 1, Limit: driver.Unlimited, Since: since, ExpiresIn: 4999 * time.Microsecond}},
 	}
-	const want = `{"name":"x","fence":9223372036854775809,"closed_for_ms":1500,` +
+	const want = `{"name":"x","known":true,"fence":9223372036854775809,"closed_for_ms":1500,` +
 		`"holders":[{"fence":9223372036854775808,"kind":"exclusive","permits":0,"limit":0,` +
 		`"owner":{"client":"","host":"","pid":0,"labels":{}},"since":"2026-07-01T12:02:11.000005Z","expires_in_ms":29000},` +
 		`{"fence":9223372036854775809,"kind":"permits","permits":2,"limit":3,` +

@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/pawl-go/pawl"
 )
 
 func newList(v *voice, where *location) *cobra.Command {
-	var asJSON, watch bool
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "ls [flags] [PREFIX]",
 		Short: "List locks that are held, closed or waited for",
@@ -33,15 +32,11 @@ others are listed.
 The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 		Example: `  pawl ls
   pawl ls report:
-  pawl ls --watch
   pawl ls --json | jq -r 'select(.waiters | length > 10).name'`,
 		DisableFlagsInUseLine: true,
 		Args: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 1:
+			if len(args) > 1 {
 				return usage(cmd, errors.New("too many arguments; want one PREFIX"))
-			case watch && asJSON:
-				return usage(cmd, errors.New("--watch and --json are mutually exclusive"))
 			}
 			return nil
 		},
@@ -54,14 +49,10 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 			ctx, stop := interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				look := func() (listing, error) { return list(ctx, c, prefix) }
-				switch {
-				case watch:
-					return watchList(ctx, v, repeat{every: time.Second}, look)
-				case asJSON:
+				if asJSON {
 					return listJSON(ctx, v, c, prefix)
 				}
-				all, err := look()
+				all, err := list(ctx, c, prefix)
 				if err != nil {
 					return err
 				}
@@ -69,18 +60,10 @@ The exit code is 0, or 69 if the database is unavailable or a row is damaged.`,
 					return err
 				}
 				return all.say(v)
-			}, func() error {
-				if !watch {
-					return nil
-				}
-				later := &later{where: where, cmd: cmd}
-				defer later.close()
-				return watchList(ctx, v, repeat{every: time.Second}, func() (listing, error) { return later.list(ctx, prefix) })
-			})
+			}, nothing)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each name")
-	cmd.Flags().BoolVar(&watch, "watch", false, "refresh every second until Ctrl-C")
 	return cmd
 }
 
@@ -132,84 +115,6 @@ func listJSON(ctx context.Context, v *voice, c *pawl.Client, prefix string) erro
 		}
 	}
 	return all.say(v)
-}
-
-// A repeat says how often a list is printed: count times, or for ever if that is 0.
-type repeat struct {
-	every time.Duration
-	count int
-}
-
-// watchList ends with a signal, which is no failure. A backend that fails meanwhile may
-// come back; of so many lists, the last one decides how it ends.
-func watchList(ctx context.Context, v *voice, r repeat, look func() (listing, error)) error {
-	const clearScreen = "\x1b[H\x1b[2J"
-	onTerminal := v.out == os.Stdout && term.IsTerminal(int(os.Stdout.Fd())) && r.count == 0
-	ticker := time.NewTicker(r.every)
-	defer ticker.Stop()
-	for n := 1; ; n++ {
-		all, err := look()
-		now := time.Now()
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, pawl.ErrInvalid):
-			return err
-		}
-		if onTerminal {
-			fmt.Fprint(v.out, clearScreen)
-		}
-		if _, err := fmt.Fprintf(v.out, "%s\n", now.Format(time.TimeOnly)); err != nil {
-			return err
-		}
-		if err == nil {
-			if err := printList(v.out, all.entries, now); err != nil {
-				return err
-			}
-		}
-		if n == r.count {
-			if err != nil {
-				return err
-			}
-			return all.say(v)
-		}
-		if err != nil {
-			v.sayError(err)
-		}
-		_ = all.say(v) // who repairs them sees it here
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
-
-// later is a client of the default file, once that is there.
-type later struct {
-	where *location
-	cmd   *cobra.Command
-	c     *pawl.Client
-}
-
-func (l *later) list(ctx context.Context, prefix string) (listing, error) {
-	if l.c == nil {
-		c, err := l.where.open(ctx, l.cmd)
-		if _, unused := errors.AsType[*unusedError](err); unused {
-			return listing{}, nil
-		}
-		if err != nil {
-			return listing{}, err
-		}
-		l.c = c
-	}
-	return list(ctx, l.c, prefix)
-}
-
-func (l *later) close() {
-	if l.c != nil {
-		_ = closeSoon(l.c)
-	}
 }
 
 // interruptible is a ctx that a signal ends.

@@ -9,8 +9,9 @@
 //	pawl release --handle lock         give it back
 //	pawl ls                            who holds what
 //	pawl show nightly                  who holds it, and who waits
+//	pawl watch nightly                 a line for each change
 //	pawl wait nightly                  until nobody holds it
-//	pawl top                           all of it, live, and break one
+//	pawl top                           all of it, live
 //	pawl serve                         all of it in a browser
 //	pawl break nightly                 take it from its holder
 //	pawl doctor                        what is wrong with the backend's settings
@@ -116,7 +117,7 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	addGroup(root, "Run a command under a lock", newRun(v, where), newOnce(v, where), newElect(v, where))
 	addGroup(root, "Hold a lock over several steps", newAcquire(v, where), newRenew(v, where), newRelease(v, where))
 	addGroup(root, "See who holds what",
-		newList(v, where), newShow(v, where), newWait(v, where), newTop(v, where), newServe(v, where))
+		newList(v, where), newShow(v, where), newWatch(v, where), newWait(v, where), newTop(v, where), newServe(v, where))
 	addGroup(root, "Take a lock away", newBreak(v, where))
 	addGroup(root, "Look after the database", newDoctor(v, where), newBench(v, where), newSchema(v))
 	addGroup(root, others, newVersion(v), newMan())

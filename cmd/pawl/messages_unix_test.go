@@ -54,7 +54,7 @@ var refused = [][]string{
 	{"--url", "mem:", "renew", "--handle", "handle"},
 	{"wait"}, {"wait", "x"}, {"wait", "-w", "721h", "x"}, {"bench", "x"}, {"bench", "--duration", "0"}, {"bench", "--clients", "0"}, {"--url", "mem:", "bench"},
 
-	{"ls", "a", "b"}, {"ls", "--watch", "--json"}, {"top", "a", "b"}, {"top", "-n", "0"}, {"top", "--interval", "1ms"}, {"top", "--delay", "721h"}, {"show"}, {"show", "a", "b"}, {"doctor", "x"}, {"version", "x"},
+	{"ls", "a", "b"}, {"watch"}, {"top", "a", "b"}, {"top"}, {"top", "--delay", "721h"}, {"show"}, {"show", "a", "b"}, {"doctor", "x"}, {"version", "x"},
 	{"man"}, {"man", "a", "b"}, {"schema"}, {"schema", "redis"}, {"schema", "mysql", "--schema", "x"},
 	{"break"}, {"break", "--fence", "1", "--yes", "x"}, {"break", "--json", "x"}, {"break", "--fence", "abc", "x"},
 
@@ -379,6 +379,10 @@ func sayTables(t *testing.T, out *bytes.Buffer, v *voice) {
 		if err := printEntry(out, e, now); err != nil {
 			t.Fatal(err)
 		}
+	}
+	fmt.Fprint(out, "\n# watch\n")
+	for _, e := range entries {
+		fmt.Fprintln(out, watchLine(&e))
 	}
 	fmt.Fprintln(out)
 	if err := printList(out, entries, now); err != nil {

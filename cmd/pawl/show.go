@@ -17,10 +17,13 @@ func newShow(v *voice, where *location) *cobra.Command {
 		Short: "Show who holds a lock and who waits for it",
 		Long: `Show prints who holds NAME, since when, and how long each lease lasts if it is
 not renewed; then who waits, in the order in which they will be served. Times
-are read from the clock of the database. A free name is not an error.
+are read from the clock of the database. A free name is not an error, nor is one
+that was never locked here, which may be mistyped: show tells them apart. A
+database forgets names that are not in use, by default after a day.
 
-With --json it prints one object: name, fence (the last one granted, 0 if none
-is known), closed_for_ms, holders and waiters; and value, in base64, and
+With --json it prints one object: name, known (false if it was never locked, or
+is forgotten), fence (the last one granted, 0 if none is known), closed_for_ms,
+holders and waiters; and value, in base64, and
 value_fence if the name keeps a value. A holder has fence, kind
 (exclusive, shared or permits), permits and limit (0 for other kinds), owner
 (client, host, pid, labels), since, expires_in_ms, and released: true if it was

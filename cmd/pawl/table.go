@@ -44,8 +44,10 @@ func printEntry(out io.Writer, e pawl.Entry, now time.Time) error {
 		state = "is " + nobody(e)
 	case len(e.Waiters) > 0:
 		state = "is free, but has waiters"
-	default:
+	case isKnown(&e):
 		state = "is free"
+	default:
+		state = "was never locked here, or is forgotten"
 	}
 	if e.Fence > 0 {
 		state += fmt.Sprintf("; its last fence is %d", e.Fence)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -74,7 +73,7 @@ func TestTopShowsWhatHappens(t *testing.T) {
 	b := newLab(t)
 	s := b.shell()
 	s.resize(80, 24)
-	s.line("echo before; pawl top; echo code $?")
+	s.line("echo before; pawl top --allow-break; echo code $?")
 	s.sees(`nothing is held or waited for`, `q quit`)
 	lease := b.hold("nightly", "report:1", "evil \u202e\u05d0")[0]
 	s.sees(`(?m)^.nightly +\S+:\d+ +exclusive +\d+s +\d+s +-$`, `3 names, 3 held, 0 waiting`, `"evil \\u202e\\u05`)
@@ -122,7 +121,7 @@ func TestTopBreaksTheLeaseThatItHasShown(t *testing.T) {
 	first := b.start("run", "x", "--", "sleep", "1000")
 	fence := b.awaitHeld("x").Fence
 	s := b.shell()
-	s.line("pawl top --delay 0; echo code $?")
+	s.line("pawl top --allow-break --delay 0; echo code $?")
 	s.sees(`(?m)^>x `)
 	s.key("b")
 	s.sees(`Break x\?`, fmt.Sprint(fence))
@@ -229,18 +228,22 @@ func TestTopEndsWithASignal(t *testing.T) {
 	}
 }
 
-func TestTopIsPlainWhereThereIsNoTerminal(t *testing.T) {
+func TestTopWantsATerminal(t *testing.T) {
+	p, code := newLab(t).run("top")
+	if want := "pawl: this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name; see 'pawl top --help'\n"; code != exitUsage || p.stderr.String() != want {
+		t.Errorf("code %d: %s", code, p.stderr.String())
+	}
+}
+
+// Without --allow-break nothing can be broken, as on the page of serve.
+func TestTopBreaksOnlyIfItIsAllowed(t *testing.T) {
 	b := newLab(t)
 	b.hold("nightly")
-	p, code := b.run("top", "-n", "2", "--interval", "0.1")
-	if code != 0 || !regexp.MustCompile(`^(\d\d:\d\d:\d\d\nNAME .*WAITING\nnightly +exclusive .*\n){2}$`).MatchString(p.stdout.String()) {
-		t.Errorf("code %d: %s", code, p.stdout.String())
-	}
-	p = b.startAs("sh", "-c", "exec pawl top night > out")
-	eventually(t, "it prints", func() bool { return strings.Count(b.read("out"), "nightly") >= 2 })
-	b.signal(p, syscall.SIGTERM)
-	p.wantCode(0)
-	if strings.Contains(b.read("out"), "\x1b") {
-		t.Errorf("it draws: %q", b.read("out"))
-	}
+	s := b.shell()
+	s.line("pawl top; echo code $?")
+	s.sees(`(?m)^>nightly `)
+	s.key("b")
+	s.sees(`pawl top breaks leases only with --allow-break`)
+	s.key("q")
+	s.sees(`code 0\n`)
 }

@@ -162,6 +162,7 @@ func frames(t *testing.T) []frame {
 		{what: "limits that differ", width: 80, height: 14, view: viewOf(t, differ), keys: []screen.Key{"enter"}},
 		onAll("break", "b"), onAll("break, and another name", "b", "s", "t", "enter"), onAll("break, and the name", "b", "s", "t", "u", "c", "k", "enter"),
 		onAll("break, and no", "b", "s", "esc"),
+		{what: "break, and it is not allowed", width: 80, height: 12, view: all, change: func(m *model) { m.readOnly = true; m.press("b", false) }},
 		{what: "break, tiny", width: 20, height: 5, view: all, keys: []screen.Key{"b", "s"}},
 		{what: "break with a delay of 0", width: 80, height: 12, view: all, keys: []screen.Key{"b"}, change: func(m *model) { m.delay = 0 }},
 		{what: "break what was released", width: 80, height: 12, view: viewOf(t, released), keys: []screen.Key{"b"}},

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +40,11 @@ func (m *model) drawList() []screen.Line {
 		top = append(top, m.summary(), m.order())
 	}
 	top = append(top, m.alerts()...)
-	bottom := keysLine("?", "help", "/", "filter", "s", "sort", "enter", "queue", "b", "break", "q", "quit")
+	keys := []string{"?", "help", "/", "filter", "s", "sort", "enter", "queue", "b", "break", "q", "quit"}
+	if m.readOnly {
+		keys = slices.Delete(keys, 8, 10)
+	}
+	bottom := keysLine(keys...)
 	if m.asking {
 		bottom = typing("/", m.filter, m.size.width)
 	}

@@ -18,15 +18,17 @@ type Options struct {
 	Open   func(ctx context.Context) (*pawl.Client, error) // asked again each second while there is no client
 	Close  func(c *pawl.Client) error                      // ends a client that was opened; it holds nothing
 	Prefix string                                          // of the names
-	Delay  time.Duration                                   // how long a name stays closed whose lease is broken
-	Idle   string                                          // why there is no client yet, for people
+
+	AllowBreak bool          // leases can be broken
+	Delay      time.Duration // how long a name stays closed whose lease is broken
+	Idle       string        // why there is no client yet, for people
 }
 
 // Run shows what there is until a key or a signal ends it, or the terminal is gone. It
 // closes the client, which may be nil: then it waits until there is one.
 func Run(ctx context.Context, s *screen.Screen, c *pawl.Client, o Options) error {
 	l := &liveView{Options: o, screen: s, model: newModel(o.Delay)}
-	l.model.idle = o.Idle
+	l.model.idle, l.model.readOnly = o.Idle, !o.AllowBreak
 	return l.run(ctx, c)
 }
 

@@ -15,10 +15,11 @@ import (
 // A model is what `pawl top` shows, and what keys do to it. It asks nobody and reads
 // no clock: what is to be done elsewhere comes out of press.
 type model struct {
-	where string // the backend, as errors have it
-	delay time.Duration
-	now   time.Time // of what is drawn
-	size  struct{ width, height int }
+	readOnly bool   // no lease can be broken
+	where    string // the backend, as errors have it
+	delay    time.Duration
+	now      time.Time // of what is drawn
+	size     struct{ width, height int }
 
 	view     *overview.View // nil before there is a client
 	idle     string         // why there is none
@@ -153,7 +154,9 @@ func (m *model) pressList(k screen.Key) order {
 			m.opened, m.inside = r.Name, cursor{}
 		}
 	case "b":
-		if r := m.selected(); r != nil {
+		if m.readOnly {
+			m.say(true, readOnlyWords)
+		} else if r := m.selected(); r != nil {
 			m.askToBreak(r, 0)
 		}
 	default:
@@ -178,6 +181,8 @@ func (m *model) pressInside(k screen.Key) order {
 		m.opened = ""
 	case "b":
 		switch {
+		case m.readOnly:
+			m.say(true, readOnlyWords)
 		case r == nil || len(r.Holders) == 0:
 			m.say(true, "nobody holds %s", words.Plain(m.opened))
 		case m.inside.at < len(r.Holders):
@@ -266,3 +271,5 @@ func edited(text string, k screen.Key) string {
 	}
 	return text
 }
+
+const readOnlyWords = "pawl top breaks leases only with --allow-break"

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,11 @@ func (m *model) drawName() []screen.Line {
 	r := m.openedRow()
 	top := []screen.Line{m.title(), m.nameState(r)}
 	top = append(top, m.alerts()...)
-	keys := keysLine("esc", "back", "up/down", "choose", "b", "break", "?", "help", "q", "quit")
+	all := []string{"esc", "back", "up/down", "choose", "b", "break", "?", "help", "q", "quit"}
+	if m.readOnly {
+		all = slices.Delete(all, 4, 6)
+	}
+	keys := keysLine(all...)
 	if r == nil {
 		return m.framed(top, []screen.Line{keys})
 	}

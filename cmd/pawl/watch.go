@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/cmd/pawl/internal/words"
+	"github.com/pawl-go/pawl/internal/visible"
+)
+
+func newWatch(v *voice, where *location) *cobra.Command {
+	w := &watching{v: v}
+	cmd := &cobra.Command{
+		Use:   "watch [flags] NAME",
+		Short: "Print a line each time that a lock changes",
+		Long: `Watch prints who holds NAME and how many wait, at once and each time that it
+changes, until a signal ends it. A renewal is no change. Of changes that follow
+each other quickly some may be left out; the last never is. When the database
+fails, watch says so, and goes on when it answers again.
+
+With --json each line is an object, like that of pawl show --json.
+
+The exit code is 0 after a signal, or 69 if the database was unavailable when
+watch started.`,
+		Example: `  pawl watch deploy
+  pawl watch --json deploy | jq -r '.holders[0].owner.host // "free"'`,
+		DisableFlagsInUseLine: true,
+		Args:                  oneName,
+		ValidArgsFunction:     completeName(where),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			err := withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
+				return w.run(ctx, c, args[0])
+			}, func() error { return w.whenUsed(ctx, where, cmd, args[0]) })
+			if ctx.Err() != nil {
+				return nil // a signal is how it ends
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&w.asJSON, "json", false, "print a line of JSON for each change")
+	return cmd
+}
+
+// A watching is one `pawl watch`.
+type watching struct {
+	v      *voice
+	asJSON bool
+	last   string // what was printed, without its time
+}
+
+// watchPause is how long watch waits for a database that fails, or a file that is not
+// there yet.
+const watchPause = time.Second
+
+// whenUsed watches the default file once that is there.
+func (w *watching) whenUsed(ctx context.Context, where *location, cmd *cobra.Command, name string) error {
+	if err := w.print(pawl.Entry{Name: name}); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchPause):
+		}
+		c, err := where.open(ctx, cmd)
+		if _, unused := errors.AsType[*unusedError](err); unused {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer closeSoon(c) //nolint:errcheck // it holds nothing
+		return w.run(ctx, c, name)
+	}
+}
+
+func (w *watching) run(ctx context.Context, c *pawl.Client, name string) error {
+	for {
+		for e, err := range c.Watch(ctx, name) {
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case errors.Is(err, pawl.ErrInvalid):
+				return err
+			case err != nil:
+				w.v.sayError(err)
+			default:
+				if err := w.print(e); err != nil {
+					return err
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchPause):
+		}
+	}
+}
+
+// print prints an entry, unless a watch that was begun again finds what was printed last.
+func (w *watching) print(e pawl.Entry) error {
+	line := watchLine(&e)
+	if line == w.last {
+		return nil
+	}
+	w.last = line
+	if w.asJSON {
+		return printJSON(w.v.out, e)
+	}
+	_, err := fmt.Fprintf(w.v.out, "%s  %s\n", time.Now().Format(time.DateTime), line)
+	return err
+}
+
+// watchLine is an entry in a line, without what only time changes.
+func watchLine(e *pawl.Entry) string {
+	state := "free"
+	switch {
+	case len(e.Holders) > 0:
+		var holders []string
+		for _, h := range e.Holders {
+			holders = append(holders, fmt.Sprintf("%s (fence %d)", words.Holder(h), h.Fence))
+		}
+		state = "held by " + strings.Join(holders, ", ")
+	case e.ClosedFor > 0:
+		state = "closed after its last holder was broken or expired"
+	case !isKnown(e):
+		state = "never locked here, or forgotten"
+	}
+	if n := len(e.Waiters); n > 0 {
+		state += fmt.Sprintf("; %d waiting", n)
+	}
+	if e.Value != nil {
+		state += fmt.Sprintf("; value %q", e.Value)
+	}
+	return words.Plain(e.Name) + "  " + visible.Text(state)
+}
+
+// isKnown reports whether the backend knows anything of a name. It forgets a name that
+// nobody uses, by default after a day.
+func isKnown(e *pawl.Entry) bool {
+	return e.Fence > 0 || len(e.Holders) > 0 || len(e.Waiters) > 0 || e.ClosedFor > 0 || e.Value != nil
+}
