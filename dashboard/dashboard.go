@@ -79,6 +79,7 @@ type Handler struct {
 type route struct {
 	get, post http.HandlerFunc
 	open      bool // also for those without the token
+	anyHost   bool // also under a name that is none of Options.Hosts
 }
 
 // New returns the dashboard of a client's backend. It looks at that until Close is
@@ -141,7 +142,7 @@ func (h *Handler) table() map[string]route {
 		"health":    {get: h.healthPage},
 		"fencing":   {get: h.lessonPage, post: h.lessonStep},
 		"metrics":   {get: h.metrics},
-		"healthz":   {get: h.healthz, open: true},
+		"healthz":   {get: h.healthz, open: true, anyHost: true},
 		"login":     {get: h.askToken, post: h.login, open: true},
 		"logout":    {post: h.logout, open: true},
 		"events":    {get: h.events},
@@ -155,11 +156,11 @@ func (h *Handler) table() map[string]route {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	if !h.guard.passes(w, r) {
-		return
-	}
 	_, last := path.Split(r.URL.Path)
 	to, found := h.routes[last]
+	if !h.guard.passes(w, r, to.anyHost) {
+		return
+	}
 	serve := to.get
 	switch {
 	case !found:

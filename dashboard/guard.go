@@ -59,10 +59,11 @@ func hostOf(host string) string {
 // passes refuses what is for another host, comes from another site and would change
 // something, or is too large. A page of another site whose name leads here is of the same
 // origin as this one, as far as the browser can tell: so the host is looked at first, and
-// for every request.
-func (g *guard) passes(w http.ResponseWriter, r *http.Request) bool {
+// for every request, except of a page that says nothing of the locks (anyHost): a kubelet
+// asks by the address of the pod, which nobody knows before.
+func (g *guard) passes(w http.ResponseWriter, r *http.Request, anyHost bool) bool {
 	switch {
-	case !slices.Contains(g.hosts, hostOf(r.Host)):
+	case !anyHost && !slices.Contains(g.hosts, hostOf(r.Host)):
 		http.Error(w, "pawl: this dashboard does not answer for this host; see Hosts, or --host of pawl serve", http.StatusMisdirectedRequest)
 	case len(r.URL.RawQuery)+len(r.URL.Path) > mostURL:
 		http.Error(w, "pawl: the URL is too long", http.StatusRequestURITooLong)

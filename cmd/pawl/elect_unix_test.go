@@ -60,6 +60,19 @@ func TestSignalsOfTheLeaderAndOfTheOthers(t *testing.T) {
 	}
 }
 
+// SIGTERM hands the lead over as soon as the command has ended: nobody waits for the TTL,
+// which is 30 days here.
+func TestALeaderThatIsToldToEndHandsOver(t *testing.T) {
+	b := newLab(t)
+	p := b.start("elect", "--ttl", "720h", "x", "--", "sh", "-c", children["Willing"])
+	b.awaitFile("group")
+	q := b.start("elect", "--ttl", "720h", "x", "--", "touch", "ran")
+	b.awaitWaiters("x", 1)
+	b.signal(p, syscall.SIGTERM)
+	p.wantCode(128 + int(syscall.SIGTERM))
+	q.wantCode(0)
+}
+
 // A signal ends acquire while it waits, and nothing is left.
 func TestASignalEndsAcquireAndWait(t *testing.T) {
 	b := newLab(t)

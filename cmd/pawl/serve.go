@@ -46,7 +46,7 @@ prints the URL of the page, and runs until a signal ends it.
 Only this host can open the page, unless --listen says otherwise. Then whoever
 opens it has to give the token of --token-file, or to show a certificate of
 --client-ca. Requests that name another host than those of --listen and --host
-are refused.
+are refused, except for /healthz.
 
 With --allow-break a lease can be broken from the page; each break is logged on
 standard error, with who did it.
