@@ -2,6 +2,8 @@ package pawl_test
 
 import (
 	"errors"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,6 +41,32 @@ func TestBrokenLeaseHearsByWhomAndForHowLong(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The holder is told the person and the reason, too, beside the labels of the client.
+func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(&pawl.Options{Labels: map[string]string{"app": "ops"}})
+		lease := must(t)(a.Mutex("x").Lock(background))
+		isError(t, b.Break(background, "x", lease.Fence(), 0, pawl.WithReason(strings.Repeat("x", 300))), pawl.ErrInvalid)
+		noError(t, b.Break(background, "x", lease.Fence(), 0, pawl.WithBy("anna@ops-1"), pawl.WithReason("the host is gone")))
+		<-lease.Done()
+		var lost *pawl.LostError
+		want := map[string]string{"app": "ops", "by": "anna@ops-1", "reason": "the host is gone"}
+		if !errors.As(lease.Err(), &lost) || !maps.Equal(lost.By.Labels, want) {
+			t.Errorf("told %v", lease.Err())
+		}
+		if said := lease.Err().Error(); !strings.Contains(said, ` by=anna@ops-1 reason="the host is gone"`) {
+			t.Errorf("it says %s", said)
+		}
+		again := must(t)(a.Mutex("x").Lock(background))
+		noError(t, b.Break(background, "x", again.Fence(), 0)) // without what the last one said
+		<-again.Done()
+		if !errors.As(again.Err(), &lost) || !maps.Equal(lost.By.Labels, map[string]string{"app": "ops"}) {
+			t.Errorf("told %v", again.Err())
+		}
+	})
 }
 
 // The caller of Break has a fence and never had a token, so the error names the fence.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -127,7 +128,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakFor)
 	defer cancel()
 	by := h.o.Who(r)
-	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, h.o.BreakDelay)
+	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, h.o.BreakDelay, breaker(by))
 	h.audit(ctx, wanted, by, err)
 	switch {
 	case err == nil:
@@ -159,4 +160,9 @@ func (h *Handler) audit(ctx context.Context, wanted wish, by string, err error) 
 		args = append(args, slog.String("error", bare(err)))
 	}
 	h.o.Log.LogAttrs(ctx, slog.LevelWarn, words, args...)
+}
+
+// breaker tells the holder who broke its lease, as far as a label has room for it.
+func breaker(who string) pawl.BreakOption {
+	return pawl.WithBy(strings.ToValidUTF8(who[:min(len(who), driver.MaxLabel)], ""))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -25,19 +26,44 @@ type breaking struct {
 	client *pawl.Client
 	name   string
 	delay  time.Duration
+	by     string
+	reason string
 	asJSON bool
+}
+
+// end breaks a lease, and tells its holder who did and why.
+func (b *breaking) end(ctx context.Context, fence uint64) error {
+	options := []pawl.BreakOption{pawl.WithBy(b.by)}
+	if b.reason != "" {
+		options = append(options, pawl.WithReason(b.reason))
+	}
+	return b.client.Break(ctx, b.name, fence, b.delay, options...)
+}
+
+// defaultBy is user@host: the process that breaks a lease ends at once, so its number
+// says nothing.
+func defaultBy() string {
+	name := "somebody"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name[:min(len(name), driver.MaxLabel)]
 }
 
 func newBreak(v *voice, where *location) *cobra.Command {
 	var fence fenceFlag
 	var yes, asJSON bool
+	var by, reason string
 	delay := seconds(5 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "break [flags] NAME",
 		Short: "Take a lock away from its holder",
-		Long: `Break ends the lease of the holder of NAME. The holder is notified, and NAME
-stays closed for --delay so that it has time to stop: pawl run stops its command
-within that time.
+		Long: `Break ends the lease of the holder of NAME. The holder is notified, with --by
+and --reason, and NAME stays closed for --delay so that it has time to stop:
+pawl run stops its command within that time.
 
 The fence says which lease to break, so that a holder that came after you looked
 is left alone. Without --fence, break shows who holds NAME and, on a terminal,
@@ -47,7 +73,7 @@ A holder that is paused or unreachable does not hear of it. Only the fence
 protects what that holder writes later.
 
 With --json it prints one line for each broken lease, an object with name,
-fence, owner and closed_for_ms.
+fence, owner, closed_for_ms, by and reason.
 
 The exit code is 0 if the lease was broken, 64 if neither --fence nor --yes is
 given and there is no terminal to ask, or the answer is no fence, 69 if the
@@ -56,6 +82,8 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
   pawl break nightly
   # Break that lease, and no other.
   pawl break --fence 1763626152000001 nightly
+  # Tell the holder why.
+  pawl break --yes --reason 'the host is being replaced' nightly
   # Break every current holder, with half a minute to stop.
   pawl break --yes --delay 30s nightly`,
 		DisableFlagsInUseLine: true,
@@ -69,6 +97,13 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			case asJSON && !yes && !fenced:
 				return usage(cmd, errors.New("--json requires --fence or --yes"))
 			}
+			if by == "" {
+				by = defaultBy()
+			}
+			said := driver.Owner{Labels: map[string]string{"by": by, "reason": reason}}
+			if err := said.Validate(); err != nil {
+				return usage(cmd, err)
+			}
 			if err := driver.ValidateDelay("--delay", time.Duration(delay)); err != nil {
 				return usage(cmd, err)
 			}
@@ -79,7 +114,7 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 			ctx, stop := interruptible(cmd)
 			defer stop()
 			return withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-				b := breaking{v: v, client: c, name: args[0], delay: time.Duration(delay), asJSON: asJSON}
+				b := breaking{v: v, client: c, name: args[0], delay: time.Duration(delay), by: by, reason: reason, asJSON: asJSON}
 				switch {
 				case cmd.Flags().Changed("fence"):
 					return b.one(ctx, uint64(fence))
@@ -95,6 +130,9 @@ database is unavailable, and 75 if no holder has that fence (any more).`,
 	cmd.Flags().Var(&fence, "fence", "the `FENCE` of the lease to break")
 	cmd.Flags().BoolVar(&yes, "yes", false, "break every current holder")
 	cmd.Flags().Var(&delay, "delay", "keep NAME closed for this long, so that the holder can stop")
+	cmd.Flags().StringVar(&by, "by", "", "tell the holder that `WHO` broke it (default user@host)")
+	cmd.Flags().StringVar(&reason, "reason", "", "tell the holder why")
+	noFiles(cmd, "by", "reason")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a line of JSON for each broken lease")
 	must(cmd.RegisterFlagCompletionFunc("fence", completeFence(where)))
 	must(cmd.RegisterFlagCompletionFunc("delay", cobra.NoFileCompletions))
@@ -106,7 +144,7 @@ func (b *breaking) one(ctx context.Context, fence uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := b.client.Break(ctx, b.name, fence, b.delay); err != nil {
+	if err := b.end(ctx, fence); err != nil {
 		if errors.Is(err, pawl.ErrNotHeld) {
 			return b.notHeld(ctx, fence)
 		}
@@ -130,7 +168,7 @@ func (b *breaking) all(ctx context.Context) error {
 	}
 	broken := 0
 	for _, h := range e.Holders {
-		switch err := b.client.Break(ctx, b.name, h.Fence, b.delay); {
+		switch err := b.end(ctx, h.Fence); {
 		case errors.Is(err, pawl.ErrNotHeld): // it was faster
 		case err != nil:
 			return err
@@ -205,7 +243,7 @@ func readFence(ctx context.Context, in io.Reader) (uint64, error) {
 
 func (b *breaking) receipt(owner pawl.Owner, fence uint64) error {
 	if b.asJSON {
-		return printLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: b.delay.Milliseconds()})
+		return printLine(b.v.out, jsonBroken{Name: b.name, Fence: fence, Owner: ownerJSON(owner), ClosedForMS: b.delay.Milliseconds(), By: b.by, Reason: b.reason})
 	}
 	closed := ""
 	if b.delay > 0 {

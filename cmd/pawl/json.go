@@ -43,6 +43,8 @@ type (
 		Fence       uint64    `json:"fence"`
 		Owner       jsonOwner `json:"owner"` // empty if it was not seen
 		ClosedForMS int64     `json:"closed_for_ms"`
+		By          string    `json:"by"`
+		Reason      string    `json:"reason,omitempty"`
 	}
 	jsonLease struct {
 		Name        string `json:"name"`

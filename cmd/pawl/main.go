@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 )
@@ -65,9 +66,14 @@ func execute(v *voice, args []string) int {
 	return e.code
 }
 
-func newRoot(v *voice) *cobra.Command {
+// setUpCobra sets what cobra has once for a process: tests make several roots at a time.
+var setUpCobra = sync.OnceFunc(func() {
 	cobra.EnableCommandSorting = false
 	cobra.MousetrapHelpText = "" // started from Explorer, it is still the same command
+})
+
+func newRoot(v *voice) *cobra.Command {
+	setUpCobra()
 	askedVersion := false
 	root := &cobra.Command{
 		Use:   "pawl",

@@ -57,7 +57,7 @@ when it started.`,
 			if v.out != os.Stdout || !screen.Drawable(os.Stdin, os.Stdout) {
 				return usage(cmd, errors.New("this is no terminal that can be drawn on; use pawl ls, or pawl watch for one name"))
 			}
-			return liveTop(where, cmd, top.Options{Prefix: prefix, AllowBreak: allowBreak, Delay: time.Duration(delay)})
+			return liveTop(where, cmd, top.Options{Prefix: prefix, AllowBreak: allowBreak, By: defaultBy(), Delay: time.Duration(delay)})
 		},
 	}
 	cmd.Flags().SortFlags = false

@@ -20,6 +20,7 @@ type Options struct {
 	Prefix string                                          // of the names
 
 	AllowBreak bool          // leases can be broken
+	By         string        // who breaks them
 	Delay      time.Duration // how long a name stays closed whose lease is broken
 	Idle       string        // why there is no client yet, for people
 }
@@ -163,7 +164,7 @@ func (l *liveView) obey(ctx context.Context, o order) (ends bool) {
 func (l *liveView) breakLease(ctx context.Context, q *question) {
 	bounded, cancel := context.WithTimeout(ctx, breakFor)
 	defer cancel()
-	err := l.all.Client().Break(bounded, q.name, q.fence, l.model.delay)
+	err := l.all.Client().Break(bounded, q.name, q.fence, l.model.delay, pawl.WithBy(l.By))
 	l.all.Refresh(q.name)
 	select {
 	case l.broken <- outcome{q, err}:
