@@ -49,7 +49,7 @@ func advice(err error) (hint string, permanent bool) {
 	if e, ok := errors.AsType[mongo.ServerError](err); ok {
 		switch {
 		case e.HasErrorCode(unauthorized):
-			return "the user may not do this: it needs readWrite on the database, see docs/backends-detail.md", true
+			return "the user may not do this: it needs readWrite on the database, see https://github.com/pawl-go/pawl/blob/main/docs/backends-detail.md", true
 		case e.HasErrorCode(noMajorityReads):
 			return majorityHint, true
 		case e.HasErrorCode(validationFailed):

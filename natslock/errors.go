@@ -105,7 +105,7 @@ func during(op string, err error) error {
 func advice(err error) (hint string, permanent bool) {
 	switch code := codeOf(err); {
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return "give the user the rights that docs/operations-servers.md lists for NATS, or make the bucket beforehand if only that right is missing", true
+		return "give the user the rights that https://github.com/pawl-go/pawl/blob/main/docs/operations-servers.md lists for NATS, or make the bucket beforehand if only that right is missing", true
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
 		return "check user and password, or the credentials", true
 	case errors.Is(err, jetstream.ErrStreamNotFound):

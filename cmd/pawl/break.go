@@ -70,7 +70,8 @@ is left alone. Without --fence, break shows who holds NAME and, on a terminal,
 asks for the fence. With --yes it breaks every current holder.
 
 A holder that is paused or unreachable does not hear of it. Only the fence
-protects what that holder writes later.
+protects what that holder writes later. One that is unreachable gives up by
+itself when its lease ends: let --delay be at least what show says is left.
 
 With --json it prints one line for each broken lease, an object with name,
 fence, owner, closed_for_ms, by and reason.

@@ -20,7 +20,7 @@ func newDoctor(v *voice, where *location) *cobra.Command {
 		Long: `Doctor checks the settings of the database and the permissions of this user. It
 prints its findings, most serious first: an "error" breaks a guarantee, a
 "warning" puts one at risk, and "info" is good to know. It changes no lock.
-docs/backends.md lists the checks.
+The checks: https://github.com/pawl-go/pawl/blob/main/docs/backends.md
 
 With --json it prints one line for each finding, an object with severity,
 subject, detail and advice.

@@ -39,7 +39,7 @@ func (p *patient) rights() {
 	}
 	switch {
 	case err != nil:
-		p.finds("error", "rights", "a script cannot be run: "+err.Error(), "docs/backends-redis.md has the ACL that is needed")
+		p.finds("error", "rights", "a script cannot be run: "+err.Error(), "https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed")
 	case len(missing) > 0:
 		p.finds("error", "rights", "the user may not run what the scripts call, or not on our keys: "+strings.Join(missing, " "),
 			"give it ~"+p.d.Prefix+"* and +"+strings.Join(missing, " +"))

@@ -96,9 +96,9 @@ var hints = []struct {
 	{"WRONGPASS", true, "the user or the password is wrong"},
 	{"invalid password", true, "the password is wrong"}, // Redis 5
 	{"without any password configured", true, "the server has no password: leave it out of the URL"},
-	{"NOPERM", true, "the user may not do this: docs/backends-redis.md has the ACL that is needed"},
-	{"can't run this command or subcommand", true, "the user may not do this: docs/backends-redis.md has the ACL that is needed"},
-	{"can't access", true, "the user may not use our keys: docs/backends-redis.md has the ACL that is needed"},
+	{"NOPERM", true, "the user may not do this: https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed"},
+	{"can't run this command or subcommand", true, "the user may not do this: https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed"},
+	{"can't access", true, "the user may not use our keys: https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed"},
 	{"READONLY", false, "this is a replica: use the master's address, or the Sentinels' and the name of the master"},
 	{"LOADING", false, "the server is reading its data from the disk, and will answer when it is done"},
 	{"MASTERDOWN", false, "this is a replica that has lost its master"},

@@ -1,7 +1,12 @@
 package repotest
 
 import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -29,5 +34,27 @@ func TestDocumentsAreShort(t *testing.T) {
 		if strings.HasPrefix(filepath.ToSlash(page), "docs/") && lines > most {
 			t.Errorf("%s has %d lines, over %d: is there a second subject in it?", page, lines, most)
 		}
+	}
+}
+
+// A message that names a page of ours has its address: whoever reads it has no clone.
+func TestMessagesNamePagesByTheirAddress(t *testing.T) {
+	page := regexp.MustCompile(`(^|[^/\w])docs/[a-z/-]+\.md`)
+	for file, text := range sources(t, ".go") {
+		slashed := filepath.ToSlash(file)
+		if strings.HasSuffix(slashed, "_test.go") || strings.HasPrefix(slashed, "internal/e2e/") || !bytes.Contains(text, []byte("docs/")) {
+			continue
+		}
+		set := token.NewFileSet()
+		parsed, err := parser.ParseFile(set, file, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && page.MatchString(lit.Value) {
+				t.Errorf("%s: want https://github.com/pawl-go/pawl/blob/main/docs/...: %s", set.Position(lit.Pos()), lit.Value)
+			}
+			return true
+		})
 	}
 }
