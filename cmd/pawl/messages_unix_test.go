@@ -98,13 +98,13 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 	for _, env := range [][2]string{
 		{urlVariable, ""}, {urlFileVariable, ""}, {urlFileVariable, "no-such-file"}, {urlFileVariable, "no-program"}, {urlFileVariable, "readable"},
 	} {
-		must(os.Setenv(env[0], env[1]))
+		t.Setenv(env[0], env[1])
 		fmt.Fprintf(&out, "$ %s=%s pawl ls\n", env[0], env[1])
 		fmt.Fprintf(&out, "[exit code %d]\n\n", execute(v, []string{"ls"}))
 		must(os.Unsetenv(env[0]))
 	}
-	must(os.Setenv(urlVariable, "mem:"))
-	must(os.Setenv(urlFileVariable, "readable"))
+	t.Setenv(urlVariable, "mem:")
+	t.Setenv(urlFileVariable, "readable")
 	fmt.Fprint(&out, "$ PAWL_URL=mem: PAWL_URL_FILE=readable pawl ls\n")
 	fmt.Fprintf(&out, "[exit code %d]\n\n", execute(v, []string{"ls"}))
 	must(errors.Join(os.Unsetenv(urlVariable), os.Unsetenv(urlFileVariable)))
