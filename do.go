@@ -51,33 +51,26 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	}
 }
 
-// FenceFromContext returns the fence of the lease under which ctx runs: inside Do, and in
-// a lease's Context. Where leases are nested it is that of the innermost; see [FenceOf].
-func FenceFromContext(ctx context.Context) (fence uint64, ok bool) {
-	if f, ok := ctx.Value(fenceKey{}).(*fenced); ok {
-		return f.lease.fence, true
+// FenceOf returns the fence of the lease on name under which ctx runs: inside Do, and in
+// a lease's Context. Leases on other names around or inside it change nothing. It returns
+// 0 and false if ctx runs under no lease on name; every check of fences refuses 0.
+//
+// Under a [Once] with [WithUnorderedKeys], the name is what [Once.LockName] returns.
+func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
+	if lease, ok := LeaseOf(ctx, name); ok {
+		return lease.fence, true
 	}
 	return 0, false
 }
 
-// LeaseFromContext returns the lease under which ctx runs, of which FenceFromContext
-// returns the fence: for its Confirm, its SetValue, or its Err, where a function was
-// called under a lock and not given the lease. Whoever called it releases it.
-func LeaseFromContext(ctx context.Context) (lease *Lease, ok bool) {
-	if f, ok := ctx.Value(fenceKey{}).(*fenced); ok {
-		return f.lease, true
-	}
-	return nil, false
-}
-
-// FenceOf is FenceFromContext for one name: it returns the fence of the lease on name
-// under which ctx runs, whatever other leases were acquired inside of it. It returns
-// false if there is none.
-func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
+// LeaseOf returns the lease of which [FenceOf] returns the fence, or nil and false: for
+// its Confirm, its SetValue or its Err, in a function that was not given the lease. The
+// caller that acquired the lease releases it.
+func LeaseOf(ctx context.Context, name string) (lease *Lease, ok bool) {
 	for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil; f = f.outer {
 		if f.lease.Name() == name {
-			return f.lease.fence, true
+			return f.lease, true
 		}
 	}
-	return 0, false
+	return nil, false
 }

@@ -74,7 +74,7 @@ func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
 		c, _ := w.client(nil)
 		ctx, cancel := context.WithCancel(background)
 		err := c.Mutex("x").Do(ctx, func(ctx context.Context) error {
-			if fence, ok := pawl.FenceFromContext(ctx); !ok || fence != w.entry("x").Holders[0].Fence {
+			if fence, ok := pawl.FenceOf(ctx, "x"); !ok || fence != w.entry("x").Holders[0].Fence {
 				t.Errorf("fence %d, %v", fence, ok)
 			}
 			cancel() // the caller's ctx ends what runs under it
@@ -92,7 +92,7 @@ func TestDoSaysTheFenceAndEndsWithEither(t *testing.T) {
 			return nil
 		})
 		isError(t, err, pawl.ErrLost)
-		if _, ok := pawl.FenceFromContext(background); ok {
+		if _, ok := pawl.FenceOf(background, "x"); ok {
 			t.Error("a fence where there is no lease")
 		}
 	})
@@ -228,9 +228,6 @@ func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
 			return c.Mutex("inner").Do(ctx, func(ctx context.Context) error {
 				fence(ctx, "outer")
 				fence(ctx, "inner")
-				if got, _ := pawl.FenceFromContext(ctx); got != w.entry("inner").Holders[0].Fence {
-					t.Errorf("the innermost fence is %d", got)
-				}
 				lease := must(t)(c.Mutex("held").Lock(ctx))
 				fence(lease.Context(), "outer")
 				fence(lease.Context(), "held")
@@ -249,11 +246,12 @@ func TestFenceOfEachNameIsFoundInsideNestedDos(t *testing.T) {
 func TestTheLeaseIsInTheContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(&pawl.Options{TTL: 9 * time.Second})
-		if _, ok := pawl.LeaseFromContext(background); ok {
+		if _, ok := pawl.LeaseOf(background, "x"); ok {
 			t.Error("there is one")
 		}
 		noError(t, a.Mutex("x", pawl.WithMaxHold(9*time.Second)).Do(background, func(ctx context.Context) error {
-			lease, ok := pawl.LeaseFromContext(ctx)
+			ctx = must(t)(a.Mutex("inner").Lock(ctx)).Context() // of another name
+			lease, ok := pawl.LeaseOf(ctx, "x")
 			if !ok || lease.Name() != "x" {
 				t.Errorf("%v, %v", lease, ok)
 			}

@@ -55,7 +55,7 @@ var errResigned = errors.New("pawl: resigned")
 
 // Run waits until this instance leads, first come, first served among processes, and
 // runs f. f's context is ctx, and ends when the lead is lost, or resigned, before another
-// instance can get it; [FenceFromContext] finds the term in it. f has to return then: Run
+// instance can get it; [FenceOf] finds the term in it. f has to return then: Run
 // waits for it and does not lead again before. So of the functions of all instances no
 // two run at once, but for one that goes on after its context has ended, or that was
 // stopped with its whole process and runs for a moment before the context ends: guard

@@ -26,7 +26,7 @@ func TestOneOfManyLeadsAndTheNextFollows(t *testing.T) {
 					t.Error("two lead")
 				}
 				defer leads.Add(-1)
-				fence, _ := pawl.FenceFromContext(ctx)
+				fence, _ := pawl.FenceOf(ctx, "jobs")
 				terms <- term{who, fence}
 				<-ctx.Done()
 				return ctx.Err()

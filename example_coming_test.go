@@ -20,13 +20,14 @@ func TestWhatComingFromSays(t *testing.T) {
 	defer locks.Close(context.Background())
 	worked := 0
 	work := func(ctx context.Context) error {
-		if fence, ok := pawl.FenceFromContext(ctx); ok && fence > 0 {
+		_, reports := pawl.FenceOf(ctx, "report")
+		if _, leads := pawl.FenceOf(ctx, "controller"); reports || leads {
 			worked++
 		}
 		return ctx.Err()
 	}
 	write := func(ctx context.Context, fence uint64) error {
-		if known, _ := pawl.FenceFromContext(ctx); known != fence {
+		if known, _ := pawl.FenceOf(ctx, "report"); known != fence {
 			return errors.New("not the fence of the context")
 		}
 		return work(ctx)

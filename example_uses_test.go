@@ -21,7 +21,7 @@ func ExampleClient_Election() {
 	election := locks.Election("scheduler", pawl.WithTTL(5*time.Second), pawl.WithValue([]byte("10.0.0.7:8080")))
 	err := election.Run(ctx, func(ctx context.Context) error {
 		leader, err := election.Leader(ctx) // any instance may ask
-		term, _ := pawl.FenceFromContext(ctx)
+		term, _ := pawl.FenceOf(ctx, "scheduler")
 		fmt.Printf("%s leads, %v\n", leader.Value, leader.Term == term)
 		return err // who returns leads no more
 	})

@@ -22,7 +22,7 @@ func TestLeaseOutlivesTheCtxOfItsCall(t *testing.T) {
 		if lease.Context().Value(key{}) != "value" {
 			t.Error("the context lost its values")
 		}
-		if fence, ok := pawl.FenceFromContext(lease.Context()); !ok || fence != lease.Fence() {
+		if fence, ok := pawl.FenceOf(lease.Context(), "x"); !ok || fence != lease.Fence() {
 			t.Error("the context does not say the fence")
 		}
 		noError(t, lease.Release(ctx)) // although ctx is over

@@ -53,7 +53,7 @@ func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
 // Do runs f under the lock and releases it when f returns or panics. It waits as
 // [Mutex.Lock] does.
 //
-// f's context is ctx, and also ends when the lease is lost; [FenceFromContext] finds the
+// f's context is ctx, and also ends when the lease is lost; [FenceOf] finds the
 // fence in it. Do returns f's error. If the lease was lost before it was released, the
 // error matches ErrLost too, for others may have run beside f. If the lease is lost
 // before f begins, f does not run. A release that the backend could not confirm is no

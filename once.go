@@ -109,6 +109,17 @@ func (o *Once) keepsKeys() error {
 	return nil
 }
 
+// LockName returns the name of the lock that Do acquires for a key, for [FenceOf] and
+// [Client.Inspect]: the name of the Once; with [WithUnorderedKeys], a name of the key's
+// own.
+func (o *Once) LockName(key string) string {
+	if o == nil {
+		return ""
+	}
+	l, _ := o.mutex(key)
+	return l.name
+}
+
 // mutex is what is claimed for a key, and the value that says that the key is done.
 func (o *Once) mutex(key string) (l lock, value []byte) {
 	l, value = o.lock, []byte(key)

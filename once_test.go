@@ -258,13 +258,33 @@ func TestALossIsSaidOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		ran, err := a.Once("report", pawl.WithUntilDone()).Do(background, "1", func(ctx context.Context) error {
-			fence, _ := pawl.FenceFromContext(ctx)
+			fence, _ := pawl.FenceOf(ctx, "report")
 			noError(t, a.Break(background, "report", fence, 0))
 			return nil
 		})
 		isError(t, err, pawl.ErrLost)
 		if !ran || strings.Contains(err.Error(), "noted") {
 			t.Errorf("%v, %v", ran, err)
+		}
+	})
+}
+
+// Each unordered key is a name of its own, so its fences are compared with its own only.
+func TestTheFenceOfAKeyIsFound(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		for _, once := range []*pawl.Once{c.Once("x"), c.Once("orders", pawl.WithUnorderedKeys())} {
+			name := once.LockName("17")
+			ran, err := once.Do(background, "17", func(ctx context.Context) error {
+				if fence, ok := pawl.FenceOf(ctx, name); !ok || fence != w.entry(name).Holders[0].Fence {
+					t.Errorf("the fence of %q is %d, %v", name, fence, ok)
+				}
+				return nil
+			})
+			noError(t, err)
+			if !ran {
+				t.Errorf("%q did not run", name)
+			}
 		}
 	})
 }

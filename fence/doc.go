@@ -5,7 +5,7 @@
 // remembers, per resource, the highest fence that it has accepted, and refuses a lower
 // one with a [StaleError]. A fence is accepted again and again, for its holder writes
 // more than once. The number is in [pawl.Lease.Fence] and, inside of Do, in the context:
-// [pawl.FenceFromContext].
+// [pawl.FenceOf].
 //
 //   - [Memory] is for a service that keeps its data itself.
 //   - [CheckPostgres], [CheckMySQL] and [CheckSQLite] are one statement in the caller's

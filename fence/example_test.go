@@ -59,7 +59,9 @@ func ExampleHandler() {
 	service := httptest.NewServer(fence.Handler(new(fence.Memory), nil, account))
 	defer service.Close()
 
-	client := &http.Client{Transport: &fence.Transport{}}
+	client := &http.Client{Transport: &fence.Transport{
+		Resource: func(*http.Request) string { return "account" }, // the name of the lock
+	}}
 	write := func(ctx context.Context) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, service.URL, nil)
 		if err != nil {

@@ -73,7 +73,7 @@ func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
 	for range 64 {
 		all.Go(func() {
 			if err := locks.Mutex("account").Do(context.Background(), func(ctx context.Context) error {
-				f, _ := pawl.FenceFromContext(ctx)
+				f, _ := pawl.FenceOf(ctx, "account")
 				_, err := guard.Check(ctx, "account", f)
 				return err
 			}); err != nil {
@@ -122,7 +122,7 @@ func TestAServiceThatAsksForHolders(t *testing.T) {
 	locks := client()
 	service := httptest.NewServer(fence.Handler(fence.Holders{Locks: locks}, nil, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	defer service.Close()
-	sender := &http.Client{Transport: &fence.Transport{}}
+	sender := &http.Client{Transport: &fence.Transport{Resource: func(*http.Request) string { return "exports" }}}
 	send := func(method string, ctx context.Context) error {
 		answer := must(sender.Do(must(http.NewRequestWithContext(context.WithoutCancel(ctx), method, service.URL, nil))(t)))(t)
 		defer answer.Body.Close()

@@ -103,26 +103,29 @@ func headers(h http.Header) (resource string, fence uint64, trouble *problem) {
 	return resources[0], fence, nil
 }
 
-// Transport is an http.RoundTripper that sends the fence of a lease under which a request
-// is made, as Do has it in the context, and the lease's name as the resource. A request
-// without such a lease, and one that has the headers already, is sent as it is.
+// Transport is an http.RoundTripper that sends the fence of the lease under which a
+// request is made, as Do has it in the context, and the lease's name as the resource. A
+// request under no such lease, and one that has the headers already, is sent as it is.
 type Transport struct {
 	Base http.RoundTripper // sends; default: http.DefaultTransport
 
-	// Resource is the name of the lock that guards what the service writes to. Default:
-	// that of the innermost lease, which is right where there is only one.
-	Resource string
+	// Resource returns the name of the lock that guards what a request writes to, from
+	// its path say. Required. "" sends the request as it is.
+	Resource func(*http.Request) string
 }
 
 // RoundTrip implements http.RoundTripper. What [Handler] refuses is an answer like any
-// other, see [ResponseError].
+// other, see [ResponseError]. Without a Resource the error matches [pawl.ErrInvalid], and
+// nothing is sent.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := cmp.Or(t.Base, http.DefaultTransport)
-	name := t.Resource
-	fence, ok := pawl.FenceOf(r.Context(), name)
-	if lease, under := pawl.LeaseFromContext(r.Context()); name == "" && under {
-		name, fence, ok = lease.Name(), lease.Fence(), true
+	if t.Resource == nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // as every RoundTripper must
+		}
+		return nil, &pawl.InvalidError{What: "Transport", Problem: "has no Resource", Allowed: "a function that names the lock"}
 	}
+	base, name := cmp.Or(t.Base, http.DefaultTransport), t.Resource(r)
+	fence, ok := pawl.FenceOf(r.Context(), name)
 	if ok && r.Header.Get(HeaderToken) == "" && r.Header.Get(HeaderResource) == "" {
 		r = r.Clone(r.Context())
 		r.Header.Set(HeaderToken, strconv.FormatUint(fence, 10))

@@ -45,9 +45,19 @@ func TestAServiceRefusesStaleRequests(t *testing.T) {
 	fencetest.Shares(t, write, read)
 }
 
+func toAccount(*http.Request) string { return "account" }
+
+func TestATransportWithoutAResourceSendsNothing(t *testing.T) {
+	client := &http.Client{Transport: &fence.Transport{Base: http.NewFileTransport(http.Dir(t.TempDir()))}}
+	answer, err := client.Post("http://localhost/", "text/plain", strings.NewReader("x"))
+	if !errors.Is(err, pawl.ErrInvalid) {
+		t.Errorf("%v, %v", answer, err)
+	}
+}
+
 func TestTheFenceOfTheContextIsSent(t *testing.T) {
 	s := service(t, new(fence.Memory))
-	client := &http.Client{Transport: &fence.Transport{}}
+	client := &http.Client{Transport: &fence.Transport{Resource: toAccount}}
 	locks, err := pawl.New(memlock.New(nil), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +77,7 @@ func TestTheFenceOfTheContextIsSent(t *testing.T) {
 		return answer.StatusCode, string(body)
 	}
 	err = locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
-		f, _ := pawl.FenceFromContext(ctx)
+		f, _ := pawl.FenceOf(ctx, "account")
 		if code, body := post(ctx); code != http.StatusOK || body != "written by "+strconv.FormatUint(f, 10) {
 			t.Errorf("%d %s; the fence is %d", code, body, f)
 		}
@@ -181,8 +191,10 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 	defer locks.Close(t.Context())
 	err = locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
 		return locks.Semaphore("connections", 2).Do(ctx, func(ctx context.Context) error {
-			for resource, want := range map[string]int{"": http.StatusBadRequest, "account": http.StatusOK} {
-				client := &http.Client{Transport: &fence.Transport{Resource: resource}}
+			for resource, want := range map[string]int{
+				"": http.StatusPreconditionRequired, "connections": http.StatusBadRequest, "account": http.StatusOK,
+			} {
+				client := &http.Client{Transport: &fence.Transport{Resource: func(*http.Request) string { return resource }}}
 				r, err := http.NewRequestWithContext(ctx, http.MethodPut, s.URL+"/account", nil)
 				if err != nil {
 					return err

@@ -41,7 +41,7 @@ func TestAPausedHolderIsRefusedOverHTTP(t *testing.T) {
 		stored = string(body)
 	})))
 	defer s.Close()
-	client := &http.Client{Transport: &fence.Transport{}}
+	client := &http.Client{Transport: &fence.Transport{Resource: func(*http.Request) string { return "report" }}}
 	fencetest.Story(t, fencetest.Place{
 		Write: func(lease *pawl.Lease, text string) error {
 			r := must(http.NewRequestWithContext(lease.Context(), http.MethodPut, s.URL, strings.NewReader(text)))(t)

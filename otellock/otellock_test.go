@@ -192,7 +192,7 @@ func TestSpansOfWaitAndHold(t *testing.T) {
 		time.AfterFunc(3*time.Second, func() { _ = other.Release(ctx) })
 		var fence uint64
 		err = l.a.Mutex("x").Do(ctx, func(ctx context.Context) error {
-			fence, _ = pawl.FenceFromContext(ctx)
+			fence, _ = pawl.FenceOf(ctx, "x")
 			time.Sleep(2 * time.Second)
 			return nil
 		})

@@ -20,7 +20,7 @@ import (
 //
 // Of the options it heeds Meters and Names, and o may be nil, as with [New]. With Names
 // the attribute "pawl.resource" is what the fence guards, if package fence has refused
-// the write, and "pawl.name" is the lock under which ctx runs, if it runs under one.
+// the write.
 func Stale(ctx context.Context, err error, o *Options) error {
 	if !errors.Is(err, pawl.ErrStale) {
 		return err
@@ -34,19 +34,10 @@ func Stale(ctx context.Context, err error, o *Options) error {
 	}
 	var about []attribute.KeyValue
 	if settings.Names {
-		about = whatIsStale(ctx, err)
+		if refused, ok := errors.AsType[*fence.StaleError](err); ok {
+			about = append(about, attribute.String("pawl.resource", refused.Resource))
+		}
 	}
 	counter.Add(ctx, 1, metric.WithAttributes(about...))
 	return err
-}
-
-// whatIsStale names what a stale write was about, as far as that is known.
-func whatIsStale(ctx context.Context, err error) (about []attribute.KeyValue) {
-	if refused, ok := errors.AsType[*fence.StaleError](err); ok {
-		about = append(about, attribute.String("pawl.resource", refused.Resource))
-	}
-	if lease, ok := pawl.LeaseFromContext(ctx); ok {
-		about = append(about, attribute.String(nameKey, lease.Name()))
-	}
-	return about
 }

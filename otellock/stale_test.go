@@ -27,8 +27,8 @@ func TestStaleWritesAreCounted(t *testing.T) {
 		attributes string
 	}{
 		{false, stale, true, ""},
-		{true, stale, true, "pawl.name=x,pawl.resource=accounts"},
-		{true, fmt.Errorf("guard: %w", pawl.ErrStale), true, "pawl.name=x"},
+		{true, stale, true, "pawl.resource=accounts"},
+		{true, fmt.Errorf("guard: %w", pawl.ErrStale), true, ""},
 		{true, fmt.Errorf("write: %w", stale), false, "pawl.resource=accounts"},
 		{true, pawl.ErrStale, false, ""},
 	} {

@@ -23,8 +23,8 @@ func Example() {
 	}
 	defer locks.Close(ctx)
 	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error {
-		fence, _ := pawl.FenceFromContext(ctx) // higher than that of any holder before
-		return writeReport(ctx, fence)         // ctx ends when the lock is lost
+		fence, _ := pawl.FenceOf(ctx, "report:nightly") // higher than that of any holder before
+		return writeReport(ctx, fence)                  // ctx ends when the lock is lost
 	})
 	if err != nil { // errors.Is(err, pawl.ErrLost): another may have run beside it
 		log.Print(err)

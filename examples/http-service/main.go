@@ -36,7 +36,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client := &http.Client{Transport: &fence.Transport{}} // sends the fence of the context
+	account := func(*http.Request) string { return "account" }
+	client := &http.Client{Transport: &fence.Transport{Resource: account}} // sends the fence of the lock "account"
 	fmt.Println("the holder:     ", post(client, service.URL, current))
 	fmt.Println("the paused one: ", post(client, service.URL, paused))
 }

@@ -40,7 +40,7 @@ func main() {
 }
 
 func report(ctx context.Context) error {
-	fence, _ := pawl.FenceFromContext(ctx)
+	fence, _ := pawl.FenceOf(ctx, "report:nightly")
 	fmt.Println("the report is made, under fence", fence)
 	select {
 	case <-time.After(2 * time.Second):

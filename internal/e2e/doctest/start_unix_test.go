@@ -26,7 +26,7 @@ func deploy(ctx context.Context) error {
 	}
 	defer locks.Close(ctx)
 	return locks.Mutex("deploy").Do(ctx, func(ctx context.Context) error {
-		fence, _ := pawl.FenceFromContext(ctx) // send it with what you write
+		fence, _ := pawl.FenceOf(ctx, "deploy") // send it with what you write
 		fmt.Println("only one of me, with fence", fence)
 		return ctx.Err() // ctx ends when the lock is lost
 	})

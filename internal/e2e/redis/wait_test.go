@@ -201,7 +201,7 @@ func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
 			var err error
 			for range 10 {
 				err = errors.Join(err, locks.Mutex("job").Do(ctx, func(ctx context.Context) error {
-					f, _ := pawl.FenceFromContext(ctx)
+					f, _ := pawl.FenceOf(ctx, "job")
 					if f <= last {
 						return fmt.Errorf("fence %d after %d", f, last)
 					}

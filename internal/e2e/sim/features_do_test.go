@@ -194,7 +194,7 @@ func (p *process) does(ctx context.Context, c *call) {
 		h.mu.Lock()
 		h.tasks = append(h.tasks, t)
 		h.mu.Unlock()
-		fence, _ := pawl.FenceFromContext(ctx)
+		fence, _ := pawl.FenceOf(ctx, c.name)
 		h.grants(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 		p.wait(c.hold, ctx.Done())
 		h.leaves(c)
@@ -258,7 +258,7 @@ func (p *process) elects(ctx context.Context, c *call) {
 		if c.stays {
 			hold = max(hold, w.heals()-w.now()+c.ttl+30*time.Second)
 		}
-		fence, _ := pawl.FenceFromContext(ctx)
+		fence, _ := pawl.FenceOf(ctx, c.name)
 		h.grants(t, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 		alive := p.wait(hold, ctx.Done())
 		if c.stays && alive && ctx.Err() == nil && waited != never {

@@ -101,7 +101,7 @@ func (p *process) claims(ctx context.Context, c *call) {
 	lock, do := p.entrance(c)
 	if c.do {
 		err := do(ctx, func(ctx context.Context) error {
-			fence, _ := pawl.FenceFromContext(ctx)
+			fence, _ := pawl.FenceOf(ctx, c.name)
 			p.w.history.grants(c, fence, nil, func() bool { return ctx.Err() == nil }, ctx.Done())
 			p.wait(c.hold, ctx.Done())
 			p.w.history.leaves(c)

@@ -22,16 +22,19 @@ type term struct {
 // yet, if the machine is slow.)
 type candidates struct {
 	t     testing.TB
+	name  string
 	terms chan term // as they begin
 	last  atomic.Pointer[pawl.Lease]
 }
 
-func campaign(t testing.TB) *candidates { return &candidates{t: t, terms: make(chan term, 100)} }
+func campaign(t testing.TB, name string) *candidates {
+	return &candidates{t: t, name: name, terms: make(chan term, 100)}
+}
 
 // elected leads until its context ends.
 func (c *candidates) elected(who int) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		lease, _ := pawl.LeaseFromContext(ctx)
+		lease, _ := pawl.LeaseOf(ctx, c.name)
 		if last := c.last.Swap(lease); last != nil && last.Err() == nil {
 			c.t.Error("two lead")
 		}
@@ -64,7 +67,8 @@ func (c *candidates) run(ctx context.Context, locks *pawl.Client, e *pawl.Electi
 
 func TestOneLeadsAndTheNextFollows(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
-		name, all := fresh(t), campaign(t)
+		name := fresh(t)
+		all := campaign(t, name)
 		var elections []*pawl.Election
 		var stops []context.CancelFunc
 		var ended []chan error
@@ -116,7 +120,8 @@ func TestOneLeadsAndTheNextFollows(t *testing.T) {
 // one leads, and it campaigns again when it can.
 func TestALeaderThatIsCutOffIsFollowed(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
-		name, all := fresh(t), campaign(t)
+		name := fresh(t)
+		all := campaign(t, name)
 		ctx, stop := context.WithCancel(background)
 		a, cut := b.mortal(t, brief)
 		other := b.client(t, nil)
@@ -169,7 +174,8 @@ func TestWhatTheElectedFunctionReturnsEndsRunAndFreesTheName(t *testing.T) {
 
 func TestWatchTellsWhoLeads(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
-		name, all := fresh(t), campaign(t)
+		name := fresh(t)
+		all := campaign(t, name)
 		a, watcher := b.client(t, nil), b.client(t, nil)
 		ctx, stop := context.WithCancel(background)
 		defer stop()
@@ -219,7 +225,8 @@ func TestTheNextLeadsWithinTwoRequestsOfAShutdown(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
 		for how, leave := range ways {
 			t.Run(how, func(t *testing.T) {
-				name, all := fresh(t), campaign(t)
+				name := fresh(t)
+				all := campaign(t, name)
 				patient := &pawl.Options{TTL: time.Hour, QueueTTL: time.Hour} // so that nothing is renewed meanwhile
 				a, leaders := b.mortal(t, patient)
 				next, followers := b.mortal(t, patient)

@@ -13,7 +13,8 @@ import (
 
 func TestALeaderThatIsKilledIsFollowed(t *testing.T) {
 	onServers(t, func(t *testing.T, b *backend) {
-		name, all := fresh(t), campaign(t)
+		name := fresh(t)
+		all := campaign(t, name)
 		first := b.process(t, "election", name, brief.TTL)
 		fence, err := strconv.ParseUint(first.hears("works"), 10, 64)
 		noError(t, err)

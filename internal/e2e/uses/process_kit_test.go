@@ -82,7 +82,7 @@ func child(verb string) error {
 	}
 	name := os.Getenv(childName)
 	works := func(ctx context.Context) error {
-		fence, _ := pawl.FenceFromContext(ctx)
+		fence, _ := pawl.FenceOf(ctx, name)
 		fmt.Println("works", fence)
 		select {}
 	}
@@ -109,7 +109,7 @@ func child(verb string) error {
 			return err
 		}
 		return c.Mutex(name).Do(background, func(ctx context.Context) error {
-			fence, _ := pawl.FenceFromContext(ctx)
+			fence, _ := pawl.FenceOf(ctx, name)
 			fmt.Println("works", fence)
 			_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 			fmt.Println("wrote", outcome(write(background, name, fence))) // it does not look whether its lease lasts
