@@ -94,7 +94,7 @@ func TestDeadlineOfATryIsSaidAsSuch(t *testing.T) {
 			f := &socket{faulty: &faulty{Driver: w.memory.Driver()}}
 			c, err := pawl.New(f, nil)
 			noError(t, err)
-			defer c.Close(background)
+			defer c.Close()
 			ctx, cancel := context.WithDeadline(background, time.Now().Add(time.Second))
 			defer cancel()
 			_, err = c.Mutex("x").TryLock(ctx)

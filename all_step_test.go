@@ -119,7 +119,7 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 		cancel()
 		_, err := locks.Lock(ctx)
 		isError(t, err, context.Canceled)
-		noError(t, a.Close(background))
+		noError(t, a.Close())
 		_, err = locks.Lock(background)
 		isError(t, err, pawl.ErrClosed)
 	})

@@ -38,7 +38,7 @@ func cycles(b *testing.B, d driver.Driver, goroutines int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer c.Close(background)
+	defer c.Close()
 	b.ReportAllocs()
 	b.ResetTimer()
 	var wg sync.WaitGroup
@@ -77,7 +77,7 @@ func BenchmarkOneName64Distant(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer c.Close(background)
+	defer c.Close()
 	convoy(b, c)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 }
@@ -103,12 +103,12 @@ func BenchmarkOneName64DistantOther(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer c.Close(background)
+	defer c.Close()
 	other, err := pawl.New(distant{memory.Driver()}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer other.Close(background)
+	defer other.Close()
 
 	var over atomic.Bool
 	var longest, sum time.Duration
@@ -262,7 +262,7 @@ func BenchmarkLeasesHeld100000(b *testing.B) {
 		b.ReportMetric(float64(d.oldest)*100/float64(ttl), "oldest-%TTL")
 		b.ReportMetric(float64(lost), "lost")
 		b.ReportMetric(float64(cpu)*100/float64(2*ttl), "%core")
-		if err := c.Close(background); err != nil {
+		if err := c.Close(); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -312,7 +312,7 @@ func BenchmarkSQLiteHeld(b *testing.B) {
 				b.ReportMetric(90-100*max(0, least.Seconds())/ttl.Seconds(), "oldest-%TTL")
 				b.ReportMetric(float64(lost), "lost")
 				b.ReportMetric(float64(cpu)*100/float64(2*ttl), "%core")
-				if err := c.Close(background); err != nil {
+				if err := c.Close(); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -347,7 +347,7 @@ func BenchmarkEnter40000(b *testing.B) {
 		cpu += cputime.Used()
 		cancel()
 		wg.Wait()
-		if err := c.Close(background); err != nil {
+		if err := c.Close(); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()
@@ -388,7 +388,7 @@ func BenchmarkCancel80000(b *testing.B) {
 		if err := held.Release(background); err != nil {
 			b.Fatal(err)
 		}
-		if err := c.Close(background); err != nil {
+		if err := c.Close(); err != nil {
 			b.Fatal(err)
 		}
 		b.StartTimer()

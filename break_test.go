@@ -73,7 +73,7 @@ func TestBrokenLeaseHearsWhoAndWhy(t *testing.T) {
 func TestBreakSaysWhichFenceNobodyHas(t *testing.T) {
 	c, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
-	defer c.Close(background)
+	defer c.Close()
 	err = c.Break(background, "x", 17, 0)
 	isError(t, err, pawl.ErrNotHeld)
 	if got := err.Error(); got != `pawl: no lease of "x" has the fence 17; Inspect shows those that hold it` {

@@ -201,7 +201,7 @@ func TestGrantAfterTheEndOfTheCtxIsGivenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, err := pawl.New(&stubborn{&faulty{Driver: w.memory.Driver()}, 600 * time.Millisecond}, nil)
 		noError(t, err)
-		defer c.Close(background)
+		defer c.Close()
 		m := c.Mutex("x")
 		for _, begin := range []func(context.Context) (*pawl.Lease, error){m.TryLock, m.Lock, m.ForceLock} {
 			for _, want := range []error{context.DeadlineExceeded, context.Canceled} {

@@ -135,7 +135,7 @@ func TestCrowdOfAProcessGoesOnWhateverEndsTheWaitingOfSome(t *testing.T) {
 					})
 				}
 				if seed%2 == p {
-					time.AfterFunc(time.Duration(u.n(100))*time.Millisecond, func() { _ = c.Close(background) })
+					time.AfterFunc(time.Duration(u.n(100))*time.Millisecond, func() { _ = c.Close() })
 				}
 			}
 			stuck := time.AfterFunc(time.Hour, func() { panic("somebody still waits") })

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// closePatience is how long Close waits for the backend if its ctx does not say.
+	// closePatience is how long Close waits for the backend, and Shutdown if its ctx does
+	// not say.
 	closePatience = 15 * time.Second
 	// lastPatience is how much longer the last round of releases may take, when its ctx
 	// is over.
@@ -21,30 +22,29 @@ const (
 // are released. The client's goroutines end. The driver is closed. [Client.Shutdown] lets
 // the holders finish first.
 //
-// ctx bounds how long Close waits for the backend; without a deadline it waits for 15 s.
-// When that is over, Close sends each outstanding release once more, waits a second for
-// the answers, and another for the driver. What is still not confirmed expires by itself:
-// then the error is a [*CloseError] with the number. A second Close waits for the first,
-// as long as its own ctx lasts, and returns the same.
+// Close waits for the backend for 15 s at the most. When that is over, it sends each
+// outstanding release once more, waits a second for the answers, and another for the
+// driver. What is still not confirmed expires by itself: then the error is a
+// [*CloseError] with the number. A second Close waits for the first, and returns the
+// same. For another bound, or one that a program is given, see [Client.Shutdown].
 //
 // Within that bound, Close also waits until nothing can come any more of a request that
 // was given up, by a caller whose ctx ended, say: such a claim is released at once, and
 // once more when its request has ended. So Close of a client that is well may take as
-// long as a request may, Options.RequestTimeout, and 250 ms. A ctx that ends sooner
-// leaves that release out, and the claim is counted among those not confirmed.
-func (c *Client) Close(ctx context.Context) error {
+// long as a request may, Options.RequestTimeout, and 250 ms.
+func (c *Client) Close() error { return c.close(context.Background()) }
+
+// close is Close, bounded by ctx too. A ctx that ends before the last request that was
+// given up leaves its release out, and the claim is counted among those not confirmed.
+func (c *Client) close(ctx context.Context) error {
 	if !c.made() {
 		return errNotMade
 	}
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	bound := ctx
+	bound, cancel := ctx, context.CancelFunc(func() {})
 	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
 		bound, cancel = context.WithTimeout(ctx, closePatience)
-		defer cancel()
 	}
+	defer cancel()
 	c.mu.Lock()
 	first := !c.closed
 	c.closed = true
@@ -175,7 +175,7 @@ func (c *Client) Shutdown(ctx context.Context) error {
 		ctx = context.Background()
 	}
 	late := c.finish(ctx)
-	return errors.Join(late, c.Close(ctx))
+	return errors.Join(late, c.close(ctx))
 }
 
 // finish waits until nothing is held, and nobody works under what was. It goes in this

@@ -34,7 +34,7 @@ func TestReleaseRacingCloseLeavesNothing(t *testing.T) {
 		}
 		all.Go(func() {
 			<-begin
-			if err := c.Close(context.Background()); err != nil {
+			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -63,7 +63,7 @@ func TestReleaseThatIsRefusedIsNoneThatCloseLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.during = func() { c.releases.n.Add(1) } // the first half of an enter that comes too late
-	if err := c.Close(context.Background()); err != nil {
+	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
 	c.releases.leave()
@@ -90,7 +90,7 @@ func TestReleaseIsLetInUntilCloseHasSeenItsLease(t *testing.T) {
 			}
 		})
 		<-ready
-		if err := c.Close(context.Background()); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 		all.Wait()

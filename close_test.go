@@ -24,7 +24,7 @@ func TestCloseEndsEverything(t *testing.T) {
 			go func() { _, err := a.Mutex(name).Lock(background); waiters <- err }()
 		}
 		synctest.Wait()
-		noError(t, a.Close(background))
+		noError(t, a.Close())
 		for range 4 {
 			isError(t, <-waiters, pawl.ErrClosed)
 		}
@@ -46,7 +46,7 @@ func TestCloseEndsEverything(t *testing.T) {
 			isError(t, err, pawl.ErrClosed)
 		}
 		isError(t, a.Break(background, "x", 1, 0), pawl.ErrClosed)
-		noError(t, a.Close(background)) // once more
+		noError(t, a.Close()) // once more
 	})
 }
 
@@ -69,7 +69,7 @@ func TestAcquireRacingCloseLeavesNothing(t *testing.T) {
 				})
 			}
 			time.Sleep(1500 * time.Microsecond)
-			noError(t, c.Close(background))
+			noError(t, c.Close())
 			wg.Wait()
 			w.free("x")
 		})
@@ -89,7 +89,7 @@ func TestReleaseRacingCloseIsNoLossButOfTheClient(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			wg.Go(func() { noError(t, c.Close(background)) })
+			wg.Go(func() { noError(t, c.Close()) })
 			wg.Wait()
 			w.free("x")
 		})
@@ -104,7 +104,7 @@ func TestCloseDoesNotWaitLongerThanItsCtx(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		began := time.Now()
-		isError(t, c.Close(ctx), context.DeadlineExceeded)
+		isError(t, c.CloseWithin(ctx), context.DeadlineExceeded)
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -117,24 +117,14 @@ func TestSecondCloseWaitsNoLongerThanItsOwnCtx(t *testing.T) {
 		must(t)(c.Mutex("x").Lock(background))
 		f.down()
 		first := make(chan error)
-		go func() { first <- c.Close(background) }()
+		go func() { first <- c.Close() }()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
-		isError(t, c.Close(ctx), context.DeadlineExceeded)
+		isError(t, c.CloseWithin(ctx), context.DeadlineExceeded)
 		answer := <-first // after the time that Close has by default
 		isError(t, answer, pawl.ErrUnavailable)
-		isError(t, c.Close(background), answer)
-	})
-}
-
-func TestCloseWithoutACtxWaitsAsLongAsItTakes(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		c, _ := w.client(nil)
-		must(t)(c.Mutex("x").Lock(background))
-		noError(t, c.Close(nil)) //nolint:staticcheck // a nil ctx must not leave it half closed
-		synctest.Wait()
-		w.free("x")
+		isError(t, c.Close(), answer)
 	})
 }
 
@@ -144,7 +134,7 @@ func TestCloseOfManyLeasesTakesWhatTheServerTakes(t *testing.T) {
 		s := &server{each: 500 * time.Microsecond}
 		c := w.serve(leases, s)
 		began := time.Now()
-		noError(t, c.Close(background))
+		noError(t, c.Close())
 		t.Logf("%d leases were released in %v, by %d requests", leases, time.Since(began), s.released.Load())
 		if took := time.Since(began); took > leases*s.each*12/10 {
 			t.Errorf("it took %v, and the server %v", took, leases*s.each)
@@ -164,7 +154,7 @@ func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, 5*time.Second)
 		defer cancel()
 		began := time.Now()
-		err := c.Close(ctx)
+		err := c.CloseWithin(ctx)
 		isError(t, err, context.DeadlineExceeded)
 		if took := time.Since(began); took > 6*time.Second {
 			t.Errorf("it took %v", took)
@@ -172,7 +162,7 @@ func TestCloseSaysWhatItCouldNotRelease(t *testing.T) {
 		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 2 {
 			t.Errorf("%v; want the number 2 in it", err)
 		}
-		if again := c.Close(background); again != err {
+		if again := c.Close(); again != err {
 			t.Errorf("a second Close says %v", again)
 		}
 		for i := range 10 {
@@ -187,7 +177,7 @@ func TestCloseWithoutADeadlineIsBoundedToo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.serve(3, &server{healthy: func(driver.LeaseRef) bool { return false }})
 		began := time.Now()
-		err := c.Close(background)
+		err := c.Close()
 		isError(t, err, pawl.ErrUnavailable)
 		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 3 {
 			t.Errorf("%v; want the number 3 in it", err)
@@ -211,7 +201,7 @@ func TestCloseWithACtxThatIsOverStillSendsOneRoundOfReleases(t *testing.T) {
 					ctx, cancel := context.WithCancel(background)
 					cancel()
 					began := time.Now()
-					err := c.Close(ctx)
+					err := c.CloseWithin(ctx)
 					if healthy == nil {
 						noError(t, err)
 					} else {
@@ -257,7 +247,7 @@ func TestCloseIsBoundedWhenTheDriverTakesLonger(t *testing.T) {
 					ctx = background
 				}
 				began := time.Now()
-				err = client.Close(ctx)
+				err = client.CloseWithin(ctx)
 				if took := time.Since(began); took > c.longest {
 					t.Errorf("it took %v", took)
 				}
@@ -288,7 +278,7 @@ func TestCloseHasOneBoundForAll(t *testing.T) {
 					ctx = background
 				}
 				began := time.Now()
-				err = c.Close(ctx)
+				err = c.CloseWithin(ctx)
 				if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 1 {
 					t.Errorf("%v; want the number 1 in it", err)
 				}
@@ -325,7 +315,7 @@ func TestCloseWaitsForTheEndOfARequestThatWasGivenUp(t *testing.T) {
 				ctx, cancel = context.WithTimeout(background, c.patience)
 				defer cancel()
 				began := time.Now()
-				err := client.Close(ctx)
+				err := client.CloseWithin(ctx)
 				took := time.Since(began)
 				if c.want == nil {
 					noError(t, err)
@@ -347,7 +337,7 @@ func TestReleasesThatHangDoNotHoldUpOthers(t *testing.T) {
 		c := w.serve(1000, s)
 		ctx, cancel := context.WithTimeout(background, 2*time.Second)
 		defer cancel()
-		err := c.Close(ctx)
+		err := c.CloseWithin(ctx)
 		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 10 {
 			t.Errorf("%v; want the number 10 in it", err)
 		}
@@ -367,7 +357,7 @@ func TestCloseSaysWhatIsRefusedForGood(t *testing.T) {
 		isError(t, before.Release(background), pawl.ErrUnavailable)
 		time.Sleep(time.Second)
 		began := time.Now()
-		err := c.Close(background)
+		err := c.Close()
 		isError(t, err, wrong)
 		if e, ok := errors.AsType[*pawl.CloseError](err); !ok || e.Unreleased != 1 {
 			t.Errorf("%v; want the number 1 in it", err)

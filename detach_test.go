@@ -23,7 +23,7 @@ func TestAnotherProcessGoesOnWithADetachedLease(t *testing.T) {
 		noError(t, err)
 		isError(t, lease.Err(), pawl.ErrDetached)
 		isError(t, lease.Release(background), pawl.ErrDetached)
-		noError(t, a.Close(background))
+		noError(t, a.Close())
 
 		time.Sleep(8 * time.Second)
 		_, err = c.Mutex("x").TryLock(background)
@@ -98,7 +98,7 @@ func TestAHandleOfAnotherServerIsSaidToBeOne(t *testing.T) {
 		at := func(kind, where string, memory *memlock.Memory) *pawl.Client {
 			c, err := pawl.New(placed{&faulty{Driver: memory.Driver()}, kind, where}, nil)
 			noError(t, err)
-			t.Cleanup(func() { _ = c.Close(background) })
+			t.Cleanup(func() { _ = c.Close() })
 			return c
 		}
 		other := memlock.NewMemory(nil)
@@ -220,7 +220,7 @@ func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
 				if took := time.Since(broken); took > 0 {
 					t.Errorf("told after %v", took)
 				}
-				noError(t, a.Close(background))
+				noError(t, a.Close())
 				if n := a.Inboxes() + a.Leases(); n > 0 {
 					t.Errorf("%d inboxes and leases are left", n)
 				}
@@ -274,7 +274,7 @@ func TestALeaseThatIsAttachedWhileTheClientClosesStaysHeld(t *testing.T) {
 		go func() { _, err := a.Attach(background, handle); attached <- err }()
 		synctest.Wait()
 		closed := make(chan error)
-		go func() { closed <- a.Close(background) }()
+		go func() { closed <- a.Close() }()
 		isError(t, <-attached, pawl.ErrClosed)
 		noError(t, <-closed)
 		if n := len(w.entry("x").Holders); n != 1 || a.Inboxes()+a.Leases() != 0 {

@@ -3,7 +3,7 @@
 // [Mutex.Do]:
 //
 //	locks, err := pawl.Open(ctx, "sqlite:/var/lib/app/locks.db", nil)
-//	defer locks.Close(context.Background())
+//	defer locks.Close()
 //
 //	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error { ... })
 //
@@ -45,8 +45,8 @@
 //
 // # How do I stop?
 //
-// [Client.Shutdown] lets holders finish, for as long as its ctx allows. [Client.Close]
-// takes their leases away.
+// [Client.Shutdown] lets holders finish, for as long as its ctx allows: call it on
+// SIGTERM. [Client.Close] takes their leases away: defer it.
 //
 // # Which errors are there?
 //

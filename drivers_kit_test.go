@@ -263,7 +263,7 @@ func (w *world) slow(o *pawl.Options, delay func(op string, n int) time.Duration
 	s := &slow{Driver: w.memory.Driver(), delay: delay, sent: map[string]int{}}
 	c, err := pawl.New(s, o)
 	noError(w.t, err)
-	w.t.Cleanup(func() { _ = c.Close(background) })
+	w.t.Cleanup(func() { _ = c.Close() })
 	return c, s
 }
 

@@ -155,7 +155,7 @@ func TestWhatAnElectedFunctionReturnsEndsRun(t *testing.T) {
 		must(t)(b.Mutex("jobs").Lock(background))
 		isError(t, e.Run(ctx, func(context.Context) error { return nil }), context.DeadlineExceeded, pawl.ErrHeld)
 		isError(t, a.Election("").Run(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
-		noError(t, a.Close(background))
+		noError(t, a.Close())
 		isError(t, e.Run(background, func(context.Context) error { return nil }), pawl.ErrClosed)
 	})
 }

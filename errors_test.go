@@ -221,7 +221,7 @@ func sayEnds(t *testing.T, w *world, say func(string, error)) {
 	d, f := w.client(nil)
 	must(t)(d.Mutex("z2").Lock(background))
 	f.down()
-	say("a close without a backend", d.Close(background))
+	say("a close without a backend", d.Close())
 }
 
 // The prefix stands once, however many errors are wrapped in one another.
@@ -264,7 +264,7 @@ func TestARequestThatIsNotAnsweredSaysWhereItWasSent(t *testing.T) {
 			if _, err := c.Mutex("x").TryLock(t.Context()); err == nil || !strings.HasPrefix(err.Error(), where) {
 				t.Errorf("TryLock: %v; want %s", err, where)
 			}
-			_ = c.Close(t.Context())
+			_ = c.Close()
 		})
 	}
 }

@@ -17,7 +17,7 @@ func TestWhatComingFromSays(t *testing.T) {
 	ctx := t.Context()
 	locks, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
-	defer locks.Close(context.Background())
+	defer locks.Close()
 	worked := 0
 	work := func(ctx context.Context) error {
 		_, reports := pawl.FenceOf(ctx, "report")

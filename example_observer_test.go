@@ -36,7 +36,7 @@ func ExampleObserver_slog() {
 
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Observer: observer})
-	defer locks.Close(ctx)
+	defer locks.Close()
 	_ = locks.Mutex("nightly").Do(ctx, func(context.Context) error { return nil })
 	// Output:
 	// level=INFO msg=acquired lease.name=nightly

@@ -42,12 +42,12 @@ func stopsWhenItsLockIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ours.Close(ctx)
+	defer ours.Close()
 	other, err := pawl.New(memory.Driver(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close(ctx)
+	defer other.Close()
 
 	w := &worker{locks: ours}
 	done := make(chan error, 1)

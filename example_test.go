@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error {
 		fence, _ := pawl.FenceOf(ctx, "report:nightly") // higher than that of any holder before
 		return writeReport(ctx, fence)                  // ctx ends when the lock is lost
@@ -37,7 +37,7 @@ func writeReport(context.Context, uint64) error { return nil }
 func ExampleMutex_Lock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	lease, err := locks.Mutex("invoice:1042").Lock(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 	fmt.Println(locks.Properties().Backend)
 
 	_, err = pawl.Open(ctx, "memcached://localhost", nil)
@@ -76,9 +76,9 @@ func ExampleNew() {
 	ctx := context.Background()
 	memory := memlock.NewMemory(nil)
 	ours, _ := pawl.New(memory.Driver(), nil)
-	defer ours.Close(ctx)
+	defer ours.Close()
 	theirs, _ := pawl.New(memory.Driver(), &pawl.Options{TTL: 10 * time.Second})
-	defer theirs.Close(ctx)
+	defer theirs.Close()
 
 	lease, _ := ours.Mutex("job").Lock(ctx)
 	defer lease.Release(ctx)
@@ -92,7 +92,7 @@ func ExampleNew() {
 func ExampleMutex_Do() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	err := locks.Mutex("report").Do(ctx, func(ctx context.Context) error {
 		fmt.Println("alone")
@@ -108,7 +108,7 @@ func ExampleMutex_Do() {
 func ExampleMutex_TryDo() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	// The name stays held for a minute, so that a machine whose clock is late skips it,
 	// too.
 	nightly := locks.Mutex("nightly", pawl.WithMinHold(time.Minute))
@@ -126,7 +126,7 @@ func ExampleMutex_TryDo() {
 func ExampleMutex_ForceLock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	first, _ := locks.Mutex("leader").Lock(ctx)
 
 	second, err := locks.Mutex("leader").ForceLock(ctx)
@@ -144,7 +144,7 @@ func ExampleMutex_ForceLock() {
 func ExampleLease_Fence() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	var seen uint64
 	write := func(fence uint64) bool { // in SQL: UPDATE ... SET fence = $1 WHERE fence <= $1
 		if fence < seen {
@@ -168,7 +168,7 @@ func ExampleLease_Fence() {
 func ExampleMutex_TryLock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	m := locks.Mutex("nightly", pawl.WithLabel("run", "7"))
 	lease, _ := m.TryLock(ctx)
 	defer lease.Release(ctx)
@@ -184,7 +184,7 @@ func ExampleMutex_TryLock() {
 func ExampleSemaphore() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	lease, err := locks.Semaphore("exports", 4).Acquire(ctx, 2)
 	if err != nil {
@@ -202,7 +202,7 @@ func ExampleSemaphore() {
 func ExampleRWMutex() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	catalog := locks.RWMutex("catalog")
 
 	_ = catalog.RDo(ctx, func(ctx context.Context) error {
@@ -219,7 +219,7 @@ func ExampleRWMutex() {
 func ExampleSemaphore_TryDo() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	ran, err := locks.Semaphore("downloads", 3).TryDo(ctx, func(context.Context) error { return nil })
 	fmt.Println(ran, err)
@@ -230,7 +230,7 @@ func ExampleSemaphore_TryDo() {
 func ExampleRWMutex_RLock() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	catalog := locks.RWMutex("catalog")
 
 	one, _ := catalog.RLock(ctx)
@@ -250,7 +250,7 @@ func ExampleRWMutex_RLock() {
 func ExampleClient_Inspect() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	lease, _ := locks.Mutex("nightly", pawl.WithLabel("run", "7")).Lock(ctx)
 	defer lease.Release(ctx)
 
@@ -263,7 +263,7 @@ func ExampleClient_Inspect() {
 func ExampleClient_List() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	for _, name := range []string{"job:b", "job:a", "other"} {
 		lease, _ := locks.Mutex(name).Lock(ctx)
 		defer lease.Release(ctx)
@@ -310,7 +310,7 @@ func ExampleClient_Shutdown() {
 func ExampleClient_Break() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	lease, _ := locks.Mutex("nightly").Lock(ctx)
 
 	e, _ := locks.Inspect(ctx, "nightly")
@@ -354,7 +354,7 @@ func ExampleObserver() {
 func ExampleFenceOf() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	_ = locks.Mutex("account:7").Do(ctx, func(ctx context.Context) error {
 		return locks.Mutex("audit").Do(ctx, func(ctx context.Context) error {

@@ -16,7 +16,7 @@ import (
 func ExampleClient_Election() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	election := locks.Election("scheduler", pawl.WithTTL(5*time.Second), pawl.WithValue([]byte("10.0.0.7:8080")))
 	err := election.Run(ctx, func(ctx context.Context) error {
@@ -35,7 +35,7 @@ func ExampleClient_Election() {
 func ExampleClient_Once() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	tick := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
 	for _, instance := range []string{"one", "two"} {
@@ -55,7 +55,7 @@ func ExampleClient_Once() {
 func ExampleAll() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	transfer := pawl.All(locks.Mutex("account:7"), locks.Mutex("account:3"), locks.RWMutex("rates").Reader())
 	err := transfer.Do(ctx, func(ctx context.Context) error {
@@ -76,10 +76,10 @@ func ExampleClient_Attach() {
 	lease, _ := one.Mutex("deploy").Lock(ctx)
 	handle, _ := lease.Detach(ctx) // a secret: keep it in a file that only you can read
 	fmt.Println(lease.Err())
-	_ = one.Close(ctx)
+	_ = one.Close()
 
 	two, _ := pawl.Open(ctx, "mem:ci", nil)
-	defer two.Close(ctx)
+	defer two.Close()
 	again, err := two.Attach(ctx, handle)
 	fmt.Println(again.Fence() == lease.Fence(), err)
 	fmt.Println(again.Release(ctx))
@@ -93,7 +93,7 @@ func ExampleClient_Attach() {
 func ExampleClient_Watch() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	for entry, err := range locks.Watch(ctx, "report") {
 		if err != nil {
@@ -115,7 +115,7 @@ func ExampleClient_Watch() {
 func ExampleLease_Confirm() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	lease, _ := locks.Mutex("rocket").Lock(ctx)
 	defer lease.Release(ctx)
@@ -131,7 +131,7 @@ func ExampleLease_Confirm() {
 func ExampleWithHealth() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	stuck := func(context.Context) error { return errors.New("no progress for a minute") }
 	lease, _ := locks.Mutex("import", pawl.WithTTL(900*time.Millisecond), pawl.WithHealth(stuck)).Lock(ctx)
@@ -146,7 +146,7 @@ func ExampleLogObserver() {
 	ctx := context.Background()
 	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutWhatChanges}))
 	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Observer: pawl.LogObserver(log)})
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	_ = locks.Mutex("nightly").Do(ctx, func(context.Context) error { return nil })
 	// Output:

@@ -1,6 +1,7 @@
 package pawl
 
 import (
+	"context"
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
@@ -16,6 +17,9 @@ func NewAsleep(d driver.Driver, o *Options, slept func() time.Duration) *Client 
 	}
 	return start(d, s, func() clock.Reading { return clock.Reading{Mono: time.Now(), Slept: slept()} })
 }
+
+// CloseWithin is Close, bounded by ctx too, as Shutdown is once the holders have ended.
+func (c *Client) CloseWithin(ctx context.Context) error { return c.close(ctx) }
 
 // Gates returns the number of names that have a local queue.
 func (c *Client) Gates() int { return c.queues.Names() }

@@ -132,7 +132,7 @@ func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close(context.Background())
+		defer c.Close()
 		s := c.Semaphore("x", 3, WithTTL(time.Minute), WithMinHold(time.Second), WithLockDelay(time.Hour))
 		detached, err := s.Acquire(context.Background(), 2)
 		if err != nil {
@@ -210,7 +210,7 @@ func TestAnotherProcessIsToldByItsOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close(context.Background())
+	defer c.Close()
 	held := &driver.HeldError{Holders: 1, Holder: driver.Holder{Owner: c.settings.owner}}
 	eachField(t, &held.Holder.Owner, func(path string, field reflect.Value) {
 		before := reflect.New(field.Type()).Elem()

@@ -22,7 +22,7 @@ func TestLossBeforeTheGrantLeavesNothingAndIsStillToBeSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close(context.Background())
+		defer c.Close()
 		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
 		if err != nil {
 			t.Fatal(err)
@@ -67,7 +67,7 @@ func TestReleaseThatIsOvertakenByCloseIsNoLoss(t *testing.T) {
 		c.releases.enter()
 		_ = lease.finish(ErrReleased)
 		closed := make(chan error)
-		go func() { closed <- c.Close(context.Background()) }()
+		go func() { closed <- c.Close() }()
 		synctest.Wait()
 		if err := lease.h.giveBack(context.Background(), c.now().Mono, lease); err != nil {
 			t.Errorf("the release says %v", err)
@@ -92,7 +92,7 @@ func TestAHoldThatIsOverIsNotPassedOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close(context.Background())
+		defer c.Close()
 		cl, err := c.Mutex("x").claim(context.Background(), driver.Exclusive, driver.Unlimited)
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +127,7 @@ func TestAFunctionThatHasNotRunUnderAllIsSaidNotToHave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close(ctx)
+		defer c.Close()
 		leases, err := All(c.Mutex("x"), c.Mutex("y")).Lock(ctx)
 		if err != nil {
 			t.Fatal(err)

@@ -188,14 +188,14 @@ func (h *hostility) end() {
 	for range 1 + h.n(3) {
 		ctx, cancel := context.WithTimeout(background, h.span(20*time.Second))
 		defer cancel()
-		end := h.c.Close
+		end := h.c.CloseWithin
 		if h.one(2) {
 			end = h.c.Shutdown
 		}
 		ends.Go(func() { _ = end(ctx) })
 	}
 	ends.Wait()
-	if h.c.Close(background) != nil {
+	if h.c.Close() != nil {
 		return // and it said so
 	}
 	h.heard.balanced(h.T)

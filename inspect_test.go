@@ -58,7 +58,7 @@ func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
 	if _, err := c.Diagnose(background); !errors.Is(err, pawl.ErrUnavailable) {
 		t.Errorf("%v, want ErrUnavailable", err)
 	}
-	noError(t, c.Close(background))
+	noError(t, c.Close())
 	if _, err := c.Diagnose(background); !errors.Is(err, pawl.ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
 	}
@@ -67,7 +67,7 @@ func TestDiagnoseAsksTheBackendsDoctor(t *testing.T) {
 func TestABackendWithoutADoctorSaysSo(t *testing.T) {
 	c, err := pawl.New(memlock.New(nil), nil)
 	noError(t, err)
-	defer c.Close(background)
+	defer c.Close()
 	if _, err := c.Diagnose(background); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("%v, want ErrUnsupported", err)
 	}

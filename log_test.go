@@ -25,7 +25,7 @@ func TestALeaseLogsWellAndWithoutItsToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer locks.Close(ctx)
+		defer locks.Close()
 		text, all := &bytes.Buffer{}, &bytes.Buffer{}
 		logs := func(what any) string {
 			text.Reset()

@@ -25,7 +25,7 @@ func TestDriverThatAnswersNonsenseGrantsNothing(t *testing.T) {
 				d := &careless{&faulty{Driver: w.memory.Driver()}, func(c driver.Claim) (driver.Grant, error) { asked++; return answer(c) }}
 				c, err := pawl.New(d, nil)
 				noError(t, err)
-				defer c.Close(background)
+				defer c.Close()
 				ctx, cancel := context.WithTimeout(background, time.Minute)
 				defer cancel()
 				_, err = c.Mutex("x").Lock(ctx)
@@ -56,7 +56,7 @@ func TestGrantWithoutARunHasOneFence(t *testing.T) {
 		}}
 		c, err := pawl.New(d, nil)
 		noError(t, err)
-		defer c.Close(background)
+		defer c.Close()
 		first := must(t)(c.Mutex("x").Lock(background))
 		next := make(chan *pawl.Lease)
 		go func() { next <- must(t)(c.Mutex("x").Lock(background)) }()
@@ -73,7 +73,7 @@ func TestDriverThatForgetsAnAnswerLosesNobodysLock(t *testing.T) {
 		f := &forgetful{faulty: &faulty{Driver: w.memory.Driver()}}
 		c, err := pawl.New(f, nil)
 		noError(t, err)
-		defer c.Close(background)
+		defer c.Close()
 		lease := must(t)(c.Mutex("x").Lock(background))
 		time.Sleep(20 * time.Second)
 		noError(t, lease.Err())
@@ -89,7 +89,7 @@ func TestALossMatchesNoErrorOfACtx(t *testing.T) {
 		d := &stale{faulty: &faulty{Driver: w.memory.Driver()}}
 		c, err := pawl.New(d, &pawl.Options{TTL: 9 * time.Second})
 		noError(t, err)
-		defer c.Close(background)
+		defer c.Close()
 		lost := func(lease *pawl.Lease, why pawl.Reason) error {
 			<-lease.Done()
 			err := lease.Err()

@@ -16,7 +16,7 @@ func TestEndOfALeaseIsToldAfterItsBeginning(t *testing.T) {
 	for name, end := range map[string]func(c, other *pawl.Client, f *faulty, l *pawl.Lease){
 		"expired":  func(_, _ *pawl.Client, f *faulty, _ *pawl.Lease) { f.down() },
 		"forced":   func(_, other *pawl.Client, _ *faulty, _ *pawl.Lease) { _, _ = other.Mutex("x").ForceLock(background) },
-		"closed":   func(c, _ *pawl.Client, _ *faulty, _ *pawl.Lease) { go c.Close(background) },
+		"closed":   func(c, _ *pawl.Client, _ *faulty, _ *pawl.Lease) { go c.Close() },
 		"released": func(_, _ *pawl.Client, _ *faulty, l *pawl.Lease) { _ = l.Release(background) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestLeaseThatNobodyGotIsNotTold(t *testing.T) {
 			_ = l.Release(background)
 			synctest.Wait()
 		}
-		noError(t, c.Close(background))
+		noError(t, c.Close())
 		heard.balanced(t)
 	})
 }
@@ -169,7 +169,7 @@ func TestObserverThatStumblesInACallLeavesNothingBehind(t *testing.T) {
 					if n := c.Gates() + c.Inboxes() + c.Leases(); n > 0 {
 						t.Errorf("%d things were left behind", n)
 					}
-					noError(t, c.Close(background))
+					noError(t, c.Close())
 				})
 			})
 		}
@@ -202,7 +202,7 @@ func TestObserverThatEndsTheClientsGoroutinesStopsNothing(t *testing.T) {
 		up()
 		time.Sleep(2 * time.Second)
 		w.free("lasting")
-		noError(t, c.Close(background))
+		noError(t, c.Close())
 	})
 }
 
@@ -271,6 +271,6 @@ func TestObserverMayCallBackIn(t *testing.T) {
 			_ = l.Release(background)
 			up()
 		})
-		noError(t, c.Close(background))
+		noError(t, c.Close())
 	})
 }

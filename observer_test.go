@@ -27,7 +27,7 @@ func TestWithoutAnObserverNothingIsAllocatedForIt(t *testing.T) {
 	observed := func(o *pawl.Observer) int64 {
 		c, err := pawl.New(memlock.New(nil), &pawl.Options{Observer: o})
 		noError(t, err)
-		defer c.Close(background)
+		defer c.Close()
 		before := allocatedToTell()
 		for range 1000 {
 			lease := must(t)(c.Mutex("x").Lock(background))

@@ -39,7 +39,7 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close(t.Context())
+	defer c.Close()
 	for what, o := range map[string]pawl.Option{"TTL": pawl.WithTTL(short), "maximum hold": pawl.WithMaxHold(short)} {
 		_, err := c.Mutex("x", o).TryLock(t.Context())
 		if want := "pawl: " + what + " is 999ms; allowed: 1s or more on patient"; err == nil || err.Error() != want || !errors.Is(err, pawl.ErrInvalid) {

@@ -115,7 +115,7 @@ func TestReleaseOfALostLeaseGivesItBackThoughCloseHasBegun(t *testing.T) {
 		go func() { _ = slow.Release(background) }()
 		<-begun
 		closed := make(chan error)
-		go func() { closed <- c.Close(background) }()
+		go func() { closed <- c.Close() }()
 		synctest.Wait() // it waits for the release under way
 		if len(w.entry("lost").Holders) != 1 {
 			t.Fatal("the backend does not hold it any more, so nothing is shown")

@@ -26,7 +26,7 @@ func TestLeasesWhoseRenewalsHangCostNoOtherLease(t *testing.T) {
 			t.Run(fmt.Sprintf("%d beside one of %v", many, brief), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					c, _ := w.hang(nil)
-					defer c.Close(background)
+					defer c.Close()
 					healthy := must(t)(c.Mutex("x", pawl.WithTTL(brief)).Lock(background))
 					for round := range 4 { // they are lost, and there are new ones
 						for i := range many {
@@ -50,7 +50,7 @@ func TestLeaseThatHangsDoesNotTakeItsBatchWithIt(t *testing.T) {
 			t.Run(fmt.Sprintf("%d of %v", hang, ttl), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					c, h := w.hang(&pawl.Options{TTL: ttl})
-					defer c.Close(background)
+					defer c.Close()
 					var healthy []*pawl.Lease
 					for i := range 256 {
 						if i < hang {
@@ -84,7 +84,7 @@ func TestRenewalsOfABackendThatIsDownAreBounded(t *testing.T) {
 				d := &dead{faulty: &faulty{Driver: w.memory.Driver()}, down: down}
 				c, err := pawl.New(d, nil)
 				noError(t, err)
-				defer c.Close(background)
+				defer c.Close()
 				leases := make([]*pawl.Lease, 10_000)
 				for i := range leases {
 					leases[i] = must(t)(c.Mutex(fmt.Sprint(i)).Lock(background))
@@ -119,7 +119,7 @@ func TestLossIsSaidInTimeThoughRenewalsHang(t *testing.T) {
 		f := &hanging{faulty: &faulty{Driver: w.memory.Driver()}}
 		c, err := pawl.New(f, &pawl.Options{RequestTimeout: 20 * time.Second})
 		noError(t, err)
-		defer c.Close(background)
+		defer c.Close()
 		f.hangs = func(driver.LeaseRef) bool { return true }
 		var all sync.WaitGroup
 		for i := range 200 {
@@ -280,7 +280,7 @@ func TestMachineThatSleptWakesUpWithoutItsLocks(t *testing.T) {
 		var slept atomic.Int64
 		f := &faulty{Driver: w.memory.Driver()}
 		c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
-		defer c.Close(background)
+		defer c.Close()
 		lease := must(t)(c.Mutex("x").Lock(background))
 		f.down()
 		slept.Store(int64(time.Minute)) // no time passes but on the boot clock
@@ -356,7 +356,7 @@ func TestShortLeasesAndLongOnesDoNotHarmEachOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, err := pawl.New(&slowBatch{&faulty{Driver: w.memory.Driver()}}, nil)
 		noError(t, err)
-		defer c.Close(background)
+		defer c.Close()
 		var long []*pawl.Lease
 		for i := range 1000 {
 			long = append(long, must(t)(c.Mutex(fmt.Sprint("long", i)).Lock(background)))
@@ -385,7 +385,7 @@ func TestRenewalsAfterAPauseDoNotBurst(t *testing.T) {
 		var slept atomic.Int64
 		f := &faulty{Driver: w.memory.Driver()}
 		c := pawl.NewAsleep(f, nil, func() time.Duration { return time.Duration(slept.Load()) })
-		defer c.Close(background)
+		defer c.Close()
 		lease := must(t)(c.Mutex("x").Lock(background))
 		slept.Store(int64(20 * time.Second)) // two renewals were missed
 		time.Sleep(5 * time.Second)
@@ -442,7 +442,7 @@ func TestARenewalThatCloseEndsIsNoFailure(t *testing.T) {
 		for net.count("renew") == 0 {
 			time.Sleep(time.Millisecond)
 		}
-		noError(t, c.Close(background))
+		noError(t, c.Close())
 		if n := failed.Load(); n != 0 {
 			t.Errorf("%d failures", n)
 		}

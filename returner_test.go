@@ -110,7 +110,7 @@ func TestLeaseThatOutlastsItsTTLIsReleasedUntilItEnds(t *testing.T) {
 		}
 		c, err := pawl.New(s, &pawl.Options{TTL: time.Second})
 		noError(t, err)
-		defer c.Close(background)
+		defer c.Close()
 		lease := must(t)(c.Mutex("x").Lock(background))
 		isError(t, lease.Release(background), pawl.ErrUnavailable)
 		time.Sleep(3 * time.Second)
@@ -129,7 +129,7 @@ func TestCloseWaitsForTheSecondRelease(t *testing.T) {
 		time.AfterFunc(10*time.Millisecond, cancel)
 		_, err := c.Mutex("x").TryLock(ctx)
 		isError(t, err, context.Canceled)
-		noError(t, c.Close(background))
+		noError(t, c.Close())
 		w.free("x")
 		time.Sleep(5 * time.Second)
 		w.free("x")
@@ -171,7 +171,7 @@ func TestBackendThatRefusesForLongIsAskedWithinBounds(t *testing.T) {
 				if n := int(d.released.Load()) - n; n < tries || n > tries*11/10 {
 					t.Errorf("%d releases were sent when it was back, for %d tries", n, tries)
 				}
-				noError(t, c.Close(background))
+				noError(t, c.Close())
 			})
 		})
 	}

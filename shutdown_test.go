@@ -64,7 +64,7 @@ func TestShutdownLetsHoldersFinish(t *testing.T) {
 			t.Errorf("a lease was lost: %v", heard.heard())
 		}
 		noError(t, c.Shutdown(background))
-		noError(t, c.Close(background))
+		noError(t, c.Close())
 		_, err = c.Inspect(background, "x")
 		isError(t, err, pawl.ErrClosed)
 	})
@@ -91,7 +91,7 @@ func TestCloseDuringShutdownTakesWhatIsHeld(t *testing.T) {
 		c, _ := w.client(nil)
 		lease := must(t)(c.Mutex("x").Lock(background))
 		time.AfterFunc(time.Second, func() {
-			if err := c.Close(background); err != nil {
+			if err := c.Close(); err != nil {
 				t.Errorf("Close said %v", err)
 			}
 		})

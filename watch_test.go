@@ -292,7 +292,7 @@ func TestWatchEndsWithTheClientAndSaysWhatFails(t *testing.T) {
 			last <- failed
 		}()
 		synctest.Wait()
-		took, err := after(func() error { noError(t, a.Close(background)); return <-last })
+		took, err := after(func() error { noError(t, a.Close()); return <-last })
 		isError(t, err, pawl.ErrClosed)
 		if took > 0 {
 			t.Errorf("it ended %v after the client", took)

@@ -205,7 +205,7 @@ func (w *world) client(o *pawl.Options) (*pawl.Client, *faulty) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	w.t.Cleanup(func() { _ = c.Close() })
 	return c, f
 }
 

@@ -51,7 +51,7 @@ func (p pawlLocker) lock(ctx context.Context, name string) (func() error, func()
 func (p pawlLocker) key(name string) string { return "pawl:{" + name + "}s" }
 
 func (p pawlLocker) close() {
-	_ = p.c.Close(context.Background())
+	_ = p.c.Close()
 	if p.rc != nil {
 		_ = p.rc.Close()
 	}

@@ -30,7 +30,7 @@ func instances(t *testing.T, n int) []*pawl.Client {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		t.Cleanup(func() { _ = c.Close() })
 		all = append(all, c)
 	}
 	return all

@@ -101,7 +101,7 @@ func TestABackendThatIsDownMeansThatNobodyRuns(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					defer locks.Close(context.Background())
+					defer locks.Close()
 					ran := make(chan time.Duration, 10)
 					var skipped []error // by one goroutine at a time
 					o := &cronlock.Options{RetryFor: retry, Skipped: func(_ string, err error) { skipped = append(skipped, err) }}
@@ -138,14 +138,14 @@ func TestARunThatNobodyDoesIsLogged(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer locks.Close(context.Background())
+				defer locks.Close()
 				stop := start(t, locks, nil, func() {})
 				time.Sleep(110 * time.Second)
 				other, err := pawl.New(d.Driver, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer other.Close(context.Background())
+				defer other.Close()
 				stopOther := start(t, other, nil, func() {})
 				time.Sleep(50 * time.Second)
 				stop()

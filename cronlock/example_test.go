@@ -24,7 +24,7 @@ func ExampleNewLocker() {
 		log.Fatal(err)
 	}
 	_ = s.Shutdown()
-	_ = locks.Close(context.Background())
+	_ = locks.Close()
 }
 
 func ExampleNewElector() {
@@ -41,7 +41,7 @@ func ExampleNewElector() {
 	_ = s.Shutdown()
 	resign()
 	<-elector.Done()
-	_ = locks.Close(context.Background())
+	_ = locks.Close()
 }
 
 func ExampleJob() {
@@ -50,7 +50,7 @@ func ExampleJob() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 	schedule, err := cron.ParseStandard("0 3 * * *")
 	if err != nil {
 		log.Fatal(err)

@@ -21,7 +21,7 @@ func TestMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer app.Close(t.Context())
+		defer app.Close()
 		s.take(t, claim("job", 1))
 		s.queue(t, claim("job", 2))
 		if _, err := app.Mutex("job").TryLock(t.Context()); err == nil {

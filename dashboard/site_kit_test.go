@@ -55,7 +55,7 @@ func siteOver(t testing.TB, d driver.Driver, memory *memlock.Memory, o *dashboar
 	}
 	t.Cleanup(func() {
 		s.Close()
-		if err := s.client.Close(context.Background()); err != nil {
+		if err := s.client.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -52,7 +52,7 @@ func oneName(b *testing.B, open func(b *testing.B) driver.Driver, work time.Dura
 				}
 				_ = lease.Release(context.WithoutCancel(ctx))
 			}
-			_ = locks.Close(context.Background())
+			_ = locks.Close()
 		})
 	}
 	for b.Loop() {

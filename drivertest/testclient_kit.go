@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
 	"sync"
 
@@ -19,11 +18,7 @@ func (k *kit) locks(o *pawl.Options) *pawl.Client {
 		k.Fatalf("pawl.New: %v", err)
 	}
 	k.Cleanup(func() {
-		// k.ctx is over by now, and this must not take for ever on a backend that is
-		// broken.
-		ctx, cancel := context.WithTimeout(context.Background(), 5*k.s.Patience)
-		defer cancel()
-		if err := c.Close(ctx); err != nil {
+		if err := c.Close(); err != nil {
 			k.Errorf("Close: %v", err)
 		}
 	})
@@ -33,7 +28,7 @@ func (k *kit) locks(o *pawl.Options) *pawl.Client {
 // ends closes a client: what its waiters left behind in the background is then done.
 func (k *kit) ends(c *pawl.Client) {
 	k.Helper()
-	if err := c.Close(k.ctx); err != nil {
+	if err := c.Close(); err != nil {
 		k.Fatalf("Close: %v", err)
 	}
 }

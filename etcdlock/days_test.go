@@ -129,11 +129,7 @@ func opened(t *testing.T, url string) *pawl.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = c.Close(ctx)
-	})
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

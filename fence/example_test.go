@@ -17,7 +17,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	paused, _ := locks.Mutex("account").Lock(ctx)
 	current, _ := locks.Mutex("account").ForceLock(ctx) // as if the first had been paused
 
@@ -53,7 +53,7 @@ func ExampleRedisScript() {
 func ExampleHandler() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	account := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fmt.Println("written") })
 	service := httptest.NewServer(fence.Handler(new(fence.Memory), nil, account))
@@ -87,7 +87,7 @@ func ExampleHandler() {
 func ExampleHolders() {
 	ctx := context.Background()
 	locks, _ := pawl.Open(ctx, "mem:", nil)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	first, _ := locks.Semaphore("exports", 2).Acquire(ctx, 1)
 	second, _ := locks.Semaphore("exports", 2).Acquire(ctx, 1)

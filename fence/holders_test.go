@@ -88,7 +88,7 @@ func TestHoldersKnowsTheFencesOfARange(t *testing.T) {
 func TestHoldersBoundsAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := must(pawl.New(memlock.New(nil), nil))(t)
-		defer locks.Close(t.Context())
+		defer locks.Close()
 		lease := must(locks.Semaphore("exports", 2, pawl.WithTTL(10*time.Second)).Acquire(t.Context(), 1))(t)
 		guard := fence.Holders{Locks: locks}
 		write := func(meanwhile func()) error {
@@ -148,7 +148,7 @@ func TestAServiceThatAsksForHolders(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		fencetest.Stale(t, send(method, ctx), "exports", one.Fence(), two.Fence())
 	}
-	if err := locks.Close(t.Context()); err != nil {
+	if err := locks.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := send(http.MethodPost, two.Context()); !errors.Is(err, pawl.ErrUnavailable) {

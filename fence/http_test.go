@@ -62,7 +62,7 @@ func TestTheFenceOfTheContextIsSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer locks.Close(t.Context())
+	defer locks.Close()
 	post := func(ctx context.Context) (int, string) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, nil)
 		if err != nil {
@@ -188,7 +188,7 @@ func TestAFenceOfAnotherResourceIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer locks.Close(t.Context())
+	defer locks.Close()
 	err = locks.Mutex("account").Do(t.Context(), func(ctx context.Context) error {
 		return locks.Semaphore("connections", 2).Do(ctx, func(ctx context.Context) error {
 			for resource, want := range map[string]int{

@@ -1,7 +1,6 @@
 package goredislock_test
 
 import (
-	"context"
 	"log"
 
 	"github.com/redis/go-redis/v9"
@@ -12,7 +11,6 @@ import (
 
 // A driver over the go-redis client that the program has already.
 func ExampleNew() {
-	ctx := context.Background()
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()
 	d, err := goredislock.New(client, nil)
@@ -23,5 +21,5 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 }

@@ -102,7 +102,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	first, _ := locks.RWMutex("catalog").RLock(ctx)
 	time.AfterFunc(time.Millisecond, func() { _ = first.Release(ctx) })

@@ -19,7 +19,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	fmt.Println(locks.Mutex("job").Do(ctx, func(context.Context) error { return nil }))
 	// Output: <nil>
@@ -30,9 +30,9 @@ func ExampleNewMemory() {
 	ctx := context.Background()
 	memory := memlock.NewMemory(nil)
 	one, _ := pawl.New(memory.Driver(), nil)
-	defer one.Close(ctx)
+	defer one.Close()
 	two, _ := pawl.New(memory.Driver(), nil)
-	defer two.Close(ctx)
+	defer two.Close()
 
 	lease, _ := one.Mutex("job").Lock(ctx)
 	_, err := two.Mutex("job").TryLock(ctx)

@@ -163,7 +163,7 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 	b.StopTimer()
 	asked := statements(b, db) - before
 	for _, c := range all {
-		_ = c.Close(ctx)
+		_ = c.Close()
 	}
 	slices.Sort(gaps)
 	sum, squares := 0.0, 0.0

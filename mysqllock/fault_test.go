@@ -27,7 +27,7 @@ func client(t *testing.T, url string) *pawl.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(ctx) })
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

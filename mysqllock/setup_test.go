@@ -62,7 +62,7 @@ func TestATTLThatIsTooShortIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close(ctx)
+	defer c.Close()
 	if _, err := c.Mutex("job", pawl.WithTTL(49*time.Millisecond)).TryLock(ctx); !errors.Is(err, pawl.ErrInvalid) {
 		t.Errorf("TryLock: %v", err)
 	}

@@ -115,7 +115,7 @@ func BenchmarkHandOver(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer c.Close(ctx)
+			defer c.Close()
 			both[i] = c
 		}
 		var took []time.Duration

@@ -32,9 +32,7 @@ func clientOf(t testing.TB, d *natslock.Driver) *pawl.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		within, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		if err := c.Close(within); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -19,5 +19,5 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 }

@@ -51,7 +51,7 @@ func newLab(t *testing.T, names bool) *lab {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		t.Cleanup(func() { _ = c.Close() })
 		*[]**pawl.Client{&l.a, &l.b}[i] = c
 	}
 	l.zero = l.counts()
@@ -245,7 +245,7 @@ func TestAnotherObserverIsToldToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer locks.Close(t.Context())
+	defer locks.Close()
 	if err := locks.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil || told != 1 {
 		t.Errorf("told %d times, %v", told, err)
 	}
@@ -286,7 +286,7 @@ func TestObserversOfOneProviderAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close(context.Background())
+		defer c.Close()
 		for _, c := range []*pawl.Client{l.a, c} {
 			if _, err := c.Mutex("x").Lock(t.Context()); err != nil {
 				t.Fatal(err)
@@ -312,7 +312,7 @@ func TestAnObserverIsForgottenWithItsClient(t *testing.T) {
 		if err := c.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Close(t.Context()); err != nil {
+		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}()

@@ -86,7 +86,7 @@ func TestABackendThatIsDownIsCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer locks.Close(context.Background())
+		defer locks.Close()
 		ctx, caller := l.traces.Tracer("test").Start(t.Context(), "caller")
 		defer caller.End()
 		if _, err := locks.Mutex("x").TryLock(ctx); !errors.Is(err, pawl.ErrUnavailable) {

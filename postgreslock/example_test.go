@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error {
 		return nil // the work
 	})
@@ -54,7 +54,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 }
 
 // Over a sql.DB, of pgx.

@@ -1,7 +1,6 @@
 package quorumlock_test
 
 import (
-	"context"
 	"sync"
 	"testing"
 	"time"
@@ -61,7 +60,7 @@ func (w *crowd) work(i int, l *pawl.Lease, waited, takes time.Duration) {
 
 func (w *crowd) close(clients []*pawl.Client) {
 	for _, c := range clients {
-		if err := c.Close(context.Background()); err != nil {
+		if err := c.Close(); err != nil {
 			w.t.Error(err)
 		}
 	}

@@ -24,7 +24,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx) // and the quorum, and the nodes
+	defer locks.Close() // and the quorum, and the nodes
 
 	_ = nodes[0].Close() // one of three may be lost
 	fmt.Println(locks.Properties().Backend)

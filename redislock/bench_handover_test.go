@@ -31,7 +31,7 @@ func handOver(b *testing.B, clients int, work time.Duration) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer func() { _ = c.Close(ctx) }()
+		defer func() { _ = c.Close() }()
 		all[i] = c
 	}
 	turns, longest := make([]int, clients), make([]time.Duration, clients)

@@ -45,7 +45,7 @@ func BenchmarkWaitersCost(b *testing.B) {
 		}
 		all.Go(func() {
 			_, _ = locks.Semaphore("permits", 1000).Acquire(ctx, 1)
-			_ = locks.Close(context.Background())
+			_ = locks.Close()
 		})
 	}
 	for {

@@ -54,7 +54,7 @@ func BenchmarkCycle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = locks.Close(ctx) }()
+	defer func() { _ = locks.Close() }()
 	whole := func(name string) error {
 		lease, err := locks.Mutex(name).Lock(ctx)
 		if err != nil {

@@ -207,7 +207,7 @@ func TestALeaseInAClusterIsLostWhenItsKeyIsDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = locks.Close(ctx) }()
+	defer func() { _ = locks.Close() }()
 	for node, name := range onEach(nodes) {
 		lease, err := locks.Mutex(name).Lock(ctx)
 		if err != nil {

@@ -27,7 +27,7 @@ func TestADeadHolderIsReplacedInTimeAmongManyExpiringKeys(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()
-			defer locks.Close(ctx)
+			defer locks.Close()
 			dead := mutex(what)
 			dead.TTL = time.Second
 			first := gets(t, d, dead)

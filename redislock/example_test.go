@@ -22,7 +22,7 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 }
 
 // A driver over a client that the program has already.
@@ -41,7 +41,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(context.Background())
+	defer locks.Close()
 }
 
 // With tracking, a holder hears at once when somebody deletes the key that it holds.

@@ -78,6 +78,6 @@ func client(t *testing.T, server *redistest.Server) *pawl.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

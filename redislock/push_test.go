@@ -161,7 +161,7 @@ func BenchmarkDeletedToLost(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = locks.Close(ctx) }()
+	defer func() { _ = locks.Close() }()
 	var took []time.Duration
 	for b.Loop() {
 		lease, err := locks.Mutex("job").Lock(ctx)

@@ -55,7 +55,7 @@ func childCrowds(path string) {
 					refused.Add(1)
 				}
 			}
-			if err := c.Close(ctx); err != nil {
+			if err := c.Close(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
 		})

@@ -21,7 +21,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 	err = locks.Mutex("report:nightly").Do(ctx, func(ctx context.Context) error {
 		fence, _ := pawl.FenceOf(ctx, "report:nightly") // higher than that of any holder before
 		return writeReport(ctx, fence)                  // ctx ends when the lock is lost
@@ -51,7 +51,7 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	fmt.Println(locks.Mutex("job").Do(ctx, func(context.Context) error { return nil }))
 	// Output: <nil>

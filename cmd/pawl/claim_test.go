@@ -76,7 +76,7 @@ func TestWaitCountsFromBeforeTheOpening(t *testing.T) {
 			return c
 		}
 		holder := client()
-		defer holder.Close(t.Context())
+		defer holder.Close()
 		if _, err := holder.Mutex("x").Lock(t.Context()); err != nil {
 			t.Fatal(err)
 		}

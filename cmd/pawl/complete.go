@@ -88,5 +88,5 @@ func look(where *location, cmd *cobra.Command, f func(context.Context, *pawl.Cli
 		return
 	}
 	f(ctx, c)
-	_ = c.Close(ctx)
+	_ = c.Close()
 }

@@ -189,7 +189,7 @@ func closeWithin(c *pawl.Client, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d/2)
 	defer cancel()
 	closed := make(chan error, 1)
-	go func() { closed <- c.Close(ctx) }()
+	go func() { closed <- c.Shutdown(ctx) }()
 	select {
 	case err := <-closed:
 		return err

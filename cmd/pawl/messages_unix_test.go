@@ -204,7 +204,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: held})
 	o.Acquired(pawl.AcquiredEvent{Event: pawl.Event{Name: "x"}, Lease: lease, Waited: 90 * time.Second})
 	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
-	if err := c.Close(t.Context()); err != nil {
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprint(out, "\n# lost before the start\n")
@@ -229,7 +229,7 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close(t.Context())
+	defer c.Close()
 	lease, err := c.Mutex("x").Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func sayTerms(t *testing.T, out *bytes.Buffer, v *voice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close(t.Context())
+	defer c.Close()
 	if _, err := c.Mutex(benchName).Lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +330,7 @@ func sayBreaks(t *testing.T, out *bytes.Buffer, v *voice) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close(t.Context())
+	defer c.Close()
 	b := &breaking{v: v, client: c, name: "x", delay: 5 * time.Second}
 	say := func(what string, f func() error) {
 		fmt.Fprintf(out, "\n# %s\n", what)

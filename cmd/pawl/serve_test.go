@@ -78,7 +78,7 @@ func servedOf(t *testing.T, s serving, client *pawl.Client) (page string, said *
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		_ = client.Close(context.Background())
+		_ = client.Close()
 	})
 	page, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {

@@ -54,7 +54,7 @@ func TestWaitEndsWithWhatIsSo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer locks.Close(t.Context())
+			defer locks.Close()
 			lease, err := locks.Mutex("x").Lock(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -52,7 +52,7 @@ func serve(t testing.TB, d driver.Driver, o *dashboard.Options) *dashboard.Handl
 	}
 	t.Cleanup(func() {
 		h.Close()
-		if err := c.Close(context.Background()); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})

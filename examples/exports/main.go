@@ -26,7 +26,7 @@ func main() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			defer locks.Close(ctx)
+			defer locks.Close()
 			err = locks.Semaphore("exports", 4).Do(ctx, func(context.Context) error {
 				fmt.Printf("worker %d exports, one of %d\n", i, running.Add(1))
 				defer running.Add(-1)

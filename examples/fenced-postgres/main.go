@@ -32,7 +32,7 @@ func main() {
 	check(err)
 	locks, err := pawl.New(driver, nil)
 	check(err)
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	lease, err := locks.Mutex("pawl-example").Lock(ctx)
 	check(err)

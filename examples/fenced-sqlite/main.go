@@ -32,7 +32,7 @@ func main() {
 
 	locks, err := pawl.Open(ctx, "mem:", nil)
 	check(err)
-	defer locks.Close(ctx)
+	defer locks.Close()
 	paused, err := locks.Mutex("account").Lock(ctx)
 	check(err)
 	current, err := locks.Mutex("account").ForceLock(ctx) // as if the first had been paused past its TTL

@@ -23,7 +23,7 @@ func main() {
 	for _, instance := range []string{"one", "two"} {
 		locks, err := pawl.Open(ctx, "mem:cron", nil) // for machines: redis://, postgres://, ...
 		check(err)
-		defer locks.Close(ctx)
+		defer locks.Close()
 		options := &cronlock.Options{Skipped: func(job string, err error) {
 			if !errors.Is(err, pawl.ErrHeld) {
 				log.Printf("%s is not run: %v", job, err)

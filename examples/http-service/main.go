@@ -27,7 +27,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 	paused, err := locks.Mutex("account").Lock(ctx)
 	if err != nil {
 		log.Fatal(err)

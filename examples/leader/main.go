@@ -27,7 +27,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(context.Background())
+	defer locks.Close()
 
 	name := fmt.Sprint("process ", os.Getpid())
 	if len(os.Args) > 1 {

@@ -25,7 +25,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	ran, err := locks.Once("report:nightly").Do(ctx, pawl.TimeKey(today), report)

@@ -42,7 +42,7 @@ func Memory(t TB) (client func() *pawl.Client, sleep func(time.Duration)) {
 	m := memlock.NewMemory(&memlock.Options{Now: func() time.Time { return time.Unix(0, now.Load()) }})
 	client = func() *pawl.Client {
 		locks := must(pawl.New(m.Driver(), nil))(t)
-		t.Cleanup(func() { _ = locks.Close(context.Background()) })
+		t.Cleanup(func() { _ = locks.Close() })
 		return locks
 	}
 	return client, func(d time.Duration) { now.Add(int64(d)) }

@@ -99,7 +99,7 @@ func open(t *testing.T, memory *memlock.Memory, o *overview.Options) *world {
 	t.Cleanup(func() {
 		cancel()
 		<-ran
-		if err := c.Close(context.Background()); err != nil {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -98,7 +98,7 @@ func (l *losing) client(renewal, release string) {
 	if err != nil {
 		l.Fatalf("%v", err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 	happened := l.proxy.LoseReply("{report}")
 	lease, err := locks.Mutex("report", pawl.WithTTL(6*time.Second)).Lock(ctx)
 	if err != nil {

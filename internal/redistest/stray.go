@@ -37,7 +37,7 @@ func CheckNothingIsLeft(tb TB, d driver.Driver) {
 	}
 	all.Wait()
 	becomesFree(tb, d, 10*time.Second)
-	if err := locks.Close(ctx); err != nil {
+	if err := locks.Close(); err != nil {
 		tb.Errorf("Close: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func CheckASlowConnection(tb TB, open func(addr string) driver.Driver) {
 		proxy.Slow(0)
 	}
 	becomesFree(tb, near, 10*time.Second)
-	_ = locks.Close(context.Background())
+	_ = locks.Close()
 }
 
 // CheckAFailedForceBreaksNobody holds a forced claim up until it was reported as failed,
@@ -121,8 +121,8 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 	if err := rightful.Release(ctx); err != nil {
 		tb.Errorf("Release: %v", err)
 	}
-	_ = far.Close(ctx)
-	_ = near.Close(ctx)
+	_ = far.Close()
+	_ = near.Close()
 }
 
 // becomesFree waits until nothing is held.

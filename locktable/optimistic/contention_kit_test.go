@@ -146,7 +146,7 @@ func (c crowd) live() (*tally, error) {
 	}
 	all.Wait()
 	for i, s := range stores {
-		_ = clients[i].Close(context.Background())
+		_ = clients[i].Close()
 		sum.loads, sum.swaps, sum.vain = sum.loads+s.loads.Load(), sum.swaps+s.swaps.Load(), sum.vain+s.vain.Load()
 	}
 	time.Sleep(time.Minute) // until what was given up has arrived

@@ -82,7 +82,7 @@ func client(t *testing.T, d driver.Driver, o *pawl.Options) *pawl.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 

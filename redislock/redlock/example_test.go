@@ -19,5 +19,5 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 }

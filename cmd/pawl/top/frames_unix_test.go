@@ -3,7 +3,6 @@
 package top
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,7 +30,7 @@ func viewOf(t *testing.T, rows ...*overview.Row) *overview.View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	t.Cleanup(func() { _ = c.Close() })
 	v := *overview.New(c, nil).View()
 	v.Rows, v.Looked, v.Pace, v.Push = rows, noon.Add(-time.Second), 600*time.Millisecond, true
 	return &v

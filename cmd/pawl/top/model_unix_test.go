@@ -3,7 +3,6 @@
 package top
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -130,7 +129,7 @@ func BenchmarkFrame(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = c.Close(context.Background()) })
+	b.Cleanup(func() { _ = c.Close() })
 	for what, rows := range map[string]func() []*overview.Row{
 		"names": func() (rows []*overview.Row) {
 			for i := range 10_000 {

@@ -54,7 +54,7 @@ func newLive(b *testing.B) *live {
 	b.Cleanup(func() {
 		h.Close()
 		l.Server.Close()
-		_ = client.Close(context.Background())
+		_ = client.Close()
 		_ = l.beside.Close()
 	})
 	return l

@@ -54,7 +54,7 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = locks.Close(context.WithoutCancel(ctx)) }()
+			defer func() { _ = locks.Close() }()
 			if err := locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }); err != nil {
 				t.Fatal(err)
 			}

@@ -24,7 +24,7 @@ func deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer locks.Close(ctx)
+	defer locks.Close()
 	return locks.Mutex("deploy").Do(ctx, func(ctx context.Context) error {
 		fence, _ := pawl.FenceOf(ctx, "deploy") // send it with what you write
 		fmt.Println("only one of me, with fence", fence)

@@ -39,7 +39,7 @@ func clientOf(t *testing.T, d driver.Driver) *pawl.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = locks.Close(context.Background()) })
+	t.Cleanup(func() { _ = locks.Close() })
 	return locks
 }
 

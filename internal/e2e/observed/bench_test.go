@@ -63,7 +63,7 @@ func mutex(b *testing.B, d driver.Driver, o *pawl.Observer) *pawl.Mutex {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = c.Close(context.Background()) })
+	b.Cleanup(func() { _ = c.Close() })
 	return c.Mutex("cycle")
 }
 

@@ -134,7 +134,7 @@ func (w *world) client(o *pawl.Options) *pawl.Client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = locks.Close(context.Background()) })
+	w.t.Cleanup(func() { _ = locks.Close() })
 	return locks
 }
 

@@ -209,7 +209,7 @@ func TestWaitersTakeTurnsWhenGrantsAreConfirmed(t *testing.T) {
 					return nil
 				}))
 			}
-			done <- errors.Join(err, locks.Close(ctx))
+			done <- errors.Join(err, locks.Close())
 		}()
 	}
 	for range 4 {

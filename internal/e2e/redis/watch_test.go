@@ -147,7 +147,7 @@ func TestAWatchFollowsASlotThatMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = locks.Close(context.Background()) }()
+	defer func() { _ = locks.Close() }()
 	told := make(chan struct{}, 1000)
 	defer d.Watch("job", func() { told <- struct{}{} })()
 	look := make(chan struct{}, 1000) // a waiter hears of it, too

@@ -74,7 +74,7 @@ func (w *world) strike(f fault) {
 	case "kill":
 		p.kill()
 	case "close":
-		p.closes(time.Minute, p.locks.Close)
+		p.closes(time.Minute, p.close)
 	case "shutdown":
 		p.closes(time.Minute, p.locks.Shutdown)
 	case "cut":

@@ -32,7 +32,7 @@ func (p *process) work(steps []step) {
 		case "watch":
 			p.watches(c)
 		case "close":
-			p.w.history.said(c, p.closing(ctx, p.locks.Close))
+			p.w.history.said(c, p.closing(ctx, p.close))
 		default:
 			p.claims(ctx, c)
 		}

@@ -100,6 +100,9 @@ func (p *process) closes(within time.Duration, how func(context.Context) error) 
 	_ = p.closing(ctx, how)
 }
 
+// close is Close, for closes and closing.
+func (p *process) close(context.Context) error { return p.locks.Close() }
+
 // closing ends it, and notes whether it says that it could not release all.
 func (p *process) closing(ctx context.Context, how func(context.Context) error) error {
 	p.mu.Lock()

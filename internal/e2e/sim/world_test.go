@@ -216,7 +216,7 @@ func (w *world) end(enough func()) {
 		if p.isDead() {
 			within = time.Second
 		}
-		p.closes(within, p.locks.Close)
+		p.closes(within, p.close)
 		for _, end := range p.ends {
 			end()
 		}

@@ -121,10 +121,8 @@ func clientOf(t testing.TB, d driver.Driver, o *pawl.Options) *pawl.Client {
 	c, err := pawl.New(d, o)
 	noError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(background, patience)
-		defer cancel()
-		if m, ok := d.(*mortal); c.Close(ctx) != nil && !(ok && m.dead.Load()) {
-			t.Errorf("%v is not closed: %v", c, c.Close(ctx))
+		if m, ok := d.(*mortal); c.Close() != nil && !(ok && m.dead.Load()) {
+			t.Errorf("%v is not closed: %v", c, c.Close())
 		}
 	})
 	return c

@@ -15,7 +15,7 @@ func TestAnotherClientGoesOnWithADetachedLease(t *testing.T) {
 		lease := must(a.Mutex(name).Lock(soon(t)))(t)
 		handle := must(lease.Detach(soon(t)))(t)
 		isError(t, lease.Release(background), pawl.ErrDetached)
-		noError(t, a.Close(background))
+		noError(t, a.Close())
 
 		again := must(next.Attach(soon(t), handle))(t)
 		if again.Fence() != lease.Fence() || again.Name() != name {

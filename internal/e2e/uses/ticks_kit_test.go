@@ -154,7 +154,7 @@ func (i *instance) comes(n int, at time.Time) {
 	}
 	if i.alive.Err() != nil {
 		dead, over := i.client, i.alive
-		i.d.dying.Go(func() { _ = dead.Close(over) })
+		i.d.dying.Go(func() { _ = dead.Shutdown(over) })
 		i.start()
 	}
 }

@@ -65,7 +65,7 @@ func TestWatchYieldsEachChange(t *testing.T) {
 			}
 			last <- failed
 		}()
-		noError(t, watcher.Close(background))
+		noError(t, watcher.Close())
 		isError(t, get(t, last, "its end with the client"), pawl.ErrClosed)
 	})
 }
