@@ -50,9 +50,9 @@ func (s *Semaphore) Permits(k int) Part {
 	return part{s.lock, k, s.n, validatePermits(k, s.n)}
 }
 
-// Locks are several locks that are acquired together: all of them or none. [All] makes
+// A Group is several locks that are acquired together: all of them or none. [All] makes
 // them.
-type Locks struct {
+type Group struct {
 	parts []part
 	bad   error
 }
@@ -65,8 +65,8 @@ type Locks struct {
 // given twice in the same way counts once; in two ways, or with other options, it is
 // refused with ErrInvalid when it is locked. So is one that is given twice with
 // [WithHealth], because two functions cannot be compared.
-func All(parts ...Part) *Locks {
-	l := &Locks{}
+func All(parts ...Part) *Group {
+	l := &Group{}
 	if len(parts) == 0 {
 		l.bad = &InvalidError{What: "All", Problem: "has no locks", Allowed: "one or more"}
 	}
@@ -100,7 +100,7 @@ func All(parts ...Part) *Locks {
 }
 
 // Format implements fmt.Formatter: the locks know their clients, which hold tokens.
-func (l Locks) Format(f fmt.State, verb rune) {
+func (l Group) Format(f fmt.State, verb rune) {
 	for i, p := range l.parts {
 		if i > 0 {
 			_, _ = io.WriteString(f, ", ")
@@ -118,14 +118,14 @@ func before(a, b part) int {
 // Lock waits until all are granted. It holds the first ones while it waits for the next.
 // If it fails, for ctx or for any other reason, it releases what it has. See [Mutex.Lock]
 // for ctx and errors: the error is that of the lock that was in the way, and names it.
-func (l *Locks) Lock(ctx context.Context) (*Leases, error) { return l.acquire(ctx, waiting) }
+func (l *Group) Lock(ctx context.Context) (*GroupLease, error) { return l.acquire(ctx, waiting) }
 
 // TryLock makes one attempt and does not wait. Its error matches ErrHeld, and names the
 // lock that was in the way, if others hold one of them or wait for it.
-func (l *Locks) TryLock(ctx context.Context) (*Leases, error) { return l.acquire(ctx, trying) }
+func (l *Group) TryLock(ctx context.Context) (*GroupLease, error) { return l.acquire(ctx, trying) }
 
 // Do runs f under all of the locks. See [Mutex.Do]; [FenceOf] finds the fence of each.
-func (l *Locks) Do(ctx context.Context, f func(ctx context.Context) error) error {
+func (l *Group) Do(ctx context.Context, f func(ctx context.Context) error) error {
 	if f == nil {
 		return errNoFunction
 	}
@@ -135,7 +135,7 @@ func (l *Locks) Do(ctx context.Context, f func(ctx context.Context) error) error
 }
 
 // TryDo is Do without waiting, and says whether f ran. See [Mutex.TryDo].
-func (l *Locks) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
+func (l *Group) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
 	if f == nil {
 		return false, errNoFunction
 	}
@@ -143,7 +143,7 @@ func (l *Locks) TryDo(ctx context.Context, f func(ctx context.Context) error) (r
 	return leases.do(ctx, err, f)
 }
 
-func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
+func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 	if l == nil || l.bad == nil && len(l.parts) == 0 {
 		return nil, errNotMade
 	}
@@ -161,7 +161,7 @@ func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
 		}
 		claims[i] = cl
 	}
-	all := &Leases{}
+	all := &GroupLease{}
 	held := false
 	defer func() {
 		if !held { // also if an Observer panics
@@ -188,7 +188,7 @@ func (l *Locks) acquire(ctx context.Context, m mode) (*Leases, error) {
 	return all, nil
 }
 
-func (l *Locks) oneByOne(ctx context.Context, all *Leases, m mode) error {
+func (l *Group) oneByOne(ctx context.Context, all *GroupLease, m mode) error {
 	for _, p := range l.parts {
 		lease, err := p.acquire(ctx, p.weight, p.limit, m)
 		if err != nil {
@@ -199,9 +199,9 @@ func (l *Locks) oneByOne(ctx context.Context, all *Leases, m mode) error {
 	return nil
 }
 
-// Leases are the leases of several locks that were acquired together. They are renewed
-// until they are released, or one of them is lost.
-type Leases struct {
+// A GroupLease is the leases of several locks that were acquired together. They are
+// renewed until they are released, or one of them is lost.
+type GroupLease struct {
 	leases []*Lease
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -213,7 +213,7 @@ type Leases struct {
 }
 
 // watch ends the context with the first lease that ends.
-func (l *Leases) watch(ctx context.Context) {
+func (l *GroupLease) watch(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	for _, x := range l.leases {
 		ctx = withFence(ctx, x) //nolint:fatcontext // as deep as there are locks
@@ -228,7 +228,7 @@ func (l *Leases) watch(ctx context.Context) {
 
 // Context returns a context that is cancelled when the first of the leases is over, with
 // a *LostError or ErrReleased as its cause. See [Lease.Context].
-func (l *Leases) Context() context.Context {
+func (l *GroupLease) Context() context.Context {
 	if l.none() {
 		return overBefore()
 	}
@@ -236,7 +236,7 @@ func (l *Leases) Context() context.Context {
 }
 
 // Format implements fmt.Formatter: no verb shows a token.
-func (l Leases) Format(f fmt.State, verb rune) {
+func (l GroupLease) Format(f fmt.State, verb rune) {
 	for i, x := range l.leases {
 		if i > 0 {
 			_, _ = io.WriteString(f, ", ")
@@ -246,14 +246,14 @@ func (l Leases) Format(f fmt.State, verb rune) {
 }
 
 // none reports whether nobody was ever granted these.
-func (l *Leases) none() bool { return l == nil || l.ctx == nil }
+func (l *GroupLease) none() bool { return l == nil || l.ctx == nil }
 
 // Done returns a channel that is closed when the first of the leases is over.
-func (l *Leases) Done() <-chan struct{} { return l.Context().Done() }
+func (l *GroupLease) Done() <-chan struct{} { return l.Context().Done() }
 
 // Err returns nil while all of the leases can be trusted, then why the first is over. See
 // [Lease.Err].
-func (l *Leases) Err() error {
+func (l *GroupLease) Err() error {
 	if l == nil || len(l.leases) == 0 {
 		return errNoLease
 	}
@@ -267,7 +267,7 @@ func (l *Leases) Err() error {
 
 // Fence returns the fencing token of one of the names, or 0 if it is not among them. See
 // [Lease.Fence].
-func (l *Leases) Fence(name string) uint64 {
+func (l *GroupLease) Fence(name string) uint64 {
 	if l == nil {
 		return 0
 	}
@@ -281,7 +281,7 @@ func (l *Leases) Fence(name string) uint64 {
 
 // Release releases all of them, the last one first. It may be called more than once:
 // every call returns the same. The error is that of [Lease.Release], of all that had one.
-func (l *Leases) Release(ctx context.Context) error {
+func (l *GroupLease) Release(ctx context.Context) error {
 	if l.none() {
 		return errNoLease
 	}
@@ -304,7 +304,7 @@ func (l *Leases) Release(ctx context.Context) error {
 
 // giveUp releases what was acquired when not all could be: nobody has worked under it.
 // Where the time of the caller is up, it does not wait for that.
-func (l *Leases) giveUp(ctx context.Context) {
+func (l *GroupLease) giveUp(ctx context.Context) {
 	if l.cancel != nil {
 		defer l.cancel(ErrReleased)
 	}
@@ -329,7 +329,7 @@ func each(leases []*Lease, end func(*Lease) error) (err error) {
 }
 
 // do nests f in the Do of each lease.
-func (l *Leases) do(ctx context.Context, err error, f func(ctx context.Context) error) (ran bool, _ error) {
+func (l *GroupLease) do(ctx context.Context, err error, f func(ctx context.Context) error) (ran bool, _ error) {
 	if err != nil {
 		return false, err
 	}

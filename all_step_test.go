@@ -101,7 +101,7 @@ func TestAStepEndsWithItsCtx(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))
-		for _, lock := range []func(context.Context) (*pawl.Leases, error){locks.Lock, locks.TryLock} {
+		for _, lock := range []func(context.Context) (*pawl.GroupLease, error){locks.Lock, locks.TryLock} {
 			net.slow(10 * time.Second)
 			ctx, cancel := context.WithTimeout(background, time.Second)
 			took, err := after(func() error { _, err := lock(ctx); return err })

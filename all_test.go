@@ -16,7 +16,7 @@ func TestAllAreHeldOrNone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, _ := w.client(nil)
 		b, _ := w.client(nil)
-		three := func(c *pawl.Client) *pawl.Locks {
+		three := func(c *pawl.Client) *pawl.Group {
 			return pawl.All(c.Semaphore("z", 4).Permits(2), c.Mutex("a"), c.RWMutex("m").Reader(), c.Mutex("a"))
 		}
 		leases, err := three(a).Lock(background)
@@ -119,14 +119,14 @@ func TestAllEndWithTheFirstThatIsLost(t *testing.T) {
 func TestBadSetsOfLocksAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
-		for _, bad := range []*pawl.Locks{
+		for _, bad := range []*pawl.Group{
 			pawl.All(), pawl.All(nil), pawl.All(a.Mutex("x"), a.RWMutex("x").Reader()),
 			pawl.All(a.Mutex("x"), a.Semaphore("y", 2).Permits(3)), pawl.All(a.Mutex("x"), a.Mutex("")),
 		} {
 			_, err := bad.Lock(background)
 			isError(t, err, pawl.ErrInvalid)
 		}
-		var none *pawl.Leases
+		var none *pawl.GroupLease
 		isError(t, none.Err(), pawl.ErrInvalid)
 		isError(t, none.Release(background), pawl.ErrInvalid)
 		if net.count("acquire") > 0 {
@@ -147,7 +147,7 @@ func TestAllRefusesANameInTwoWays(t *testing.T) {
 			"a label":     c.Mutex("x", pawl.WithLabel("a", "b")),
 			"a reader":    c.RWMutex("x").Reader(),
 		} {
-			for _, all := range []*pawl.Locks{pawl.All(c.Mutex("x"), other), pawl.All(other, c.Mutex("x"))} {
+			for _, all := range []*pawl.Group{pawl.All(c.Mutex("x"), other), pawl.All(other, c.Mutex("x"))} {
 				if _, err := all.TryLock(background); !errors.Is(err, pawl.ErrInvalid) {
 					t.Errorf("%s: %v", name, err)
 				}

@@ -49,7 +49,7 @@ func TestNobodyBelievesBesideAnotherWhateverTheNetworkDoes(t *testing.T) {
 						for range 30 {
 							n := dice.IntN(2)
 							name, believed := []string{"x", "y"}[n], &names[n]
-							options := []pawl.Option{pawl.WithTTL(ttls[dice.IntN(4)])}
+							options := []pawl.LockOption{pawl.WithTTL(ttls[dice.IntN(4)])}
 							if dice.IntN(4) == 0 {
 								options = append(options, pawl.WithMaxHold(ttls[dice.IntN(4)]))
 							}

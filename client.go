@@ -66,14 +66,14 @@ func (c *Client) usable(ctx context.Context) error {
 	return c.checkOpen(ctx)
 }
 
-func (c *Client) lock(name string, options []Option) lock {
+func (c *Client) lock(name string, options []LockOption) lock {
 	l := lock{name: name}
 	if c.made() {
 		l.c, l.o.ttl = c.core, c.settings.TTL
 	}
-	for _, set := range options {
-		if set != nil { // so that one may be left out by a condition
-			set(&l.o)
+	for _, option := range options {
+		if option != nil { // so that one may be left out by a condition
+			option.ofLock(&l.o)
 		}
 	}
 	return l

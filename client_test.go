@@ -16,8 +16,8 @@ import (
 func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 	answersNothing := []string{"Format", "LogValue", "Part", "Writer", "Reader", "Permits"}
 	for _, zero := range []any{
-		&pawl.Client{}, (*pawl.Client)(nil), &pawl.Lease{}, (*pawl.Lease)(nil), &pawl.Leases{}, (*pawl.Leases)(nil), &pawl.Locks{},
-		(*pawl.Locks)(nil), &pawl.Mutex{}, &pawl.RWMutex{}, &pawl.Semaphore{}, &pawl.Once{}, &pawl.Election{}, pawl.All(&pawl.Mutex{}),
+		&pawl.Client{}, (*pawl.Client)(nil), &pawl.Lease{}, (*pawl.Lease)(nil), &pawl.GroupLease{}, (*pawl.GroupLease)(nil), &pawl.Group{},
+		(*pawl.Group)(nil), &pawl.Mutex{}, &pawl.RWMutex{}, &pawl.Semaphore{}, &pawl.Once{}, &pawl.Election{}, pawl.All(&pawl.Mutex{}),
 		(*pawl.Mutex)(nil), (*pawl.RWMutex)(nil), (*pawl.Semaphore)(nil), (*pawl.Once)(nil), (*pawl.Election)(nil),
 		pawl.All((*pawl.Mutex)(nil)), pawl.All((*pawl.RWMutex)(nil).Writer()), pawl.All((*pawl.RWMutex)(nil).Reader()),
 		pawl.All((*pawl.Semaphore)(nil).Permits(1)),

@@ -122,7 +122,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 // the lease's own, and options for it are refused. The error matches ErrLost if the lease
 // is over, and then says so if the handle was made elsewhere, on another server say;
 // ErrInvalid if the handle is none or is of another kind of backend; and ErrUnavailable.
-func (c *Client) Attach(ctx context.Context, handle string, options ...Option) (*Lease, error) {
+func (c *Client) Attach(ctx context.Context, handle string, options ...LockOption) (*Lease, error) {
 	if !c.made() {
 		return nil, errNotMade
 	}
@@ -168,12 +168,12 @@ func (c *Client) elsewhere(h handle) error {
 }
 
 // setAtTheGrant refuses options for what a lease has since it was granted.
-func setAtTheGrant(options []Option) error {
+func setAtTheGrant(options []LockOption) error {
 	const where = "a lease that is attached"
 	var o lockOptions
-	for _, set := range options {
-		if set != nil {
-			set(&o)
+	for _, option := range options {
+		if option != nil {
+			option.ofLock(&o)
 		}
 	}
 	for _, of := range []struct {
@@ -187,7 +187,7 @@ func setAtTheGrant(options []Option) error {
 			return pointless(of.option, where, "WithMargin, WithMaxHold and WithHealth")
 		}
 	}
-	return o.forOnce(where)
+	return nil
 }
 
 // attach renews the lease, and makes a hold of it.

@@ -32,7 +32,7 @@ type Election struct {
 // TTL; WithValue, for what the leader says of itself, such as its address; WithHealth, so
 // that a leader that is stuck loses the lead; WithMaxHold, so that the lead goes round.
 // Run refuses WithAbove: what a leader says of itself is no condition for the next one.
-func (c *Client) Election(name string, options ...Option) *Election {
+func (c *Client) Election(name string, options ...LockOption) *Election {
 	e := &Election{lock: c.lock(name, options), client: c}
 	e.value = orEmpty(e.o.value)
 	return e
@@ -77,9 +77,6 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	}
 	if e.o.above != nil {
 		return pointless("WithAbove", "an Election", "for a mutex")
-	}
-	if err := e.o.forOnce("an Election"); err != nil {
-		return err
 	}
 	if f == nil {
 		return errNoFunction

@@ -103,8 +103,6 @@ func sayInvalid(w *world, say func(string, error)) {
 	_, err = c.Mutex("x").Lock(nil) //nolint:staticcheck // it is to be refused
 	say("no ctx", err)
 	say("no function", c.Mutex("x").Do(background, nil))
-	_, err = c.Mutex("x", pawl.WithUntilDone()).TryLock(background)
-	say("an option of Once for a mutex", err)
 	say("a condition for an Election", c.Election("x", pawl.WithAbove([]byte("1"))).Run(background, nil))
 	_, err = c.Once("x", pawl.WithValue([]byte("1"))).Do(background, "1", nil)
 	say("a value for a Once", err)

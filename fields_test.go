@@ -107,18 +107,17 @@ func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	})
 }
 
-// Options for what a lease has since it was granted are refused by Attach, and so are
-// those that only Once knows.
+// Options for what a lease has since it was granted are refused by Attach.
 func TestAttachRefusesEachOptionThatWouldDoNothing(t *testing.T) {
 	applies := []string{"margin", "maxHold", "health"}
 	eachField(t, &lockOptions{}, func(path string, field reflect.Value) {
-		err := setAtTheGrant([]Option{func(o *lockOptions) {
+		err := setAtTheGrant([]LockOption{lockOption(func(o *lockOptions) {
 			eachField(t, o, func(p string, field reflect.Value) {
 				if p == path {
 					change(t, path, field)
 				}
 			})
-		}})
+		})})
 		if refused := err != nil; refused == slices.Contains(applies, path) {
 			t.Errorf("%s is answered %v: Attach applies it, and it stands in applies, or setAtTheGrant refuses it", path, err)
 		}

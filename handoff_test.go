@@ -151,7 +151,7 @@ func TestOnlyAClaimLikeItTakesALeaseOver(t *testing.T) {
 }
 
 // locked is the Lock of a mutex with an option.
-func locked(o pawl.Option) func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) {
+func locked(o pawl.LockOption) func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) {
 	return func(c *pawl.Client) func(context.Context) (*pawl.Lease, error) { return c.Mutex("x", o).Lock }
 }
 
@@ -159,7 +159,7 @@ func locked(o pawl.Option) func(c *pawl.Client) func(context.Context) (*pawl.Lea
 // backend's clock, and fences that outrun it fall when the backend loses its data.
 func TestFencesAreReservedOnlyForWaitersThatALeaseCanBePassedTo(t *testing.T) {
 	const waiters = 64
-	own := func(i int) pawl.Option { return pawl.WithLabel("job", strconv.Itoa(i)) }
+	own := func(i int) pawl.LockOption { return pawl.WithLabel("job", strconv.Itoa(i)) }
 	for what, lock := range map[string]func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error){
 		"labels of their own": func(c *pawl.Client, i int) func(context.Context) (*pawl.Lease, error) {
 			return c.Mutex("x", own(i)).Lock

@@ -13,8 +13,8 @@ import (
 // makes room at once.
 //
 // check's context is the lease's, and ends when check has to have returned.
-func WithHealth(check func(ctx context.Context) error) Option {
-	return func(o *lockOptions) { o.health = check }
+func WithHealth(check func(ctx context.Context) error) LockOption {
+	return lockOption(func(o *lockOptions) { o.health = check })
 }
 
 // watchHealth asks the holder of a lease how it is, until the lease is over.

@@ -79,9 +79,6 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := o.forOnce("a lock"); err != nil {
-		return nil, err
-	}
 	if err := longEnough("TTL", c.TTL, l.c.facts); err != nil {
 		return nil, err
 	}

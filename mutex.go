@@ -16,7 +16,9 @@ type Mutex struct{ lock }
 // characters; Lock returns ErrInvalid for a bad one. All kinds of locks share one name
 // space: a mutex on "x" excludes the readers and permits of "x" too. Readers and permits
 // do not exclude each other: a reader counts as one permit.
-func (c *Client) Mutex(name string, options ...Option) *Mutex { return &Mutex{c.lock(name, options)} }
+func (c *Client) Mutex(name string, options ...LockOption) *Mutex {
+	return &Mutex{c.lock(name, options)}
+}
 
 // Lock waits until the lock is granted. Processes take turns, first come, first served;
 // in its turn a process serves its own waiters in their order, for LocalHandoff (10 ms)

@@ -22,12 +22,25 @@ import (
 // after the end of the last lease on it, so however long its function ran. The name is
 // for one Once alone: another holder that writes a value there, an Election say, would
 // spend its keys or have them done again.
-type Once struct{ lock }
+type Once struct {
+	lock
+	untilDone, unordered bool
+}
 
 // Once returns the tasks of a name. It is a mutex of that name, with a value
 // ([WithValue]): see [Client.Mutex] for names. Options for it are [WithUntilDone] and
 // [WithUnorderedKeys]. Do refuses WithValue and WithAbove: the name keeps the keys.
-func (c *Client) Once(name string, options ...Option) *Once { return &Once{c.lock(name, options)} }
+func (c *Client) Once(name string, options ...OnceOption) *Once {
+	l := c.lock(name, nil)
+	o := onceOptions{lockOptions: l.o}
+	for _, option := range options {
+		if option != nil {
+			option.ofOnce(&o)
+		}
+	}
+	l.o = o.lockOptions
+	return &Once{l, o.untilDone, o.unordered}
+}
 
 // WithUntilDone has a [Once] run a task until it is done. Without it, a key is done when
 // the lock is granted for it, right before its function runs: at most once, also if that
@@ -35,13 +48,15 @@ func (c *Client) Once(name string, options ...Option) *Once { return &Once{c.loc
 // function has returned nil under a lease that was not lost: at least once. Others who
 // were called with the key wait meanwhile, and one of them takes it up if the function
 // fails or its process dies.
-func WithUntilDone() Option { return func(o *lockOptions) { o.untilDone = true } }
+func WithUntilDone() OnceOption { return onceOption(func(o *onceOptions) { o.untilDone = true }) }
 
 // WithUnorderedKeys is for a [Once] whose keys have no order: ids of messages or orders.
 // Each key is remembered by itself, for as long as the backend remembers a name that is
 // not in use: a day by default. Functions with different keys run side by side. The name
 // of the Once has 222 bytes at most, because 33 are added to it for each key.
-func WithUnorderedKeys() Option { return func(o *lockOptions) { o.unordered = true } }
+func WithUnorderedKeys() OnceOption {
+	return onceOption(func(o *onceOptions) { o.unordered = true })
+}
 
 // TimeKey is the key of a scheduled time: the later the time, the greater the key.
 func TimeKey(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
@@ -86,7 +101,7 @@ func (o *Once) do(ctx context.Context, key string, m mode, f func(ctx context.Co
 	}
 	var note error
 	ran, err = do(ctx, lease, err, func(ctx context.Context) error {
-		if err := f(ctx); err != nil || !o.o.untilDone {
+		if err := f(ctx); err != nil || !o.untilDone {
 			return err
 		}
 		note = lease.SetValue(context.WithoutCancel(ctx), value)
@@ -123,13 +138,12 @@ func (o *Once) LockName(key string) string {
 // mutex is what is claimed for a key, and the value that says that the key is done.
 func (o *Once) mutex(key string) (l lock, value []byte) {
 	l, value = o.lock, []byte(key)
-	l.o.untilDone, l.o.unordered = false, false
-	if o.o.unordered {
+	if o.unordered {
 		sum := sha256.Sum256(value)
 		l.name, value = l.name+"#"+hex.EncodeToString(sum[:16]), []byte{1}
 	}
 	l.o.above = value
-	if !o.o.untilDone {
+	if !o.untilDone {
 		l.o.value = value
 	}
 	return l, value

@@ -90,7 +90,7 @@ func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 	for name, untilDone := range map[string]bool{"AtMostOnce": false, "UntilDone": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				var o pawl.Option
+				var o pawl.OnceOption
 				if untilDone {
 					o = pawl.WithUntilDone()
 				}
@@ -216,7 +216,7 @@ func TestAThousandTicksOfTwentyInstances(t *testing.T) {
 					skew := time.Duration(rand.Int64N(int64(4*time.Second))) - 2*time.Second
 					all.Go(func() {
 						c, net := w.client(&pawl.Options{TTL: 3 * time.Second})
-						var o pawl.Option
+						var o pawl.OnceOption
 						if untilDone {
 							o = pawl.WithUntilDone()
 						}

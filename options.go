@@ -130,11 +130,19 @@ func longEnough(what string, d time.Duration, p driver.Properties) error {
 	return &InvalidError{What: what, Problem: "is " + d.String(), Allowed: fmt.Sprintf("%v or more on %s", p.MinTTL, p.Backend)}
 }
 
-// An Option changes one lock, where it is named: locks.Mutex("report",
-// pawl.WithTTL(5*time.Second)). A nil Option changes nothing. One that would do nothing
-// where it is given, such as WithUntilDone for a mutex, is refused with ErrInvalid when
-// that is locked.
-type Option func(*lockOptions)
+// A LockOption changes one lock, where it is named: locks.Mutex("report",
+// pawl.WithTTL(5*time.Second)). It is a [OnceOption] too. A nil option changes nothing.
+// One that would do nothing where it is given, such as WithAbove for an Election, is
+// refused with ErrInvalid when that is locked.
+type LockOption interface {
+	OnceOption
+	ofLock(o *lockOptions)
+}
+
+type lockOption func(*lockOptions)
+
+func (set lockOption) ofLock(o *lockOptions) { set(o) }
+func (set lockOption) ofOnce(o *onceOptions) { set(&o.lockOptions) }
 
 type lockOptions struct {
 	ttl       time.Duration
@@ -145,58 +153,63 @@ type lockOptions struct {
 	value     []byte // nil: what the name has
 	above     []byte // nil: whatever the name has
 	health    func(ctx context.Context) error
-	untilDone bool // of Once
-	unordered bool // of Once
 	labels    map[string]string
 }
 
+// A OnceOption changes a [Once]: WithUntilDone, WithUnorderedKeys, or a [LockOption].
+type OnceOption interface{ ofOnce(o *onceOptions) }
+
+type onceOptions struct {
+	lockOptions
+	untilDone, unordered bool
+}
+
+type onceOption func(*onceOptions)
+
+func (set onceOption) ofOnce(o *onceOptions) { set(o) }
+
 // WithTTL sets how long a lease lasts without a renewal: 10 ms to 30 days, and no less
 // than the backend can keep (Properties.MinTTL). Default: Options.TTL.
-func WithTTL(d time.Duration) Option { return func(o *lockOptions) { o.ttl = d } }
+func WithTTL(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.ttl = d }) }
 
 // WithMinHold keeps the name held until d after the grant, even if the lease is released
 // before: for a job that must not run twice within that time though it takes less. 0 to
 // 30 days, and no more than WithMaxHold; default 0. It is no promise beyond a crash: a
 // process that dies holds the name for its TTL, which may be shorter or longer than d.
-func WithMinHold(d time.Duration) Option { return func(o *lockOptions) { o.minHold = d } }
+func WithMinHold(d time.Duration) LockOption {
+	return lockOption(func(o *lockOptions) { o.minHold = d })
+}
 
 // WithLockDelay keeps the name closed for d after a lease expires (not after a release),
 // so that a holder that was paused finds out before the next one starts. 0 to 30 days;
 // default 0.
-func WithLockDelay(d time.Duration) Option { return func(o *lockOptions) { o.lockDelay = d } }
+func WithLockDelay(d time.Duration) LockOption {
+	return lockOption(func(o *lockOptions) { o.lockDelay = d })
+}
 
 // WithMaxHold ends a lease that has been held for d: it is not renewed any more, and is
 // lost with ReasonMaxHold. 10 ms to 30 days; default: no limit.
-func WithMaxHold(d time.Duration) Option { return func(o *lockOptions) { o.maxHold = d } }
+func WithMaxHold(d time.Duration) LockOption {
+	return lockOption(func(o *lockOptions) { o.maxHold = d })
+}
 
 // WithMargin sets how long before its lease ends in the backend a holder is told that it
 // is lost: the time it needs to stop. At most half of the TTL, and half of WithMaxHold.
 // Default: a tenth of the TTL, and at least 10 ms.
-func WithMargin(d time.Duration) Option { return func(o *lockOptions) { o.margin = d } }
+func WithMargin(d time.Duration) LockOption { return lockOption(func(o *lockOptions) { o.margin = d }) }
 
 // WithLabel adds a label that people see with the lease. Options.Labels has the limits.
-func WithLabel(key, value string) Option {
-	return func(o *lockOptions) {
+func WithLabel(key, value string) LockOption {
+	return lockOption(func(o *lockOptions) {
 		o.labels = maps.Clone(o.labels) // the clones of a lock share the map until one writes
 		if o.labels == nil {
 			o.labels = map[string]string{}
 		}
 		o.labels[key] = value
-	}
+	})
 }
 
 // pointless refuses an option where it would do nothing: whoever gave it counts on it.
 func pointless(option, where, allowed string) error {
 	return &InvalidError{What: option, Problem: "would do nothing for " + where, Allowed: allowed}
-}
-
-// forOnce refuses the options that only Once knows.
-func (o *lockOptions) forOnce(where string) error {
-	switch {
-	case o.untilDone:
-		return pointless("WithUntilDone", where, "for Client.Once")
-	case o.unordered:
-		return pointless("WithUnorderedKeys", where, "for Client.Once")
-	}
-	return nil
 }

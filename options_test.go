@@ -40,13 +40,13 @@ func TestATTLThatTheBackendCannotKeepIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for what, o := range map[string]pawl.Option{"TTL": pawl.WithTTL(short), "maximum hold": pawl.WithMaxHold(short)} {
+	for what, o := range map[string]pawl.LockOption{"TTL": pawl.WithTTL(short), "maximum hold": pawl.WithMaxHold(short)} {
 		_, err := c.Mutex("x", o).TryLock(t.Context())
 		if want := "pawl: " + what + " is 999ms; allowed: 1s or more on patient"; err == nil || err.Error() != want || !errors.Is(err, pawl.ErrInvalid) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}
-	for name, o := range map[string]pawl.Option{"default": nil, "least": pawl.WithTTL(time.Second), "short": pawl.WithMaxHold(time.Second)} {
+	for name, o := range map[string]pawl.LockOption{"default": nil, "least": pawl.WithTTL(time.Second), "short": pawl.WithMaxHold(time.Second)} {
 		if _, err := c.Mutex(name, o).TryLock(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -102,33 +102,21 @@ func TestOptionsThatWouldDoNothingAreRefused(t *testing.T) {
 		noError(t, err)
 		claimed, renewed := f.count("acquire"), f.count("renew")
 		never := func(context.Context) error { t.Error("it ran"); return nil }
-		uses := map[string]func(o pawl.Option) error{
-			"Mutex":     func(o pawl.Option) error { _, err := c.Mutex("x", o).Lock(background); return err },
-			"Reader":    func(o pawl.Option) error { _, err := c.RWMutex("x", o).TryRLock(background); return err },
-			"Writer":    func(o pawl.Option) error { return c.RWMutex("x", o).Do(background, never) },
-			"Permits":   func(o pawl.Option) error { _, err := c.Semaphore("x", 3, o).Acquire(background, 2); return err },
-			"ForceLock": func(o pawl.Option) error { _, err := c.Mutex("x", o).ForceLock(background); return err },
-			"All":       func(o pawl.Option) error { return pawl.All(c.Mutex("a"), c.Mutex("x", o)).Do(background, never) },
-			"Election":  func(o pawl.Option) error { return c.Election("x", o).Run(background, never) },
-			"Once":      func(o pawl.Option) error { _, err := c.Once("x", o).Do(background, "1", never); return err },
-			"Attach":    func(o pawl.Option) error { _, err := c.Attach(background, handle, o); return err },
+		uses := map[string]func(o pawl.LockOption) error{
+			"Election": func(o pawl.LockOption) error { return c.Election("x", o).Run(background, never) },
+			"Once":     func(o pawl.LockOption) error { _, err := c.Once("x", o).Do(background, "1", never); return err },
+			"Attach":   func(o pawl.LockOption) error { _, err := c.Attach(background, handle, o); return err },
 		}
 		value := []byte("v")
-		options := map[string]pawl.Option{
-			"WithUntilDone": pawl.WithUntilDone(), "WithUnorderedKeys": pawl.WithUnorderedKeys(),
+		options := map[string]pawl.LockOption{
 			"WithValue": pawl.WithValue(value), "WithAbove": pawl.WithAbove(value), "WithTTL": pawl.WithTTL(time.Second),
 			"WithMinHold": pawl.WithMinHold(time.Second), "WithLockDelay": pawl.WithLockDelay(time.Second), "WithLabel": pawl.WithLabel("k", "v"),
 		}
-		ofOnce := []string{"WithUntilDone", "WithUnorderedKeys"}
 		refused := map[string][]string{
-			"Once": {"WithValue", "WithAbove"}, "Election": append([]string{"WithAbove"}, ofOnce...), "Attach": slices.Collect(maps.Keys(options)),
+			"Once": {"WithValue", "WithAbove"}, "Election": {"WithAbove"}, "Attach": slices.Collect(maps.Keys(options)),
 		}
 		for use, try := range uses {
-			names, own := refused[use]
-			if !own {
-				names = ofOnce
-			}
-			for _, name := range names {
+			for _, name := range refused[use] {
 				err := try(options[name])
 				invalid, ok := errors.AsType[*pawl.InvalidError](err)
 				if !ok || invalid.What != name || invalid.Allowed == "" {

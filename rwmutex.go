@@ -12,7 +12,7 @@ import (
 type RWMutex struct{ lock }
 
 // RWMutex returns the read/write lock of a name. See [Client.Mutex] for names.
-func (c *Client) RWMutex(name string, options ...Option) *RWMutex {
+func (c *Client) RWMutex(name string, options ...LockOption) *RWMutex {
 	return &RWMutex{c.lock(name, options)}
 }
 

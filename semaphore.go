@@ -20,7 +20,7 @@ type Semaphore struct {
 
 // Semaphore returns the semaphore of a name with n permits, 1 to 2147483646. See
 // [Client.Mutex] for names.
-func (c *Client) Semaphore(name string, n int, options ...Option) *Semaphore {
+func (c *Client) Semaphore(name string, n int, options ...LockOption) *Semaphore {
 	return &Semaphore{c.lock(name, options), n}
 }
 

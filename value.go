@@ -16,8 +16,8 @@ import (
 //
 // A lock with a value is not passed among the waiters of one process (see
 // Options.LocalHandoff): each grant is the backend's.
-func WithValue(value []byte) Option {
-	return func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) }
+func WithValue(value []byte) LockOption {
+	return lockOption(func(o *lockOptions) { o.value = bytes.Clone(orEmpty(value)) })
 }
 
 // WithAbove makes the grant depend on the value that the name keeps: there is none, or it
@@ -25,8 +25,8 @@ func WithValue(value []byte) Option {
 // comparison and the grant are one step, so that together with [WithValue] each value is
 // written once, by one holder. Who waits is compared when its turn comes, and maybe
 // before.
-func WithAbove(value []byte) Option {
-	return func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) }
+func WithAbove(value []byte) LockOption {
+	return lockOption(func(o *lockOptions) { o.above = bytes.Clone(orEmpty(value)) })
 }
 
 // orEmpty is a value that is there: nil means none in the SPI.

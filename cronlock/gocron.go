@@ -24,7 +24,7 @@ type locker struct {
 
 // Lock implements gocron.Locker.
 func (l *locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	m := l.locks.Mutex(l.o.Prefix+job, append([]pawl.Option{pawl.WithMinHold(l.o.MinHold)}, l.o.Lock...)...)
+	m := l.locks.Mutex(l.o.Prefix+job, append([]pawl.LockOption{pawl.WithMinHold(l.o.MinHold)}, l.o.Lock...)...)
 	var lease *pawl.Lease
 	err := l.o.again(ctx, nil, func() (err error) {
 		lease, err = m.TryLock(ctx)

@@ -40,9 +40,9 @@ type Options struct {
 	// Error.
 	Failed func(job string, err error)
 
-	// Lock are options of the locks, such as pawl.WithTTL: those of a mutex for a locker,
-	// and of a [pawl.Once] for a [Job]. With others no job runs, and Skipped is told.
-	Lock []pawl.Option
+	// Lock are options of the locks, such as pawl.WithTTL. With one that is refused, such
+	// as pawl.WithValue for a [Job], no job runs, and Skipped is told.
+	Lock []pawl.LockOption
 }
 
 func (o *Options) withDefaults() Options {

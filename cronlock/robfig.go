@@ -20,7 +20,11 @@ import (
 // instances share: each run is a tick of its own. Write "*/5 * * * *" instead.
 func Job(locks *pawl.Client, name string, schedule cron.Schedule, o *Options, f func(ctx context.Context) error) cron.Job {
 	j := &job{name: name, schedule: schedule, o: o.withDefaults(), f: f}
-	j.once = locks.Once(j.o.Prefix+name, j.o.Lock...)
+	options := make([]pawl.OnceOption, len(j.o.Lock))
+	for i, o := range j.o.Lock {
+		options[i] = o
+	}
+	j.once = locks.Once(j.o.Prefix+name, options...)
 	return j
 }
 

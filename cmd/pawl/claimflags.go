@@ -221,8 +221,8 @@ func (f *claimFlags) options(v *voice) *pawl.Options {
 }
 
 // lockOptions are those that the flags say. A margin of 0 is the library's.
-func (f *claimFlags) lockOptions(margin time.Duration) []pawl.Option {
-	options := []pawl.Option{
+func (f *claimFlags) lockOptions(margin time.Duration) []pawl.LockOption {
+	options := []pawl.LockOption{
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithMinHold(time.Duration(f.minHold)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 	}
 	if margin > 0 {
@@ -232,7 +232,7 @@ func (f *claimFlags) lockOptions(margin time.Duration) []pawl.Option {
 }
 
 // acquire claims the lock of the kind that the flags say.
-func (f *claimFlags) acquire(name string, options []pawl.Option) func(context.Context, *pawl.Client) (jobLease, error) {
+func (f *claimFlags) acquire(name string, options []pawl.LockOption) func(context.Context, *pawl.Client) (jobLease, error) {
 	return func(ctx context.Context, c *pawl.Client) (jobLease, error) {
 		switch {
 		case f.shared && f.noWait:

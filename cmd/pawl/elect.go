@@ -103,7 +103,7 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 		return pawl.Open(ctx, url, e.listening(claim.options(v)))
 	}
 	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // it campaigns instead
-	e.options = []pawl.Option{
+	e.options = []pawl.LockOption{
 		pawl.WithTTL(time.Duration(f.ttl)), pawl.WithLockDelay(time.Duration(f.lockDelay)),
 		pawl.WithMargin(f.margin(cmd, time.Duration(f.ttl))),
 	}
@@ -117,7 +117,7 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 // it ends by itself.
 type election struct {
 	*job
-	options []pawl.Option
+	options []pawl.LockOption
 	leading *pawl.Lease // the last one granted; written before the term is told of
 	down    atomic.Bool // it was said that the backend fails
 	terms   chan turn

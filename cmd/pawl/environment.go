@@ -33,7 +33,7 @@ func (j *job) environment(l jobLease) []string {
 	switch l := l.(type) {
 	case *pawl.Lease:
 		fence = l.Fence()
-	case *pawl.Leases:
+	case *pawl.GroupLease:
 		fence = l.Fence(j.name)
 		lines := fmt.Sprintf("%s=%d %s", fencesVariable, fence, j.name)
 		for _, name := range j.also {

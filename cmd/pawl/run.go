@@ -148,7 +148,7 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 }
 
 // part is the lock of a name among several.
-func (f *claimFlags) part(c *pawl.Client, name string, options []pawl.Option) pawl.Part {
+func (f *claimFlags) part(c *pawl.Client, name string, options []pawl.LockOption) pawl.Part {
 	switch {
 	case f.shared:
 		return c.RWMutex(name, options...).Reader()

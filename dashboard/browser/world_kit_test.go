@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"net/http/httptest"

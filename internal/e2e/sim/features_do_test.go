@@ -182,7 +182,7 @@ type task struct {
 
 // does is a call of Once.Do.
 func (p *process) does(ctx context.Context, c *call) {
-	o := []pawl.Option{pawl.WithTTL(c.ttl)}
+	o := []pawl.OnceOption{pawl.WithTTL(c.ttl)}
 	if c.untilDone {
 		o = append(o, pawl.WithUntilDone())
 	}

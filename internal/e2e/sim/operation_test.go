@@ -74,8 +74,8 @@ func (c *call) context() (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel() }
 }
 
-func (s *call) options() []pawl.Option {
-	var o []pawl.Option
+func (s *call) options() []pawl.LockOption {
+	var o []pawl.LockOption
 	o = append(o, pawl.WithTTL(s.ttl))
 	if s.verb != "break" && s.verb != "look" {
 		if s.health && !s.process.w.planted.noHealth {

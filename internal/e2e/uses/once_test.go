@@ -48,7 +48,7 @@ func TestAKeyIsDoneByOneInstance(t *testing.T) {
 // At most once, a key is spent by who begins; until done, another takes it up.
 func TestAFailureSpendsAKeyOrIsTakenUp(t *testing.T) {
 	onEach(t, func(t *testing.T, b *backend) {
-		for what, o := range map[string]pawl.Option{"AtMostOnce": nil, "UntilDone": pawl.WithUntilDone()} {
+		for what, o := range map[string]pawl.OnceOption{"AtMostOnce": nil, "UntilDone": pawl.WithUntilDone()} {
 			name := fresh(t)
 			first, second := b.client(t, nil).Once(name, o), b.client(t, nil).Once(name, o)
 			own := errors.New("no disk")

@@ -108,7 +108,7 @@ func (i *instance) start() {
 	i.alive, i.kill = context.WithCancel(background)
 	i.body = &mortal{full: d.b.open(d.t, "locks").(full), granted: i.granted}
 	i.client = clientOf(d.t, i.body, brief)
-	var o pawl.Option
+	var o pawl.OnceOption
 	if d.untilDone {
 		o = pawl.WithUntilDone()
 	}
