@@ -14,7 +14,7 @@ import (
 
 // What no constructor has made answers with an error that says so, and does not panic.
 func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
-	answersNothing := []string{"Format", "LogValue", "Part", "Writer", "Reader", "Permits"}
+	answersNothing := []string{"Format", "LogValue", "Owner", "Part", "Writer", "Reader", "Permits"}
 	for _, zero := range []any{
 		&pawl.Client{}, (*pawl.Client)(nil), &pawl.Lease{}, (*pawl.Lease)(nil), &pawl.GroupLease{}, (*pawl.GroupLease)(nil), &pawl.Group{},
 		(*pawl.Group)(nil), &pawl.Mutex{}, &pawl.RWMutex{}, &pawl.Semaphore{}, &pawl.Once{}, &pawl.Election{}, pawl.All(&pawl.Mutex{}),

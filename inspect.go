@@ -66,6 +66,16 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	return findings, c.said("examine", "", err)
 }
 
+// Owner returns what this client's leases have as their Owner, to find its own among
+// those that Inspect shows; a lease with [WithLabel] has more labels. Owners of different
+// clients differ in Client, unless they were given one Options.ID.
+func (c *Client) Owner() Owner {
+	if !c.made() {
+		return Owner{}
+	}
+	return c.settings.ownerCopy()
+}
+
 // Properties returns facts about the backend: whose clock decides, what fences survive,
 // whether it pushes.
 func (c *Client) Properties() Properties {

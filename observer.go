@@ -6,7 +6,7 @@ import (
 )
 
 // Observer is told what happens to a client's locks, for logs, metrics and traces. Every
-// field may be nil. New copies them.
+// field may be nil. New copies them. [Observers] joins several.
 //
 // Every lease that was reported to Acquired ends in exactly one of Released and Lost,
 // which is called after Acquired has returned. So a gauge that goes up in the one and

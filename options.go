@@ -121,6 +121,13 @@ func (s *settings) fits(p driver.Properties) error {
 	return longEnough("QueueTTL", s.QueueTTL, p)
 }
 
+// ownerCopy is for callers, who may change the labels.
+func (s *settings) ownerCopy() driver.Owner {
+	o := s.owner
+	o.Labels = maps.Clone(o.Labels)
+	return o
+}
+
 // longEnough refuses what a lease or a place shall last, if that is less than the backend
 // can keep: it would be over before anybody could renew it.
 func longEnough(what string, d time.Duration, p driver.Properties) error {

@@ -127,7 +127,7 @@ func (h *Handler) breakLease(w http.ResponseWriter, r *http.Request) {
 	// A browser that goes leaves no doubt behind.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakFor)
 	defer cancel()
-	by := h.o.Who(r)
+	by := h.o.Identify(r)
 	err = h.names.Client().Break(ctx, wanted.name, wanted.fence, h.o.BreakDelay, breaker(by))
 	h.audit(ctx, wanted, by, err)
 	switch {

@@ -41,18 +41,18 @@ type Options struct {
 	// slog.Default().
 	Log *slog.Logger
 
-	// Who says who sends a request, for Log: from a header of a proxy, for example. It is
-	// called for each break. Default: the name in the client's certificate, if it has
-	// shown one, and its address.
-	Who func(*http.Request) string
+	// Identify says who sends a request, for Log: from a header of a proxy, for example.
+	// It is called for each break. Default: the name in the client's certificate, if it
+	// has shown one, and its address.
+	Identify func(*http.Request) string
 
-	// Streams is how many pages may be kept up to date at once; those beyond are told to
-	// reload. Default: 256.
-	Streams int
+	// MaxStreams is how many pages may be kept up to date at once; those beyond are told
+	// to reload. Default: 256.
+	MaxStreams int
 
-	// Background is how often the backend is asked while nobody looks, so that the
+	// PollInterval is how often the backend is asked while nobody looks, so that the
 	// timelines have what happened then. Default: 5 s. A negative value means not at all.
-	Background time.Duration
+	PollInterval time.Duration
 
 	// Metrics is what /metrics shows besides what the dashboard itself sees. Default:
 	// nothing. Its Observer belongs into the Options of the clients that it counts.
@@ -93,11 +93,11 @@ func New(c *pawl.Client, o *Options) (*Handler, error) {
 		return nil, err
 	}
 	h.life, h.end = context.WithCancel(context.Background())
-	h.names = overview.New(c, &overview.Options{Background: max(0, h.o.Background)})
+	h.names = overview.New(c, &overview.Options{Background: max(0, h.o.PollInterval)})
 	h.guard = newGuard(h.o.Hosts)
 	h.doors = doors{token: sha256.Sum256([]byte(h.o.Token)), asked: h.o.Token != ""}
 	_, _ = rand.Read(h.doors.key[:]) // it ends the program rather than fail
-	h.streams = make(chan struct{}, h.o.Streams)
+	h.streams = make(chan struct{}, h.o.MaxStreams)
 	h.routes = h.table()
 	h.ran.Go(func() { h.names.Run(h.life) })
 	return h, nil
@@ -109,17 +109,17 @@ func (o *Options) settle(c *pawl.Client) error {
 		return &pawl.InvalidError{What: "client", Problem: "is nil", Allowed: "a client"}
 	case o.Token != "" && len(o.Token) < leastToken:
 		return &pawl.InvalidError{What: "dashboard token", Problem: "is too short", Allowed: "16 bytes or more, for example of openssl rand -hex 32"}
-	case o.Streams < 0:
-		return &pawl.InvalidError{What: "Streams", Problem: "is negative", Allowed: "0 (the default) or more"}
+	case o.MaxStreams < 0:
+		return &pawl.InvalidError{What: "MaxStreams", Problem: "is negative", Allowed: "0 (the default) or more"}
 	case o.BreakDelay > driver.MaxTTL:
 		return &pawl.InvalidError{What: "BreakDelay", Problem: "is " + o.BreakDelay.String(), Allowed: "30 days at most"}
 	}
 	o.Log = cmp.Or(o.Log, slog.Default())
-	if o.Who == nil {
-		o.Who = who
+	if o.Identify == nil {
+		o.Identify = who
 	}
-	o.Streams = cmp.Or(o.Streams, 256)
-	o.Background = cmp.Or(o.Background, 5*time.Second)
+	o.MaxStreams = cmp.Or(o.MaxStreams, 256)
+	o.PollInterval = cmp.Or(o.PollInterval, 5*time.Second)
 	o.BreakDelay = cmp.Or(o.BreakDelay, 5*time.Second)
 	o.BreakDelay = max(0, o.BreakDelay)
 	return nil

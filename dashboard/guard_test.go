@@ -172,7 +172,7 @@ func TestProfilesAreNotServed(t *testing.T) {
 func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, nil)
-		for _, o := range []*dashboard.Options{{Token: "short"}, {Streams: -1}, {BreakDelay: 31 * 24 * time.Hour}} {
+		for _, o := range []*dashboard.Options{{Token: "short"}, {MaxStreams: -1}, {BreakDelay: 31 * 24 * time.Hour}} {
 			if h, err := dashboard.New(s.client, o); err == nil || !strings.Contains(err.Error(), "allowed") {
 				t.Errorf("%+v: %v, %v", o, h, err)
 			}

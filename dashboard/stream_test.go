@@ -59,7 +59,7 @@ func TestAStreamIsQuietWhileNothingHappens(t *testing.T) {
 
 func TestAStreamEndsWithItsBrowserAndWithTheDashboard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, &dashboard.Options{Streams: 1})
+		s := newSite(t, &dashboard.Options{MaxStreams: 1})
 		ctx, leave := context.WithCancel(t.Context())
 		gone := s.open(ctx, "events?view=list")
 		time.Sleep(time.Second)

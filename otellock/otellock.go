@@ -63,45 +63,42 @@ import (
 
 // Options configure an observer. The zero value and nil work.
 type Options struct {
-	Meters metric.MeterProvider // default: OpenTelemetry's global one
-	Traces trace.TracerProvider // default: OpenTelemetry's global one
+	MeterProvider  metric.MeterProvider // default: OpenTelemetry's global one
+	TracerProvider trace.TracerProvider // default: OpenTelemetry's global one
 
 	// Names adds the names of locks to metrics, as the attribute "pawl.name". Spans have
 	// them anyway.
 	Names bool
-
-	// Next is told too, so that one client can have several observers. Default: none.
-	Next *pawl.Observer
 }
 
 func (o *Options) withDefaults() (out Options) {
 	if o != nil {
 		out = *o
 	}
-	if out.Meters == nil {
-		out.Meters = otel.GetMeterProvider()
+	if out.MeterProvider == nil {
+		out.MeterProvider = otel.GetMeterProvider()
 	}
-	if out.Traces == nil {
-		out.Traces = otel.GetTracerProvider()
+	if out.TracerProvider == nil {
+		out.TracerProvider = otel.GetTracerProvider()
 	}
 	return out
 }
 
 const scope = "github.com/pawl-go/pawl/otellock"
 
-// New makes an observer, for one client or for several. o may be nil. The error is
-// OpenTelemetry's.
+// New makes an observer, for one client or for several; [pawl.Observers] joins it with
+// others. o may be nil. The error is OpenTelemetry's.
 func New(o *Options) (*pawl.Observer, error) {
 	t := &teller{o: o.withDefaults()}
-	t.tracer = t.o.Traces.Tracer(scope)
+	t.tracer = t.o.TracerProvider.Tracer(scope)
 	var err error
-	if t.instruments, err = newInstruments(t.o.Meters.Meter(scope), t.o.Names); err != nil {
+	if t.instruments, err = newInstruments(t.o.MeterProvider.Meter(scope), t.o.Names); err != nil {
 		return nil, err
 	}
 	runtime.AddCleanup(t, (*instruments).close, t.instruments)
-	return both(&pawl.Observer{
+	return &pawl.Observer{
 		Queued: t.queued, Refused: t.refused, Acquired: t.acquired, Released: t.released, Lost: t.lost, Failed: t.failed,
-	}, t.o.Next), nil
+	}, nil
 }
 
 // A teller is one observer.

@@ -18,16 +18,16 @@ import (
 //
 //	return otellock.Stale(ctx, fence.CheckPostgres(...), nil)
 //
-// Of the options it heeds Meters and Names, and o may be nil, as with [New]. With Names
-// the attribute "pawl.resource" is what the fence guards, if package fence has refused
-// the write.
+// Of the options it heeds MeterProvider and Names, and o may be nil, as with [New]. With
+// Names the attribute "pawl.resource" is what the fence guards, if package fence has
+// refused the write.
 func Stale(ctx context.Context, err error, o *Options) error {
 	if !errors.Is(err, pawl.ErrStale) {
 		return err
 	}
 	trace.SpanFromContext(ctx).RecordError(err)
 	settings := o.withDefaults()
-	counter, bad := staleWrites(settings.Meters.Meter(scope))
+	counter, bad := staleWrites(settings.MeterProvider.Meter(scope))
 	if bad != nil {
 		otel.Handle(bad) // the caller asked about err
 		return err

@@ -41,7 +41,7 @@ func TestStaleWritesAreCounted(t *testing.T) {
 		if c.under {
 			ctx = lease.Context()
 		}
-		o := &otellock.Options{Meters: l.meters, Names: c.names}
+		o := &otellock.Options{MeterProvider: l.meters, Names: c.names}
 		if got := otellock.Stale(ctx, c.err, o); got != c.err {
 			t.Errorf("it made %v of %v", got, c.err)
 		}
@@ -78,7 +78,7 @@ func (down) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
 func TestABackendThatIsDownIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, false)
-		observer, err := otellock.New(&otellock.Options{Meters: l.meters, Traces: l.traces})
+		observer, err := otellock.New(&otellock.Options{MeterProvider: l.meters, TracerProvider: l.traces})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -114,16 +114,14 @@ func (w *freeing) lookAgain(ctx context.Context, c *pawl.Client) error {
 }
 
 func (w *freeing) watch(ctx context.Context, c *pawl.Client) error {
+	if !w.once {
+		return c.WaitFree(ctx, w.name)
+	}
 	for e, err := range c.Watch(ctx, w.name) {
-		if err != nil {
+		if err != nil || isFree(&e) {
 			return err
 		}
-		switch {
-		case isFree(&e):
-			return nil
-		case w.once:
-			return &exit{code: exitHeld, err: notAcquiredError{errors.New(inTheWay(&e))}}
-		}
+		return &exit{code: exitHeld, err: notAcquiredError{errors.New(inTheWay(&e))}}
 	}
 	return ctx.Err()
 }

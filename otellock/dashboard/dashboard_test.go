@@ -68,7 +68,7 @@ func (i *instance) restart() {
 		i.t.Fatal(err)
 	}
 	i.scraper.exports = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
-	i.o.Meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	i.o.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	observer, err := otellock.New(i.o)
 	if err != nil {
 		i.t.Fatal(err)

@@ -46,7 +46,7 @@ func newLive(b *testing.B) *live {
 	if err != nil {
 		b.Fatal(err)
 	}
-	h, err := dashboard.New(client, &dashboard.Options{Streams: 200})
+	h, err := dashboard.New(client, &dashboard.Options{MaxStreams: 200})
 	if err != nil {
 		b.Fatal(err)
 	}

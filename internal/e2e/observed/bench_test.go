@@ -36,7 +36,7 @@ func kinds(b *testing.B) []kind {
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 	all := []kind{{"None", nil, context.Background()}}
 	add := func(name string, ctx context.Context, o *otellock.Options) {
-		o.Meters = meters
+		o.MeterProvider = meters
 		observer, err := otellock.New(o)
 		if err != nil {
 			b.Fatal(err)
@@ -52,7 +52,7 @@ func kinds(b *testing.B) []kind {
 			span.End()
 			_ = traces.Shutdown(context.Background())
 		})
-		add(name, ctx, &otellock.Options{Traces: traces})
+		add(name, ctx, &otellock.Options{TracerProvider: traces})
 	}
 	return all
 }
