@@ -8,52 +8,12 @@ import (
 	"io"
 	"reflect"
 	"slices"
-
-	"github.com/pawl-go/pawl/driver"
 )
-
-// A Part is a lock among several that are acquired together: a *[Mutex], or what
-// [RWMutex.Writer], [RWMutex.Reader] and [Semaphore.Permits] return.
-type Part interface{ part() part }
-
-type part struct {
-	lock
-	weight, limit int
-	bad           error // why it can never be acquired
-}
-
-func (p part) part() part { return p }
-
-func (m *Mutex) part() part {
-	if m == nil {
-		return part{}
-	}
-	return part{m.lock, driver.Exclusive, driver.Unlimited, nil}
-}
-
-// Writer is the writing side, for [All].
-func (m *RWMutex) Writer() Part { return m.writer().part() }
-
-// Reader is the reading side, for [All].
-func (m *RWMutex) Reader() Part {
-	if m == nil {
-		return part{}
-	}
-	return part{m.lock, 1, driver.Unlimited, nil}
-}
-
-// Permits are k of the semaphore's permits, for [All].
-func (s *Semaphore) Permits(k int) Part {
-	if s == nil {
-		return part{}
-	}
-	return part{s.lock, k, s.n, validatePermits(k, s.n)}
-}
 
 // A Group is several locks that are acquired together: all of them or none. [All] makes
 // them.
 type Group struct {
-	parts []part
+	parts []*Locker
 	bad   error
 }
 
@@ -76,7 +36,7 @@ func All(parts ...Part) *Group {
 			continue
 		}
 		p := x.part()
-		if p.c == nil {
+		if p == nil || p.c == nil {
 			l.bad = errNotMade
 			continue
 		}
@@ -111,7 +71,7 @@ func (l Group) Format(f fmt.State, verb rune) {
 
 // before is the order in which all clients acquire: by name, and of the same name by
 // backend.
-func before(a, b part) int {
+func before(a, b *Locker) int {
 	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.c.backend, b.c.backend))
 }
 
@@ -169,7 +129,7 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 		}
 	}()
 	done, c := false, l.parts[0].c
-	if !slices.ContainsFunc(l.parts, func(p part) bool { return p.c != c }) {
+	if !slices.ContainsFunc(l.parts, func(p *Locker) bool { return p.c != c }) {
 		var err error
 		if done, err = c.atOnce(ctx, claims, &all.leases, m); err != nil {
 			return nil, err
@@ -190,7 +150,7 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 
 func (l *Group) oneByOne(ctx context.Context, all *GroupLease, m mode) error {
 	for _, p := range l.parts {
-		lease, err := p.acquire(ctx, p.weight, p.limit, m)
+		lease, err := p.as(ctx, m)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func TestAZeroValueIsRefusedByEachMethod(t *testing.T) {
 		(*pawl.Group)(nil), &pawl.Mutex{}, &pawl.RWMutex{}, &pawl.Semaphore{}, &pawl.Once{}, &pawl.Election{}, pawl.All(&pawl.Mutex{}),
 		(*pawl.Mutex)(nil), (*pawl.RWMutex)(nil), (*pawl.Semaphore)(nil), (*pawl.Once)(nil), (*pawl.Election)(nil),
 		pawl.All((*pawl.Mutex)(nil)), pawl.All((*pawl.RWMutex)(nil).Writer()), pawl.All((*pawl.RWMutex)(nil).Reader()),
-		pawl.All((*pawl.Semaphore)(nil).Permits(1)),
+		pawl.All((*pawl.Semaphore)(nil).Permits(1)), &pawl.Locker{}, (*pawl.Locker)(nil), (*pawl.Semaphore)(nil).Permits(1),
 		(*pawl.Client)(nil).Mutex("x"), (&pawl.Client{}).RWMutex("x"), (&pawl.Client{}).Semaphore("x", 1),
 		(&pawl.Client{}).Once("x"), (&pawl.Client{}).Election("x"),
 	} {

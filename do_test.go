@@ -260,3 +260,30 @@ func TestTheLeaseIsInTheContext(t *testing.T) {
 		}))
 	})
 }
+
+func TestALockerTakesItsSideOfTheLock(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, _ := w.client(nil)
+		s, rw := c.Semaphore("s", 3), c.RWMutex("rw")
+		err := s.Permits(2).Do(background, func(ctx context.Context) error {
+			_, err := s.Permits(2).TryLock(ctx)
+			isError(t, err, pawl.ErrHeld)
+			ran, err := s.Permits(1).TryDo(ctx, func(context.Context) error { return nil })
+			if !ran {
+				t.Error("the third permit is free, and was refused")
+			}
+			return err
+		})
+		isError(t, err, nil)
+		err = rw.Reader().Do(background, func(ctx context.Context) error {
+			_, err := rw.Writer().TryLock(ctx)
+			isError(t, err, pawl.ErrHeld)
+			_, err = rw.Reader().TryDo(ctx, func(context.Context) error { return nil })
+			return err
+		})
+		isError(t, err, nil)
+		isError(t, s.Permits(4).Do(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
+		w.free("s")
+		w.free("rw")
+	})
+}

@@ -16,6 +16,17 @@ func (c *Client) RWMutex(name string, options ...LockOption) *RWMutex {
 	return &RWMutex{c.lock(name, options)}
 }
 
+// Reader returns the reading side, for [All].
+func (m *RWMutex) Reader() *Locker {
+	if m == nil {
+		return nil
+	}
+	return &Locker{lock: m.lock, weight: 1, limit: driver.Unlimited}
+}
+
+// Writer returns the writing side, for [All].
+func (m *RWMutex) Writer() *Locker { return m.writer().part() }
+
 // Lock waits for the lock as a writer. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) Lock(ctx context.Context) (*Lease, error) { return m.writer().Lock(ctx) }
 
@@ -25,13 +36,13 @@ func (m *RWMutex) TryLock(ctx context.Context) (*Lease, error) { return m.writer
 
 // RLock waits for the lock as a reader. See [Mutex.Lock] for ctx and errors.
 func (m *RWMutex) RLock(ctx context.Context) (*Lease, error) {
-	return m.reader().acquire(ctx, 1, driver.Unlimited, waiting)
+	return m.Reader().Lock(ctx)
 }
 
 // TryRLock makes one attempt as a reader. Its error matches ErrHeld if a writer holds the
 // lock, or others wait for it.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Lease, error) {
-	return m.reader().acquire(ctx, 1, driver.Unlimited, trying)
+	return m.Reader().TryLock(ctx)
 }
 
 // ForceLock takes the lock as a writer from all its holders. See [Mutex.ForceLock].
@@ -49,21 +60,12 @@ func (m *RWMutex) TryDo(ctx context.Context, f func(ctx context.Context) error) 
 
 // RDo runs f as a reader. See [Mutex.Do].
 func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context) error) error {
-	_, err := doUnder(ctx, m.RLock, f)
-	return err
+	return m.Reader().Do(ctx, f)
 }
 
 // TryRDo runs f as a reader, without waiting, and says whether it ran. See [Mutex.TryDo].
 func (m *RWMutex) TryRDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return doUnder(ctx, m.TryRLock, f)
-}
-
-// reader is the reading side: the lock itself.
-func (m *RWMutex) reader() *lock {
-	if m == nil {
-		return nil
-	}
-	return &m.lock
+	return m.Reader().TryDo(ctx, f)
 }
 
 // writer is the writing side as a mutex.

@@ -24,42 +24,35 @@ func (c *Client) Semaphore(name string, n int, options ...LockOption) *Semaphore
 	return &Semaphore{c.lock(name, options), n}
 }
 
+// Permits returns k of the permits, 1 to n, as one lock: for its Do, and for [All].
+func (s *Semaphore) Permits(k int) *Locker {
+	if s == nil {
+		return nil
+	}
+	return &Locker{s.lock, k, s.n, validatePermits(k, s.n)}
+}
+
 // Acquire waits until k permits, 1 to n, are granted as one lease. See [Mutex.Lock] for
 // ctx and errors.
 func (s *Semaphore) Acquire(ctx context.Context, k int) (*Lease, error) {
-	return s.permits(ctx, k, waiting)
+	return s.Permits(k).Lock(ctx)
 }
 
 // TryAcquire makes one attempt to get k permits. Its error matches ErrHeld if they are
 // not free, or others wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, k int) (*Lease, error) {
-	return s.permits(ctx, k, trying)
+	return s.Permits(k).TryLock(ctx)
 }
 
 // Do runs f with one permit. See [Mutex.Do].
 func (s *Semaphore) Do(ctx context.Context, f func(ctx context.Context) error) error {
-	_, err := doUnder(ctx, s.one(waiting), f)
-	return err
+	return s.Permits(1).Do(ctx, f)
 }
 
 // TryDo runs f with one permit, without waiting, and says whether it ran. See
 // [Mutex.TryDo].
 func (s *Semaphore) TryDo(ctx context.Context, f func(ctx context.Context) error) (ran bool, err error) {
-	return doUnder(ctx, s.one(trying), f)
-}
-
-func (s *Semaphore) one(how mode) func(ctx context.Context) (*Lease, error) {
-	return func(ctx context.Context) (*Lease, error) { return s.permits(ctx, 1, how) }
-}
-
-func (s *Semaphore) permits(ctx context.Context, k int, m mode) (*Lease, error) {
-	if s == nil {
-		return nil, errNotMade
-	}
-	if err := validatePermits(k, s.n); err != nil {
-		return nil, err
-	}
-	return s.acquire(ctx, k, s.n, m)
+	return s.Permits(1).TryDo(ctx, f)
 }
 
 // validatePermits refuses what the SPI would take for another kind of lock, or for a

@@ -30,7 +30,7 @@ var rootLayers = []struct {
 	}},
 	{"API: what users call", []string{
 		"lock.go", "client.go", "open.go", "close.go", "observer_log.go", "value.go", "do.go", "mutex.go",
-		"rwmutex.go", "semaphore.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "waitfree.go", "election.go",
+		"locker.go", "rwmutex.go", "semaphore.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "waitfree.go", "election.go",
 		"detach.go",
 	}},
 }
