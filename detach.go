@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -15,9 +17,23 @@ import (
 	"github.com/pawl-go/pawl/internal/trust"
 )
 
-// A handle is what Detach gives and Attach takes: all that a process has to know of a
-// lease to go on with it.
-type handle struct {
+// A Handle is a lease between [Lease.Detach] and [Client.Attach], in this process or in
+// another: text of letters, digits, - and _, some 300 bytes and the name. It is a secret:
+// who has it can release the lease. So it does not print itself, with any verb or in a
+// slog record; string(h) is the text, for a file that only you can read, and
+// pawl.Handle(text) makes it a handle again. It has a checksum: Attach refuses one that
+// was cut or altered.
+type Handle string
+
+// Format implements fmt.Formatter: no verb prints the secret.
+func (Handle) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[handle]") }
+
+// LogValue implements slog.LogValuer.
+func (Handle) LogValue() slog.Value { return slog.StringValue("[handle]") }
+
+// detached is what a handle says: all that a process has to know of a lease to go on
+// with it.
+type detached struct {
 	Backend string        `json:"b"`           // by its short name
 	Place   string        `json:"p,omitempty"` // and where it is, for people: another way there has another one
 	Name    string        `json:"n"`
@@ -46,14 +62,15 @@ const handleMark = "pawl1_"
 // could otherwise make it the handle of a lease of another TTL, or name.
 var handleText = base64.RawURLEncoding.Strict()
 
-func (h handle) text() string {
+func (h detached) handle() Handle {
 	b, _ := json.Marshal(h) //nolint:errchkjson // it has nothing that can fail
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
-	return handleMark + handleText.EncodeToString(b)
+	return Handle(handleMark + handleText.EncodeToString(b))
 }
 
-func parseHandle(text string) (h handle, err error) {
-	bad := &InvalidError{What: "handle", Problem: "is none", Allowed: "the whole text that Detach returned"}
+func (given Handle) parse() (h detached, err error) {
+	text := string(given)
+	bad := &InvalidError{What: "handle", Problem: "is none", Allowed: "the whole handle that Detach returned"}
 	b, err := handleText.DecodeString(strings.TrimPrefix(text, handleMark))
 	if err != nil || !strings.HasPrefix(text, handleMark) || len(b) < crc32.Size {
 		return h, bad
@@ -69,13 +86,12 @@ func parseHandle(text string) (h handle, err error) {
 // another one or in this one after a restart: it is renewed once, for its TTL, and not
 // after that. Afterwards Err returns ErrDetached.
 //
-// The handle is a secret: who has it can release the lease. Do not pass it on a command
-// line, which others can read.
+// The handle is a secret. Do not pass it on a command line, which others can read.
 //
 // Detach waits until nothing can come any more of what this process has asked for the
 // lease and was not answered. After an error the lease goes on as before. Errors are
 // those of [Lease.Confirm].
-func (l *Lease) Detach(ctx context.Context) (string, error) {
+func (l *Lease) Detach(ctx context.Context) (Handle, error) {
 	if err := l.Err(); err != nil {
 		return "", err
 	}
@@ -104,10 +120,10 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 		l.tellRelease(ctx, ErrDetached)
 	}
 	cl := h.claim
-	return handle{
+	return detached{
 		Backend: c.driver.Properties().Backend, Place: placeOf(c.backend), Name: cl.Name, Token: cl.Token[:], Fence: l.fence,
 		TTL: cl.ttl, MinHold: cl.minHold, Delay: cl.LockDelay, Weight: cl.Weight, Limit: cl.Limit,
-	}.text(), nil
+	}.handle(), nil
 }
 
 // Attach goes on with a lease that was detached, in this process or another, and renews
@@ -122,11 +138,11 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 // the lease's own, and options for it are refused. The error matches ErrLost if the lease
 // is over, and then says so if the handle was made elsewhere, on another server say;
 // ErrInvalid if the handle is none or is of another kind of backend; and ErrUnavailable.
-func (c *Client) Attach(ctx context.Context, handle string, options ...LockOption) (*Lease, error) {
+func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOption) (*Lease, error) {
 	if !c.made() {
 		return nil, errNotMade
 	}
-	h, err := parseHandle(handle)
+	h, err := handle.parse()
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +175,7 @@ func (c *Client) Attach(ctx context.Context, handle string, options ...LockOptio
 
 // elsewhere says of a handle whose lease is not held here that it may be held where it
 // was made.
-func (c *Client) elsewhere(h handle) error {
+func (c *Client) elsewhere(h detached) error {
 	here := placeOf(c.backend)
 	if h.Place == "" || h.Place == here {
 		return nil

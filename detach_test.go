@@ -2,6 +2,8 @@ package pawl_test
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,10 +68,12 @@ func TestWhatIsNoHandleIsRefused(t *testing.T) {
 		handle, err := must(t)(a.Mutex("x").Lock(background)).Detach(background)
 		noError(t, err)
 		asked := net.count("renew")
-		for _, bad := range []string{"", "x", handle[1:], handle[:len(handle)-4], strings.ToUpper(handle), "pawl1_e30", "pawl1_"} {
+		for _, bad := range []pawl.Handle{
+			"", "x", handle[1:], handle[:len(handle)-4], pawl.Handle(strings.ToUpper(string(handle))), "pawl1_e30", "pawl1_",
+		} {
 			_, err := a.Attach(background, bad)
 			isError(t, err, pawl.ErrInvalid)
-			if len(bad) > 1 && strings.Contains(err.Error(), bad) {
+			if len(bad) > 1 && strings.Contains(err.Error(), string(bad)) {
 				t.Errorf("the error shows what may be a secret: %v", err)
 			}
 		}
@@ -191,17 +195,17 @@ func TestAMaximumHoldIsNotInTheHandle(t *testing.T) {
 // One client may attach a handle twice. Each hears of the loss at once, whatever becomes
 // of the other.
 func TestALeaseThatIsAttachedTwiceHearsOfItsLoss(t *testing.T) {
-	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *faulty, handle string){
-		"the other is well": func(t *testing.T, c *pawl.Client, _ *faulty, handle string) {
+	for name, second := range map[string]func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle){
+		"the other is well": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
 			must(t)(c.Attach(background, handle))
 		},
-		"the other could not be attached": func(t *testing.T, c *pawl.Client, net *faulty, handle string) {
+		"the other could not be attached": func(t *testing.T, c *pawl.Client, net *faulty, handle pawl.Handle) {
 			up := net.down()
 			_, err := c.Attach(background, handle)
 			isError(t, err, pawl.ErrUnavailable)
 			up()
 		},
-		"the other is detached": func(t *testing.T, c *pawl.Client, _ *faulty, handle string) {
+		"the other is detached": func(t *testing.T, c *pawl.Client, _ *faulty, handle pawl.Handle) {
 			_, err := must(t)(c.Attach(background, handle)).Detach(background)
 			noError(t, err)
 		},
@@ -333,7 +337,7 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 		asked := net.count("renew")
 		for i := range handle {
 			for _, other := range "A7z_" {
-				if altered := handle[:i] + string(other) + handle[i+1:]; altered != handle {
+				if altered := handle[:i] + pawl.Handle(other) + handle[i+1:]; altered != handle {
 					_, err := c.Attach(background, altered)
 					isError(t, err, pawl.ErrInvalid)
 				}
@@ -344,4 +348,18 @@ func TestAHandleThatWasAlteredIsRefused(t *testing.T) {
 		}
 		noError(t, must(t)(c.Attach(background, handle)).Release(background))
 	})
+}
+
+func TestAHandleDoesNotPrintItself(t *testing.T) {
+	const handle = pawl.Handle("pawl1_c2VjcmV0")
+	var printed strings.Builder
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		fmt.Fprintf(&printed, verb+"\n", handle)
+		fmt.Fprintf(&printed, verb+"\n", struct{ H pawl.Handle }{handle})
+	}
+	slog.New(slog.NewTextHandler(&printed, nil)).Info("detached", "handle", handle)
+	slog.New(slog.NewJSONHandler(&printed, nil)).Info("detached", "handle", handle)
+	if shown := fmt.Sprintf("%x", "c2VjcmV0"); strings.Contains(printed.String(), "c2VjcmV0") || strings.Contains(printed.String(), shown) {
+		t.Errorf("the handle is shown:\n%s", &printed)
+	}
 }

@@ -74,7 +74,7 @@ func ExampleClient_Attach() {
 	ctx := context.Background()
 	one, _ := pawl.Open(ctx, "mem:ci", nil)
 	lease, _ := one.Mutex("deploy").Lock(ctx)
-	handle, _ := lease.Detach(ctx) // a secret: keep it in a file that only you can read
+	handle, _ := lease.Detach(ctx) // a secret, which does not print itself; string(handle) shows it
 	fmt.Println(lease.Err())
 	_ = one.Close()
 

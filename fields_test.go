@@ -137,11 +137,11 @@ func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := detached.Detach(context.Background())
+		handle, err := detached.Detach(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := parseHandle(text)
+		h, err := handle.parse()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestAnAttachedLeaseIsTheOneThatWasDetached(t *testing.T) {
 				t.Errorf("the handle has no %s: Detach sets it", path)
 			}
 		})
-		attached, err := c.Attach(context.Background(), text)
+		attached, err := c.Attach(context.Background(), handle)
 		if err != nil {
 			t.Fatal(err)
 		}

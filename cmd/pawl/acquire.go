@@ -103,7 +103,7 @@ func (h *handleFile) replaceable(ctx context.Context, c *pawl.Client) error {
 	if h.old == "" {
 		return nil
 	}
-	lease, err := c.Attach(ctx, h.old)
+	lease, err := c.Attach(ctx, pawl.Handle(h.old))
 	lost, over := errors.AsType[*pawl.LostError](err)
 	switch {
 	case over && lost.Err != nil: // of another server, where it may be held
@@ -173,7 +173,7 @@ func (a *acquiring) handOver(client *pawl.Client, lease *pawl.Lease) error {
 		a.letGo(lease)
 		return &exit{code: codeOf(err), err: err}
 	}
-	if err := a.print(lease, handle); err != nil {
+	if err := a.print(lease, string(handle)); err != nil {
 		a.takeBack(ctx, client, handle)
 		return &exit{code: exitOther, err: fmt.Errorf("cannot write the handle: %w", err)}
 	}
@@ -201,7 +201,7 @@ func (a *acquiring) print(lease *pawl.Lease, handle string) error {
 }
 
 // takeBack releases a lease whose handle nobody got.
-func (a *acquiring) takeBack(ctx context.Context, c *pawl.Client, handle string) {
+func (a *acquiring) takeBack(ctx context.Context, c *pawl.Client, handle pawl.Handle) {
 	lease, err := c.Attach(ctx, handle)
 	if err != nil {
 		a.v.warn("%s; the name stays held until its lease expires", words.Bare(err))

@@ -239,7 +239,7 @@ func sayHandles(t *testing.T, out *bytes.Buffer, v *voice) {
 		t.Fatal(err)
 	}
 	fmt.Fprint(out, "\n# acquire --handle, and the file is not to be replaced\n")
-	v.sayError((&handleFile{path: "lock", old: handle}).replaceable(t.Context(), c))
+	v.sayError((&handleFile{path: "lock", old: string(handle)}).replaceable(t.Context(), c))
 	v.sayError((&handleFile{path: "lock", old: handleBegin}).replaceable(t.Context(), c))
 	elsewhere := handleOf(
 		`{"b":"memory","p":"memory of another host","n":"x","t":"AQAAAAAAAAAAAAAAAAAAAA==","f":17,"l":10000000000,"w":2147483647,"of":2147483647}`)

@@ -91,7 +91,7 @@ func withLease(v *voice, where *location, cmd *cobra.Command, h *handleSource, f
 		return err
 	}
 	err = withClient(ctx, v, where, cmd, func(c *pawl.Client) error {
-		lease, err := c.Attach(ctx, handle)
+		lease, err := c.Attach(ctx, pawl.Handle(handle))
 		if err != nil {
 			return err
 		}

@@ -68,11 +68,11 @@ func (p *process) lingers(lease *pawl.Lease) bool {
 }
 
 // detached writes down that a lease stays held, and that nobody of this process has it.
-func (h *history) detached(c *call, handle string) {
+func (h *history) detached(c *call, handle pawl.Handle) {
 	var in struct {
 		Token []byte `json:"t"`
 	}
-	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(handle, "pawl1_"))
+	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(string(handle), "pawl1_"))
 	if err != nil || json.NewDecoder(bytes.NewReader(b)).Decode(&in) != nil { // a checksum follows
 		panic("a handle that cannot be read")
 	}
@@ -86,7 +86,7 @@ func (h *history) detached(c *call, handle string) {
 
 // attaches goes on with a lease that was detached. To the rules its claim is the one that
 // was detached: the name was held all the time.
-func (p *process) attaches(of *call, handle string) {
+func (p *process) attaches(of *call, handle pawl.Handle) {
 	if !p.wait(of.away, nil) {
 		return
 	}

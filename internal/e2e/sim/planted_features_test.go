@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 )
 
@@ -293,16 +294,16 @@ func (p *plan) eachStep(f func(s *step)) {
 }
 
 // bend changes a handle, if a bug is planted there.
-func (b planted) bend(handle string) string {
+func (b planted) bend(handle pawl.Handle) pawl.Handle {
 	if b.handle == nil {
 		return handle
 	}
-	text, _ := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(handle, "pawl1_"))
+	text, _ := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(string(handle), "pawl1_"))
 	in, d := map[string]any{}, json.NewDecoder(strings.NewReader(string(text)))
 	d.UseNumber()
 	_ = d.Decode(&in)
 	b.handle(in)
 	text, _ = json.Marshal(in)
 	text = binary.BigEndian.AppendUint32(text, crc32.ChecksumIEEE(text)) // bent, and not damaged
-	return "pawl1_" + base64.RawURLEncoding.EncodeToString(text)
+	return pawl.Handle("pawl1_" + base64.RawURLEncoding.EncodeToString(text))
 }

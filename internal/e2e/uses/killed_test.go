@@ -48,7 +48,7 @@ func TestADetachedLeaseOutlivesItsProcess(t *testing.T) {
 	onServers(t, func(t *testing.T, b *backend) {
 		name := fresh(t)
 		p := b.process(t, "detach", name, time.Hour)
-		handle := p.hears("handle")
+		handle := pawl.Handle(p.hears("handle"))
 		p.kill()
 		c := b.client(t, nil)
 		_, err := c.Mutex(name).TryLock(soon(t))

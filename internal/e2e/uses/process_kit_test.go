@@ -101,7 +101,7 @@ func child(verb string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println("handle", handle)
+		fmt.Println("handle", string(handle))
 		select {} // it does not even close its client
 	case "write":
 		write, _, err := inDatabase(os.Getenv(childURL))
