@@ -115,7 +115,7 @@ const reconnecting = 2 * time.Second
 // the same time one does, and the others find it.
 func (s *store) findOrMake(ctx context.Context, small bool) (jetstream.Stream, error) {
 	stream, err := s.find(ctx)
-	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.Existing {
+	if errors.Is(err, jetstream.ErrStreamNotFound) && !s.o.MustExist {
 		if stream, err = s.make(ctx, small); errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			if stream, err = s.find(ctx); errors.Is(err, jetstream.ErrStreamNotFound) {
 				err = errUnmade

@@ -16,7 +16,7 @@
 //
 //	replicas=3               of a bucket that is made: 1 to 5
 //	storage=memory           of a bucket that is made: file or memory
-//	create=false             the bucket has to be there
+//	create=false             the bucket has to be there, see Options.MustExist
 //	retention=24h            how long a fence is remembered, see Options.Retention
 //	push=false               no signals, see Options.NoPush
 //	domain=hub               the JetStream domain of the bucket

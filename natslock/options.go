@@ -19,8 +19,8 @@ type Options struct {
 	Replicas int
 	Memory   bool
 
-	// Existing means that the bucket is not made: it has to be there. Default: false.
-	Existing bool
+	// MustExist refuses to make the bucket: it has to be there. Default: false.
+	MustExist bool
 
 	// Retention is how long the last fence of a name is remembered after its last grant,
 	// at the least. When it is forgotten, the next fence is greater all the same, unless

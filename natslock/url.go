@@ -137,7 +137,7 @@ func init() {
 			}
 			return nil
 		},
-		"create": yes("create", func(p *parsed, on bool) { p.own.Existing = !on }),
+		"create": yes("create", func(p *parsed, on bool) { p.own.MustExist = !on }),
 		"push":   yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
 		"domain": func(p *parsed, v string) error { p.own.Domain = v; return nil },
 		"retention": func(p *parsed, v string) (err error) {
