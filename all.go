@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"time"
 )
 
 // A Group is several locks that are acquired together: all of them or none. [All] makes
@@ -114,12 +115,23 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 		return nil, errNoContext
 	}
 	claims := make([]*claim, len(l.parts))
+	wait := time.Duration(0)
 	for i, p := range l.parts { // before anything is sent
 		cl, err := p.claim(ctx, p.weight, p.limit)
 		if err != nil {
 			return nil, err
 		}
 		claims[i] = cl
+		if p.o.wait > 0 && (wait == 0 || p.o.wait < wait) {
+			wait = p.o.wait
+		}
+	}
+	waits, end := ctx, time.Time{}
+	if wait > 0 && m == waiting {
+		end = time.Now().Add(wait)
+		var cancel context.CancelFunc
+		waits, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
 	}
 	all := &GroupLease{}
 	held := false
@@ -131,12 +143,12 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 	done, c := false, l.parts[0].c
 	if !slices.ContainsFunc(l.parts, func(p *Locker) bool { return p.c != c }) {
 		var err error
-		if done, err = c.atOnce(ctx, claims, &all.leases, m); err != nil {
+		if done, err = c.atOnce(waits, claims, &all.leases, m); err != nil {
 			return nil, err
 		}
 	}
 	if !done {
-		if err := l.oneByOne(ctx, all, m); err != nil {
+		if err := l.oneByOne(ctx, all, m, end); err != nil {
 			return nil, err
 		}
 	}
@@ -148,9 +160,14 @@ func (l *Group) acquire(ctx context.Context, m mode) (*GroupLease, error) {
 	return all, nil
 }
 
-func (l *Group) oneByOne(ctx context.Context, all *GroupLease, m mode) error {
+// oneByOne acquires in order. The locks wait until end, all together.
+func (l *Group) oneByOne(ctx context.Context, all *GroupLease, m mode, end time.Time) error {
 	for _, p := range l.parts {
-		lease, err := p.as(ctx, m)
+		one := *p
+		if !end.IsZero() {
+			one.o.wait = max(time.Until(end), 1)
+		}
+		lease, err := one.as(ctx, m)
 		if err != nil {
 			return err
 		}

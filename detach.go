@@ -197,7 +197,7 @@ func setAtTheGrant(options []LockOption) error {
 		option string
 	}{
 		{o.ttl != 0, "WithTTL"}, {o.minHold != 0, "WithMinHold"}, {o.lockDelay != 0, "WithLockDelay"},
-		{o.value != nil, "WithValue"}, {o.above != nil, "WithAbove"}, {o.labels != nil, "WithLabel"},
+		{o.wait != 0, "WithWait"}, {o.value != nil, "WithValue"}, {o.above != nil, "WithAbove"}, {o.labels != nil, "WithLabel"},
 	} {
 		if of.given {
 			return pointless(of.option, where, "WithMargin, WithMaxHold and WithHealth")

@@ -45,10 +45,21 @@ func do(ctx context.Context, lease *Lease, err error, f func(ctx context.Context
 	case !errors.Is(lost, ErrLost) || errors.Is(err, lost): // f may have returned the cause of its ctx's end
 		return true, err
 	case err == nil:
-		return true, lost
+		return true, finished(lost)
 	default:
 		return true, errors.Join(err, lost)
 	}
+}
+
+// finished is a loss that was found out after the work.
+func finished(lost error) error {
+	why, ok := errors.AsType[*LostError](lost)
+	if !ok {
+		return lost
+	}
+	after := *why
+	after.Finished = true
+	return &after
 }
 
 // FenceOf returns the fence of the lease on name under which ctx runs: inside Do, and in

@@ -126,7 +126,20 @@ func TestDoSaysLostWhenOnlyItsReleaseFindsOut(t *testing.T) {
 			return must(t)(other.Mutex("x").ForceLock(background)).Release(background)
 		}
 		own := errors.New("own")
-		isError(t, c.Mutex("x").Do(background, force), pawl.ErrLost)
+		finished := func(err error) bool {
+			lost, ok := errors.AsType[*pawl.LostError](err)
+			return ok && lost.Finished
+		}
+		err := c.Mutex("x").Do(background, force)
+		if isError(t, err, pawl.ErrLost); !finished(err) {
+			t.Errorf("%v: the work was done, and nothing says so", err)
+		}
+		if err := pawl.All(c.Mutex("w"), c.Mutex("x")).Do(background, force); !finished(err) {
+			t.Errorf("%v: the work was done under both, and nothing says so", err)
+		}
+		if err := c.Mutex("x").Do(background, func(ctx context.Context) error { return errors.Join(force(ctx), own) }); finished(err) {
+			t.Errorf("%v: the work failed", err)
+		}
 		isError(t, c.Mutex("x").Do(background, func(ctx context.Context) error { _ = force(ctx); return own }), pawl.ErrLost, own)
 		ran, err := c.RWMutex("x").TryRDo(background, force)
 		isError(t, err, pawl.ErrLost)
@@ -134,7 +147,7 @@ func TestDoSaysLostWhenOnlyItsReleaseFindsOut(t *testing.T) {
 			t.Error("says that it did not run")
 		}
 		heard.balanced(t)
-		if n := heard.count("lost"); n != 3 {
+		if n := heard.count("lost"); n != 5 {
 			t.Errorf("%d losses were told: %v", n, heard.heard())
 		}
 	})

@@ -78,6 +78,9 @@ func (e *Election) Run(ctx context.Context, f func(ctx context.Context) error) (
 	if e.o.above != nil {
 		return pointless("WithAbove", "an Election", "for a mutex")
 	}
+	if e.o.wait != 0 {
+		return pointless("WithWait", "an Election", "for a mutex: Run waits until it leads")
+	}
 	if f == nil {
 		return errNoFunction
 	}

@@ -121,6 +121,10 @@ type LostError struct {
 	// of the process.
 	Until time.Time
 
+	// Finished is set by Do and TryDo when the function had returned nil: its work is
+	// done, and others may have run beside it. Doing it again does it twice.
+	Finished bool
+
 	// Err is the backend's last error, with ReasonUnreachable; what WithHealth's function
 	// returned, with ReasonUnhealthy; where a handle was made that Attach took elsewhere,
 	// with ReasonExpired; or nil. It matches no error of a ctx, because none of the
@@ -143,6 +147,9 @@ func (e *LostError) Error() string {
 	}
 	if e.Err != nil {
 		s += ": " + bare(e.Err)
+	}
+	if e.Finished {
+		s += "; its work had finished, and others may have worked beside it"
 	}
 	return s
 }

@@ -40,6 +40,11 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 		return nil, ErrClosed
 	}
 	defer c.claims.leave()
+	if m == waiting && l.o.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.o.wait)
+		defer cancel()
+	}
 
 	if c.observer == nil {
 		return c.obtain(ctx, cl, m)
@@ -78,6 +83,9 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err
+	}
+	if o.wait < 0 {
+		return nil, &InvalidError{What: "WithWait", Problem: "is 0 or less", Allowed: "more than 0; TryLock does not wait"}
 	}
 	if err := longEnough("TTL", c.TTL, l.c.facts); err != nil {
 		return nil, err

@@ -57,7 +57,8 @@ func (m *Mutex) ForceLock(ctx context.Context) (*Lease, error) {
 //
 // f's context is ctx, and also ends when the lease is lost; [FenceOf] finds the
 // fence in it. Do returns f's error. If the lease was lost before it was released, the
-// error matches ErrLost too, for others may have run beside f. If the lease is lost
+// error matches ErrLost too, for others may have run beside f: if f had returned nil, its
+// [LostError] is Finished, and repeating the work does it twice. If the lease is lost
 // before f begins, f does not run. A release that the backend could not confirm is no
 // error of f's: it is reported to the Observer.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context) error) error {

@@ -157,6 +157,7 @@ type lockOptions struct {
 	minHold   time.Duration
 	lockDelay time.Duration
 	maxHold   time.Duration
+	wait      time.Duration // 0: as long as ctx; below 0: bad
 	value     []byte // nil: what the name has
 	above     []byte // nil: whatever the name has
 	health    func(ctx context.Context) error
@@ -198,6 +199,20 @@ func WithLockDelay(d time.Duration) LockOption {
 // lost with ReasonMaxHold. 10 ms to 30 days; default: no limit.
 func WithMaxHold(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) { o.maxHold = d })
+}
+
+// WithWait has Lock, Acquire and Do give up when the lock was not granted within d, more
+// than 0, and leaves the work after that alone, which a deadline of ctx would end. The
+// error is that of a ctx whose deadline has passed: it matches ErrHeld if others hold the
+// lock, and context.DeadlineExceeded. [All] waits for the shortest of its locks' d, for
+// all of them together. TryLock and ForceLock do not wait. Default: as long as ctx allows.
+func WithWait(d time.Duration) LockOption {
+	return lockOption(func(o *lockOptions) {
+		o.wait = d
+		if d <= 0 {
+			o.wait = -1
+		}
+	})
 }
 
 // WithMargin sets how long before its lease ends in the backend a holder is told that it

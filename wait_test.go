@@ -169,3 +169,41 @@ func TestWaitingWorksWithoutSignals(t *testing.T) {
 		})
 	}
 }
+
+func TestAWaitEndsAndTheWorkGoesOn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, _ := w.client(nil)
+		b, _ := w.client(nil)
+		held := must(t)(a.Mutex("x").Lock(background))
+		tenSeconds := pawl.WithWait(10 * time.Second)
+		for what, lock := range map[string]func() error{
+			"Mutex":    func() error { _, err := b.Mutex("x", tenSeconds).Lock(background); return err },
+			"RWMutex":  func() error { _, err := b.RWMutex("x", tenSeconds).RLock(background); return err },
+			"All":      func() error { _, err := pawl.All(b.Mutex("w"), b.Mutex("x", tenSeconds)).Lock(background); return err },
+			"here too": func() error { _, err := a.Mutex("x", tenSeconds).Lock(background); return err },
+		} {
+			took, err := after(lock)
+			isError(t, err, pawl.ErrHeld)
+			isError(t, err, context.DeadlineExceeded)
+			if took < 10*time.Second || took > 11*time.Second {
+				t.Errorf("%s gave up after %v, want 10 s", what, took)
+			}
+		}
+		w.free("w")
+		time.AfterFunc(5*time.Second, func() { _ = held.Release(background) })
+		noError(t, b.Mutex("x", tenSeconds).Do(background, func(ctx context.Context) error {
+			time.Sleep(time.Minute)
+			return ctx.Err()
+		}))
+		both := pawl.All(b.Mutex("x", tenSeconds), b.Mutex("y", pawl.WithWait(time.Hour)))
+		noError(t, both.Do(background, func(ctx context.Context) error {
+			time.Sleep(time.Minute)
+			return ctx.Err()
+		}))
+		isError(t, b.Election("e", tenSeconds).Run(background, func(context.Context) error { return nil }), pawl.ErrInvalid)
+		for _, bad := range []time.Duration{0, -1} {
+			_, err := b.Mutex("x", pawl.WithWait(bad)).Lock(background)
+			isError(t, err, pawl.ErrInvalid)
+		}
+	})
+}
