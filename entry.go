@@ -34,6 +34,27 @@ type Owner = driver.Owner
 // ReportsDeletions of held names at once.
 type Properties = driver.Properties
 
-// Finding is what [Client.Diagnose] found: its Severity ("error": guarantees do not hold,
-// "warning": they hold by luck, "info"), its Subject, the Detail, and the Advice.
+// Clock is the clock that decides what has expired: of the process, of the host, or of
+// the server. See [Properties].
+type Clock = driver.Clock
+
+// The clocks.
+const (
+	ClockProcess = driver.ClockProcess // leases are of this process only
+	ClockHost    = driver.ClockHost    // leases are of this host only
+	ClockServer  = driver.ClockServer
+)
+
+// Finding is what [Client.Diagnose] found: its Severity, its Subject, the Detail, and the
+// Advice.
 type Finding = driver.Finding
+
+// Severity is how bad a [Finding] is.
+type Severity = driver.Severity
+
+// The severities, the worst first.
+const (
+	SeverityError   = driver.SeverityError   // guarantees do not hold
+	SeverityWarning = driver.SeverityWarning // they hold by luck
+	SeverityInfo    = driver.SeverityInfo    // good to know
+)

@@ -158,8 +158,8 @@ type lockOptions struct {
 	lockDelay time.Duration
 	maxHold   time.Duration
 	wait      time.Duration // 0: as long as ctx; below 0: bad
-	value     []byte // nil: what the name has
-	above     []byte // nil: whatever the name has
+	value     []byte        // nil: what the name has
+	above     []byte        // nil: whatever the name has
 	health    func(ctx context.Context) error
 	labels    map[string]string
 }

@@ -82,8 +82,8 @@ func findingsOf(found []pawl.Finding, err error) markup.HTML {
 	}
 	items := []markup.Part{class("findings"), markup.Attr("role", "list")}
 	for _, f := range found {
-		style := cmp.Or(map[string]string{"error": "notice bad", "warning": "notice"}[f.Severity], "card")
-		items = append(items, markup.El("li", class(style), markup.El("h3", badge("", f.Severity), markup.Text(" "+visible.Text(f.Subject))),
+		style := cmp.Or(map[pawl.Severity]string{pawl.SeverityError: "notice bad", pawl.SeverityWarning: "notice"}[f.Severity], "card")
+		items = append(items, markup.El("li", class(style), markup.El("h3", badge("", string(f.Severity)), markup.Text(" "+visible.Text(f.Subject))),
 			text("p", visible.Text(f.Detail)), text("p", visible.Text(f.Advice))))
 	}
 	return markup.El("ul", items...)
@@ -141,10 +141,10 @@ func guarantees(p pawl.Properties) markup.HTML {
 		}
 		return markup.Text(no)
 	}
-	clocks := map[string]string{
-		"process": "this process's: leases are of this process only", "host": "that of the host", "server": "that of the server",
+	clocks := map[pawl.Clock]string{
+		pawl.ClockProcess: "this process's: leases are of this process only", pawl.ClockHost: "that of the host", pawl.ClockServer: "that of the server",
 	}
-	clock := cmp.Or(clocks[p.Clock], p.Clock)
+	clock := cmp.Or(clocks[p.Clock], string(p.Clock))
 	where := markup.HTML{}
 	if p.Where != "" {
 		where = fact("Where", word(p.Where))

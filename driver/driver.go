@@ -313,7 +313,7 @@ type Owner struct {
 type Properties struct {
 	Backend       string        // its short name: "memory", "sqlite"
 	Where         string        // its name and place, as in messages: "redis host:6379"; empty without a place
-	Clock         string        // whose clock decides expiry: "process", "host", "server"
+	Clock         Clock         // whose clock decides expiry
 	FenceSurvives string        // what fences are known to rise across, in a sentence
 	MinTTL        time.Duration // the shortest TTL that the backend can keep; clients refuse shorter ones
 	Push          bool          // signals arrive; if not, waiting means asking again
@@ -328,13 +328,33 @@ type Properties struct {
 	ReportsDeletions bool
 }
 
+// Clock is the clock that decides what has expired.
+type Clock string
+
+// The clocks.
+const (
+	ClockProcess Clock = "process" // of this process: leases are of this process only
+	ClockHost    Clock = "host"    // of this host: leases are of this host only
+	ClockServer  Clock = "server"  // of the server, or of several
+)
+
 // Finding is one thing that a Diagnoser found.
 type Finding struct {
-	Severity string // "error": guarantees do not hold; "warning": they hold by luck; "info"
+	Severity Severity
 	Subject  string // what was looked at
 	Detail   string // what is wrong
 	Advice   string // what to do
 }
+
+// Severity is how bad a Finding is.
+type Severity string
+
+// The severities, the worst first.
+const (
+	SeverityError   Severity = "error"   // guarantees do not hold
+	SeverityWarning Severity = "warning" // they hold by luck
+	SeverityInfo    Severity = "info"    // good to know
+)
 
 // Signal is a push from the backend: a hint that saves waiting.
 type Signal struct {

@@ -14,7 +14,7 @@ func testProperties(s *suite) {
 		if p.Backend == "" || p.FenceSurvives == "" {
 			k.Errorf("%+v; want a Backend and FenceSurvives", p)
 		}
-		if !slices.Contains([]string{"process", "host", "server"}, p.Clock) {
+		if !slices.Contains([]driver.Clock{driver.ClockProcess, driver.ClockHost, driver.ClockServer}, p.Clock) {
 			k.Errorf("Clock = %q; want process, host or server", p.Clock)
 		}
 	})
@@ -61,7 +61,7 @@ func testDoctor(s *suite) {
 		if err != nil {
 			k.Fatalf("Diagnose: %v", err)
 		}
-		severities := []string{"error", "warning", "info"} // the most serious first
+		severities := []driver.Severity{driver.SeverityError, driver.SeverityWarning, driver.SeverityInfo} // the most serious first
 		rank := 0
 		for _, f := range findings {
 			at := slices.Index(severities, f.Severity)

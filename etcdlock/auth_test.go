@@ -87,7 +87,7 @@ func diagnose(t *testing.T, d *etcdlock.Driver) string {
 	}
 	var short []string
 	for _, f := range found {
-		short = append(short, f.Severity+" "+f.Subject)
+		short = append(short, string(f.Severity)+" "+f.Subject)
 	}
 	return strings.Join(short, ", ")
 }

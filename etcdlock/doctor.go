@@ -28,7 +28,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	if err := s.readClockInTime(ctx); err != nil {
 		if e, ok := errors.AsType[*driver.Error](err); ok && e.Permanent {
-			return engine.Found("error", "clock", e.Err.Error(), e.Hint), nil
+			return engine.Found(driver.SeverityError, "clock", e.Err.Error(), e.Hint), nil
 		}
 		return nil, s.failed(ctx, err)
 	}
@@ -73,7 +73,7 @@ func (s *store) readClockInTime(ctx context.Context) (err error) {
 func (s *store) diagnoseClock() []driver.Finding {
 	w, ok := s.clock.window(time.Now())
 	if ahead := locktable.At(time.Now()).Until(w.From); ok && ahead > time.Hour {
-		return engine.Found("info", "clock", fmt.Sprintf("it is %v ahead of this machine's: whoever made it had another time of day", ahead.Round(time.Second)),
+		return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("it is %v ahead of this machine's: whoever made it had another time of day", ahead.Round(time.Second)),
 			"nothing: leases are not longer or shorter for it, only the times that are shown are wrong")
 	}
 	return nil
@@ -88,7 +88,7 @@ func (s *store) diagnoseRights(ctx context.Context) []driver.Finding {
 		return nil
 	}
 	hint, _ := advice(err)
-	return engine.Found("error", "rights", "the user cannot write all keys that begin with "+s.prefix+"//",
+	return engine.Found(driver.SeverityError, "rights", "the user cannot write all keys that begin with "+s.prefix+"//",
 		hint)
 }
 
@@ -102,7 +102,7 @@ func (s *store) diagnoseUsers(ctx context.Context) []driver.Finding {
 	if err != nil || (*pb.AuthStatusResponse)(status).GetEnabled() {
 		return nil // who may not ask is asked for a password
 	}
-	return engine.Found("warning", "authentication", "a user and a password are given, and the cluster asks nobody for them: whoever reaches it can take and release any lock",
+	return engine.Found(driver.SeverityWarning, "authentication", "a user and a password are given, and the cluster asks nobody for them: whoever reaches it can take and release any lock",
 		"etcdctl auth enable, or leave them out of the URL")
 }
 
@@ -117,7 +117,7 @@ func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
 		where := hosts([]string{endpoint})
 		if err != nil {
 			down++
-			found = append(found, engine.Found("warning", "member "+where, "it does not answer",
+			found = append(found, engine.Found(driver.SeverityWarning, "member "+where, "it does not answer",
 				"check that etcd runs there, and the network: the cluster survives no more than a minority that is down")...)
 			continue
 		}
@@ -126,7 +126,7 @@ func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
 	}
 	slices.Sort(versions)
 	if versions = slices.Compact(versions); len(versions) > 1 {
-		found = append(found, engine.Found("info", "versions", "the members run "+strings.Join(versions, " and "),
+		found = append(found, engine.Found(driver.SeverityInfo, "versions", "the members run "+strings.Join(versions, " and "),
 			"end the upgrade that seems to be under way")...)
 	}
 	found = append(found, s.diagnoseAlarms(ctx)...)
@@ -137,11 +137,11 @@ func (s *store) diagnoseMembers(ctx context.Context) (found []driver.Finding) {
 func diagnoseMember(where string, status *clientv3.StatusResponse) (found []driver.Finding) {
 	m := (*pb.StatusResponse)(status)
 	if m.GetIsLearner() {
-		found = append(found, engine.Found("warning", "member "+where, "it is a learner, and answers no requests of ours",
+		found = append(found, engine.Found(driver.SeverityWarning, "member "+where, "it is a learner, and answers no requests of ours",
 			"promote it (etcdctl member promote), or name a voting member")...)
 	}
 	if quota := m.GetDbSizeQuota(); quota > 0 && m.GetDbSize() > quota/10*8 {
-		found = append(found, engine.Found("warning", "quota of "+where, fmt.Sprintf("its database has %d MB of %d MB: when it is full, nothing is granted or renewed", m.GetDbSize()>>20, quota>>20),
+		found = append(found, engine.Found(driver.SeverityWarning, "quota of "+where, fmt.Sprintf("its database has %d MB of %d MB: when it is full, nothing is granted or renewed", m.GetDbSize()>>20, quota>>20),
 			"compact and defragment it, or raise --quota-backend-bytes")...)
 	}
 	return found
@@ -153,7 +153,7 @@ func (s *store) diagnoseAlarms(ctx context.Context) (found []driver.Finding) {
 		return nil
 	}
 	for _, a := range alarms.Alarms {
-		found = append(found, engine.Found("error", "alarm", fmt.Sprintf("%v is raised by member %x", a.GetAlarm(), a.GetMemberID()),
+		found = append(found, engine.Found(driver.SeverityError, "alarm", fmt.Sprintf("%v is raised by member %x", a.GetAlarm(), a.GetMemberID()),
 			"etcdctl alarm list; for NOSPACE compact, defragment, then etcdctl alarm disarm")...)
 	}
 	return found
@@ -164,18 +164,18 @@ func (s *store) diagnoseAlarms(ctx context.Context) (found []driver.Finding) {
 func (s *store) diagnoseCluster(ctx context.Context, named int) (found []driver.Finding) {
 	members, err := s.client.MemberList(ctx)
 	if err == nil && len(members.Members) == 1 {
-		found = append(found, engine.Found("info", "members", "there is one: nothing is granted or renewed while it is down",
+		found = append(found, engine.Found(driver.SeverityInfo, "members", "there is one: nothing is granted or renewed while it is down",
 			"three members survive the loss of one")...)
 	}
 	if err == nil && len(members.Members) > named {
-		found = append(found, engine.Found("info", "endpoints", fmt.Sprintf("the URL names %d of %d members", named, len(members.Members)),
+		found = append(found, engine.Found(driver.SeverityInfo, "endpoints", fmt.Sprintf("the URL names %d of %d members", named, len(members.Members)),
 			"name all, so that it does not matter which of them are down")...)
 	}
 	const old = 1 << 20
 	if seen := s.seen.Load(); seen > old {
 		_, err := s.client.Get(ctx, s.clockKey(), clientv3.WithRev(seen-old))
 		if err == nil {
-			found = append(found, engine.Found("warning", "compaction", fmt.Sprintf("more than %d revisions are kept: the database grows with each renewal until it is full", old),
+			found = append(found, engine.Found(driver.SeverityWarning, "compaction", fmt.Sprintf("more than %d revisions are kept: the database grows with each renewal until it is full", old),
 				"start the members with --auto-compaction-mode=periodic --auto-compaction-retention=1h")...)
 		}
 	}

@@ -24,7 +24,7 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 			continue
 		case e.Name == "":
 			return []driver.Finding{{
-				Severity: "error", Subject: "entries", Detail: "they cannot be read: " + bare(err).Error(),
+				Severity: driver.SeverityError, Subject: "entries", Detail: "they cannot be read: " + bare(err).Error(),
 				Advice: cmp.Or(hintOf(err), "nothing works until that does"),
 			}}
 		}
@@ -40,7 +40,7 @@ func Damaged(ctx context.Context, d driver.Lister) []driver.Finding {
 		names += fmt.Sprintf(" and %d more", n-named)
 	}
 	return []driver.Finding{{
-		Severity: "error", Subject: "damaged entries",
+		Severity: driver.SeverityError, Subject: "damaged entries",
 		Detail: fmt.Sprintf("%d cannot be read, and nobody is granted these names: %s; %v", n, names[len(", "):], bare(first)),
 		Advice: cmp.Or(hintOf(first), "repair it, or delete it while nobody holds the name"),
 	}}

@@ -94,7 +94,7 @@ func (m *Memory) Scan(ctx context.Context, prefix string) iter.Seq2[locktable.Ro
 func (m *Memory) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "memory",
-		Clock:         "process",
+		Clock:         driver.ClockProcess,
 		FenceSurvives: "nothing: fences rise for as long as the Memory lives",
 		MinTTL:        driver.MinTTL,
 		Push:          true,

@@ -30,7 +30,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	if unfit := t.unfit(ctx, g); unfit != nil {
-		return engine.Found("error", "collection", unfit.problem, unfit.hint), nil //nolint:nilerr // a finding
+		return engine.Found(driver.SeverityError, "collection", unfit.problem, unfit.hint), nil //nolint:nilerr // a finding
 	}
 	at, err := t.server(ctx)
 	if err != nil {
@@ -63,13 +63,13 @@ func (t *store) version(ctx context.Context) []driver.Finding {
 	n, err := strconv.Atoi(major)
 	switch {
 	case b.Ferret != "" && !strings.HasPrefix(b.Ferret, "v2."):
-		return engine.Found("error", "server", "it is FerretDB "+b.Ferret+", whose updates are not atomic: two clients can be granted one name",
+		return engine.Found(driver.SeverityError, "server", "it is FerretDB "+b.Ferret+", whose updates are not atomic: two clients can be granted one name",
 			"use MongoDB, or the database below FerretDB by its own URL")
 	case b.Ferret != "":
-		return engine.Found("warning", "server", "it is FerretDB "+b.Ferret+", on which nobody has tested this",
+		return engine.Found(driver.SeverityWarning, "server", "it is FerretDB "+b.Ferret+", on which nobody has tested this",
 			"use MongoDB, or PostgreSQL by its own URL")
 	case err == nil && n < 5:
-		return engine.Found("warning", "version", "it is MongoDB "+b.Version+", which is no longer maintained",
+		return engine.Found(driver.SeverityWarning, "version", "it is MongoDB "+b.Version+", which is no longer maintained",
 			"use MongoDB 6.0 or later")
 	}
 	return nil
@@ -80,16 +80,16 @@ func (g *greeting) topology() []driver.Finding {
 	voters := len(g.Hosts) + len(g.Passives) + len(g.Arbiters)
 	switch {
 	case g.router():
-		return engine.Found("info", "topology", "it is a sharded cluster: the clock of the shard's primary decides",
+		return engine.Found(driver.SeverityInfo, "topology", "it is a sharded cluster: the clock of the shard's primary decides",
 			"do not shard the collection, and keep the clocks of all members together (NTP)")
 	case !g.replicas():
-		return engine.Found("warning", "topology", "the server stands alone: without it nothing can be locked, and there are no change streams",
+		return engine.Found(driver.SeverityWarning, "topology", "the server stands alone: without it nothing can be locked, and there are no change streams",
 			"make it a replica set, of three members where locks have to survive one")
 	case voters < 3:
-		return engine.Found("warning", "topology", fmt.Sprintf("the replica set has %d members: when one stops, nothing can be locked", voters),
+		return engine.Found(driver.SeverityWarning, "topology", fmt.Sprintf("the replica set has %d members: when one stops, nothing can be locked", voters),
 			"add members, up to three that hold data")
 	case len(g.Arbiters) > 0 && len(g.Hosts) < 3:
-		return engine.Found("warning", "topology", "one of two members that hold data is needed beside the primary, as an arbiter acknowledges nothing",
+		return engine.Found(driver.SeverityWarning, "topology", "one of two members that hold data is needed beside the primary, as an arbiter acknowledges nothing",
 			"replace the arbiter by a member that holds data")
 	}
 	return nil
@@ -102,7 +102,7 @@ func clock(is, sent, now time.Time) []driver.Finding {
 	if is.After(sent.Add(-apart)) && is.Before(now.Add(apart)) {
 		return nil
 	}
-	return engine.Found("info", "clock", fmt.Sprintf("the server's clock and this machine's are %v apart; only the server's counts", now.Sub(is).Abs().Round(time.Second)),
+	return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("the server's clock and this machine's are %v apart; only the server's counts", now.Sub(is).Abs().Round(time.Second)),
 		"look at both with NTP: a clock that is corrected in one step ends leases early")
 }
 
@@ -117,7 +117,7 @@ func (t *store) config(ctx context.Context) []driver.Finding {
 	if err != nil || c.Config.Journals == nil || *c.Config.Journals {
 		return nil // not everybody may ask, and the default is good
 	}
-	return engine.Found("warning", "write concern", "writeConcernMajorityJournalDefault is false: a majority that loses its power at once forgets the last grants",
+	return engine.Found(driver.SeverityWarning, "write concern", "writeConcernMajorityJournalDefault is false: a majority that loses its power at once forgets the last grants",
 		"set it to true in rs.conf(), unless members keep their data in memory")
 }
 
@@ -134,7 +134,7 @@ func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding)
 		{"remove from " + at.signals.Name(), second(at.signals.DeleteOne(ctx, nobody))},
 	} {
 		if try.err != nil && !errors.Is(try.err, mongo.ErrNoDocuments) {
-			found = append(found, engine.Found("error", "rights", "cannot "+try.what+": "+try.err.Error(),
+			found = append(found, engine.Found(driver.SeverityError, "rights", "cannot "+try.what+": "+try.err.Error(),
 				"grant the user readWrite on the database "+t.db.Name())...)
 		}
 	}
@@ -146,7 +146,7 @@ func (t *store) rights(ctx context.Context, at *server) (found []driver.Finding)
 		_ = c.Close(ctx)
 		return found
 	}
-	return append(found, engine.Found("warning", "change streams", "waiters look for signals, 4 to 200 times a second, as there is no change stream: "+err.Error(),
+	return append(found, engine.Found(driver.SeverityWarning, "change streams", "waiters look for signals, 4 to 200 times a second, as there is no change stream: "+err.Error(),
 		"grant the user the action changeStream on the database "+t.db.Name())...)
 }
 
@@ -165,7 +165,7 @@ func (t *store) indexes(ctx context.Context, at *server) (found []driver.Finding
 			there = there || lookup == nil && s.ExpireAfterSeconds != nil
 		}
 		if !there {
-			found = append(found, engine.Found("warning", "index", in.collection.Name()+" has no TTL index on "+in.by+": what is old is never forgotten, and the collection grows",
+			found = append(found, engine.Found(driver.SeverityWarning, "index", in.collection.Name()+" has no TTL index on "+in.by+": what is old is never forgotten, and the collection grows",
 				fmt.Sprintf("db.getCollection(%q).createIndex({%s: 1}, {expireAfterSeconds: %d})", in.collection.Name(), in.by, map[string]int{"at": signalLife}[in.by]))...)
 		}
 	}

@@ -304,7 +304,7 @@ func TestTheDoctorKnowsWhatItLooksAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subjects := map[string]string{}
+	subjects := map[string]driver.Severity{}
 	for _, f := range found {
 		subjects[f.Subject] = f.Severity
 	}

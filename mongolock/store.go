@@ -294,7 +294,7 @@ func from(prefix string) bson.D {
 // Properties implements optimistic.Store.
 func (t *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "mongodb", Where: t.place(), Clock: "server",
+		Backend: "mongodb", Where: t.place(), Clock: driver.ClockServer,
 		FenceSurvives: "restarts and elections, as writes are acknowledged by a majority; and lost data, while the server's clock is not set back",
 		MinTTL:        driver.MinTTL, Push: true,
 	}

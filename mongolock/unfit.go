@@ -96,7 +96,7 @@ func (t *store) majorities(ctx context.Context) []driver.Finding {
 	if err != nil || s.Engine.Committed == nil || *s.Engine.Committed {
 		return nil // not everybody may ask
 	}
-	return engine.Found("error", "read concern", "the server cannot read what a majority has, and nothing tells waiters of a change",
+	return engine.Found(driver.SeverityError, "read concern", "the server cannot read what a majority has, and nothing tells waiters of a change",
 		majorityHint)
 }
 

@@ -25,7 +25,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	var found []driver.Finding
 	if err := v.fit(); err != nil {
 		hint, _ := s.advice(err)
-		found = append(found, engine.Found("error", "server", err.Error(), hint)...)
+		found = append(found, engine.Found(driver.SeverityError, "server", err.Error(), hint)...)
 	}
 	found = append(found, s.rights(ctx)...)
 	found = append(found, s.unfit(ctx)...)
@@ -49,10 +49,10 @@ func (s *store) dropped() []driver.Finding {
 	case nil:
 		return nil
 	case &s.names:
-		return engine.Found("error", "tables", s.names+" was gone, and has just been made anew: whatever was held is forgotten, and granted again with greater fences",
+		return engine.Found(driver.SeverityError, "tables", s.names+" was gone, and has just been made anew: whatever was held is forgotten, and granted again with greater fences",
 			advice)
 	}
-	return engine.Found("warning", "tables", s.lost+" was gone, and has just been made anew: who lost a lease meanwhile hears of it by the next renewal",
+	return engine.Found(driver.SeverityWarning, "tables", s.lost+" was gone, and has just been made anew: who lost a lease meanwhile hears of it by the next renewal",
 		advice)
 }
 
@@ -73,7 +73,7 @@ func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 				if n == noSuchTable {
 					detail = table + " is not there"
 				}
-				found = append(found, engine.Found("error", "rights", detail, hint)...)
+				found = append(found, engine.Found(driver.SeverityError, "rights", detail, hint)...)
 				break
 			}
 		}
@@ -85,19 +85,19 @@ func (s *store) rights(ctx context.Context) (found []driver.Finding) {
 func (s *store) unfit(ctx context.Context) (found []driver.Finding) {
 	unfit, _ := s.tables(ctx)
 	for _, e := range unfit {
-		found = append(found, engine.Found("error", "tables", e.problem, e.hint)...)
+		found = append(found, engine.Found(driver.SeverityError, "tables", e.problem, e.hint)...)
 	}
 	return found
 }
 
 func (v variables) durability() (found []driver.Finding) {
 	if at := v["innodb_flush_log_at_trx_commit"]; at != "" && at != "1" {
-		found = append(found, engine.Found("warning", "durability", "innodb_flush_log_at_trx_commit is "+at+
+		found = append(found, engine.Found(driver.SeverityWarning, "durability", "innodb_flush_log_at_trx_commit is "+at+
 			": a crash forgets up to a second of grants, which are then granted again, with greater fences",
 			"set it to 1")...)
 	}
 	if v.on("log_bin") && v["sync_binlog"] != "1" {
-		found = append(found, engine.Found("info", "durability", "sync_binlog is "+v["sync_binlog"]+
+		found = append(found, engine.Found(driver.SeverityInfo, "durability", "sync_binlog is "+v["sync_binlog"]+
 			": after a crash replicas may lack what was acknowledged, and so may the next primary",
 			"set it to 1 if replicas can take over")...)
 	}
@@ -106,15 +106,15 @@ func (v variables) durability() (found []driver.Finding) {
 
 func (v variables) replication() (found []driver.Finding) {
 	if v.on("log_bin") && v["binlog_format"] == "STATEMENT" {
-		found = append(found, engine.Found("error", "replication", "binlog_format is STATEMENT: replicas would repeat what depends on the clock, and get something else",
+		found = append(found, engine.Found(driver.SeverityError, "replication", "binlog_format is STATEMENT: replicas would repeat what depends on the clock, and get something else",
 			"set it to ROW or MIXED")...)
 	}
 	if v.on("log_bin") && v["sql_log_bin"] != "" && !v.on("sql_log_bin") {
-		found = append(found, engine.Found("warning", "replication", "sql_log_bin is off in these sessions: no replica gets the locks",
+		found = append(found, engine.Found(driver.SeverityWarning, "replication", "sql_log_bin is off in these sessions: no replica gets the locks",
 			"leave it on, or expect a fail-over to forget all leases")...)
 	}
 	if v.on("wsrep_on") {
-		found = append(found, engine.Found("warning", "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and Guard does not hold up a step on another node",
+		found = append(found, engine.Found(driver.SeverityWarning, "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and Guard does not hold up a step on another node",
 			"send all clients to one node, or keep the clocks together and compare fences where the data is")...)
 	}
 	return found
@@ -125,7 +125,7 @@ const churn = 1000
 
 func (v variables) session() (found []driver.Finding) {
 	if at := v.isolation(); at == "SERIALIZABLE" {
-		found = append(found, engine.Found("info", "isolation", "the level of the pool is SERIALIZABLE",
+		found = append(found, engine.Found(driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
 			"READ COMMITTED locks less; Guard takes whatever the transaction has")...)
 	}
 	return found
@@ -141,7 +141,7 @@ func (s *store) clocks(ctx context.Context) []driver.Finding {
 	got := time.Now()
 	off := max(locktable.At(sent)-now, now-locktable.At(got), 0)
 	if d := time.Duration(off) * time.Microsecond; d > time.Second {
-		return engine.Found("info", "clock", fmt.Sprintf("it differs from this host's by %v or more", d.Round(time.Second)),
+		return engine.Found(driver.SeverityInfo, "clock", fmt.Sprintf("it differs from this host's by %v or more", d.Round(time.Second)),
 			"one of the two is wrong; if it is the server's, expect it to be set, which ends leases early or late")
 	}
 	return nil
@@ -151,11 +151,11 @@ func (s *store) clocks(ctx context.Context) []driver.Finding {
 func (s *store) connections() []driver.Finding {
 	stats := s.db.Stats()
 	if stats.MaxIdleClosed > churn {
-		return engine.Found("info", "pool", fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
+		return engine.Found(driver.SeverityInfo, "pool", fmt.Sprintf("%d connections were ended because too many were idle, and others made for the next statements", stats.MaxIdleClosed),
 			"SetMaxIdleConns as high as SetMaxOpenConns: database/sql keeps two by default")
 	}
 	if stats.MaxOpenConnections > 0 && stats.WaitDuration > time.Second {
-		return engine.Found("warning", "pool", fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
+		return engine.Found(driver.SeverityWarning, "pool", fmt.Sprintf("calls have waited %v for one of its %d connections", stats.WaitDuration.Round(time.Millisecond), stats.MaxOpenConnections),
 			"a larger pool, or one that is for locks only: a renewal that waits may come too late")
 	}
 	return nil

@@ -20,7 +20,7 @@ func diagnose(t *testing.T, d *mysqllock.Driver) []driver.Finding {
 	return found
 }
 
-func finds(t *testing.T, d *mysqllock.Driver, severity, subject, detail string) {
+func finds(t *testing.T, d *mysqllock.Driver, severity driver.Severity, subject, detail string) {
 	t.Helper()
 	found := diagnose(t, d)
 	if !slices.ContainsFunc(found, func(f driver.Finding) bool {
@@ -34,7 +34,7 @@ func finds(t *testing.T, d *mysqllock.Driver, severity, subject, detail string) 
 // he was not there.
 func TestTheDoctorNamesATableThatWasDropped(t *testing.T) {
 	s := mysqltest.Shared(t)
-	for table, severity := range map[string]string{"pawl_names": "error", "pawl_lost": "warning"} {
+	for table, severity := range map[string]driver.Severity{"pawl_names": "error", "pawl_lost": "warning"} {
 		database := s.NewDatabase(t)
 		url := "mysql:" + s.DSN(database)
 		d := start(t, url)

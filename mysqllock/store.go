@@ -185,7 +185,7 @@ func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "mysql",
 		Where:         s.Where,
-		Clock:         "server",
+		Clock:         driver.ClockServer,
 		FenceSurvives: "restarts, fail-overs and loss of the tables, as long as the server's clock is not set back past the last grant",
 		MinTTL:        minTTL,
 		Push:          true, // by looking, see newPoller

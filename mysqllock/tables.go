@@ -50,7 +50,7 @@ func (s *server) altered(ctx context.Context) (found []driver.Finding) {
 		_ = s.query(ctx, x.statement, func(rows *sql.Rows) error { // not everybody may ask
 			var name string
 			err := rows.Scan(&name)
-			found = append(found, engine.Found("error", x.kind, fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, what is held is granted again", x.kind, name),
+			found = append(found, engine.Found(driver.SeverityError, x.kind, fmt.Sprintf("the %s %q works on the tables: if it deletes or changes a row, what is held is granted again", x.kind, name),
 				"DROP "+strings.ToUpper(x.kind)+" `"+name+"`")...)
 			return err
 		})
@@ -68,7 +68,7 @@ func (s *server) repeats(ctx context.Context) (found []driver.Finding) {
 		running := false
 		_ = s.query(ctx, statement, func(rows *sql.Rows) error { return rows.Scan(&running) })
 		if running {
-			return engine.Found("warning", "replication", "the server repeats what another one writes, and takes writes itself: clients that ask one each can be granted the same name",
+			return engine.Found(driver.SeverityWarning, "replication", "the server repeats what another one writes, and takes writes itself: clients that ask one each can be granted the same name",
 				"set read_only=1 on all servers but one, and give all clients the address of that one")
 		}
 	}

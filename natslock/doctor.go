@@ -54,7 +54,7 @@ type checkup struct {
 	found     []driver.Finding
 }
 
-func (c *checkup) find(severity, subject, detail, advice string) {
+func (c *checkup) find(severity driver.Severity, subject, detail, advice string) {
 	c.found = append(c.found, engine.Found(severity, subject, detail, advice)...)
 }
 
@@ -62,17 +62,17 @@ func (c *checkup) find(severity, subject, detail, advice string) {
 func (c *checkup) values(is *jetstream.StreamConfig) {
 	edit := c.s.edit()
 	for _, d := range c.s.defects(is) {
-		c.find("error", d.subject, d.detail, d.advice)
+		c.find(driver.SeverityError, d.subject, d.detail, d.advice)
 	}
 	if !is.AllowMsgTTL {
-		c.find("warning", "message TTL", "the bucket has no TTLs for each message: names that are not used any more stay for ever", edit+"--allow-msg-ttl")
+		c.find(driver.SeverityWarning, "message TTL", "the bucket has no TTLs for each message: names that are not used any more stay for ever", edit+"--allow-msg-ttl")
 	}
 	if is.RePublish == nil || is.RePublish.Destination != c.s.stampPrefix()+">" {
-		c.find("info", "republish", "the bucket does not tell when it stored something, so an acquire takes a request more",
+		c.find(driver.SeverityInfo, "republish", "the bucket does not tell when it stored something, so an acquire takes a request more",
 			fmt.Sprintf("%s--republish-source='%s>' --republish-destination='%s>' --republish-headers", edit, c.s.prefix, c.s.stampPrefix()))
 	}
 	if is.FirstSeq < 1<<40 {
-		c.find("info", "first sequence", "the bucket begins to count at 1, as others make it: if it is deleted and made again, a client that does not hear of it may take a value for one that it knows",
+		c.find(driver.SeverityInfo, "first sequence", "the bucket begins to count at 1, as others make it: if it is deleted and made again, a client that does not hear of it may take a value for one that it knows",
 			"let natslock make it, or close all clients before it is deleted")
 	}
 }
@@ -80,16 +80,16 @@ func (c *checkup) values(is *jetstream.StreamConfig) {
 // room is about how much more there can be.
 func (c *checkup) room(is *jetstream.StreamConfig, state *jetstream.StreamState) {
 	if is.MaxBytes > 0 && state.Bytes > uint64(is.MaxBytes)/5*4 {
-		c.find("warning", "max bytes", fmt.Sprintf("%d of the %d bytes that the bucket may have are used: when it is full nothing is granted, and nothing renewed", state.Bytes, is.MaxBytes), "raise it: nats stream edit "+c.s.stream+" --max-bytes=-1")
+		c.find(driver.SeverityWarning, "max bytes", fmt.Sprintf("%d of the %d bytes that the bucket may have are used: when it is full nothing is granted, and nothing renewed", state.Bytes, is.MaxBytes), "raise it: nats stream edit "+c.s.stream+" --max-bytes=-1")
 	}
 	if is.MaxMsgs > 0 && state.Msgs > uint64(is.MaxMsgs)/5*4 {
-		c.find("warning", "max messages", fmt.Sprintf("%d of the %d names that the bucket may have are used", state.Msgs, is.MaxMsgs), "raise it")
+		c.find(driver.SeverityWarning, "max messages", fmt.Sprintf("%d of the %d names that the bucket may have are used", state.Msgs, is.MaxMsgs), "raise it")
 	}
 	if most := c.s.nc.MaxPayload(); most > 0 && most < 256<<10 {
-		c.find("warning", "max payload", fmt.Sprintf("a message has %d bytes at most: a queue of some hundred does not fit", most), "raise max_payload to 1MB")
+		c.find(driver.SeverityWarning, "max payload", fmt.Sprintf("a message has %d bytes at most: a queue of some hundred does not fit", most), "raise max_payload to 1MB")
 	}
 	if is.MaxMsgSize > 0 && is.MaxMsgSize < 256<<10 {
-		c.find("warning", "max message size", fmt.Sprintf("a value has %d bytes at most: a queue of some hundred does not fit", is.MaxMsgSize), c.s.edit()+"--max-msg-size=-1")
+		c.find(driver.SeverityWarning, "max message size", fmt.Sprintf("a value has %d bytes at most: a queue of some hundred does not fit", is.MaxMsgSize), c.s.edit()+"--max-msg-size=-1")
 	}
 }
 
@@ -98,14 +98,14 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	more := c.s.edit() + "--replicas=3"
 	switch n := info.Config.Replicas; {
 	case n == 1 && c.clustered:
-		c.find("warning", "replicas", "the bucket is on one server of the cluster: without it nothing is granted, and without its disk all is forgotten", more)
+		c.find(driver.SeverityWarning, "replicas", "the bucket is on one server of the cluster: without it nothing is granted, and without its disk all is forgotten", more)
 	case n == 1:
-		c.find("info", "replicas", "there is one server: without it nothing is granted", "run a cluster of three")
+		c.find(driver.SeverityInfo, "replicas", "there is one server: without it nothing is granted", "run a cluster of three")
 	case n%2 == 0:
-		c.find("warning", "replicas", fmt.Sprintf("of %d replicas none may be missing that would not stop %d, too", n, n-1), more)
+		c.find(driver.SeverityWarning, "replicas", fmt.Sprintf("of %d replicas none may be missing that would not stop %d, too", n, n-1), more)
 	}
 	if want := c.s.o.Replicas; want > 0 && want != info.Config.Replicas {
-		c.find("info", "replicas", fmt.Sprintf("%d are asked for, and the bucket has %d: that counts only when it is made", want, info.Config.Replicas),
+		c.find(driver.SeverityInfo, "replicas", fmt.Sprintf("%d are asked for, and the bucket has %d: that counts only when it is made", want, info.Config.Replicas),
 			fmt.Sprintf("%s--replicas=%d, or leave it out", c.s.edit(), want))
 	}
 	if info.Cluster == nil {
@@ -114,9 +114,9 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 	for _, r := range info.Cluster.Replicas {
 		switch {
 		case r.Offline:
-			c.find("warning", "replica "+r.Name, "it is offline", "start it")
+			c.find(driver.SeverityWarning, "replica "+r.Name, "it is offline", "start it")
 		case !r.Current:
-			c.find("warning", "replica "+r.Name, fmt.Sprintf("it is %d operations behind", r.Lag), "look at its log and its disk")
+			c.find(driver.SeverityWarning, "replica "+r.Name, fmt.Sprintf("it is %d operations behind", r.Lag), "look at its log and its disk")
 		}
 	}
 }
@@ -124,20 +124,20 @@ func (c *checkup) replicas(info *jetstream.StreamInfo) {
 // disk is about what an acknowledgement is worth.
 func (c *checkup) disk(is *jetstream.StreamConfig) {
 	if c.s.o.Memory && is.Storage == jetstream.FileStorage {
-		c.find("info", "storage", "memory is asked for, and the bucket is on disk: that counts only when it is made", "leave it out")
+		c.find(driver.SeverityInfo, "storage", "memory is asked for, and the bucket is on disk: that counts only when it is made", "leave it out")
 	}
 	switch {
 	case is.Storage == jetstream.MemoryStorage && is.Replicas == 1:
-		c.find("error", "storage", "the bucket is in the memory of one server: when that restarts, what is held is granted again", "make it on disk, with three replicas")
+		c.find(driver.SeverityError, "storage", "the bucket is in the memory of one server: when that restarts, what is held is granted again", "make it on disk, with three replicas")
 	case is.Storage == jetstream.MemoryStorage:
-		c.find("warning", "storage", "the bucket is in memory: when a majority of its servers restart, what is held is granted again", "make it on disk")
+		c.find(driver.SeverityWarning, "storage", "the bucket is in memory: when a majority of its servers restart, what is held is granted again", "make it on disk")
 	case is.PersistMode == jetstream.AsyncPersistMode:
-		c.find("error", "persist mode", "the server acknowledges before it writes: when its process is killed, what is held is granted again", c.s.edit()+"--persist-mode=default")
+		c.find(driver.SeverityError, "persist mode", "the server acknowledges before it writes: when its process is killed, what is held is granted again", c.s.edit()+"--persist-mode=default")
 	case is.Replicas == 1:
-		c.find("info", "sync interval", "a server syncs its disk every two minutes unless sync_interval says more, which cannot be seen from here: what it acknowledged before the machine (not the process) fails can be granted again",
+		c.find(driver.SeverityInfo, "sync interval", "a server syncs its disk every two minutes unless sync_interval says more, which cannot be seen from here: what it acknowledged before the machine (not the process) fails can be granted again",
 			"jetstream { sync_interval: always }, or three replicas whose machines do not fail together")
 	default:
-		c.find("info", "sync interval", "servers sync their disks every two minutes unless sync_interval says more, which cannot be seen from here: what they acknowledged before a majority of the machines fail together can be granted again",
+		c.find(driver.SeverityInfo, "sync interval", "servers sync their disks every two minutes unless sync_interval says more, which cannot be seen from here: what they acknowledged before a majority of the machines fail together can be granted again",
 			"jetstream { sync_interval: always }, or machines that do not share power")
 	}
 }
@@ -153,17 +153,17 @@ func (c *checkup) clock(is locktable.Instant, sent, now time.Time) {
 	if off = off.Round(time.Millisecond); off.Abs() <= driver.MaxLead {
 		return
 	}
-	c.find("warning", "clock", fmt.Sprintf("that of the leader and that of this machine differ by %v", off.Abs()),
+	c.find(driver.SeverityWarning, "clock", fmt.Sprintf("that of the leader and that of this machine differ by %v", off.Abs()),
 		"keep the servers' clocks with NTP: where they differ, a change of the leader ends leases early, or late")
 }
 
 func (c *checkup) server() {
 	if o := &c.s.nc.Opts; (o.User != "" || o.Token != "" || o.Nkey != "" || o.UserJWT != nil) && !c.s.nc.AuthRequired() {
-		c.find("warning", "authentication", "a user, a token or credentials are given, and the server asks nobody for them: whoever reaches it can take and release any lock",
+		c.find(driver.SeverityWarning, "authentication", "a user, a token or credentials are given, and the server asks nobody for them: whoever reaches it can take and release any lock",
 			"give the server users (authorization { ... }, or accounts), or leave them out of the URL")
 	}
 	if !c.s.push.works() {
-		c.find("info", "push", "no signals arrive: waiters ask now and then", "let the user publish to the inboxes of the others ("+inboxes(c.s.push.inbox)+"), or say push=true")
+		c.find(driver.SeverityInfo, "push", "no signals arrive: waiters ask now and then", "let the user publish to the inboxes of the others ("+inboxes(c.s.push.inbox)+"), or say push=true")
 	}
 }
 
@@ -183,7 +183,7 @@ func (c *checkup) account(ctx context.Context) {
 		most int64
 	}{{"disk", a.Store, a.Limits.MaxStore}, {"memory", a.Memory, a.Limits.MaxMemory}} {
 		if l.most > 0 && l.used > uint64(l.most)/5*4 {
-			c.find("warning", "account", fmt.Sprintf("%d of %d bytes of %s are used, by all its streams: when they are full nothing is granted", l.used, l.most, l.what), "raise the limit, or delete streams")
+			c.find(driver.SeverityWarning, "account", fmt.Sprintf("%d of %d bytes of %s are used, by all its streams: when they are full nothing is granted", l.used, l.most, l.what), "raise the limit, or delete streams")
 		}
 	}
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/natstest"
 	"github.com/pawl-go/pawl/natslock"
 )
 
 // subjects are those of the findings of a severity.
-func subjects(t *testing.T, d *natslock.Driver, severity ...string) (all []string) {
+func subjects(t *testing.T, d *natslock.Driver, severity ...driver.Severity) (all []string) {
 	t.Helper()
 	found, err := d.Diagnose(ctx)
 	if err != nil {
@@ -33,7 +34,7 @@ func TestDiagnoseFindsWhatSomebodyChanged(t *testing.T) {
 	_, js := connect(t, server)
 	for name, one := range map[string]struct {
 		change   func(*jetstream.StreamConfig)
-		severity string
+		severity driver.Severity
 		want     []string
 	}{
 		"nothing":   {func(*jetstream.StreamConfig) {}, "error", nil},

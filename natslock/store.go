@@ -235,7 +235,7 @@ func (s *store) names(ctx context.Context, prefix string) (names []string, err e
 // Properties implements optimistic.Store.
 func (s *store) Properties() driver.Properties {
 	return driver.Properties{
-		Backend: "nats", Where: s.where(), Clock: "server",
+		Backend: "nats", Where: s.where(), Clock: driver.ClockServer,
 		FenceSurvives: "lost messages, a bucket that was deleted, and another leader, as long as the servers' clocks agree",
 		MinTTL:        driver.MinTTL,
 		Push:          s.push.works(),

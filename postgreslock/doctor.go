@@ -49,7 +49,7 @@ type examination struct {
 	whole    bool // all tables are there, and can be read
 }
 
-func (e *examination) find(severity, subject, detail, advice string) {
+func (e *examination) find(severity driver.Severity, subject, detail, advice string) {
 	e.found = append(e.found, engine.Found(severity, subject, detail, advice)...)
 }
 
@@ -68,34 +68,38 @@ func (e *examination) settings(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	if e.recovery {
-		e.find("error", "recovery", "the server is a standby, which takes no locks", standbyHint)
+		e.find(driver.SeverityError, "recovery", "the server is a standby, which takes no locks", standbyHint)
 	}
 	switch {
 	case number < 120000:
-		e.find("error", "version", fmt.Sprintf("the server's version is %d", number/10000), "use PostgreSQL 12 or later")
+		e.find(driver.SeverityError, "version", fmt.Sprintf("the server's version is %d", number/10000), "use PostgreSQL 12 or later")
 	case number < 140000:
-		e.find("info", "version", fmt.Sprintf("PostgreSQL %d gets no more fixes", number/10000), "upgrade the server")
+		e.find(driver.SeverityInfo, "version", fmt.Sprintf("PostgreSQL %d gets no more fixes", number/10000), "upgrade the server")
 	}
 	set := map[string]string{}
 	for i, name := range names {
 		set[name] = values[i]
 	}
-	for _, f := range []struct{ name, bad, severity, detail, advice string }{
-		{"fsync", "off", "error", "a crash of the machine can lose grants, or the whole database", "set it to on"},
-		{"full_page_writes", "off", "warning", "a crash of the machine can damage the tables", "set it to on, unless the filesystem writes whole pages"},
-		{"synchronous_commit", "off", "error", "a crash of the server can lose the last grants, and the names be granted again", "set it to on for the user of the locks"},
-		{"default_transaction_read_only", "on", "error", "this user's sessions may not write", "set it to off for the user of the locks"},
-		{"autovacuum", "off", "warning", "the tables grow with every step", "set it to on"},
+	for _, f := range []struct {
+		name, bad      string
+		severity       driver.Severity
+		detail, advice string
+	}{
+		{"fsync", "off", driver.SeverityError, "a crash of the machine can lose grants, or the whole database", "set it to on"},
+		{"full_page_writes", "off", driver.SeverityWarning, "a crash of the machine can damage the tables", "set it to on, unless the filesystem writes whole pages"},
+		{"synchronous_commit", "off", driver.SeverityError, "a crash of the server can lose the last grants, and the names be granted again", "set it to on for the user of the locks"},
+		{"default_transaction_read_only", "on", driver.SeverityError, "this user's sessions may not write", "set it to off for the user of the locks"},
+		{"autovacuum", "off", driver.SeverityWarning, "the tables grow with every step", "set it to on"},
 	} {
 		if set[f.name] == f.bad {
 			e.find(f.severity, f.name, "it is "+f.bad+": "+f.detail, f.advice)
 		}
 	}
 	if enc := set["server_encoding"]; enc != "UTF8" && enc != "SQL_ASCII" {
-		e.find("warning", "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
+		e.find(driver.SeverityWarning, "encoding", "the database's is "+enc+", so some names cannot be kept", "use a database in UTF8")
 	}
 	if off := locktable.Instant(now).Time().Sub(asked); off > 5*time.Second || off < -time.Since(asked)-5*time.Second {
-		e.find("info", "clock", fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
+		e.find(driver.SeverityInfo, "clock", fmt.Sprintf("the server's is %v ahead of this host's", off.Round(time.Second)), "synchronize both; the server's alone decides what has expired")
 	}
 	return nil
 }
@@ -116,7 +120,7 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 			" AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = r AND attname = n AND NOT attisdropped)), '')"+
 			" FROM (SELECT to_regclass("+text("$1")+")::oid AS r) x", o.regclass(name), columns[name]).Scan(&there, &logged, &may, &meddled, &lacks)
 		if sqlState(err) == "42501" {
-			e.find("error", "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
+			e.find(driver.SeverityError, "rights", "this user may not use the schema "+o.Schema, "GRANT USAGE ON SCHEMA to it")
 			e.whole = false
 			return nil
 		} else if err != nil {
@@ -127,19 +131,19 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 		}
 		if lacks != "" {
 			e.whole = false
-			e.find("error", "tables", o.table(name)+" lacks "+lacks+": what needs that fails",
+			e.find(driver.SeverityError, "tables", o.table(name)+" lacks "+lacks+": what needs that fails",
 				"while no lock is held, drop the table, and run what `"+o.command()+"` prints")
 		}
 		if meddled {
-			e.find("error", "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
+			e.find(driver.SeverityError, "tables", o.table(name)+" has a trigger, a rule or row security, which can change what is stored, or hide it",
 				"drop the trigger or the rule; ALTER TABLE ... DISABLE ROW LEVEL SECURITY")
 		}
 		if !logged {
-			e.find("error", "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
+			e.find(driver.SeverityError, "tables", o.table(name)+" is unlogged: a crash of the server empties it", "ALTER TABLE ... SET LOGGED")
 		}
 		if !may {
 			e.whole = false
-			e.find("error", "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
+			e.find(driver.SeverityError, "rights", "this user lacks rights on "+o.table(name), "GRANT SELECT, INSERT, UPDATE, DELETE on it")
 		}
 	}
 	rowless := false
@@ -151,11 +155,11 @@ func (e *examination) tables(ctx context.Context, c *pgx.Conn) error {
 	switch {
 	case e.recovery:
 	case rowless:
-		e.find("error", "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
+		e.find(driver.SeverityError, "tables", "the row of "+o.table("tidying")+" is gone: no client can begin", "run what `"+o.command()+"` prints, which puts it back")
 	case len(missing) == 3:
-		e.find("info", "tables", "they are not there yet", "whoever locks first makes them, or run what `"+o.command()+"` prints")
+		e.find(driver.SeverityInfo, "tables", "they are not there yet", "whoever locks first makes them, or run what `"+o.command()+"` prints")
 	case len(missing) > 0:
-		e.find("error", "tables", strings.Join(missing, ", ")+" is not there, and the others are: what needs it fails",
+		e.find(driver.SeverityError, "tables", strings.Join(missing, ", ")+" is not there, and the others are: what needs it fails",
 			"run what `"+o.command()+"` prints, while no lock is held; whoever has the database open has to open it anew")
 	}
 	return nil
@@ -182,11 +186,11 @@ func (e *examination) standbys(ctx context.Context, c *pgx.Conn) error {
 		return err
 	}
 	if n > 0 && strings.TrimSpace(names) == "" {
-		e.find("warning", "replication", fmt.Sprintf("%d standbys, none of them synchronous: a failover can lose the last grants, and the names be granted again", n),
+		e.find(driver.SeverityWarning, "replication", fmt.Sprintf("%d standbys, none of them synchronous: a failover can lose the last grants, and the names be granted again", n),
 			"set synchronous_standby_names, or check fences where it matters")
 	}
 	if queue > 0.5 {
-		e.find("warning", "notifications", fmt.Sprintf("their queue is %.0f %% full: a session listens, and reads nothing", 100*queue),
+		e.find(driver.SeverityWarning, "notifications", fmt.Sprintf("their queue is %.0f %% full: a session listens, and reads nothing", 100*queue),
 			"end the session that pg_stat_activity shows idle in a transaction")
 	}
 	return nil
@@ -197,9 +201,9 @@ func (e *examination) pushing() {
 	d := e.driver
 	switch {
 	case d.server.options.NoPush:
-		e.find("info", "push", "it is turned off: waiting claims ask again", "leave out push=false for quicker hand-overs")
+		e.find(driver.SeverityInfo, "push", "it is turned off: waiting claims ask again", "leave out push=false for quicker hand-overs")
 	case !d.listener.pushes():
-		e.find("info", "pooler", "a pooler is between, and notifications do not pass through it: waiting claims ask again, every 5 to 250 ms",
+		e.find(driver.SeverityInfo, "pooler", "a pooler is between, and notifications do not pass through it: waiting claims ask again, every 5 to 250 ms",
 			"give locks a direct connection, or a pool in session mode, for quicker hand-overs")
 	}
 }

@@ -344,7 +344,7 @@ func (s *store) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "postgres",
 		Where:         s.place(),
-		Clock:         "server",
+		Clock:         driver.ClockServer,
 		FenceSurvives: "crashes of the server, and loss of its data, as long as its clock is not set back past the last grant",
 		MinTTL:        driver.MinTTL,
 		Push:          pushes,

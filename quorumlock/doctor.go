@@ -57,7 +57,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 		return nil, err
 	}
 	found := slices.Concat(d.reach(all), clocks(all), twins(all), d.size(), d.mix(all), ofNodes(all))
-	rank := map[string]int{"error": 0, "warning": 1, "info": 2}
+	rank := map[driver.Severity]int{driver.SeverityError: 0, driver.SeverityWarning: 1, driver.SeverityInfo: 2}
 	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank[a.Severity] - rank[b.Severity] })
 	return found, nil
 }
@@ -137,7 +137,7 @@ func (d *Driver) reach(all []*visit) (found []driver.Finding) {
 		without++
 		if e, ok := errors.AsType[*driver.Error](v.err); ok && e.Permanent {
 			advice := cmp.Or(e.Hint, "see the server's documentation for this error: asking again will not help")
-			found = append(found, driver.Finding{Severity: "error", Subject: v.name(), Detail: "it refuses, and has no vote: " + bare(v.err), Advice: advice})
+			found = append(found, driver.Finding{Severity: driver.SeverityError, Subject: v.name(), Detail: "it refuses, and has no vote: " + bare(v.err), Advice: advice})
 			continue
 		}
 		silent = append(silent, v.name()+": "+bare(v.err))
@@ -145,11 +145,11 @@ func (d *Driver) reach(all []*visit) (found []driver.Finding) {
 	if without == 0 {
 		return nil
 	}
-	f := driver.Finding{Severity: "warning", Subject: "majority", Advice: "bring them back; one that lost its data has to stay away for the longest TTL first"}
+	f := driver.Finding{Severity: driver.SeverityWarning, Subject: "majority", Advice: "bring them back; one that lost its data has to stay away for the longest TTL first"}
 	f.Detail = fmt.Sprintf("%d of %d nodes have no vote now, %d are needed", without, len(all), d.majority)
 	switch spare := len(all) - without - d.majority; {
 	case spare < 0:
-		f.Severity = "error"
+		f.Severity = driver.SeverityError
 		f.Detail += ": nothing is granted, and what is held is lost"
 	case spare == 0:
 		f.Detail += ": no other one may fail"
@@ -200,7 +200,7 @@ func clocks(all []*visit) []driver.Finding {
 	}
 	apart := (fast.ahead - slow.ahead).Round(time.Millisecond)
 	return []driver.Finding{{
-		Severity: "warning", Subject: "clocks",
+		Severity: driver.SeverityWarning, Subject: "clocks",
 		Detail: fmt.Sprintf("%s is %v ahead of %s: nodes grant different fences, and agree on one in a second round trip; "+
 			"and a node that lost its data has to stay away for so much longer", fast.name(), apart, slow.name()),
 		Advice: "set the clocks by NTP",
@@ -213,7 +213,7 @@ func twins(all []*visit) (found []driver.Finding) {
 		for _, w := range all[i+1:] {
 			if slices.Contains(v.there, w.mark) && slices.Contains(w.there, v.mark) {
 				found = append(found, driver.Finding{
-					Severity: "error", Subject: v.name() + " and " + w.name(),
+					Severity: driver.SeverityError, Subject: v.name() + " and " + w.name(),
 					Detail: "they are the same server, which votes twice: when it fails, two votes are lost, and alone it may be a majority",
 					Advice: "name servers that share nothing, each once",
 				})
@@ -226,7 +226,7 @@ func twins(all []*visit) (found []driver.Finding) {
 // size is about the number of nodes.
 func (d *Driver) size() []driver.Finding {
 	n := len(d.nodes)
-	f := driver.Finding{Severity: "info", Subject: "nodes", Advice: "use 3 or 5"}
+	f := driver.Finding{Severity: driver.SeverityInfo, Subject: "nodes", Advice: "use 3 or 5"}
 	switch {
 	case n == 1:
 		f.Detail = "a quorum of one survives the loss of none"
@@ -249,7 +249,7 @@ func (d *Driver) mix(all []*visit) (found []driver.Finding) {
 		_, lists := v.Driver.(driver.Lister)
 		_, breaks := v.Driver.(driver.LeaseBreaker)
 		say := func(detail, advice string) {
-			found = append(found, driver.Finding{Severity: "info", Subject: v.name(), Detail: detail, Advice: advice})
+			found = append(found, driver.Finding{Severity: driver.SeverityInfo, Subject: v.name(), Detail: detail, Advice: advice})
 		}
 		if p.MinTTL > shortest && p.MinTTL == minTTL {
 			say(fmt.Sprintf("the shortest TTL of the quorum is %v, because of this node", p.MinTTL), "mind it, or use another backend")

@@ -24,7 +24,7 @@ func diagnosed(t *testing.T, d *quorumlock.Driver, want ...string) {
 		t.Fatal(err)
 	}
 	for i, f := range found {
-		said := f.Severity + " " + f.Subject + ": " + f.Detail
+		said := string(f.Severity) + " " + f.Subject + ": " + f.Detail
 		if f.Advice == "" {
 			t.Errorf("%s: no advice", said)
 		}

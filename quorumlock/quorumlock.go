@@ -134,7 +134,7 @@ func (d *Driver) Properties() driver.Properties {
 		if out.Clock == "" {
 			out.Clock = p.Clock
 		} else if out.Clock != p.Clock {
-			out.Clock = "server" // of several sorts, and none of them ours alone
+			out.Clock = driver.ClockServer // of several sorts, and none of them ours alone
 		}
 		out.MinTTL, out.Outlasts = max(out.MinTTL, p.MinTTL), max(out.Outlasts, p.Outlasts)
 		out.Push, out.PushesChanges = out.Push && p.Push, out.PushesChanges && p.PushesChanges

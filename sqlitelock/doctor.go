@@ -38,17 +38,17 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	}
 	var found []driver.Finding
 	if check != "ok" {
-		found = append(found, engine.Found("error", "file", fmt.Sprintf("quick_check says: %v", check),
+		found = append(found, engine.Found(driver.SeverityError, "file", fmt.Sprintf("quick_check says: %v", check),
 			"stop all that use it, move it away with its -wal and -shm, and start again")...)
 	}
 	if odd != nil {
-		found = append(found, engine.Found("error", "tables", odd.problem, odd.hint)...)
+		found = append(found, engine.Found(driver.SeverityError, "tables", odd.problem, odd.hint)...)
 	}
 	if len(found) == 0 {
 		found = append(found, locktable.Damaged(ctx, d)...)
 	}
 	if mode != "wal" {
-		found = append(found, engine.Found("error", "journal mode", fmt.Sprintf("it is %v, not wal", mode),
+		found = append(found, engine.Found(driver.SeverityError, "journal mode", fmt.Sprintf("it is %v, not wal", mode),
 			"close whatever program changed it, and open the file again")...)
 	}
 	found = append(found, filesystem(t.path)...)
@@ -67,12 +67,12 @@ func (t *table) fileFindings() (found []driver.Finding) {
 		}
 		found = append(found, shared(path, info)...)
 		if path == t.path+"-wal" && info.Size() > 8*longLog {
-			found = append(found, engine.Found("warning", "log", fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
+			found = append(found, engine.Found(driver.SeverityWarning, "log", fmt.Sprintf("the -wal file has %d MB: it cannot begin again, or could not for long", info.Size()>>20),
 				"look for a program that keeps a read transaction on the file open")...)
 		}
 	}
 	if len(readable) > 0 {
-		found = append(found, engine.Found("warning", "file mode", strings.Join(readable, ", ")+": others can read the tokens of leases, and so release them",
+		found = append(found, engine.Found(driver.SeverityWarning, "file mode", strings.Join(readable, ", ")+": others can read the tokens of leases, and so release them",
 			"chmod 600 (or 660 for a group that shares locks) the file, its -wal and its -shm")...)
 	}
 	return found
@@ -81,7 +81,7 @@ func (t *table) fileFindings() (found []driver.Finding) {
 // linked is the finding about a file that can be opened by another name, beside which are
 // other companions.
 func linked(path string, names uint64) []driver.Finding {
-	return engine.Found("error", "hard links",
+	return engine.Found(driver.SeverityError, "hard links",
 		fmt.Sprintf("%s has %d names: who opens it by another one does not share its -wal and -shm, sees nothing of its locks, and damages it", path, names),
 		fmt.Sprintf("delete the others: find / -xdev -samefile %s", quote(path)))
 }
@@ -89,13 +89,13 @@ func linked(path string, names uint64) []driver.Finding {
 // mounted is the finding about a file that is mounted without its folder, as into a
 // container.
 func mounted(path string) []driver.Finding {
-	return engine.Found("error", "mount",
+	return engine.Found(driver.SeverityError, "mount",
 		path+" is a mount of its own: whoever opens it where it comes from does not share its companions, sees nothing of its locks, and damages it",
 		"mount the folder, so that the file, its -wal and its -shm are shared as one")
 }
 
 // networked is the finding about a file on a filesystem whose hosts do not share memory.
 func networked(kind string) []driver.Finding {
-	return engine.Found("error", "filesystem", "the file is on "+kind+": processes on different hosts would not exclude each other, and could damage it",
+	return engine.Found(driver.SeverityError, "filesystem", "the file is on "+kind+": processes on different hosts would not exclude each other, and could damage it",
 		"use a local disk, or another backend if several hosts share the locks")
 }

@@ -29,7 +29,7 @@ func filesystem(path string) []driver.Finding {
 		return networked(kind)
 	}
 	if s.Type == 0x65735546 {
-		return engine.Found("warning", "filesystem", "the file is on FUSE, behind which may be a network",
+		return engine.Found(driver.SeverityWarning, "filesystem", "the file is on FUSE, behind which may be a network",
 			"use a local disk, unless you know that this is one")
 	}
 	return nil

@@ -49,7 +49,7 @@ func (t *table) Properties() driver.Properties {
 	return driver.Properties{
 		Backend:       "sqlite",
 		Where:         backend(t.path),
-		Clock:         "host",
+		Clock:         driver.ClockHost,
 		FenceSurvives: "crashes of processes and of the host, and loss of the file, as long as the clock is not set back past the last grant",
 		MinTTL:        driver.MinTTL,
 		Push:          true,

@@ -42,7 +42,7 @@ cannot be examined, and 0 otherwise.`,
 			show := func(findings []pawl.Finding) error {
 				if byDefault {
 					findings = append(findings, pawl.Finding{
-						Severity: "info", Subject: "default file",
+						Severity: pawl.SeverityInfo, Subject: "default file",
 						Detail: "the default file excludes processes of this user on this host only",
 						Advice: "for other users or hosts set --url or PAWL_URL",
 					})
@@ -72,7 +72,7 @@ cannot be examined, and 0 otherwise.`,
 // verdict is the exit for what was found.
 func verdict(findings []pawl.Finding) error {
 	for _, f := range findings {
-		if f.Severity == "error" {
+		if f.Severity == pawl.SeverityError {
 			return &exit{code: exitUnsound, err: errors.New("the database cannot keep all of its guarantees; the advice above says what to change")}
 		}
 	}
@@ -105,7 +105,7 @@ func indented(s string) string {
 // findingsJSON prints what programs read: fields are added, and never change.
 func findingsJSON(out io.Writer, findings []pawl.Finding) error {
 	for _, f := range findings {
-		if err := printLine(out, jsonFinding{f.Severity, f.Subject, f.Detail, f.Advice}); err != nil {
+		if err := printLine(out, jsonFinding{string(f.Severity), f.Subject, f.Detail, f.Advice}); err != nil {
 			return err
 		}
 	}

@@ -7,12 +7,14 @@ import (
 )
 
 // Found is one finding of a doctor, as a list: to be returned, or appended to others.
-func Found(severity, subject, detail, advice string) []driver.Finding {
+func Found(severity driver.Severity, subject, detail, advice string) []driver.Finding {
 	return []driver.Finding{{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 }
 
 // SortFindings puts errors first, then warnings.
 func SortFindings(found []driver.Finding) {
-	rank := func(f driver.Finding) int { return slices.Index([]string{"error", "warning", "info"}, f.Severity) }
+	rank := func(f driver.Finding) int {
+		return slices.Index([]driver.Severity{driver.SeverityError, driver.SeverityWarning, driver.SeverityInfo}, f.Severity)
+	}
 	slices.SortStableFunc(found, func(a, b driver.Finding) int { return rank(a) - rank(b) })
 }

@@ -34,7 +34,7 @@ func (d *Driver) Diagnose(ctx context.Context) ([]driver.Finding, error) {
 	case err != nil && (!answered || ctx.Err() != nil || d.closed.Load()):
 		return nil, err
 	case err != nil:
-		x.say("", "error", "locks", "an attempt to read one fails: "+err.Error(), "nothing works until that does")
+		x.say("", driver.SeverityError, "locks", "an attempt to read one fails: "+err.Error(), "nothing works until that does")
 	}
 	x.sentinels(ctx)
 	x.push(ctx)
@@ -61,7 +61,7 @@ type finding struct {
 }
 
 // say notes a finding, and where: of several servers with the same one it becomes one.
-func (x *examination) say(server, severity, subject, detail, advice string) {
+func (x *examination) say(server string, severity driver.Severity, subject, detail, advice string) {
 	f := finding{Finding: driver.Finding{Severity: severity, Subject: subject, Detail: detail, Advice: advice}}
 	at := slices.IndexFunc(x.found, func(other finding) bool { return other.Finding == f.Finding })
 	if at < 0 {
@@ -107,9 +107,9 @@ func (x *examination) sentinels(ctx context.Context) {
 		_, err := s.Do(ctx, "SENTINEL", "CKQUORUM", group)
 		switch {
 		case refuses(err):
-			x.say(s.Name, "warning", "Sentinel", "a dead master of "+group+" would not be replaced: "+err.Error(), "let a majority of the Sentinels run, and see each other")
+			x.say(s.Name, driver.SeverityWarning, "Sentinel", "a dead master of "+group+" would not be replaced: "+err.Error(), "let a majority of the Sentinels run, and see each other")
 		case err != nil:
-			x.say(s.Name, "warning", "Sentinel", "it does not answer: "+err.Error(), "as long as a majority of them runs, a dead master is replaced")
+			x.say(s.Name, driver.SeverityWarning, "Sentinel", "it does not answer: "+err.Error(), "as long as a majority of them runs, a dead master is replaced")
 		}
 		if at, err := s.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", group); err == nil {
 			masters[strings.Join(strings.Fields(at), ":")] = true
@@ -117,7 +117,7 @@ func (x *examination) sentinels(ctx context.Context) {
 		cancel()
 	}
 	if len(masters) > 1 {
-		x.say("", "error", "Sentinel", fmt.Sprintf("the Sentinels name %d masters of %s: whoever asks another one locks elsewhere", len(masters), group),
+		x.say("", driver.SeverityError, "Sentinel", fmt.Sprintf("the Sentinels name %d masters of %s: whoever asks another one locks elsewhere", len(masters), group),
 			"wait until a fail-over is over; else look at those that disagree")
 	}
 }

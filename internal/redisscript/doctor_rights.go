@@ -34,30 +34,30 @@ func (p *patient) rights() {
 		}
 	}
 	if len(unknown) > 0 {
-		p.finds("error", "commands", "the server lacks what the scripts call, or calls it otherwise (rename-command): "+strings.Join(unknown, " "),
+		p.finds(driver.SeverityError, "commands", "the server lacks what the scripts call, or calls it otherwise (rename-command): "+strings.Join(unknown, " "),
 			"Redis 6.2 or later, or a Valkey, with the names of their commands")
 	}
 	switch {
 	case err != nil:
-		p.finds("error", "rights", "a script cannot be run: "+err.Error(), "https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed")
+		p.finds(driver.SeverityError, "rights", "a script cannot be run: "+err.Error(), "https://github.com/pawl-go/pawl/blob/main/docs/backends-redis.md has the ACL that is needed")
 	case len(missing) > 0:
-		p.finds("error", "rights", "the user may not run what the scripts call, or not on our keys: "+strings.Join(missing, " "),
+		p.finds(driver.SeverityError, "rights", "the user may not run what the scripts call, or not on our keys: "+strings.Join(missing, " "),
 			"give it ~"+p.d.Prefix+"* and +"+strings.Join(missing, " +"))
 	}
 	if p.d.WaitReplicas > 0 {
 		if _, err := p.Do(p.ctx, "WAIT", "0", "1"); refuses(err) {
-			p.finds("error", "rights", "replicas cannot be waited for, so nothing is granted: "+err.Error(), "give the user +wait")
+			p.finds(driver.SeverityError, "rights", "replicas cannot be waited for, so nothing is granted: "+err.Error(), "give the user +wait")
 		}
 	}
 	if _, err := p.Do(p.ctx, "SCAN", "0", "COUNT", "1"); refuses(err) {
-		p.finds("info", "rights", "locks cannot be listed: "+err.Error(), "give the user +scan (in a cluster +role, too)")
+		p.finds(driver.SeverityInfo, "rights", "locks cannot be listed: "+err.Error(), "give the user +scan (in a cluster +role, too)")
 	}
 }
 
 // push is about what wakes waiters.
 func (x *examination) push(ctx context.Context) {
 	if x.d.NoPush {
-		x.say("", "info", "push", "it was turned off: waiters ask now and then", "leave out push=false, or NoPush")
+		x.say("", driver.SeverityInfo, "push", "it was turned off: waiters ask now and then", "leave out push=false, or NoPush")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
@@ -66,13 +66,13 @@ func (x *examination) push(ctx context.Context) {
 	_, shard, err := x.d.signals.channels(ctx, &driver.Claim{Name: doctorsName, Queue: true, QueueTTL: time.Second})
 	switch {
 	case err != nil || !x.d.signals.works():
-		x.say("", "warning", "push", "no channel can be subscribed to: waiters ask now and then, which is slower and more load", rights)
+		x.say("", driver.SeverityWarning, "push", "no channel can be subscribed to: waiters ask now and then, which is slower and more load", rights)
 	case len(x.mute) > 0:
 		for _, at := range x.mute {
-			x.say(at, "warning", "push", "it cannot publish: those who wait for what it releases are not told, and ask now and then", rights)
+			x.say(at, driver.SeverityWarning, "push", "it cannot publish: those who wait for what it releases are not told, and ask now and then", rights)
 		}
 	case x.d.sender.Cluster() && shard == "":
-		x.say("", "info", "push", "no channel that belongs to a slot can be subscribed to: what tells a waiter that it was granted goes to all nodes", "Redis 7.0, or "+rights)
+		x.say("", driver.SeverityInfo, "push", "no channel that belongs to a slot can be subscribed to: what tells a waiter that it was granted goes to all nodes", "Redis 7.0, or "+rights)
 	}
 }
 
@@ -80,13 +80,13 @@ func (x *examination) push(ctx context.Context) {
 func (x *examination) tracking(ctx context.Context) {
 	const else_ = "the server does not tell of keys that somebody deletes or evicts, and a holder hears of that by its next renewal: "
 	if x.d.tracking == nil {
-		x.say("", "info", "tracking", else_+x.d.Untracked, "where that is too late, use redislock over RESP3, without lazy=true and tracking=false, and "+
+		x.say("", driver.SeverityInfo, "tracking", else_+x.d.Untracked, "where that is too late, use redislock over RESP3, without lazy=true and tracking=false, and "+
 			"give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	if p := x.d.tracking.server.Watch(ctx, []string{key(x.d.Prefix, doctorsName)})[0]; p.Err != nil {
-		x.say("", "info", "tracking", else_+p.Err.Error(), "give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
+		x.say("", driver.SeverityInfo, "tracking", else_+p.Err.Error(), "give the user +client|tracking +client|caching (in a cluster +multi +exec, too)")
 	}
 }

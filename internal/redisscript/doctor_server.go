@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pawl-go/pawl/driver"
 )
 
 // A patient is one server while it is examined.
@@ -32,9 +34,9 @@ func (x *examination) server(ctx context.Context, s Server) bool {
 	}
 	switch {
 	case refuses(err):
-		p.finds("info", "server settings", "INFO is refused, so version, memory, persistence and replication cannot be told: "+err.Error(), "give the user +info and +config|get")
+		p.finds(driver.SeverityInfo, "server settings", "INFO is refused, so version, memory, persistence and replication cannot be told: "+err.Error(), "give the user +info and +config|get")
 	case err != nil:
-		p.finds("error", "server", "it does not answer: "+err.Error(), "what it keeps can be neither locked nor released until it does")
+		p.finds(driver.SeverityError, "server", "it does not answer: "+err.Error(), "what it keeps can be neither locked nor released until it does")
 		return false
 	case x.d.sender.Cluster() && p.field("role") == "slave":
 		return true // it is the masters that grant
@@ -50,13 +52,13 @@ func (x *examination) server(ctx context.Context, s Server) bool {
 	p.rights()
 	p.password()
 	if len(p.unknown) > 0 {
-		p.finds("info", "server settings", "CONFIG GET is refused, as on most managed servers, so it cannot be told what these are: "+strings.Join(p.unknown, ", "),
+		p.finds(driver.SeverityInfo, "server settings", "CONFIG GET is refused, as on most managed servers, so it cannot be told what these are: "+strings.Join(p.unknown, ", "),
 			"look at them where the server is managed, or give the user +config|get")
 	}
 	return true
 }
 
-func (p *patient) finds(severity, subject, detail, advice string) {
+func (p *patient) finds(severity driver.Severity, subject, detail, advice string) {
 	p.say(p.Name, severity, subject, detail, advice)
 }
 
@@ -97,9 +99,9 @@ func (p *patient) version() {
 	n, _ := strconv.Atoi(minor)
 	switch {
 	case m < 6 || m == 6 && n < 2:
-		p.finds("error", "version", "it is Redis "+v, "Redis 6.2 or later is needed, or a Valkey of any version")
+		p.finds(driver.SeverityError, "version", "it is Redis "+v, "Redis 6.2 or later is needed, or a Valkey of any version")
 	case m < 7 && p.d.sender.Cluster():
-		p.finds("info", "version", "it is Redis "+v+": what tells a waiter that it was granted goes to all nodes", "7.0 has channels that belong to slots")
+		p.finds(driver.SeverityInfo, "version", "it is Redis "+v+": what tells a waiter that it was granted goes to all nodes", "7.0 has channels that belong to slots")
 	}
 }
 
@@ -107,12 +109,12 @@ func (p *patient) memory() {
 	limit, policy := p.number("maxmemory"), p.field("maxmemory_policy")
 	switch {
 	case policy != "noeviction" && policy != "" && limit > 0:
-		p.finds("error", "maxmemory-policy", policy+": when memory is full Redis deletes locks that are held, and the fences of others, and grants the locks again",
+		p.finds(driver.SeverityError, "maxmemory-policy", policy+": when memory is full Redis deletes locks that are held, and the fences of others, and grants the locks again",
 			"use noeviction, or a server for locks alone")
 	case policy != "noeviction" && policy != "":
-		p.finds("info", "maxmemory-policy", policy+": as soon as a maxmemory is set, Redis may delete locks that are held", "use noeviction")
+		p.finds(driver.SeverityInfo, "maxmemory-policy", policy+": as soon as a maxmemory is set, Redis may delete locks that are held", "use noeviction")
 	case limit > 0 && p.number("used_memory") > limit/10*9:
-		p.finds("warning", "maxmemory", "more than nine tenths of it are used: when it is full nothing new is granted (what is held can be renewed and released)",
+		p.finds(driver.SeverityWarning, "maxmemory", "more than nine tenths of it are used: when it is full nothing new is granted (what is held can be renewed and released)",
 			"raise maxmemory, or use a server for locks alone")
 	}
 }
@@ -121,14 +123,14 @@ func (p *patient) memory() {
 // believe in it. Fences then rise by the clock alone.
 func (p *patient) persistence() {
 	if p.field("loading") == "1" {
-		p.finds("error", "persistence", "the server is still reading its data", "wait until it has")
+		p.finds(driver.SeverityError, "persistence", "the server is still reading its data", "wait until it has")
 	}
 	if p.field("rdb_last_bgsave_status") == "err" || p.field("aof_last_write_status") == "err" {
-		p.finds("error", "persistence", "the server could not write its data the last time: it refuses to write, or forgets all since", "look at its disk and its log")
+		p.finds(driver.SeverityError, "persistence", "the server could not write its data the last time: it refuses to write, or forgets all since", "look at its disk and its log")
 	}
 	if p.field("aof_enabled") == "1" {
 		if f, told := p.setting("appendfsync"); told && f == "no" {
-			p.finds("info", "persistence", "appendfsync is no: a crash of the machine loses what the system had not written yet", "appendfsync everysec")
+			p.finds(driver.SeverityInfo, "persistence", "appendfsync is no: a crash of the machine loses what the system had not written yet", "appendfsync everysec")
 		}
 		return
 	}
@@ -141,7 +143,7 @@ func (p *patient) persistence() {
 	if p.number("connected_slaves") > 0 {
 		lost += ", on its replicas, too, if it is back before one of them has taken over"
 	}
-	p.finds("warning", "persistence", "appendonly is off: "+lost+", and others are granted what is still held. Fences go on rising, as long as the clock does not go back",
+	p.finds(driver.SeverityWarning, "persistence", "appendonly is off: "+lost+", and others are granted what is still held. Fences go on rising, as long as the clock does not go back",
 		"appendonly yes, or let writers check the fence")
 }
 
@@ -158,7 +160,7 @@ func (p *patient) password() {
 		return
 	}
 	if answer, err := p.Do(p.ctx, "ACL", "GETUSER", "default"); err == nil && slices.Contains(strings.Fields(answer), "nopass") {
-		p.finds("warning", "authentication", "a password is given, and the server takes any for the user \"default\": whoever reaches it can take and release any lock",
+		p.finds(driver.SeverityWarning, "authentication", "a password is given, and the server takes any for the user \"default\": whoever reaches it can take and release any lock",
 			"set one (requirepass, or ACL SETUSER), or leave it out of the URL")
 	}
 }
@@ -166,35 +168,35 @@ func (p *patient) password() {
 // replication is asynchronous: no setting makes a fail-over keep all that was granted.
 func (p *patient) replication() {
 	if role := p.field("role"); role != "master" {
-		p.finds("error", "role", "the server is a "+role+": it cannot grant anything", "give the master's address, or those of the Sentinels with master_set")
+		p.finds(driver.SeverityError, "role", "the server is a "+role+": it cannot grant anything", "give the master's address, or those of the Sentinels with master_set")
 		return
 	}
 	n := p.number("connected_slaves")
 	if want := int64(p.d.WaitReplicas); want > n {
-		p.finds("error", "wait", fmt.Sprintf("%d replicas have to acknowledge each grant, and %d are connected: nothing is granted", want, n), "connect more, or wait for fewer")
+		p.finds(driver.SeverityError, "wait", fmt.Sprintf("%d replicas have to acknowledge each grant, and %d are connected: nothing is granted", want, n), "connect more, or wait for fewer")
 	}
 	if n == 0 {
 		if p.d.sender.Cluster() {
-			p.finds("info", "replicas", "it has none: when it dies, its names cannot be locked until it is back", "give each master a replica")
+			p.finds(driver.SeverityInfo, "replicas", "it has none: when it dies, its names cannot be locked until it is back", "give each master a replica")
 		}
 		return
 	}
 	for i := range n {
 		if at := p.field("slave" + strconv.FormatInt(i, 10)); at != "" && !strings.Contains(at, "state=online") {
-			p.finds("warning", "replicas", "one is not up to date: "+at, "look at it: a fail-over to it would forget locks")
+			p.finds(driver.SeverityWarning, "replicas", "one is not up to date: "+at, "look at it: a fail-over to it would forget locks")
 		}
 	}
 	good := p.field("min_slaves_good_slaves") // it is there if both settings are
 	least, told := p.setting("min-replicas-to-write")
 	switch {
 	case good == "" || told && least == "0":
-		p.finds("warning", "min-replicas-to-write", "it is 0: a master that is cut off from its replicas goes on granting locks while the new master grants them, too",
+		p.finds(driver.SeverityWarning, "min-replicas-to-write", "it is 0: a master that is cut off from its replicas goes on granting locks while the new master grants them, too",
 			"set it to 1, and min-replicas-max-lag to a few seconds: so long it can go on then. A fail-over can still lose the last grants, so let writers check the fence")
 	case told && good < least && len(good) <= len(least):
-		p.finds("error", "min-replicas-to-write", "it is "+least+", and "+good+" replicas are in touch: nothing can be granted, renewed or released", "look at the replicas")
+		p.finds(driver.SeverityError, "min-replicas-to-write", "it is "+least+", and "+good+" replicas are in touch: nothing can be granted, renewed or released", "look at the replicas")
 	default:
 		if lag, told := p.setting("min-replicas-max-lag"); told && len(lag) > 1 && lag != "10" {
-			p.finds("info", "min-replicas-max-lag", "it is "+lag+" s: so long a master that was cut off goes on granting locks while the new one grants them, too", "10 s or less")
+			p.finds(driver.SeverityInfo, "min-replicas-max-lag", "it is "+lag+" s: so long a master that was cut off goes on granting locks while the new one grants them, too", "10 s or less")
 		}
 	}
 }
@@ -215,7 +217,7 @@ func RunID(ctx context.Context, d *Driver) string {
 
 func (p *patient) connections() {
 	if limit := p.number("maxclients"); limit > 0 && p.number("connected_clients") > limit/10*9 {
-		p.finds("warning", "maxclients", "more than nine tenths of the connections that the server allows are in use", "raise maxclients")
+		p.finds(driver.SeverityWarning, "maxclients", "more than nine tenths of the connections that the server allows are in use", "raise maxclients")
 	}
 }
 
@@ -224,21 +226,21 @@ func (p *patient) cluster() {
 		return
 	}
 	if !p.d.sender.Cluster() {
-		p.finds("error", "cluster", "the server is a node of a cluster, and is used as if it were alone: only names in its slots can be locked",
+		p.finds(driver.SeverityError, "cluster", "the server is a node of a cluster, and is used as if it were alone: only names in its slots can be locked",
 			"use a cluster client (leave out cluster=false)")
 	}
 	answer, err := p.Do(p.ctx, "CLUSTER", "INFO")
 	if err != nil {
-		p.finds("info", "cluster", "CLUSTER INFO is refused, so it cannot be told whether the cluster is whole", "give the user +cluster|info")
+		p.finds(driver.SeverityInfo, "cluster", "CLUSTER INFO is refused, so it cannot be told whether the cluster is whole", "give the user +cluster|info")
 		return
 	}
 	for line := range strings.SplitSeq(strings.TrimPrefix(answer, "txt:"), "\n") {
 		// with RESP3 its type may be said first
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ":"); {
 		case key == "cluster_state" && value != "ok":
-			p.finds("error", "cluster", "cluster_state is "+value+": the node answers for no name", "redis-cli --cluster check")
+			p.finds(driver.SeverityError, "cluster", "cluster_state is "+value+": the node answers for no name", "redis-cli --cluster check")
 		case key == "cluster_slots_assigned" && value != strconv.Itoa(slots):
-			p.finds("error", "cluster", "only "+value+" of "+strconv.Itoa(slots)+" slots belong to a node: other names cannot be locked", "redis-cli --cluster fix")
+			p.finds(driver.SeverityError, "cluster", "only "+value+" of "+strconv.Itoa(slots)+" slots belong to a node: other names cannot be locked", "redis-cli --cluster fix")
 		}
 	}
 }
@@ -255,10 +257,10 @@ func (p *patient) clock() {
 	s, _ := strconv.ParseInt(words[0], 10, 64)
 	us, _ := strconv.ParseInt(words[1], 10, 64)
 	off, slack := time.Unix(s, us*1000).Sub(sent), time.Since(sent)
-	severity := "info"
+	severity := driver.SeverityInfo
 	switch apart := time.Duration(math.Abs(float64(off))); {
 	case apart > slack+time.Minute:
-		severity = "warning"
+		severity = driver.SeverityWarning
 	case apart < slack+time.Second:
 		return
 	}

@@ -69,7 +69,7 @@ func TestTheDoctorOnWhatCannotBeStarted(t *testing.T) {
 		}
 		has := c.want == ""
 		for _, f := range found {
-			has = has || f.Severity+" "+f.Subject == c.want && strings.HasPrefix(f.Detail, "told:1: ")
+			has = has || string(f.Severity)+" "+f.Subject == c.want && strings.HasPrefix(f.Detail, "told:1: ")
 			if f.Subject == c.not {
 				t.Errorf("%s: %+v", what, f)
 			}

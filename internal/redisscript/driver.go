@@ -58,7 +58,7 @@ func (d *Driver) Properties() driver.Properties {
 	return driver.Properties{
 		Backend: "redis",
 		Where:   d.backend,
-		Clock:   "server",
+		Clock:   driver.ClockServer,
 		FenceSurvives: "restarts, FLUSHALL, fail-overs and lost data, as long as the server's clock does not go back past the last grant " +
 			"whose name was lost or forgotten",
 		MinTTL:           driver.MinTTL,

@@ -21,7 +21,7 @@ func FindingsOf(tb TB, d driver.Diagnoser) (all Findings) {
 		if f.Advice == "" {
 			tb.Errorf("%+v has no advice", f)
 		}
-		all = append(all, f.Severity+" "+f.Subject+" "+f.Detail)
+		all = append(all, string(f.Severity)+" "+f.Subject+" "+f.Detail)
 	}
 	return all
 }

@@ -25,7 +25,7 @@ func finds(t *testing.T, url string, want ...string) {
 		t.Fatal(err)
 	}
 	for _, f := range found {
-		said := f.Severity + " " + f.Subject + ": " + f.Detail
+		said := string(f.Severity) + " " + f.Subject + ": " + f.Detail
 		i := slices.IndexFunc(want, func(w string) bool { return strings.HasPrefix(said, w) })
 		switch {
 		case i >= 0:

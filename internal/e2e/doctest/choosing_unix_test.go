@@ -108,7 +108,7 @@ func factsOf(t *testing.T, d driver.Driver, folder string, oneStep bool) []strin
 	if p.MinTTL%time.Second == 0 {
 		ttl = fmt.Sprintf("%d s", int(p.MinTTL.Seconds()))
 	}
-	return []string{p.Clock, ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(guards) > 0]}
+	return []string{string(p.Clock), ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(guards) > 0]}
 }
 
 // takesAll reports whether two names are granted in one step.
