@@ -133,7 +133,7 @@ func TestTheObserverHearsOfEachOfAStep(t *testing.T) {
 			Acquired: func(e pawl.AcquiredEvent) { note("acquired", e.Name) },
 			Refused:  func(e pawl.RefusedEvent) { note("refused", e.Name) },
 			Released: func(e pawl.ReleasedEvent) { note("released", e.Name) },
-			Failed:   func(e pawl.FailedEvent) { note("failed "+e.Op, e.Name) },
+			Failed:   func(e pawl.FailedEvent) { note("failed "+string(e.Op), e.Name) },
 		}})
 		b, _ := w.client(nil)
 		locks := pawl.All(a.Mutex("x"), a.Mutex("y"))

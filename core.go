@@ -117,7 +117,7 @@ func (c *core) aside(f func()) {
 
 // failedAside tells the Observer of a failed request, on a goroutine of its own: the
 // client's own goroutines must not wait for the Observer.
-func (c *core) failedAside(e Event, op string, count int, err error) {
+func (c *core) failedAside(e Event, op Op, count int, err error) {
 	if c.observer != nil && c.observer.Failed != nil {
 		c.aside(func() { c.observer.failed(e, op, count, err) })
 	}

@@ -72,12 +72,28 @@ type InvalidError = driver.InvalidError
 //
 //   - Backend is which one, and where it is, never with a password: "redis
 //     10.0.0.7:6379".
-//   - Op is what was asked of it: "acquire", "renew", "release", "read", ...
+//   - Op is what was asked of it: OpAcquire, OpRenew, ...
 //   - Name is the name that it was about, or empty.
 //   - Hint says what to do about it, or is empty.
 //   - Permanent means that asking again will not help: a wrong password, or no database.
 //   - Err is the backend's own error.
 type BackendError = driver.Error
+
+// Op is what was asked of a backend: of a [BackendError], and of a [FailedEvent].
+type Op = driver.Op
+
+// What clients ask. A backend may have more of its own.
+const (
+	OpOpen     = driver.OpOpen
+	OpAcquire  = driver.OpAcquire
+	OpRenew    = driver.OpRenew
+	OpRelease  = driver.OpRelease
+	OpBreak    = driver.OpBreak
+	OpRead     = driver.OpRead // one name: Inspect, Watch, WaitFree, Leader
+	OpList     = driver.OpList
+	OpDiagnose = driver.OpDiagnose
+	OpClose    = driver.OpClose
+)
 
 // Reason says why a lease was lost.
 type Reason int
@@ -249,7 +265,7 @@ var errNoAnswer = errors.New("no answer in time")
 
 // unavailable makes sure that a failure of the backend matches ErrUnavailable, whatever
 // the driver returned.
-func unavailable(backend, op, name string, err error) error {
+func unavailable(backend string, op Op, name string, err error) error {
 	if errors.Is(err, ErrClosed) || errors.Is(err, ErrInvalid) {
 		return err
 	}

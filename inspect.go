@@ -95,7 +95,7 @@ func (c *Client) Driver() driver.Driver {
 }
 
 // said makes a driver's error one of ours.
-func (c *Client) said(op, name string, err error) error {
+func (c *Client) said(op Op, name string, err error) error {
 	if err == nil || errors.Is(err, ErrNotHeld) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

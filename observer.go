@@ -104,14 +104,14 @@ type LostEvent struct {
 // FailedEvent says that a request failed.
 type FailedEvent struct {
 	Event
-	Op    string // "acquire", "renew" or "release"
-	Count int    // how many claims it was about
+	Op    Op  // OpAcquire, OpRenew or OpRelease
+	Count int // how many claims it was about
 	Err   error
 }
 
 // failed tells of a request that failed. e is of the claim that it was about, or of one
 // of several; see aboutMany.
-func (o *Observer) failed(e Event, op string, count int, err error) {
+func (o *Observer) failed(e Event, op Op, count int, err error) {
 	if o != nil && o.Failed != nil {
 		o.Failed(FailedEvent{e, op, count, err})
 	}

@@ -48,7 +48,7 @@ func LogObserver(log *slog.Logger) *Observer {
 				slog.Duration("held", e.Held), slog.Any("error", e.Err))
 		},
 		Failed: func(e FailedEvent) {
-			log.LogAttrs(e.Ctx, slog.LevelWarn, "lock backend failed", slog.String("op", e.Op), slog.String("name", e.Name),
+			log.LogAttrs(e.Ctx, slog.LevelWarn, "lock backend failed", slog.String("op", string(e.Op)), slog.String("name", e.Name),
 				slog.Int("claims", e.Count), slog.Any("error", e.Err))
 		},
 	}

@@ -120,7 +120,7 @@ func TestObserverHearsEverything(t *testing.T) {
 			Acquired: func(e pawl.AcquiredEvent) { note("acquired after " + e.Waited.String()) },
 			Released: func(e pawl.ReleasedEvent) { note("released after " + e.Held.String()) },
 			Lost:     func(e pawl.LostEvent) { note("lost: " + e.Err.Reason.String()) },
-			Failed:   func(e pawl.FailedEvent) { note("trouble: " + e.Op) },
+			Failed:   func(e pawl.FailedEvent) { note("trouble: " + string(e.Op)) },
 		}})
 		other, _ := w.client(nil)
 		held := must(t)(other.Mutex("x").Lock(background))

@@ -205,7 +205,8 @@ func WithMaxHold(d time.Duration) LockOption {
 // than 0, and leaves the work after that alone, which a deadline of ctx would end. The
 // error is that of a ctx whose deadline has passed: it matches ErrHeld if others hold the
 // lock, and context.DeadlineExceeded. [All] waits for the shortest of its locks' d, for
-// all of them together. TryLock and ForceLock do not wait. Default: as long as ctx allows.
+// all of them together. TryLock and ForceLock do not wait. Default: as long as ctx
+// allows.
 func WithWait(d time.Duration) LockOption {
 	return lockOption(func(o *lockOptions) {
 		o.wait = d

@@ -95,7 +95,7 @@ func (l *Lease) SetValue(ctx context.Context, value []byte) error {
 func (l *Lease) Confirm(ctx context.Context) error { return l.ask(ctx, "renew", nil) }
 
 // ask renews the lease by itself, with a value to write or without.
-func (l *Lease) ask(ctx context.Context, op string, value []byte) error {
+func (l *Lease) ask(ctx context.Context, op Op, value []byte) error {
 	if err := l.Err(); err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (h *Handler) failed() markup.HTML {
 	if h.o.Metrics == nil {
 		return markup.HTML{}
 	}
-	return text("p", count(int(h.o.Metrics.failures("renew")), "request")+" for renewals by clients of this process have failed since it started.", class("aside"))
+	return text("p", count(int(h.o.Metrics.failures(pawl.OpRenew)), "request")+" for renewals by clients of this process have failed since it started.", class("aside"))
 }
 
 func guarantees(p pawl.Properties) markup.HTML {

@@ -52,7 +52,7 @@ func (m *Metrics) Observer() *pawl.Observer {
 		Lost: func(e pawl.LostEvent) {
 			m.change(func() { m.held--; m.holds.add(e.Held); m.countLocked("lost", e.Err.Reason.String()) })
 		},
-		Failed: func(e pawl.FailedEvent) { m.change(func() { m.countLocked("request_failures", e.Op) }) },
+		Failed: func(e pawl.FailedEvent) { m.change(func() { m.countLocked("request_failures", string(e.Op)) }) },
 	}
 }
 
@@ -70,10 +70,10 @@ func (m *Metrics) countLocked(what, which string) {
 }
 
 // failures is how many requests have failed.
-func (m *Metrics) failures(op string) uint64 {
+func (m *Metrics) failures(op pawl.Op) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.counters["request_failures "+op]
+	return m.counters["request_failures "+string(op)]
 }
 
 // An exposition is text as Prometheus reads it.

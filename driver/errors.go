@@ -131,11 +131,27 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("pawl: %s %s; allowed: %s", e.What, e.Problem, e.Allowed)
 }
 
+// Op is what was asked of a backend, as errors say it.
+type Op string
+
+// What clients ask. A backend may have more of its own.
+const (
+	OpOpen     Op = "open"
+	OpAcquire  Op = "acquire"
+	OpRenew    Op = "renew"
+	OpRelease  Op = "release"
+	OpBreak    Op = "break"
+	OpRead     Op = "read" // one name: Inspect, Watch, WaitFree, Leader
+	OpList     Op = "list"
+	OpDiagnose Op = "diagnose"
+	OpClose    Op = "close"
+)
+
 // Error says that the backend failed. It matches ErrUnavailable, and has the backend's
 // own error inside.
 type Error struct {
 	Backend   string // as in Properties, and where: "sqlite /var/lib/pawl/locks.db". Never a password
-	Op        string // "acquire", "renew", ...
+	Op        Op     // what was asked of it
 	Name      string // on which name; "" if it was not about one
 	Hint      string // what to do, for the person who reads this at night; may be empty
 	Permanent bool   // asking again will not help: wrong password, file is no database, ...
@@ -149,7 +165,7 @@ func (e *Error) Is(target error) bool { return target == ErrUnavailable }
 func (e *Error) Unwrap() error { return e.Err }
 
 func (e *Error) Error() string {
-	s := "pawl: " + e.Backend + ": " + e.Op
+	s := "pawl: " + e.Backend + ": " + string(e.Op)
 	if e.Name != "" {
 		s += fmt.Sprintf(" %q", e.Name)
 	}

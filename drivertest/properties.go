@@ -61,7 +61,8 @@ func testDoctor(s *suite) {
 		if err != nil {
 			k.Fatalf("Diagnose: %v", err)
 		}
-		severities := []driver.Severity{driver.SeverityError, driver.SeverityWarning, driver.SeverityInfo} // the most serious first
+		// The most serious first.
+		severities := []driver.Severity{driver.SeverityError, driver.SeverityWarning, driver.SeverityInfo}
 		rank := 0
 		for _, f := range findings {
 			at := slices.Index(severities, f.Severity)

@@ -56,7 +56,7 @@ func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.
 	p.end = now().Add(time.Until(driver.End(ctx)))
 	arrives, err := r.over.Send()
 	if err != nil {
-		return none, &driver.Error{Backend: "memory", Op: p.op, Name: p.name, Err: err}
+		return none, &driver.Error{Backend: "memory", Op: driver.Op(p.op), Name: p.name, Err: err}
 	}
 	select {
 	case <-arrives:
@@ -75,7 +75,7 @@ func send[T any](ctx context.Context, r *remote, p *parcel, do func(ctx context.
 		}
 		answer, err = do(context.WithoutCancel(ctx), late)
 		if lost := r.over.Answer(); lost != nil {
-			answer, err = none, &driver.Error{Backend: "memory", Op: p.op, Name: p.name, Err: lost}
+			answer, err = none, &driver.Error{Backend: "memory", Op: driver.Op(p.op), Name: p.name, Err: lost}
 			if r.network.again != nil {
 				err = r.network.again(r, p, func() error {
 					answer, err = do(context.WithoutCancel(ctx), late)

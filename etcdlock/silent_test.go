@@ -18,7 +18,7 @@ func unansweredBy(t *testing.T, err error, says, op string) {
 	t.Helper()
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, driver.ErrUnavailable) || e.Permanent ||
-		e.Op != op || e.Hint == "" || !strings.Contains(err.Error(), says) {
+		string(e.Op) != op || e.Hint == "" || !strings.Contains(err.Error(), says) {
 		t.Errorf("%v; want it to say that %s", err, says)
 	}
 }

@@ -196,7 +196,7 @@ func changed(err error) bool {
 	return errors.Is(err, ErrObjectChanged) || errors.Is(err, ErrNoObject)
 }
 
-func wrapped(op, key string, err error) error {
+func wrapped(op pawl.Op, key string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -76,6 +76,6 @@ func decide(resource string, fence, highest uint64) error {
 
 // failed is the error of a store that could not be asked, or has something else than a
 // fence.
-func failed(store, op, resource string, err error) *pawl.BackendError {
+func failed(store string, op pawl.Op, resource string, err error) *pawl.BackendError {
 	return &pawl.BackendError{Backend: store, Op: op, Name: resource, Err: err}
 }

@@ -374,7 +374,7 @@ func (d *Driver) Close() error {
 	return d.table.Close()
 }
 
-func (d *Driver) run(ctx context.Context, op, name string, steps []Step, f func(i int, e *Entry, now Instant)) error {
+func (d *Driver) run(ctx context.Context, op driver.Op, name string, steps []Step, f func(i int, e *Entry, now Instant)) error {
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}
@@ -399,7 +399,7 @@ func (d *Driver) ready(ctx context.Context) error {
 // trouble gives an error of the table its operation and its name. The end of the caller's
 // own ctx passes as it is, unless the table says more of it. The end of a ctx that is not
 // the caller's is trouble like any other.
-func (d *Driver) trouble(ctx context.Context, op, name string, err error) error {
+func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err error) error {
 	if d.closed.Load() {
 		return driver.ErrClosed
 	}

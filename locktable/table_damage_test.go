@@ -20,7 +20,7 @@ func TestADamagedEntryIsPermanentTroubleAndNeverGranted(t *testing.T) {
 	s.rows["job"] = slices.Clone(damaged)
 	for op, err := range everything(t.Context(), d) {
 		var e *driver.Error
-		if !errors.As(err, &e) || !e.Permanent || e.Op != op || e.Name != "job" || !errors.As(err, new(*locktable.CorruptError)) {
+		if !errors.As(err, &e) || !e.Permanent || string(e.Op) != op || e.Name != "job" || !errors.As(err, new(*locktable.CorruptError)) {
 			t.Errorf("%s is answered %#v", op, err)
 		}
 	}

@@ -80,7 +80,7 @@ func TestTroubleWithTheTableIsADriverErrorWithOpAndName(t *testing.T) {
 	for _, s.err = range []error{io.ErrUnexpectedEOF, typed} {
 		for op, err := range everything(t.Context(), d) {
 			var e *driver.Error
-			if !errors.As(err, &e) || e.Op != op || e.Name != "job" || !errors.Is(err, io.ErrUnexpectedEOF) {
+			if !errors.As(err, &e) || string(e.Op) != op || e.Name != "job" || !errors.Is(err, io.ErrUnexpectedEOF) {
 				t.Errorf("%s is answered %#v", op, err)
 				continue
 			}

@@ -93,7 +93,7 @@ func (s *store) failed(err error) error {
 }
 
 // during is an error with what was done then.
-func during(op string, err error) error {
+func during(op driver.Op, err error) error {
 	if e, ok := errors.AsType[*driver.Error](err); ok {
 		e.Op = op
 	}

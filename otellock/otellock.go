@@ -220,5 +220,5 @@ func (t *teller) lost(e pawl.LostEvent) {
 }
 
 func (t *teller) failed(e pawl.FailedEvent) {
-	t.failures.Add(e.Ctx, 1, t.label(e.Name, opKey, e.Op).add...)
+	t.failures.Add(e.Ctx, 1, t.label(e.Name, opKey, string(e.Op)).add...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable/optimistic"
 )
@@ -41,7 +42,7 @@ func (s *server) failed(err error) error {
 	return s.typed("run", err)
 }
 
-func (s *server) typed(op string, err error) error {
+func (s *server) typed(op driver.Op, err error) error {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = &connectError{err}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // trouble is the answer when no majority could be asked: who failed, and how.
-func trouble[T any](ctx context.Context, d *Driver, op, name string, votes []vote[T]) error {
+func trouble[T any](ctx context.Context, d *Driver, op driver.Op, name string, votes []vote[T]) error {
 	if d.isClosed() {
 		return driver.ErrClosed
 	}

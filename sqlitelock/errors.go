@@ -8,6 +8,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/locktable"
 )
@@ -50,7 +51,7 @@ func isTransient(err error) bool {
 
 // failed makes a driver.Error of what went wrong with the file. The end of the caller's
 // ctx passes as it is.
-func (t *table) failed(op string, err error) error {
+func (t *table) failed(op driver.Op, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

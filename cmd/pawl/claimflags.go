@@ -212,7 +212,7 @@ func (f *claimFlags) options(v *voice) *pawl.Options {
 			}
 		}
 		o.Failed = func(e pawl.FailedEvent) {
-			if e.Op == "acquire" { // later on there is a child to look after, and a terminal may be slow
+			if e.Op == pawl.OpAcquire { // later on there is a child to look after, and a terminal may be slow
 				v.say("%s", words.Bare(e.Err))
 			}
 		}

@@ -149,7 +149,7 @@ func (e *election) listening(o *pawl.Options) *pawl.Options {
 		switch {
 		case failed != nil:
 			failed(f)
-		case f.Op == "acquire" && !e.down.Swap(true):
+		case f.Op == pawl.OpAcquire && !e.down.Swap(true):
 			e.v.warn("%s; trying again", words.Bare(f.Err))
 		}
 	}

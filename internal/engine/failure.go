@@ -9,7 +9,7 @@ import (
 // Failure is what an engine's client said, as a [*driver.Error] with what a person can do
 // about it, which advice knows. What is typed already, and driver.ErrClosed, pass as they
 // are.
-func Failure(err error, backend, op string, advice func(error) (hint string, permanent bool)) error {
+func Failure(err error, backend string, op driver.Op, advice func(error) (hint string, permanent bool)) error {
 	if _, typed := errors.AsType[*driver.Error](err); err == nil || typed || errors.Is(err, driver.ErrClosed) {
 		return err
 	}

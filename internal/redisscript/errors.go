@@ -16,7 +16,7 @@ import (
 // trouble gives an error of the client its place and, where somebody can do something
 // about it, a hint. What is typed already, and the end of the caller's own ctx, pass as
 // they are.
-func (d *Driver) trouble(ctx context.Context, op, name string, err error) error {
+func (d *Driver) trouble(ctx context.Context, op driver.Op, name string, err error) error {
 	if d.closed.Load() || errors.Is(err, driver.ErrClosed) {
 		return driver.ErrClosed
 	}
@@ -72,7 +72,7 @@ func lost(err error) bool {
 }
 
 // Trouble makes a *driver.Error of what a client of Redis said.
-func Trouble(backend, op, name string, err error) error {
+func Trouble(backend string, op driver.Op, name string, err error) error {
 	hint, permanent := advice(err)
 	return &driver.Error{Backend: backend, Op: op, Name: name, Hint: hint, Permanent: permanent, Err: err}
 }

@@ -128,7 +128,7 @@ func TestErrorsThatAreExportedAreAllListedInTheDocuments(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range declared(f) {
-				if exportedErrors.MatchString(name) {
+				if exportedErrors.MatchString(name) && name != "SeverityError" {
 					there[name] = true
 					if name == "Error" {
 						name = "driver.Error"

@@ -42,7 +42,7 @@ var (
 )
 
 func (r *road) failed(op, name string, err error) error {
-	return &driver.Error{Backend: "node", Op: op, Name: name, Err: err}
+	return &driver.Error{Backend: "node", Op: driver.Op(op), Name: name, Err: err}
 }
 
 // roll draws what becomes of a request that is sent now.
