@@ -317,7 +317,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // Watch yields who leads: at once, and each time that the leader, or what it says of
 // itself, has changed. The zero Leader means that nobody leads. It ends as [Client.Watch]
-// does.
+// does, and goes on after an outage as that does: it yields the error once, with the zero
+// Leader, as nobody knows who leads.
 func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e == nil {
@@ -328,8 +329,10 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 		first := true
 		for entry, err := range e.client.Watch(ctx, e.name) {
 			if err != nil {
-				yield(Leader{}, err)
-				return
+				if first = true; !yield(Leader{}, err) {
+					return
+				}
+				continue
 			}
 			now := leader(&entry)
 			if !first && now.Term == last.Term && string(now.Value) == string(last.Value) {

@@ -25,8 +25,11 @@ import (
 // changes all the time costs 100 a second at the most.
 //
 // It ends when ctx does, without an error, or when the loop is left. A backend that
-// fails, or does not answer within 5 s (or Options.RequestTimeout), is asked again for as
-// long as Options.RetryFor; then its error is the last thing yielded.
+// fails, or does not answer within 5 s (or Options.RequestTimeout), is asked again. If
+// that lasts for Options.RetryFor, Watch yields the error once, with the zero Entry, as
+// nothing is known any more, and goes on: the next entry says that the backend answers
+// again. An error that asking again will not mend ([BackendError].Permanent, ErrClosed,
+// ErrInvalid) is the last thing yielded.
 func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if !c.made() {
@@ -45,18 +48,22 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 		if d, ok := c.driver.(driver.Watcher); ok {
 			defer d.Watch(name, w.tell)()
 		}
-		for first := true; ; first = false {
+		for unknown := true; ; {
 			e, changed, err := w.look(ctx)
 			if ended(ctx) != nil {
 				return
 			}
 			if err != nil {
-				yield(Entry{}, err)
+				if !yield(Entry{}, err) || permanent(err) || c.isClosing() {
+					return
+				}
+				unknown, w.told = true, true
+				continue
+			}
+			if (unknown || changed) && !yield(e, nil) {
 				return
 			}
-			if (first || changed) && !yield(e, nil) {
-				return
-			}
+			unknown = false
 			if !w.wait(ctx) {
 				yield(Entry{}, ErrClosed)
 				return
@@ -76,6 +83,7 @@ type watch struct {
 	quiet   int // looks in a row that found nothing new
 	fails   int // in a row
 	failing time.Time
+	told    bool // that it fails
 }
 
 // tell is called by the driver, and does not block.
@@ -86,7 +94,8 @@ func (w *watch) tell() {
 	}
 }
 
-// look reads the entry. It asks a backend that fails again, for some time.
+// look reads the entry. It asks a backend that fails again: for some time, and without
+// an end when that was told.
 func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 	for {
 		e, err = w.inspect(ctx)
@@ -97,13 +106,13 @@ func (w *watch) look(ctx context.Context) (e Entry, changed bool, err error) {
 			w.failing = time.Now()
 		}
 		w.fails++
-		if ended(ctx) != nil || w.c.isClosing() || permanent(err) || time.Since(w.failing) >= w.c.settings.RetryFor {
+		if ended(ctx) != nil || w.c.isClosing() || permanent(err) || !w.told && time.Since(w.failing) >= w.c.settings.RetryFor {
 			return e, false, err
 		}
 		w.pause(ctx, backoff.Early(backoff.Doubled(10*time.Millisecond, w.fails, time.Second)), w.changed)
 	}
 	changed = !same(&e, &w.last)
-	w.last, w.looked, w.fails = e, time.Now(), 0
+	w.last, w.looked, w.fails, w.told = e, time.Now(), 0, false
 	if w.quiet++; changed {
 		w.quiet = 0
 	}

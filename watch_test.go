@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,11 +169,11 @@ func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a, net := w.client(nil)
 		net.slow(time.Hour)
-		took, err := after(func() (last error) {
+		took, err := after(func() error {
 			for _, err := range a.Watch(background, "x") {
-				last = err
+				return err
 			}
-			return last
+			return nil
 		})
 		isError(t, err, pawl.ErrUnavailable)
 		if errors.Is(err, context.DeadlineExceeded) || took > 21*time.Second {
@@ -184,6 +186,56 @@ func TestWatchSaysThatTheBackendDoesNotAnswer(t *testing.T) {
 		}
 		for _, err := range a.Watch(nil, "x") { //nolint:staticcheck // that is what is tried
 			isError(t, err, pawl.ErrInvalid)
+		}
+	})
+}
+
+// A watch tells of an outage once, and goes on when it is over: who only looks at entries
+// would take the leader from before it for the present one.
+func TestWatchGoesOnAfterAnOutage(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a, net := w.client(nil)
+		b, _ := w.client(nil)
+		ctx, cancel := context.WithCancel(background)
+		var mu sync.Mutex
+		var told []string
+		tell := func(what string, fence uint64, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				isError(t, err, pawl.ErrUnavailable)
+				what = "down"
+			}
+			if told = append(told, what); err != nil && fence != 0 {
+				t.Errorf("with an error it says %d", fence)
+			}
+		}
+		go func() {
+			for e, err := range a.Watch(ctx, "x") {
+				tell(fmt.Sprint("held by ", len(e.Holders)), e.Fence, err)
+			}
+		}()
+		go func() {
+			for l, err := range a.Election("x").Watch(ctx) {
+				tell(fmt.Sprint("led ", l.Term > 0), l.Term, err)
+			}
+		}()
+		synctest.Wait()
+		lease := must(t)(b.Mutex("x").Lock(background))
+		time.Sleep(time.Second)
+		for range 2 {
+			up := net.down()
+			time.Sleep(time.Hour)
+			up()
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		synctest.Wait()
+		noError(t, lease.Release(background))
+		slices.Sort(told) // of the two watches
+		want := []string{"down", "down", "down", "down", "held by 0", "held by 1", "held by 1", "held by 1", "led false", "led true", "led true", "led true"}
+		if !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
 		}
 	})
 }
