@@ -208,6 +208,7 @@ lint: ## run gofmt, go vet, golangci-lint and the go.mod check
 	bin/golangci-lint run $(if $(filter work,$(PKG)),$$(go list -m -f '{{.Dir}}/...'),$(PKG))
 	! command -v luacheck >/dev/null || (cd internal/redisscript && luacheck -q sent)
 	internal/tools/tidy.sh -diff
+	internal/tools/apidiff.sh
 
 .PHONY: pictures
 pictures: ## draw docs/pictures: how it works, and the charts, from the numbers that the documents have

@@ -56,6 +56,25 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s/go.mod asks for another version:\n%s", folder, mod)
 		}
 	}
+	compare := func() (string, error) {
+		cmd := exec.CommandContext(t.Context(), "internal/tools/apidiff.sh", ".")
+		cmd.Dir = clone
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := compare(); err != nil || out != "" {
+		t.Errorf("nothing has changed since the release: %v, %s", err, out)
+	}
+	in(clone, "sed", "-i.old", "s/) WaitFree(/) UntilFree(/", "waitfree.go")
+	in(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // of a type that is ours, too
+	if out, err := compare(); err != nil || !strings.Contains(out, "WaitFree: removed") || !strings.Contains(out, "OpRenew") {
+		t.Errorf("before v1 a change is said: %v, %s", err, out)
+	}
+	in(clone, "git", "tag", "v1.0.0", version)
+	in(clone, "git", "tag", "--delete", version)
+	if out, err := compare(); err == nil || !strings.Contains(out, "WaitFree: removed") {
+		t.Errorf("from v1 on it fails: %v, %s", err, out)
+	}
 	for _, bad := range []string{"", "1.2.3", "v1.2", "v0.0.0"} {
 		cmd := exec.CommandContext(t.Context(), "internal/tools/release.sh", bad, clone)
 		cmd.Dir = root
