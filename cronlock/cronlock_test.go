@@ -14,6 +14,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/cronlock/gocronlock"
 	"github.com/pawl-go/pawl/internal/leaktest"
 	"github.com/pawl-go/pawl/memlock"
 )
@@ -96,7 +97,7 @@ func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 		clients := instances(t, 3)
 		var skips sync.Map
 		r, stop := schedulers(t, 3, 10*time.Second, time.Millisecond, func(i int) gocron.SchedulerOption {
-			return gocron.WithDistributedLocker(cronlock.NewLocker(clients[i], &cronlock.Options{
+			return gocron.WithDistributedLocker(gocronlock.NewLocker(clients[i], &cronlock.Options{
 				Skipped: func(job string, err error) { skips.Store(fmt.Sprint(job, errors.Is(err, pawl.ErrHeld)), true) },
 			}))
 		})
@@ -156,7 +157,7 @@ func TestATickOfRobfigsCronIsDoneOnce(t *testing.T) {
 		r := &runs{t: t}
 		var all sync.WaitGroup
 		for i, c := range instances(t, 10) {
-			j := cronlock.Job(c, "report", schedule, nil, func(context.Context) error {
+			j := cronlock.NewJob(c, "report", schedule, nil, func(context.Context) error {
 				r.run(time.Millisecond)
 				return nil
 			})
@@ -182,7 +183,7 @@ func TestAScheduleOfRobfigsCron(t *testing.T) {
 		var crons []*cron.Cron
 		for _, c := range instances(t, 3) {
 			s := cron.New()
-			s.Schedule(schedule, cronlock.Job(c, "report", schedule, nil, func(context.Context) error {
+			s.Schedule(schedule, cronlock.NewJob(c, "report", schedule, nil, func(context.Context) error {
 				r.run(time.Second)
 				return nil
 			}))
@@ -197,16 +198,16 @@ func TestAScheduleOfRobfigsCron(t *testing.T) {
 	})
 }
 
-func TestAJobOfRobfigsIsWrapped(t *testing.T) {
+func TestAJobIsOneOfAChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		schedule, err := cron.ParseStandard("*/5 * * * *")
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := &runs{t: t}
-		report := cron.FuncJob(func() { r.run(time.Millisecond) })
 		for _, c := range instances(t, 3) {
-			cron.NewChain(cronlock.Wrapper(c, "report", schedule, nil)).Then(report).Run()
+			report := cronlock.NewJob(c, "report", schedule, nil, func(context.Context) error { r.run(time.Millisecond); panic("x") })
+			cron.NewChain(cron.Recover(cron.DiscardLogger)).Then(report).Run()
 		}
 		r.want(1, 1)
 	})
@@ -218,7 +219,7 @@ func TestWhatAJobReturnsIsTold(t *testing.T) {
 		var told error
 		schedule, _ := cron.ParseStandard("* * * * *")
 		o := &cronlock.Options{Failed: func(_ string, err error) { told = err }}
-		cronlock.Job(instances(t, 1)[0], "report", schedule, o, func(context.Context) error { return own }).Run()
+		cronlock.NewJob(instances(t, 1)[0], "report", schedule, o, func(context.Context) error { return own }).Run()
 		if !errors.Is(told, own) {
 			t.Errorf("told: %v", told)
 		}

@@ -1,14 +1,14 @@
 // Package cronlock has the jobs of a schedule run on one instance only, with the
-// schedulers that Go programs use: gocron and robfig/cron. An ordinary crontab has the
-// command: pawl run -n -q -E 0 NAME -- COMMAND.
+// schedulers that Go programs use. It imports none of them. An ordinary crontab has the
+// command: pawl run --skip NAME -- COMMAND.
 //
 // # gocron v2
 //
-//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(cronlock.NewLocker(locks, nil)))
+//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locks, nil)))
 //
-// Each job is locked under "cron:" and its name ([Options.Prefix]), so give it one with
-// gocron.WithName, the same on all instances. Or all jobs run on the one instance that
-// leads:
+// Package gocronlock is below this one, for it imports gocron. Each job is locked under
+// "cron:" and its name ([Options.Prefix]), so give it one with gocron.WithName, the same
+// on all instances. Or all jobs run on the one instance that leads:
 //
 //	s, err := gocron.NewScheduler(gocron.WithDistributedElector(cronlock.NewElector(ctx, locks.Election("scheduler"), nil)))
 //
@@ -16,11 +16,11 @@
 //
 //	c := cron.New()
 //	schedule, err := cron.ParseStandard("0 3 * * *")
-//	c.Schedule(schedule, cronlock.Job(locks, "report:nightly", schedule, nil, report))
+//	c.Schedule(schedule, cronlock.NewJob(locks, "report:nightly", schedule, nil, report))
 //
 // # What if the clocks of the instances differ, or one is late?
 //
-// [Job] knows the schedule, so it knows which tick it is at: each tick is done once, by
+// A [Job] knows the schedule, so it knows which tick it is at: each tick is done once, by
 // [pawl.Once]. Clocks have to be right to within the interval of the schedule, for one
 // that is ahead does a tick early. gocron tells a locker no more than the job's name, so
 // there [Options.MinHold] keeps the name held until the instance that is late has come

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/cronlock/gocronlock"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/locktable"
 	"github.com/pawl-go/pawl/memlock"
@@ -40,7 +41,7 @@ func (d down) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 // minutely are the ways to run a job each minute, on the minute, until stop.
 var minutely = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) (stop func()){
 	"GocronLocker": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
-		return onTheMinute(t, gocron.WithDistributedLocker(cronlock.NewLocker(locks, o)), job)
+		return onTheMinute(t, gocron.WithDistributedLocker(gocronlock.NewLocker(locks, o)), job)
 	},
 	"GocronElector": func(t *testing.T, locks *pawl.Client, o *cronlock.Options, job func()) func() {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -58,7 +59,7 @@ var minutely = map[string]func(t *testing.T, locks *pawl.Client, o *cronlock.Opt
 			t.Fatal(err)
 		}
 		c := cron.New()
-		c.Schedule(schedule, cronlock.Job(locks, "report", schedule, o, func(context.Context) error { job(); return nil }))
+		c.Schedule(schedule, cronlock.NewJob(locks, "report", schedule, o, func(context.Context) error { job(); return nil }))
 		c.Start()
 		return func() { <-c.Stop().Done() }
 	},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/cronlock/gocronlock"
 	_ "github.com/pawl-go/pawl/memlock"
 )
 
@@ -17,7 +18,7 @@ func ExampleNewLocker() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(cronlock.NewLocker(locks, &cronlock.Options{
+	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locks, &cronlock.Options{
 		Skipped: func(job string, err error) { log.Printf("%s: %v", job, err) },
 	})))
 	if err != nil {
@@ -44,7 +45,7 @@ func ExampleNewElector() {
 	_ = locks.Close()
 }
 
-func ExampleJob() {
+func ExampleNewJob() {
 	ctx := context.Background()
 	locks, err := pawl.Open(ctx, "mem:", nil)
 	if err != nil {
@@ -56,5 +57,5 @@ func ExampleJob() {
 		log.Fatal(err)
 	}
 	c := cron.New()
-	c.Schedule(schedule, cronlock.Job(locks, "report:nightly", schedule, nil, func(context.Context) error { return nil }))
+	c.Schedule(schedule, cronlock.NewJob(locks, "report:nightly", schedule, nil, func(context.Context) error { return nil }))
 }

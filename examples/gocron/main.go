@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/cronlock/gocronlock"
 	_ "github.com/pawl-go/pawl/memlock"
 )
 
@@ -29,7 +30,7 @@ func main() {
 				log.Printf("%s is not run: %v", job, err)
 			}
 		}}
-		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(cronlock.NewLocker(locks, options)))
+		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(gocronlock.NewLocker(locks, options)))
 		check(err)
 		defer s.Shutdown() //nolint:errcheck // the program ends
 		_, err = s.NewJob(

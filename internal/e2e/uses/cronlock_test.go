@@ -13,6 +13,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/cronlock"
+	"github.com/pawl-go/pawl/cronlock/gocronlock"
 )
 
 // fixed is a schedule of robfig/cron with two ticks: one that was, and one of next year.
@@ -47,7 +48,7 @@ func TestATickOfRobfigsCronIsDoneByOneInstance(t *testing.T) {
 			schedule := fixed{tick.Add(time.Duration(n) * time.Second)}
 			var all sync.WaitGroup
 			for _, c := range instances {
-				all.Go(cronlock.Job(c, name, schedule, o, func(context.Context) error { ran.Add(1); return nil }).Run)
+				all.Go(cronlock.NewJob(c, name, schedule, o, func(context.Context) error { ran.Add(1); return nil }).Run)
 			}
 			all.Wait()
 			if ran.Load() != n+1 || skipped.Load() != 4*(n+1) {
@@ -65,7 +66,7 @@ func TestGocronRunsAJobOnOneInstance(t *testing.T) {
 		name, skipped := fresh(t), make(chan error, 10)
 		var all []gocron.Scheduler
 		for range 3 {
-			locker := cronlock.NewLocker(b.client(t, nil), &cronlock.Options{
+			locker := gocronlock.NewLocker(b.client(t, nil), &cronlock.Options{
 				MinHold: time.Hour, Skipped: func(_ string, err error) { skipped <- err },
 			})
 			s := must(gocron.NewScheduler(gocron.WithDistributedLocker(locker)))(t)

@@ -3,46 +3,10 @@ package cronlock
 import (
 	"context"
 
-	"github.com/go-co-op/gocron/v2"
-
 	"github.com/pawl-go/pawl"
 )
 
-// NewLocker returns what gocron.WithDistributedLocker takes: a job runs on the instance
-// that gets its lock first, and the others skip the run. o may be nil.
-//
-// gocron does not tell a job that its lock was lost; a job that must not go on then uses
-// [pawl.Mutex.TryDo] itself.
-func NewLocker(locks *pawl.Client, o *Options) gocron.Locker {
-	return &locker{locks, o.withDefaults()}
-}
-
-type locker struct {
-	locks *pawl.Client
-	o     Options
-}
-
-// Lock implements gocron.Locker.
-func (l *locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	m := l.locks.Mutex(l.o.Prefix+job, append([]pawl.LockOption{pawl.WithMinHold(l.o.MinHold)}, l.o.Lock...)...)
-	var lease *pawl.Lease
-	err := l.o.again(ctx, nil, func() (err error) {
-		lease, err = m.TryLock(ctx)
-		return err
-	})
-	if err != nil {
-		l.o.Skipped(job, err)
-		return nil, err
-	}
-	return unlocker{lease}, nil
-}
-
-type unlocker struct{ lease *pawl.Lease }
-
-// Unlock implements gocron.Lock.
-func (u unlocker) Unlock(ctx context.Context) error { return u.lease.Release(ctx) }
-
-// Elector has all jobs of a gocron scheduler run on the instance that leads. A tick in
+// Elector has all jobs of a scheduler run on the instance that leads. A tick in
 // the instant in which the lead changes may be run by neither instance, and where their
 // clocks differ by both: where that must not be, use a locker or a [Job].
 type Elector struct {

@@ -1,0 +1,34 @@
+package cronlock
+
+import (
+	"context"
+
+	"github.com/pawl-go/pawl"
+)
+
+// Locker locks each run of a job by the job's name: the instance that gets the lock first
+// runs it, and the others skip the run. For gocron, package gocronlock makes one.
+type Locker struct {
+	locks *pawl.Client
+	o     Options
+}
+
+// NewLocker returns a locker. o may be nil.
+func NewLocker(locks *pawl.Client, o *Options) *Locker { return &Locker{locks, o.withDefaults()} }
+
+// Lock makes one attempt, for as long as Options.RetryFor where the backend cannot be
+// asked. An error means that the run is skipped, and Options.Skipped was told of it.
+// Releasing the lease keeps the name held for the rest of Options.MinHold.
+func (l *Locker) Lock(ctx context.Context, job string) (*pawl.Lease, error) {
+	m := l.locks.Mutex(l.o.Prefix+job, append([]pawl.LockOption{pawl.WithMinHold(l.o.MinHold)}, l.o.Lock...)...)
+	var lease *pawl.Lease
+	err := l.o.again(ctx, nil, func() (err error) {
+		lease, err = m.TryLock(ctx)
+		return err
+	})
+	if err != nil {
+		l.o.Skipped(job, err)
+		return nil, err
+	}
+	return lease, nil
+}
