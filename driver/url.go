@@ -90,6 +90,8 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 			}
 		case len(known) == 0:
 			return nil, invalid(what, "has parameters", "none")
+		case meant(name, known) != "":
+			return nil, invalid(what, "has a parameter of TLS by a name that is not known", meant(name, known))
 		case before != "":
 			return nil, invalid(what, "has an unknown parameter behind "+before, inOrder(known)+"; %26 for an & in a value")
 		case strings.Contains(u.RawQuery, "@"):
@@ -99,6 +101,31 @@ func URLParameters(u *url.URL, what string, known []string, repeatable ...string
 		}
 	}
 	return values, nil
+}
+
+// sameForTLS are the names that parameters of TLS have in URLs: ours, then those of
+// libpq and of MongoDB, which read their own URLs, then those that people try.
+var sameForTLS = [][]string{
+	{"ca_cert", "sslrootcert", "tlsCAFile", "ca", "cacert", "cafile", "ca_file", "tls_ca", "tls_ca_cert", "tls_ca_file", "sslca", "ssl_ca", "ssl_ca_certs"},
+	{"client_cert", "sslcert", "tlsCertificateKeyFile", "cert", "certfile", "cert_file", "tls_cert", "tls_cert_file", "ssl_cert", "ssl_certfile"},
+	{"client_key", "sslkey", "tlsPrivateKeyFile", "key", "keyfile", "key_file", "tls_key", "tls_key_file", "ssl_key", "ssl_keyfile"},
+	{"server_name", "servername", "sni", "tls_server_name"},
+	{"skip_verify", "sslmode", "tlsInsecure", "insecure", "tls_insecure", "tls_skip_verify", "insecure_skip_verify"},
+}
+
+// meant is the parameter among known that is what name is elsewhere, or empty.
+func meant(name string, known []string) string {
+	for _, same := range sameForTLS {
+		if !slices.Contains(same, name) {
+			continue
+		}
+		for _, other := range same {
+			if slices.Contains(known, other) {
+				return other
+			}
+		}
+	}
+	return ""
 }
 
 func inOrder(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ", ") }

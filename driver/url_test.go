@@ -93,3 +93,29 @@ func TestEachOfSeveralHostsMayHaveAPort(t *testing.T) {
 		}
 	}
 }
+
+// A parameter of TLS that is called so elsewhere is told its name here.
+func TestAParameterOfTLSIsToldItsName(t *testing.T) {
+	own := []string{"ca_cert", "client_cert", "client_key", "server_name", "skip_verify", "poll"}
+	for raw, want := range map[string]string{
+		"?tls_ca=s3cret":        "ca_cert",
+		"?poll=1&cert=s3cret":   "client_cert",
+		"?sslkey=s3cret":        "client_key",
+		"?sni=s3cret":           "server_name",
+		"?tlsInsecure=s3cret":   "skip_verify",
+		"?sslmode=s3cret&key=a": "skip_verify",
+	} {
+		u, err := url.Parse("x://host" + raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = driver.URLParameters(u, "test URL", own)
+		if want = "pawl: test URL has a parameter of TLS by a name that is not known; allowed: " + want; err == nil || err.Error() != want {
+			t.Errorf("%s: %v; want %s", raw, err, want)
+		}
+	}
+	u, _ := url.Parse("x://host?ca_cert=a")
+	if _, err := driver.URLParameters(u, "test URL", []string{"sslrootcert"}); err == nil || !strings.HasSuffix(err.Error(), "allowed: sslrootcert") {
+		t.Errorf("%v; want it to say sslrootcert", err)
+	}
+}

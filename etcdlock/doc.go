@@ -18,8 +18,9 @@
 //	retention=24h        how long the last fence of a name is remembered
 //	dial_timeout=5s      how long it may take until the cluster answers, at opening
 //
-//	ca=FILE              with etcds: trust only the authorities in this PEM file
-//	cert=FILE, key=FILE  with etcds: the client's own certificate
+//	ca_cert=FILE         with etcds: trust only the authorities in this PEM file
+//	client_cert=FILE     with etcds: the client's own certificate, and
+//	client_key=FILE      its key
 //	server_name=NAME     with etcds: the name in the servers' certificates
 //	skip_verify=true     with etcds: trust any certificate
 //

@@ -100,7 +100,7 @@ func advice(err error) (hint string, permanent bool) {
 	case strings.Contains(said, "TLS handshake"):
 		return "the servers may talk no TLS: begin the URL with etcd, not etcds", false
 	case strings.Contains(said, "tls: "), strings.Contains(said, "x509: "):
-		return "check ca, cert and key in the URL, and the servers' certificates", false
+		return "check ca_cert, client_cert and client_key in the URL, and the servers' certificates", false
 	case strings.Contains(said, "reading server preface"):
 		return "the servers may want TLS: begin the URL with etcds", false
 	}

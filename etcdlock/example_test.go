@@ -13,7 +13,7 @@ import (
 // By URL.
 func ExampleOpen() {
 	ctx := context.Background()
-	d, err := etcdlock.Open(ctx, "etcds://app:secret@n1.internal,n2.internal,n3.internal/locks?ca=ca.pem")
+	d, err := etcdlock.Open(ctx, "etcds://app:secret@n1.internal,n2.internal,n3.internal/locks?ca_cert=ca.pem")
 	if err != nil {
 		log.Fatal(err) // says what to do, and never has the password in it
 	}

@@ -28,8 +28,8 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 	cert, key := certificate(t, "localhost")
 	other, otherKey := certificate(t, "elsewhere")
 	c := etcdtest.Setup{Members: 1, Cert: cert, Key: key}.Start(t)
-	url, mine := c.URL()+"/tls?", "cert="+cert+"&key="+key
-	a, b := start(t, url+mine+"&ca="+cert), start(t, url+mine+"&skip_verify=true")
+	url, mine := c.URL()+"/tls?", "client_cert="+cert+"&client_key="+key
+	a, b := start(t, url+mine+"&ca_cert="+cert), start(t, url+mine+"&skip_verify=true")
 	holder, waiter := mutex("job"), queued(mutex("job"))
 	first := gets(t, a, holder)
 	refused(t, b, waiter)
@@ -41,10 +41,10 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 		t.Errorf("fence %d after %d", g.Fence, first.Fence)
 	}
 	for with, want := range map[string][2]string{
-		mine:                                  {"certificate signed by unknown", "ca"},
-		mine + "&server_name=else&ca=" + cert: {"not else", "certificate"},
-		"ca=" + cert:                          {"certificate required", "cert"},
-		"cert=" + other + "&key=" + otherKey + "&ca=" + cert: {"certificate", "cert"},
+		mine: {"certificate signed by unknown", "ca"},
+		mine + "&server_name=else&ca_cert=" + cert: {"not else", "certificate"},
+		"ca_cert=" + cert:                          {"certificate required", "cert"},
+		"client_cert=" + other + "&client_key=" + otherKey + "&ca_cert=" + cert: {"certificate", "cert"},
 	} {
 		isNotOpened(t, url+with+"&dial_timeout=2s", want[0], want[1])
 	}
@@ -52,7 +52,7 @@ func TestTLSWithCertificatesOfClients(t *testing.T) {
 	without := etcdtest.Start(t, 1)
 	isNotOpened(t, "etcds://"+without.Addrs()[0]+"?dial_timeout=2s", "TLS handshake", "not etcds")
 	isNotOpened(t, "etcd://u:hunter2@127.0.0.1:1?dial_timeout=2s", "refused", "network")
-	start(t, url+mine+"&server_name=localhost&ca="+cert)
+	start(t, url+mine+"&server_name=localhost&ca_cert="+cert)
 }
 
 // isNotOpened wants an error that says so, with a hint that does, and within time.

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"maps"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +16,15 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 const urlForm = "etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/PREFIX], etcds:// for TLS"
 
 // parsed is what a URL says.
 type parsed struct {
-	config    clientv3.Config
-	own       Options
-	cert, key string
+	config clientv3.Config
+	own    Options
 }
 
 // settings are those of a client that is opened for a driver. It says nothing by itself:
@@ -42,7 +40,7 @@ func settings() clientv3.Config {
 // parseURL says of what it cannot read only the name: a value may be a password.
 func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
 	p := &parsed{config: settings()}
-	query, err := driver.URLParameters(u, "etcd URL", slices.Collect(maps.Keys(parameters)))
+	query, err := driver.URLParameters(u, "etcd URL", slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters))
 	if err != nil {
 		return nil, nil, err // before anything else of it is taken for what it may not be
 	}
@@ -58,7 +56,15 @@ func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
 	}
 	scheme := "http://"
 	if u.Scheme == "etcds" {
-		scheme, p.config.TLS = "https://", &tls.Config{MinVersion: tls.VersionTLS12}
+		scheme, p.config.TLS = "https://", engine.NewTLSConfig()
+	}
+	switch config, err := engine.TLSConfig(query, "etcd URL"); {
+	case err != nil:
+		return nil, nil, err
+	case config != nil && p.config.TLS == nil:
+		return nil, nil, invalid("has parameters of TLS, and does not begin with etcds")
+	case config != nil:
+		p.config.TLS = config
 	}
 	for host := range strings.SplitSeq(u.Host, ",") {
 		host, err := address(host)
@@ -69,12 +75,12 @@ func parseURL(u *url.URL) (*clientv3.Config, *Options, error) {
 	}
 	p.own.Prefix = strings.Trim(u.Path, "/")
 	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if slices.Contains(engine.TLSParameters, name) {
+			continue
+		}
 		if err := parameters[name](p, query.Get(name)); err != nil {
 			return nil, nil, err
 		}
-	}
-	if err := p.certificate(); err != nil {
-		return nil, nil, err
 	}
 	p.named()
 	if _, err := p.own.complete(); err != nil {
@@ -98,35 +104,6 @@ func address(hostport string) (string, error) {
 var parameters = map[string]func(p *parsed, v string) error{
 	"dial_timeout": func(p *parsed, v string) error { return duration(&p.config.DialTimeout, "dial_timeout", v) },
 	"retention":    func(p *parsed, v string) error { return duration(&p.own.Retention, "retention", v) },
-	"ca": func(p *parsed, path string) error {
-		pem, err := os.ReadFile(path)
-		pool := x509.NewCertPool()
-		if err != nil || !pool.AppendCertsFromPEM(pem) {
-			return invalid("has ca=" + strconv.Quote(path) + ", which cannot be read or has no certificate")
-		}
-		return p.tls(func(c *tls.Config) { c.RootCAs = pool })
-	},
-	"cert": func(p *parsed, path string) error { p.cert = path; return p.tls(func(*tls.Config) {}) },
-	"key":  func(p *parsed, path string) error { p.key = path; return p.tls(func(*tls.Config) {}) },
-	"server_name": func(p *parsed, v string) error {
-		return p.tls(func(c *tls.Config) { c.ServerName = v })
-	},
-	"skip_verify": func(p *parsed, v string) error {
-		on, err := strconv.ParseBool(v)
-		if err != nil && v != "" {
-			return invalid("has skip_verify that is neither true nor false")
-		}
-		return p.tls(func(c *tls.Config) { c.InsecureSkipVerify = on || v == "" })
-	},
-}
-
-// tls sets something that only an etcds URL can have.
-func (p *parsed) tls(set func(c *tls.Config)) error {
-	if p.config.TLS == nil {
-		return invalid("has parameters of TLS, and does not begin with etcds")
-	}
-	set(p.config.TLS)
-	return nil
 }
 
 // named makes the name count that the servers' certificates are to have: the client of
@@ -146,22 +123,6 @@ func (p *parsed) named() {
 		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: others})
 		return err
 	}
-}
-
-// certificate loads the client's own.
-func (p *parsed) certificate() error {
-	if p.cert == "" && p.key == "" {
-		return nil
-	}
-	pair, err := tls.LoadX509KeyPair(p.cert, p.key)
-	if err != nil {
-		if path, ok := errors.AsType[*os.PathError](err); ok {
-			return invalid("has cert and key, and " + strconv.Quote(path.Path) + " cannot be read")
-		}
-		return invalid("has cert and key, which are no certificate and its key")
-	}
-	p.config.TLS.Certificates = []tls.Certificate{pair}
-	return nil
 }
 
 func duration(at *time.Duration, name, v string) (err error) {

@@ -74,8 +74,8 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"etcd:h", "etcd://h#x", "etcd://h:0", "etcd://h:99999", "etcd://h:x,b:1", "etcd://joe@h", "etcd://:hunter2@h",
 		"etcd://h?nonsense=1", "etcd://h?retention=soon", "etcd://h?retention=1s", "etcd://h?retention=24h&retention=25h",
 		"etcd://h/a//b", "etcd://joe:hunter2/@h", "etcd://joe:hunter2@h/a@b",
-		"etcd://h?ca=x.pem", "etcd://h?skip_verify", "etcds://h?ca=/nowhere.pem", "etcds://h?cert=/nowhere.pem&key=/nowhere.key",
-		"etcds://h?cert=/nowhere.pem", "etcds://h?skip_verify=perhaps", "etcd://h/" + strings.Repeat("a", 257),
+		"etcd://h?ca_cert=x.pem", "etcd://h?skip_verify", "etcds://h?ca_cert=/nowhere.pem", "etcds://h?client_cert=/nowhere.pem&client_key=/nowhere.key",
+		"etcds://h?client_cert=/nowhere.pem", "etcds://h?skip_verify=perhaps", "etcd://h/" + strings.Repeat("a", 257),
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_, err := Open(ctx, raw)

@@ -20,7 +20,10 @@
 //	pool=16               how many connections there are at most
 //	socket=/PATH          a Unix socket, in the first form
 //	ca_cert=FILE          TLS, and trust only the authorities in this PEM file
+//	client_cert=FILE      TLS, with the client's own certificate, and
+//	client_key=FILE       its key
 //	server_name=NAME      TLS, and the name in the certificate, if it is not the host's
+//	skip_verify=true      TLS, and trust any certificate
 //
 // And those of go-sql-driver, of which these matter here:
 //

@@ -3,12 +3,10 @@ package mysqllock
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"maps"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 const (
@@ -29,8 +28,7 @@ type parsed struct {
 	config *mysql.Config
 	own    Options
 	pool   int
-
-	caCert, serverName string
+	tls    *tls.Config // nil if no parameter of ours is about it
 }
 
 func invalid(problem, allowed string) error {
@@ -129,7 +127,7 @@ func parseDSN(dsn string) (*parsed, error) {
 
 // URLParameters are the names of the parameters that a URL can have, in order.
 func URLParameters() []string {
-	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), theirs)))
+	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), engine.TLSParameters, theirs)))
 }
 
 // theirs are those of go-sql-driver, so that the DSN of a program can be used as it is.
@@ -142,9 +140,7 @@ var theirs = []string{
 }
 
 var own = map[string]func(p *parsed, v string) error{
-	"ca_cert":     func(p *parsed, v string) error { p.caCert = v; return nil },
-	"server_name": func(p *parsed, v string) error { p.serverName = v; return nil },
-	"socket":      func(*parsed, string) error { return nil },
+	"socket": func(*parsed, string) error { return nil },
 	"prefix": func(p *parsed, v string) error {
 		p.own.Prefix = v
 		if !goodPrefix.MatchString(v) {
@@ -176,9 +172,11 @@ var own = map[string]func(p *parsed, v string) error{
 // ownParameters takes ours, and leaves the rest.
 func ownParameters(query url.Values) (p *parsed, rest url.Values, err error) {
 	p, rest = &parsed{pool: defaultPool}, url.Values{}
+	p.tls, err = engine.TLSConfig(query, what)
 	for _, key := range slices.Sorted(maps.Keys(query)) {
 		set, ours := own[key]
 		switch {
+		case slices.Contains(engine.TLSParameters, key):
 		case !ours:
 			rest[key] = query[key]
 		case err == nil:
@@ -198,16 +196,13 @@ func (p *parsed) finish() error {
 	if c.DBName == "" || strings.Contains(c.DBName, "/") {
 		return invalid("has no database", urlForm)
 	}
-	if p.caCert != "" || p.serverName != "" {
+	if p.tls != nil {
 		if c.TLSConfig != "" && c.TLSConfig != "true" {
-			return invalid("has ca_cert or server_name, and a tls that does not verify", "tls=true")
-		}
-		pool, err := authorities(p.caCert)
-		if err != nil {
-			return err
+			return invalid("has "+strings.Join(engine.TLSParameters, ", ")+" or one of these, and another tls than true", "tls=true")
 		}
 		host, _, _ := net.SplitHostPort(c.Addr)
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: cmp.Or(p.serverName, host)}
+		p.tls.ServerName = cmp.Or(p.tls.ServerName, host)
+		c.TLS = p.tls
 	}
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, driver.MaxRequest) // for a connection that went silent
@@ -215,16 +210,4 @@ func (p *parsed) finish() error {
 	c.Logger = &mysql.NopLogger{}
 	p.own.Where = c.Addr + "/" + c.DBName
 	return nil
-}
-
-func authorities(path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil //nolint:nilnil // those of the system
-	}
-	pem, err := os.ReadFile(path)
-	pool := x509.NewCertPool()
-	if err != nil || !pool.AppendCertsFromPEM(pem) {
-		return nil, invalid("has ca_cert="+strconv.Quote(path)+", which cannot be read or has no certificate", "a PEM file")
-	}
-	return pool, nil
 }

@@ -3,7 +3,6 @@ package natslock
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"maps"
 	"net"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 )
 
 const urlForm = "nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...][/BUCKET], nats+tls:// for TLS from the start"
@@ -26,7 +26,6 @@ type parsed struct {
 	options []nats.Option
 	own     Options
 	tls     *tls.Config
-	cert    [2]string // files of our certificate and its key
 }
 
 func badURL(problem string) error { return invalid("nats URL", problem, urlForm) }
@@ -41,6 +40,9 @@ func parseURL(u *url.URL) (*parsed, error) {
 		return nil, badURL("has no // after the scheme, or a # in it")
 	}
 	p := &parsed{own: Options{Bucket: strings.Trim(u.Path, "/")}}
+	if p.tls, err = engine.TLSConfig(query, "nats URL"); err != nil {
+		return nil, err
+	}
 	if u.Scheme == "nats+tls" {
 		p.secure()
 		p.options = append(p.options, nats.TLSHandshakeFirst())
@@ -56,6 +58,9 @@ func parseURL(u *url.URL) (*parsed, error) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(query)) {
+		if slices.Contains(engine.TLSParameters, key) {
+			continue
+		}
 		if err := parameters[key](p, query.Get(key)); err != nil {
 			return nil, err
 		}
@@ -63,7 +68,10 @@ func parseURL(u *url.URL) (*parsed, error) {
 	if _, err := p.own.withDefaults(); err != nil {
 		return nil, err
 	}
-	return p, p.finish()
+	if p.tls != nil {
+		p.options = append(p.options, nats.Secure(p.tls))
+	}
+	return p, nil
 }
 
 func (p *parsed) setHosts(hosts string) error {
@@ -83,33 +91,17 @@ func (p *parsed) setHosts(hosts string) error {
 	return nil
 }
 
-// finish is for what depends on several parts of the URL.
-func (p *parsed) finish() error {
-	if (p.cert[0] == "") != (p.cert[1] == "") {
-		return badURL("has client_cert without client_key, or the other way round")
-	}
-	if p.cert[0] != "" {
-		pair, err := tls.LoadX509KeyPair(p.cert[0], p.cert[1])
-		if err != nil {
-			return badURL("has client_cert and client_key that cannot be read, or do not fit")
-		}
-		p.secure().Certificates = []tls.Certificate{pair}
-	}
-	if p.tls != nil {
-		p.options = append(p.options, nats.Secure(p.tls))
-	}
-	return nil
-}
-
-func (p *parsed) secure() *tls.Config {
+// secure wants TLS.
+func (p *parsed) secure() {
 	if p.tls == nil {
-		p.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+		p.tls = engine.NewTLSConfig()
 	}
-	return p.tls
 }
 
 // URLParameters are the names of the parameters that a URL can have, in order.
-func URLParameters() []string { return slices.Sorted(maps.Keys(parameters)) }
+func URLParameters() []string {
+	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
+}
 
 var parameters map[string]func(p *parsed, v string) error
 
@@ -146,14 +138,9 @@ func init() {
 			}
 			return nil
 		},
-		"tls":         yes("tls", func(p *parsed, on bool) { p.demand(on) }),
-		"ca_cert":     (*parsed).setCA,
-		"server_name": func(p *parsed, v string) error { p.secure().ServerName = v; return nil },
-		"skip_verify": yes("skip_verify", func(p *parsed, on bool) { p.secure().InsecureSkipVerify = on }),
-		"client_cert": func(p *parsed, v string) error { p.cert[0] = v; return nil },
-		"client_key":  func(p *parsed, v string) error { p.cert[1] = v; return nil },
-		"creds":       (*parsed).setCreds,
-		"nkey":        (*parsed).setNkey,
+		"tls":   yes("tls", func(p *parsed, on bool) { p.demand(on) }),
+		"creds": (*parsed).setCreds,
+		"nkey":  (*parsed).setNkey,
 		"inbox": func(p *parsed, v string) error {
 			if strings.ContainsAny(v, "*> \t") || strings.Trim(v, ".") != v || v == "" {
 				return badURL("has inbox that is no prefix of subjects")
@@ -168,16 +155,6 @@ func (p *parsed) demand(on bool) {
 	if on {
 		p.secure()
 	}
-}
-
-func (p *parsed) setCA(path string) error {
-	pem, err := os.ReadFile(path)
-	pool := x509.NewCertPool()
-	if err != nil || !pool.AppendCertsFromPEM(pem) {
-		return badURL("has ca_cert=" + strconv.Quote(path) + ", which cannot be read or has no certificate")
-	}
-	p.secure().RootCAs = pool
-	return nil
 }
 
 func (p *parsed) setCreds(path string) error {

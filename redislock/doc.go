@@ -39,6 +39,8 @@
 //	sentinel_password=...
 //
 //	ca_cert=FILE             with rediss: trust only the authorities in this PEM file
+//	client_cert=FILE         with rediss: the client's own certificate, and
+//	client_key=FILE          its key
 //	server_name=NAME         with rediss: the name in all certificates; else each node's is for the
 //	                         address that it, or a Sentinel, announces
 //	skip_verify=true         with rediss: trust any certificate

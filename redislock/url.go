@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"maps"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
 )
 
@@ -51,8 +50,11 @@ func parseURL(u *url.URL) (*parsed, error) {
 		p.client.Password, _ = u.User.Password()
 	}
 	secure := u.Scheme == "rediss" || u.Scheme == "valkeys"
-	if secure {
-		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if p.client.TLSConfig, err = engine.TLSConfig(query, "redis URL"); err != nil {
+		return nil, err
+	}
+	if secure && p.client.TLSConfig == nil {
+		p.client.TLSConfig = engine.NewTLSConfig()
 	}
 	if u.Scheme == "redis+unix" {
 		if u.Host != "" || u.Path == "" {
@@ -73,6 +75,9 @@ func parseURL(u *url.URL) (*parsed, error) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(query)) {
+		if slices.Contains(engine.TLSParameters, key) {
+			continue
+		}
 		for _, v := range query[key] {
 			if err := parameters[key](p, v); err != nil {
 				return nil, err
@@ -155,7 +160,9 @@ func (p *parsed) setDB(v string) error {
 
 // URLParameters are the names of the parameters that a URL can have, in order. It is for
 // packages that make such URLs of their own, as redlock does.
-func URLParameters() []string { return slices.Sorted(maps.Keys(parameters)) }
+func URLParameters() []string {
+	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
+}
 
 // parameters are known by the names that rueidis, go-redis and redis-py have for them.
 var parameters map[string]func(p *parsed, v string) error
@@ -209,12 +216,9 @@ func init() {
 			}
 			return nil
 		},
-		"skip_verify": yes("skip_verify", func(p *parsed, on bool) { p.tls().InsecureSkipVerify = on }),
-		"server_name": func(p *parsed, v string) error { p.tls().ServerName = v; return nil },
-		"ca_cert":     (*parsed).setCA,
-		"prefix":      text(func(p *parsed) *string { return &p.own.Prefix }),
-		"retention":   span("retention", func(p *parsed) *time.Duration { return &p.own.Retention }),
-		"push":        yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
+		"prefix":    text(func(p *parsed) *string { return &p.own.Prefix }),
+		"retention": span("retention", func(p *parsed) *time.Duration { return &p.own.Retention }),
+		"push":      yes("push", func(p *parsed, on bool) { p.own.NoPush = !on }),
 		"wait_replicas": func(p *parsed, v string) (err error) {
 			if p.own.WaitReplicas, err = strconv.Atoi(v); err != nil || p.own.WaitReplicas < 0 {
 				return invalid("has wait_replicas that is no number")
@@ -233,21 +237,4 @@ func init() {
 			}
 		}),
 	}
-}
-
-func (p *parsed) tls() *tls.Config {
-	if p.client.TLSConfig == nil {
-		p.client.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	return p.client.TLSConfig
-}
-
-func (p *parsed) setCA(path string) error {
-	pem, err := os.ReadFile(path)
-	pool := x509.NewCertPool()
-	if err != nil || !pool.AppendCertsFromPEM(pem) {
-		return invalid("has ca_cert=" + strconv.Quote(path) + ", which cannot be read or has no certificate")
-	}
-	p.tls().RootCAs = pool
-	return nil
 }

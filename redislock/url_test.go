@@ -143,7 +143,7 @@ func TestURLsThatAreWrong(t *testing.T) {
 		"redis://u:hunter2@h/1/2":                      "database",
 		"redis://u:hunter2@h?db=hunter2":               "database",
 		"redis://u:hunter2@a,b/1":                      "no databases",
-		"redis://u:hunter2@h?pool=hunter2":             `"pool"; allowed: addr, ca_cert, client_name, `,
+		"redis://u:hunter2@h?pool=hunter2":             `"pool"; allowed: addr, ca_cert, client_cert, `,
 		"redis://u:123?hunter2@h":                      "has an @ after its host; allowed: user, password and parameters percent-encoded",
 		"redis://u:123/hunter2@h":                      "percent-encoded",
 		"redis://hunter2:123#@h":                       "percent-encoded",

@@ -27,6 +27,8 @@
 //	write_timeout=10s
 //	protocol=2
 //	ca_cert=FILE         with redlocks:
+//	client_cert=FILE     with redlocks:
+//	client_key=FILE      with redlocks:
 //	server_name=NAME     with redlocks:
 //	skip_verify=true     with redlocks:
 //	prefix=app:
