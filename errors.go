@@ -38,7 +38,7 @@ var (
 	// end.
 	ErrDetached = errors.New("pawl: lease detached")
 	// ErrStale means that a transaction must not commit: the lease that it depends on
-	// does not hold the name any more. The Guard functions of the SQL backends return it.
+	// does not hold the name any more. CheckLease of the SQL backends returns it.
 	ErrStale = driver.ErrStale
 )
 

@@ -10,7 +10,7 @@
 //   - [Memory] is for a service that keeps its data itself.
 //   - [CheckPostgres], [CheckMySQL] and [CheckSQLite] are one statement in the caller's
 //     own transaction, which must not commit if they fail. Where the locks are in the
-//     same database, Guard of postgreslock, mysqllock and sqlitelock is safer yet.
+//     same database, CheckLease of postgreslock, mysqllock and sqlitelock is safer yet.
 //   - [RedisScript] makes a script of a script: the write happens only if the fence is
 //     good.
 //   - [Mongo] is merged into the caller's own update.

@@ -17,8 +17,8 @@ import (
 // It is weaker than a fence that is compared in the same step as the write. The lease may
 // be broken, or taken by force, between the two; and what is written after the lease has
 // ended by itself is only found then. Where the locks are in the database that is written
-// to, Guard of postgreslock, mysqllock and sqlitelock asks the same question inside of
-// the transaction, and has neither gap.
+// to, CheckLease of postgreslock, mysqllock and sqlitelock asks the same question inside
+// of the transaction, and has neither gap.
 type Holders struct {
 	Locks *pawl.Client // has the locks, or a backend that it shares with those who hold
 }

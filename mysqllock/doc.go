@@ -112,10 +112,10 @@
 // On Galera a row is locked on its own node only, and of two transactions that change it
 // on two nodes the first to commit wins: the other one fails with 1213, and the step is
 // tried again on what is there then. So no two nodes grant the same. But each has a clock
-// of its own, by which leases end there, and [Guard] holds up the steps of its node only.
-// This is by Galera's documentation; it was not run.
+// of its own, by which leases end there, and [CheckLease] holds up the steps of its node
+// only. This is by Galera's documentation; it was not run.
 //
 // # Can my transaction depend on the lease?
 //
-// Yes, see [Guard]: the strongest safety that a lock can give.
+// Yes, see [CheckLease]: the strongest safety that a lock can give.
 package mysqllock

@@ -114,7 +114,7 @@ func (v variables) replication() (found []driver.Finding) {
 			"leave it on, or expect a fail-over to forget all leases")...)
 	}
 	if v.on("wsrep_on") {
-		found = append(found, engine.Found(driver.SeverityWarning, "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and Guard does not hold up a step on another node",
+		found = append(found, engine.Found(driver.SeverityWarning, "replication", "this is a node of Galera: a row is locked on its node only. Of two steps that commit on two nodes the first one wins, and the other one is tried again; but leases end by the clock of the node that is asked, and CheckLease does not hold up a step on another node",
 			"send all clients to one node, or keep the clocks together and compare fences where the data is")...)
 	}
 	return found
@@ -126,7 +126,7 @@ const churn = 1000
 func (v variables) session() (found []driver.Finding) {
 	if at := v.isolation(); at == "SERIALIZABLE" {
 		found = append(found, engine.Found(driver.SeverityInfo, "isolation", "the level of the pool is SERIALIZABLE",
-			"READ COMMITTED locks less; Guard takes whatever the transaction has")...)
+			"READ COMMITTED locks less; CheckLease takes whatever the transaction has")...)
 	}
 	return found
 }

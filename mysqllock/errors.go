@@ -157,7 +157,7 @@ func (s *server) adviceFor(number uint16) (hint string, permanent bool) {
 	case 1040, 1203, 1226:
 		return "the server has no connection left for this user: look at max_connections, and at who holds them", false
 	case lockTimeout:
-		return "somebody keeps the row locked: a transaction that called Guard and does not end, an open client, or a commit that hangs (a backup, a full disk, a replica)?", false
+		return "somebody keeps the row locked: a transaction that called CheckLease and does not end, an open client, or a commit that hangs (a backup, a full disk, a replica)?", false
 	case 1153:
 		return tooBigHint, true
 	case 1969, 3024:

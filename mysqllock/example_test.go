@@ -39,7 +39,7 @@ func ExampleNew() {
 }
 
 // Money moves only while the lease holds the name, whatever was paused or late.
-func ExampleGuard() {
+func ExampleCheckLease() {
 	pay := func(ctx context.Context, db *sql.DB, l *pawl.Lease) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
@@ -49,7 +49,7 @@ func ExampleGuard() {
 		if _, err := tx.ExecContext(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
 			return err
 		}
-		if err := mysqllock.Guard(ctx, tx, "payroll", l.Fence()); err != nil {
+		if err := mysqllock.CheckLease(ctx, tx, l); err != nil {
 			return err // errors.Is(err, pawl.ErrStale): another one is at it
 		}
 		return tx.Commit()

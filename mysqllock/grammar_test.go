@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 )
 
@@ -63,7 +64,7 @@ func asks(t *testing.T, args ...string) (statements []string) {
 			t.Fatal(err)
 		}
 	}
-	if err := own.Guard(ctx, begin(t, db), "job-0-2", 1); !errors.Is(err, driver.ErrStale) {
+	if err := own.CheckLease(ctx, begin(t, db), fencetest.Lease("job-0-2", 1)); !errors.Is(err, driver.ErrStale) {
 		t.Fatal(err)
 	}
 	diagnose(t, own)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/mysqltest"
 	"github.com/pawl-go/pawl/mysqllock"
 )
@@ -60,7 +61,7 @@ func TestAClaimForANewNameThatWaitedIsNotGrantedAfterItsEnd(t *testing.T) {
 	d, db := start(t, "mysql:"+s.DSN(mysqltest.Database)), s.Open(t, mysqltest.Database)
 	nobodyHolds(t, d, "job") // the tables are made
 	tx := begin(t, db)
-	if err := d.Guard(ctx, tx, "nosuch", 1); !errors.Is(err, driver.ErrStale) {
+	if err := d.CheckLease(ctx, tx, fencetest.Lease("nosuch", 1)); !errors.Is(err, driver.ErrStale) {
 		t.Fatal(err)
 	}
 	givesUp(t, s, d, mutex("other"))

@@ -10,22 +10,24 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Guard makes a transaction depend on a lease: it returns an error that matches
-// [driver.ErrStale] unless the lease with this fence holds the name at this moment, by
-// the clock of this database. Else nobody can be granted the name in its place until the
-// transaction ends, also if the lease runs out before. So what the transaction writes is
-// written while its lease holds the name, whatever was paused or late: no fence has to be
-// kept beside the data.
+// CheckLease makes a transaction depend on a lease: it returns an error that matches
+// [driver.ErrStale] unless the lease holds its name at this moment, by the clock of this
+// database. Otherwise no other claim can be granted the name until the transaction ends,
+// even if the lease runs out before. So what the transaction writes is written while its
+// lease holds the name, whatever was paused or late: no fence has to be kept beside the
+// data.
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	...                                                     // the work
-//	if err := mysqllock.Guard(ctx, tx, "nightly", l.Fence()); err != nil {
+//	if err := mysqllock.CheckLease(ctx, tx, lease); err != nil {
 //		return errors.Join(err, tx.Rollback())
 //	}
 //	return tx.Commit()
 //
+// lease is a *pawl.Lease.
+//
 // Call it last, right before Commit. It is one statement, which locks the row of the
-// name, shared with other Guards: until the transaction ends the name can neither be
+// name, shared with other checks: until the transaction ends the name can neither be
 // renewed nor released nor waited for, and a transaction that lasts loses its own lease.
 // A Release of the same lease waits for it. End the transaction at once after ErrStale,
 // too: where the name has no row, one in REPEATABLE READ keeps others from making rows
@@ -39,21 +41,22 @@ import (
 // knows no such error.
 //
 // The transaction has to be one in the database that the driver works on, with tables of
-// the default prefix; for another prefix there is [Driver.Guard]. The user needs SELECT
-// on the table, no more; before MySQL 8.0.22, by its manual, UPDATE as well. A lease that
-// passes from goroutine to goroutine of one client is one lease for the server: which of
-// them has it only the client knows.
-func Guard(ctx context.Context, tx *sql.Tx, name string, fence uint64) error {
-	return guard(ctx, tx, "`"+defaultPrefix+"names`", name, fence)
+// the default prefix; for another prefix there is [Driver.CheckLease]. The user needs
+// SELECT on the table, no more; before MySQL 8.0.22, by its manual, UPDATE as well. A
+// lease that passes from goroutine to goroutine of one client is one lease for the
+// server: which of them has it only the client knows.
+func CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
+	return checkLease(ctx, tx, "`"+defaultPrefix+"names`", lease)
 }
 
-// Guard is the function [Guard] for the tables of this driver, in the database that tx is
-// in.
-func (d *Driver) Guard(ctx context.Context, tx *sql.Tx, name string, fence uint64) error {
-	return guard(ctx, tx, d.store.names, name, fence)
+// CheckLease is the function [CheckLease] for the tables of this driver, in the database
+// that tx is in.
+func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
+	return checkLease(ctx, tx, d.store.names, lease)
 }
 
-func guard(ctx context.Context, tx *sql.Tx, table, name string, fence uint64) error {
+func checkLease(ctx context.Context, tx *sql.Tx, table string, lease driver.Lease) error {
+	name, fence := lease.Name(), lease.Fence()
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
 		return err
 	}
@@ -67,13 +70,13 @@ func guard(ctx context.Context, tx *sql.Tx, table, name string, fence uint64) er
 	case errors.Is(err, sql.ErrNoRows):
 		return stale(name, fence)
 	case isDeadlock(err):
-		return fmt.Errorf("pawl: guard %q: %w (repeat the transaction: another one was in its way, or has renewed the lease since it began)", name, err)
+		return fmt.Errorf("pawl: check the lease of %q: %w (repeat the transaction: another one was in its way, or has renewed the lease since it began)", name, err)
 	case err != nil:
-		return fmt.Errorf("pawl: guard %q: %w", name, err)
+		return fmt.Errorf("pawl: check the lease of %q: %w", name, err)
 	}
 	e, err := locktable.Decode(stored)
 	if err != nil {
-		return fmt.Errorf("pawl: guard %q: %w", name, err)
+		return fmt.Errorf("pawl: check the lease of %q: %w", name, err)
 	}
 	if !e.Holds(now, fence) {
 		return stale(name, fence)

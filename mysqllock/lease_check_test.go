@@ -23,23 +23,23 @@ func begin(t *testing.T, db *sql.DB) *sql.Tx {
 	return tx
 }
 
-func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
+func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	_, db, d := fresh(t)
-	fencetest.GuardsTheHolder(t, d, func(name string, fence uint64) error {
-		return mysqllock.Guard(ctx, begin(t, db), name, fence)
+	fencetest.ChecksTheHolder(t, d, func(l driver.Lease) error {
+		return mysqllock.CheckLease(ctx, begin(t, db), l)
 	}, time.Sleep)
 }
 
-func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
+func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 	_, db, d := fresh(t)
 	c := mutex("job")
 	c.TTL = 300 * time.Millisecond
 	g := gets(t, d, c)
 	tx := begin(t, db)
-	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
+	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
 		t.Fatal(err)
 	}
-	if err := mysqllock.Guard(ctx, begin(t, db), "job", g.Fence); err != nil {
+	if err := mysqllock.CheckLease(ctx, begin(t, db), fencetest.Lease("job", g.Fence)); err != nil {
 		t.Errorf("beside another one: %v", err)
 	}
 	time.Sleep(500 * time.Millisecond) // its lease is over
@@ -50,17 +50,17 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 	}
 }
 
-func TestNoGuardedWriteIsLost(t *testing.T) {
+func TestNoCheckedWriteIsLost(t *testing.T) {
 	_, db, d := fresh(t)
 	exec(t, db, "CREATE TABLE work (n INT)", "INSERT INTO work VALUES (0)")
-	fencetest.GuardsEachWrite(t, d, func(fence uint64, pause time.Duration) error { return increment(db, fence, pause) },
+	fencetest.ChecksEachWrite(t, d, func(l driver.Lease, pause time.Duration) error { return increment(db, l, pause) },
 		func() (n int, err error) {
 			err = db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n)
 			return n, err
 		})
 }
 
-func increment(db *sql.DB, fence uint64, pause time.Duration) error {
+func increment(db *sql.DB, l driver.Lease, pause time.Duration) error {
 	var n int
 	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
 		return err
@@ -71,7 +71,7 @@ func increment(db *sql.DB, fence uint64, pause time.Duration) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }()
-	if err := mysqllock.Guard(ctx, tx, "job", fence); err != nil {
+	if err := mysqllock.CheckLease(ctx, tx, l); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, "UPDATE work SET n = ?", n+1); err != nil {
@@ -93,23 +93,23 @@ func exec(t testing.TB, db interface {
 }
 
 // In another database the lease is not known, whatever it holds in its own.
-func TestGuardInAnotherDatabase(t *testing.T) {
+func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 	s, _, d := fresh(t)
 	g := gets(t, d, mutex("job"))
 	_, with, other := fresh(t)
 	gets(t, other, mutex("job"))
-	if err := mysqllock.Guard(ctx, begin(t, with), "job", g.Fence); !errors.Is(err, driver.ErrStale) {
+	if err := mysqllock.CheckLease(ctx, begin(t, with), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want ErrStale", err)
 	}
 	without := begin(t, s.Open(t, s.NewDatabase(t)))
-	if err := mysqllock.Guard(ctx, without, "job", g.Fence); err == nil || errors.Is(err, driver.ErrStale) {
+	if err := mysqllock.CheckLease(ctx, without, fencetest.Lease("job", g.Fence)); err == nil || errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want it told that there are no tables", err)
 	}
 }
 
 // MariaDB can refuse to lock a row that was changed since the transaction first read,
 // which a renewal does: the error says that the transaction is to be repeated.
-func TestGuardInASnapshotSaysWhatToDo(t *testing.T) {
+func TestCheckLeaseInASnapshotSaysWhatToDo(t *testing.T) {
 	s, db, d := fresh(t)
 	c := mutex("job")
 	g := gets(t, d, c)
@@ -120,13 +120,13 @@ func TestGuardInASnapshotSaysWhatToDo(t *testing.T) {
 		if answers, err := d.Renew(ctx, []driver.LeaseRef{lease(c)}); err != nil || answers[0] != nil {
 			t.Fatal(answers, err)
 		}
-		err := mysqllock.Guard(ctx, tx, "job", g.Fence)
+		err := mysqllock.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
 		if repeats != (err != nil) || repeats && !strings.Contains(err.Error(), "repeat the transaction") {
 			t.Errorf("%s: %v", isolation, err)
 		}
 		_ = tx.Rollback()
 		again := begin(t, pool)
-		if err := mysqllock.Guard(ctx, again, "job", g.Fence); err != nil {
+		if err := mysqllock.CheckLease(ctx, again, fencetest.Lease("job", g.Fence)); err != nil {
 			t.Errorf("%s, once more: %v", isolation, err)
 		}
 		_ = again.Rollback()

@@ -42,7 +42,7 @@ func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 }
 
 // renewFree renews some leases. If somebody keeps the row of one of them locked, a
-// transaction that called Guard, the others are renewed without it.
+// transaction that called CheckLease, the others are renewed without it.
 func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
 	answers, err := d.Driver.Renew(ctx, leases)
 	if !isLocked(err) || len(leases) == 1 {

@@ -15,10 +15,10 @@ import (
 	"github.com/pawl-go/pawl/postgreslock"
 )
 
-// BenchmarkGuardedPermits is 32 holders of one semaphore that insert, check their lease
+// BenchmarkCheckedPermits is 32 holders of one semaphore that insert, check their lease
 // and commit, again and again for a minute: how many transactions they get done, and how
 // many leases of 10 s they lose.
-func BenchmarkGuardedPermits(b *testing.B) {
+func BenchmarkCheckedPermits(b *testing.B) {
 	for _, clients := range []int{1, 32} {
 		b.Run(fmt.Sprintf("Clients%d", clients), func(b *testing.B) {
 			url := durable(b).URL("postgres")
@@ -68,7 +68,7 @@ func guardedPermits(t testing.TB, url string, holders, clients int, ttl, d time.
 						if _, err := tx.Exec(ctx, "INSERT INTO work VALUES ($1)", int64(l.Fence())); err != nil {
 							return err
 						}
-						return postgreslock.Guard(ctx, tx, "permits", l.Fence())
+						return postgreslock.CheckLease(ctx, tx, l)
 					})
 					if err == nil {
 						checks.Add(1)
@@ -103,7 +103,7 @@ func BenchmarkLockedNames(b *testing.B) {
 			leases = append(leases, l)
 		}
 		for i := range 30 {
-			if err := postgreslock.Guard(ctx, begin(b, conn(b, url)), fmt.Sprint("job ", i), leases[i].Fence()); err != nil {
+			if err := postgreslock.CheckLease(ctx, begin(b, conn(b, url)), leases[i]); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -129,7 +129,7 @@ func BenchmarkAllBesideALockedName(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := postgreslock.Guard(ctx, begin(b, conn(b, url)), "z", locked.Fence()); err != nil {
+		if err := postgreslock.CheckLease(ctx, begin(b, conn(b, url)), locked); err != nil {
 			b.Fatal(err)
 		}
 		var leases []*pawl.Lease

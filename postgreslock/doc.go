@@ -86,5 +86,5 @@
 //
 // # Can the work itself check the lock?
 //
-// If the work is in the same database: [Guard], in the transaction of the work.
+// If the work is in the same database: [CheckLease], in the transaction of the work.
 package postgreslock

@@ -102,7 +102,7 @@ func (s *server) advice(err error) (hint string, permanent bool) {
 	case "42P05", "26000":
 		return "a pooler in transaction mode: give the pool QueryExecModeCacheDescribe or QueryExecModeExec", true
 	case "55P03", "25P03":
-		return "somebody keeps a row locked: a transaction with a Guard in it that stays open, or a client that was stopped?", false
+		return "somebody keeps a row locked: a transaction with a CheckLease in it that stays open, or a client that was stopped?", false
 	case "53300":
 		return "the server has no connection left: max_connections, or smaller pools", false
 	case "57P01", "57P02", "57P03":

@@ -82,13 +82,13 @@ func ExampleSchema() {
 }
 
 // Money moves only while the lease holds the name, whatever was paused or late.
-func ExampleGuard() {
+func ExampleCheckLease() {
 	pay := func(ctx context.Context, pool *pgxpool.Pool, l *pawl.Lease) error {
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
 				return err
 			}
-			return postgreslock.Guard(ctx, tx, "payroll", l.Fence()) // last, right before the commit
+			return postgreslock.CheckLease(ctx, tx, l) // last, right before the commit
 		})
 	}
 	_ = pay

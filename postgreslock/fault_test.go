@@ -15,6 +15,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/internal/redistest"
 	"github.com/pawl-go/pawl/postgreslock"
@@ -444,10 +445,10 @@ func TestARowThatIsKeptLockedIsSaid(t *testing.T) {
 	c := mutex("job")
 	g := gets(t, d, c)
 	tx := begin(t, conn(t, url))
-	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
+	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "Guard") {
+	if err := d.Release(ctx, lease(c)); !errors.Is(err, driver.ErrUnavailable) || !strings.Contains(err.Error(), "CheckLease") {
 		t.Errorf("%v; want it to say what may keep the row", err)
 	}
 	if err := tx.Rollback(ctx); err != nil {

@@ -22,25 +22,25 @@ func begin(t testing.TB, c *pgx.Conn) pgx.Tx {
 	return tx
 }
 
-func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
+func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, db := start(t, url), dbOf(t, url, 30)
-	inTx := func(name string, fence uint64) error {
+	inTx := func(l driver.Lease) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer tx.Rollback()
-		return postgreslock.Guard(ctx, tx, name, fence)
+		return postgreslock.CheckLeaseSQL(ctx, tx, l)
 	}
-	fencetest.GuardsTheHolder(t, d, inTx, time.Sleep)
-	if err := postgreslock.Guard(ctx, db, "job", 1); !errors.Is(err, driver.ErrInvalid) {
-		t.Errorf("without a transaction: %v; want ErrInvalid", err)
-	}
+	fencetest.ChecksTheHolder(t, d, inTx, time.Sleep)
+	fencetest.ChecksTheHolder(t, d, func(l driver.Lease) error {
+		return postgreslock.CheckLease(ctx, begin(t, conn(t, url)), l)
+	}, time.Sleep)
 }
 
-func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
+func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, other := start(t, url), start(t, url)
@@ -48,7 +48,7 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 	c.TTL = 3 * time.Second
 	g := gets(t, d, c)
 	tx := begin(t, conn(t, url))
-	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
+	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(3500 * time.Millisecond) // its lease is over
@@ -65,7 +65,7 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 
 // The leases of other names are renewed while one is guarded, though all are in one
 // request.
-func TestAGuardHoldsUpNoOtherRenewal(t *testing.T) {
+func TestALeaseCheckHoldsUpNoOtherRenewal(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d := start(t, url)
@@ -74,7 +74,7 @@ func TestAGuardHoldsUpNoOtherRenewal(t *testing.T) {
 	gets(t, d, free)
 	tx := begin(t, conn(t, url))
 	defer tx.Rollback(ctx)
-	if err := d.Guard(ctx, tx, "guarded", g.Fence); err != nil {
+	if err := d.CheckLease(ctx, tx, fencetest.Lease("guarded", g.Fence)); err != nil {
 		t.Fatal(err)
 	}
 	free.TTL = 10 * time.Minute
@@ -88,7 +88,7 @@ func TestAGuardHoldsUpNoOtherRenewal(t *testing.T) {
 }
 
 // The time is from after the wait for the row, not from before it.
-func TestGuardLooksAtTheClockWhenItHasTheRow(t *testing.T) {
+func TestCheckLeaseLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d := start(t, url)
@@ -104,13 +104,13 @@ func TestGuardLooksAtTheClockWhenItHasTheRow(t *testing.T) {
 		time.Sleep(1200 * time.Millisecond)
 		over <- blocker.Rollback(ctx)
 	}()
-	if err := d.Guard(ctx, begin(t, conn(t, url)), "job", g.Fence); !errors.Is(err, driver.ErrStale) {
+	if err := d.CheckLease(ctx, begin(t, conn(t, url)), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want ErrStale, for the lease ended while it waited", err)
 	}
 	<-over
 }
 
-func TestNoGuardedWriteIsLost(t *testing.T) {
+func TestNoCheckedWriteIsLost(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d, pool := start(t, url), poolOf(t, url, 10)
@@ -119,7 +119,7 @@ func TestNoGuardedWriteIsLost(t *testing.T) {
 		err = pool.QueryRow(ctx, "SELECT n FROM work").Scan(&n)
 		return n, err
 	}
-	fencetest.GuardsEachWrite(t, d, func(fence uint64, pause time.Duration) error {
+	fencetest.ChecksEachWrite(t, d, func(l driver.Lease, pause time.Duration) error {
 		n, err := read()
 		if err != nil {
 			return err
@@ -129,23 +129,23 @@ func TestNoGuardedWriteIsLost(t *testing.T) {
 			if _, err := tx.Exec(ctx, "UPDATE work SET n = $1", n+1); err != nil {
 				return err
 			}
-			return postgreslock.Guard(ctx, tx, "job", fence)
+			return postgreslock.CheckLease(ctx, tx, l)
 		})
 	}, read)
 }
 
 // In another database the lease is not known, whatever it holds in its own.
-func TestGuardInAnotherDatabase(t *testing.T) {
+func TestCheckLeaseInAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	server, url, name := fresh(t)
 	d := start(t, url)
 	g := gets(t, d, mutex("job"))
 	other := server.Database(name + "_2")
-	if err := postgreslock.Guard(ctx, begin(t, conn(t, other)), "job", g.Fence); err == nil || errors.Is(err, driver.ErrStale) {
+	if err := postgreslock.CheckLease(ctx, begin(t, conn(t, other)), fencetest.Lease("job", g.Fence)); err == nil || errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want it told that there are no tables", err)
 	}
 	gets(t, start(t, other), mutex("job"))
-	if err := postgreslock.Guard(ctx, begin(t, conn(t, other)), "job", g.Fence); !errors.Is(err, driver.ErrStale) {
+	if err := postgreslock.CheckLease(ctx, begin(t, conn(t, other)), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("%v; want ErrStale", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 )
 
@@ -54,7 +55,7 @@ func TestAStatementThatWasGivenUpWaitsForATableNoLonger(t *testing.T) {
 
 // Checks of one name wait for each other, so that a crowd of them cannot keep a renewal
 // from its turn.
-func TestAGuardDoesNotPassARenewalThatWaits(t *testing.T) {
+func TestALeaseCheckDoesNotPassARenewalThatWaits(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d := start(t, url)
@@ -62,7 +63,7 @@ func TestAGuardDoesNotPassARenewalThatWaits(t *testing.T) {
 	c.TTL = time.Hour
 	g := gets(t, d, c)
 	first := begin(t, conn(t, url))
-	if err := d.Guard(ctx, first, "job", g.Fence); err != nil {
+	if err := d.CheckLease(ctx, first, fencetest.Lease("job", g.Fence)); err != nil {
 		t.Fatal(err)
 	}
 	renewed, guarded := make(chan error, 1), make(chan error, 1)
@@ -78,7 +79,7 @@ func TestAGuardDoesNotPassARenewalThatWaits(t *testing.T) {
 	watch := conn(t, url)
 	eventually(t, "the renewal stands in line for the row", func() bool { return inLine(t, watch, 300*time.Millisecond) == 1 })
 	second := begin(t, conn(t, url))
-	go func() { guarded <- d.Guard(ctx, second, "job", g.Fence) }()
+	go func() { guarded <- d.CheckLease(ctx, second, fencetest.Lease("job", g.Fence)) }()
 	eventually(t, "the second check waits", func() bool { return len(guarded) > 0 || inLine(t, watch, 0) == 2 })
 	if len(guarded) > 0 {
 		t.Errorf("the second check passed the renewal: %v", <-guarded)
@@ -88,7 +89,7 @@ func TestAGuardDoesNotPassARenewalThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-guarded; err != nil {
-		t.Errorf("Guard: %v", err)
+		t.Errorf("CheckLease: %v", err)
 	}
 	if err := second.Commit(ctx); err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestNamesThatAreLockedCostNoOtherRenewal(t *testing.T) {
 		c.TTL = time.Hour
 		g := gets(t, d, c)
 		if i < locked {
-			if err := d.Guard(ctx, tx, c.Name, g.Fence); err != nil {
+			if err := d.CheckLease(ctx, tx, fencetest.Lease(c.Name, g.Fence)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -151,7 +152,7 @@ func TestFewStepsWaitForRowsAtATime(t *testing.T) {
 	for i := range locked {
 		c := mutex(fmt.Sprint("job ", i))
 		c.TTL = time.Hour
-		if err := d.Guard(ctx, tx, c.Name, gets(t, d, c).Fence); err != nil {
+		if err := d.CheckLease(ctx, tx, fencetest.Lease(c.Name, gets(t, d, c).Fence)); err != nil {
 			t.Fatal(err)
 		}
 		go func() {
@@ -185,7 +186,7 @@ func TestAllKeepsNoRowLockedWhileItWaitsForAnother(t *testing.T) {
 	held.TTL, locked.TTL = time.Hour, time.Hour
 	gets(t, d, held)
 	tx := begin(t, conn(t, url))
-	if err := d.Guard(ctx, tx, "b", gets(t, d, locked).Fence); err != nil {
+	if err := d.CheckLease(ctx, tx, fencetest.Lease("b", gets(t, d, locked).Fence)); err != nil {
 		t.Fatal(err)
 	}
 	long, cancel := context.WithCancel(ctx)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/fencetest"
 )
 
 // A transaction that checked its lease commits before anybody is granted the name after
@@ -52,7 +53,7 @@ func TestACommitNeverComesAfterTheNextGrant(t *testing.T) {
 					return err
 				}
 				time.Sleep(pause)
-				if err := holder.Guard(ctx, tx, c.Name, g.Fence); err != nil {
+				if err := holder.CheckLease(ctx, tx, fencetest.Lease(c.Name, g.Fence)); err != nil {
 					return err
 				}
 				time.Sleep(pause / 8)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/drivertest"
+	"github.com/pawl-go/pawl/internal/fencetest"
 	"github.com/pawl-go/pawl/internal/pgtest"
 	"github.com/pawl-go/pawl/postgreslock"
 )
@@ -214,7 +215,7 @@ func TestASessionThatListensMayBeIdle(t *testing.T) {
 }
 
 // A transaction of the caller's may be in a session with another encoding.
-func TestGuardInAnotherEncoding(t *testing.T) {
+func TestCheckLeaseInAnotherEncoding(t *testing.T) {
 	t.Parallel()
 	_, url, _ := fresh(t)
 	d := start(t, url)
@@ -225,10 +226,10 @@ func TestGuardInAnotherEncoding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Guard(ctx, tx, "größe", g.Fence); err != nil {
+		if err := d.CheckLease(ctx, tx, fencetest.Lease("größe", g.Fence)); err != nil {
 			t.Errorf("in mode %v: %v; want the lease to hold", mode, err)
 		}
-		if err := d.Guard(ctx, tx, "größe", g.Fence-1); !errors.Is(err, driver.ErrStale) {
+		if err := d.CheckLease(ctx, tx, fencetest.Lease("größe", g.Fence-1)); !errors.Is(err, driver.ErrStale) {
 			t.Errorf("in mode %v, with a lower fence: %v; want ErrStale", mode, err)
 		}
 		_ = tx.Rollback(ctx)

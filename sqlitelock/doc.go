@@ -76,7 +76,7 @@
 //
 // # Can the work itself check the lock?
 //
-// If its data is in SQLite, too: [Guard], in the transaction of the work.
+// If its data is in SQLite, too: [CheckLease], in the transaction of the work.
 //
 // # Is every grant on the disk?
 //

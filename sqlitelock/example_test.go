@@ -59,7 +59,7 @@ func ExampleOpen() {
 
 // Data in a file of its own, to which that of the locks is attached. What the transaction
 // writes is written while the lease holds the name, or not at all.
-func ExampleGuard() {
+func ExampleCheckLease() {
 	pay := func(ctx context.Context, work *sql.Conn, l *pawl.Lease) error {
 		// Once for each connection, outside of a transaction:
 		// work.ExecContext(ctx, "ATTACH '/var/lib/pawl/locks.db' AS locks")
@@ -71,7 +71,7 @@ func ExampleGuard() {
 		if _, err := tx.ExecContext(ctx, "UPDATE accounts SET paid = paid + 1"); err != nil {
 			return err
 		}
-		if err := sqlitelock.Guard(ctx, tx, "payroll", l.Fence()); err != nil {
+		if err := sqlitelock.CheckLease(ctx, tx, l); err != nil {
 			return err // errors.Is(err, pawl.ErrStale): another one is at it
 		}
 		return tx.Commit()

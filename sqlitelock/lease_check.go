@@ -17,27 +17,28 @@ import (
 	"github.com/pawl-go/pawl/locktable"
 )
 
-// Guard makes a transaction depend on a lease: it returns an error that matches
-// [driver.ErrStale] unless the lease with this fence holds the name at this moment, by
-// the clock of this host. Else nobody can be granted the name in its place until the
-// transaction ends, also if the lease runs out before. So what the transaction writes is
-// written while its lease holds the name, whatever was paused or late: no fence has to be
-// kept beside the data.
+// CheckLease makes a transaction depend on a lease: it returns an error that matches
+// [driver.ErrStale] unless the lease holds its name at this moment, by the clock of this
+// host. Otherwise no other claim can be granted the name until the transaction ends, even
+// if the lease runs out before. So what the transaction writes is written while its lease
+// holds the name, whatever was paused or late: no fence has to be kept beside the data.
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	...                                                     // the work
-//	if err := sqlitelock.Guard(ctx, tx, "nightly", l.Fence()); err != nil {
+//	if err := sqlitelock.CheckLease(ctx, tx, lease); err != nil {
 //		return errors.Join(err, tx.Rollback())
 //	}
 //	return tx.Commit()
 //
+// lease is a *pawl.Lease.
+//
 // The transaction has to be on the file of the locks: the data is in tables beside
 // theirs, or in a file of its own to whose connection that of the locks is attached
-// (ATTACH 'locks.db' AS locks). Of several attached ones [Driver.Guard] knows its own. It
-// has to be one of modernc.org/sqlite: another SQLite in the same process knows nothing
-// of the locks that this one has on the file, and is refused.
+// (ATTACH 'locks.db' AS locks). Of several attached ones [Driver.CheckLease] knows its
+// own. It has to be one of modernc.org/sqlite: another SQLite in the same process knows
+// nothing of the locks that this one has on the file, and is refused.
 //
-// Guard takes SQLite's write lock on the file before it looks, if the transaction has not
+// It takes SQLite's write lock on the file before it looks, if the transaction has not
 // got it, so that what it sees stays so. If the transaction has read from the file before
 // that, and somebody has written since, SQLite gives it the lock no more
 // (SQLITE_BUSY_SNAPSHOT), and it is to be repeated; transactions that begin with BEGIN
@@ -48,28 +49,28 @@ import (
 // locked, renewed or released in the file. With tables beside the locks, or with BEGIN
 // IMMEDIATE, that is so from the first write on. A transaction that lasts loses its own
 // lease.
-func Guard(ctx context.Context, tx *sql.Tx, name string, fence uint64) error {
-	return guard{tx: tx, now: time.Now}.check(ctx, name, fence)
+func CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
+	return leaseCheck{tx: tx, now: time.Now}.run(ctx, lease.Name(), lease.Fence())
 }
 
-// Guard is the function [Guard] for the file of this driver.
-func (d *Driver) Guard(ctx context.Context, tx *sql.Tx, name string, fence uint64) error {
-	return guard{tx: tx, now: d.table.Now, file: d.table.files.opened[0], path: d.table.path}.check(ctx, name, fence)
+// CheckLease is the function [CheckLease] for the file of this driver.
+func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
+	return leaseCheck{tx: tx, now: d.table.Now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, lease.Name(), lease.Fence())
 }
 
-// A guard checks a lease inside a transaction.
-type guard struct {
+// A leaseCheck checks a lease inside a transaction.
+type leaseCheck struct {
 	tx   *sql.Tx
 	now  func() time.Time
 	file os.FileInfo // that the locks are in; nil: in the only one that has any
 	path string      // its name, as far as it is known
 }
 
-func (g guard) check(ctx context.Context, name string, fence uint64) error {
+func (c leaseCheck) run(ctx context.Context, name string, fence uint64) error {
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
 		return err
 	}
-	err := g.look(ctx, name, fence)
+	err := c.look(ctx, name, fence)
 	_, invalid := errors.AsType[*driver.InvalidError](err)
 	if err == nil || invalid || errors.Is(err, driver.ErrStale) || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return err
@@ -78,20 +79,20 @@ func (g guard) check(ctx context.Context, name string, fence uint64) error {
 	if extendedCode(err) == sqlite3.SQLITE_BUSY_SNAPSHOT {
 		hint = "repeat the transaction; it has read before somebody wrote, which BEGIN IMMEDIATE (_txlock=immediate) prevents"
 	}
-	return &driver.Error{Backend: backend(g.path), Op: "guard", Name: name, Hint: hint, Permanent: permanent, Err: err}
+	return &driver.Error{Backend: backend(c.path), Op: "check lease", Name: name, Hint: hint, Permanent: permanent, Err: err}
 }
 
-func (g *guard) look(ctx context.Context, name string, fence uint64) error {
-	if err := g.sameLibrary(ctx); err != nil {
+func (c *leaseCheck) look(ctx context.Context, name string, fence uint64) error {
+	if err := c.sameLibrary(ctx); err != nil {
 		return err
 	}
-	schema, err := g.lock(ctx)
+	schema, err := c.lock(ctx)
 	if err != nil {
 		return err
 	}
-	now := g.now() // only now: it may have waited for the lock
+	now := c.now() // only now: it may have waited for the lock
 	var stored []byte
-	err = g.tx.QueryRowContext(ctx, "SELECT entry FROM "+schema+".entries WHERE name = ?", []byte(name)).Scan(&stored)
+	err = c.tx.QueryRowContext(ctx, "SELECT entry FROM "+schema+".entries WHERE name = ?", []byte(name)).Scan(&stored)
 	if errors.Is(err, sql.ErrNoRows) {
 		return stale(name, fence)
 	} else if err != nil {
@@ -114,27 +115,27 @@ func stale(name string, fence uint64) error {
 // lock takes the write lock on the file of the locks. It returns the schema that the file
 // is for the transaction, quoted. Nothing is read before: who has read gets the lock only
 // if nobody has written since.
-func (g *guard) lock(ctx context.Context) (schema string, err error) {
-	files, err := g.files(ctx)
+func (c *leaseCheck) lock(ctx context.Context) (schema string, err error) {
+	files, err := c.files(ctx)
 	if err != nil {
 		return "", err
 	}
 	for _, f := range files {
-		err := g.lockOne(ctx, f.schema)
+		err := c.lockOne(ctx, f.schema)
 		if foreign(err) {
 			continue
 		}
-		g.path = cmp.Or(g.path, f.path)
+		c.path = cmp.Or(c.path, f.path)
 		switch {
 		case err != nil:
 			return "", err
 		case schema != "":
-			return "", g.refused("has several files with locks", "Driver.Guard, which knows its own")
+			return "", c.refused("has several files with locks", "Driver.CheckLease, which knows its own")
 		}
 		schema = f.schema
 	}
 	if schema == "" {
-		return "", g.refused("is on no file with locks", "one on the file of the locks, or with it attached")
+		return "", c.refused("is on no file with locks", "one on the file of the locks, or with it attached")
 	}
 	return schema, nil
 }
@@ -143,8 +144,8 @@ func (g *guard) lock(ctx context.Context) (schema string, err error) {
 type attached struct{ schema, path string }
 
 // files are those that may have the locks.
-func (g *guard) files(ctx context.Context) (all []attached, err error) {
-	rows, err := g.tx.QueryContext(ctx, "PRAGMA database_list")
+func (c *leaseCheck) files(ctx context.Context) (all []attached, err error) {
+	rows, err := c.tx.QueryContext(ctx, "PRAGMA database_list")
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func (g *guard) files(ctx context.Context) (all []attached, err error) {
 			continue
 		}
 		f.schema = `"` + strings.ReplaceAll(f.schema, `"`, `""`) + `"`
-		if info, err := os.Stat(f.path); g.file == nil || err == nil && os.SameFile(info, g.file) {
+		if info, err := os.Stat(f.path); c.file == nil || err == nil && os.SameFile(info, c.file) {
 			all = append(all, f)
 		}
 	}
@@ -168,13 +169,13 @@ func (g *guard) files(ctx context.Context) (all []attached, err error) {
 
 // lockOne takes the write lock on one file, if it has locks in it, and makes sure that it
 // is one of ours. It waits while others write, as steps do.
-func (g *guard) lockOne(ctx context.Context, schema string) error {
+func (c *leaseCheck) lockOne(ctx context.Context, schema string) error {
 	// It changes no row, and begins to write all the same.
 	//nolint:gosec // the schema is quoted
 	statement := "UPDATE " + schema + ".entries SET entry = entry WHERE name IS NULL AND (SELECT cursor FROM " + schema + ".tidying) IS NULL"
 	_, bounded := ctx.Deadline()
 	began := time.Now()
-	_, err := g.tx.ExecContext(ctx, statement)
+	_, err := c.tx.ExecContext(ctx, statement)
 	for n := 0; isBusy(err) && extendedCode(err) != sqlite3.SQLITE_BUSY_SNAPSHOT; n++ {
 		if !bounded && time.Since(began) > busyTimeout {
 			return err
@@ -182,12 +183,12 @@ func (g *guard) lockOne(ctx context.Context, schema string) error {
 		if ended := pause(ctx, n, nil); ended != nil {
 			return fmt.Errorf("%w (%w)", ended, err)
 		}
-		_, err = g.tx.ExecContext(ctx, statement)
+		_, err = c.tx.ExecContext(ctx, statement)
 	}
 	var app, version int64
 	for pragma, into := range map[string]*int64{"application_id": &app, "user_version": &version} {
 		if err == nil {
-			err = g.tx.QueryRowContext(ctx, "PRAGMA "+schema+"."+pragma).Scan(into)
+			err = c.tx.QueryRowContext(ctx, "PRAGMA "+schema+"."+pragma).Scan(into)
 		}
 	}
 	if err == nil && (app != applicationID || version != schemaVersion) {
@@ -206,9 +207,9 @@ func foreign(err error) bool {
 // sameLibrary makes sure that the transaction's SQLite is ours. The kernel's locks on a
 // file are those of a whole process, and each copy of SQLite keeps its own books of them:
 // two in one process do not exclude each other, and damage the file.
-func (g *guard) sameLibrary(ctx context.Context) error {
+func (c *leaseCheck) sameLibrary(ctx context.Context) error {
 	theirs, err := library(func(query string, f func(string)) error {
-		rows, err := g.tx.QueryContext(ctx, query)
+		rows, err := c.tx.QueryContext(ctx, query)
 		if err != nil {
 			return err
 		}
@@ -233,7 +234,7 @@ func (g *guard) sameLibrary(ctx context.Context) error {
 		return ownErr
 	}
 	if err != nil || theirs != own {
-		return g.refused("is not one of modernc.org/sqlite", "one of the driver that the locks use, for two of them do not exclude each other in one process")
+		return c.refused("is not one of modernc.org/sqlite", "one of the driver that the locks use, for two of them do not exclude each other in one process")
 	}
 	return nil
 }
@@ -260,6 +261,6 @@ var ownLibrary = sync.OnceValues(func() (string, error) {
 	return said, errors.Join(err, c.close())
 })
 
-func (g *guard) refused(problem, allowed string) error {
+func (c *leaseCheck) refused(problem, allowed string) error {
 	return &driver.InvalidError{What: "transaction", Problem: problem, Allowed: allowed}
 }

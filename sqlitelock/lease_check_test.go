@@ -62,22 +62,22 @@ func run(t testing.TB, db interface {
 	}
 }
 
-func TestGuardLetsTheHolderPassAndNobodyElse(t *testing.T) {
+func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	c, path := clock(), file(t)
 	d := open(t, path, &Options{Now: c.Now})
 	for _, db := range []*sql.DB{database(t, path, immediate), database(t, path, "")} {
-		inTx := func(name string, fence uint64) error {
+		inTx := func(l driver.Lease) error {
 			tx := begin(t, db)
 			defer tx.Rollback()
-			return d.Guard(ctx, tx, name, fence)
+			return d.CheckLease(ctx, tx, l)
 		}
-		fencetest.GuardsTheHolder(t, d, inTx, c.Advance)
+		fencetest.ChecksTheHolder(t, d, inTx, c.Advance)
 	}
 }
 
 // Whatever the transaction began as, and wherever its data is, nobody gets the name from
-// the guard on until it ends.
-func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
+// the check on until it ends.
+func TestNobodyTakesOverUntilTheCheckedTransactionEnds(t *testing.T) {
 	for what, parameters := range map[string]string{"beside the locks": "", "immediate": immediate, "attached": ""} {
 		t.Run(what, func(t *testing.T) {
 			path := file(t)
@@ -96,7 +96,7 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 			g := gets(t, d, c)
 			tx := begin(t, conn)
 			run(t, tx, "INSERT INTO work VALUES (1)")
-			if err := Guard(ctx, tx, "job", g.Fence); err != nil {
+			if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(600 * time.Millisecond) // its lease is over
@@ -115,7 +115,7 @@ func TestNobodyTakesOverUntilTheGuardedTransactionEnds(t *testing.T) {
 
 // A transaction that has read sees the file as it was then. What it saw of a lock would
 // be worth nothing.
-func TestAGuardNeverLooksAtAnOldSnapshot(t *testing.T) {
+func TestALeaseCheckNeverLooksAtAnOldSnapshot(t *testing.T) {
 	path := file(t)
 	d, db := open(t, path, nil), database(t, path, "")
 	run(t, db, "CREATE TABLE work (n INT)")
@@ -129,26 +129,26 @@ func TestAGuardNeverLooksAtAnOldSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	gets(t, d, mutex("job"))
-	err := Guard(ctx, tx, "job", g.Fence)
+	err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence))
 	e, ok := errors.AsType[*driver.Error](err)
 	if !ok || e.Permanent || errors.Is(err, driver.ErrStale) || !strings.Contains(e.Hint, "BEGIN IMMEDIATE") {
 		t.Errorf("%v; want it told to repeat", err)
 	}
 }
 
-// While others write, a guard waits for its turn, and for no longer than its ctx.
-func TestAGuardWaitsForWhoWrites(t *testing.T) {
+// While others write, a check waits for its turn, and for no longer than its ctx.
+func TestALeaseCheckWaitsForWhoWrites(t *testing.T) {
 	path := file(t)
 	d, db := open(t, path, nil), database(t, path, "")
 	g := gets(t, d, mutex("job"))
 	unlock := writeLocked(t, path)
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	if err := d.Guard(short, begin(t, db), "job", g.Fence); !errors.Is(err, context.DeadlineExceeded) {
+	if err := d.CheckLease(short, begin(t, db), fencetest.Lease("job", g.Fence)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v; want the end of its ctx", err)
 	}
 	passed := make(chan error, 1)
-	go func() { passed <- d.Guard(ctx, begin(t, db), "job", g.Fence) }()
+	go func() { passed <- d.CheckLease(ctx, begin(t, db), fencetest.Lease("job", g.Fence)) }()
 	time.Sleep(50 * time.Millisecond)
 	unlock()
 	if err := <-passed; err != nil {
@@ -156,7 +156,7 @@ func TestAGuardWaitsForWhoWrites(t *testing.T) {
 	}
 }
 
-func TestTransactionsThatCannotBeGuardedAreRefused(t *testing.T) {
+func TestTransactionsThatCannotBeCheckedAreRefused(t *testing.T) {
 	path, other := file(t), file(t)
 	d := open(t, path, nil)
 	g := gets(t, d, mutex("job"))
@@ -169,37 +169,37 @@ func TestTransactionsThatCannotBeGuardedAreRefused(t *testing.T) {
 		"a database in memory":       begin(t, database(t, ":memory:", "")),
 		"the locks of somebody else": begin(t, database(t, other, "")),
 	} {
-		if err := d.Guard(ctx, tx, "job", g.Fence); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want it refused", what, err)
 		}
 		_ = tx.Rollback()
 	}
-	if err := Guard(ctx, begin(t, database(t, plain, "")), "job", g.Fence); !errors.Is(err, driver.ErrInvalid) {
+	if err := CheckLease(ctx, begin(t, database(t, plain, "")), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("another application's file: %v; want it refused", err)
 	}
 
 	both := connOf(t, database(t, path, ""))
 	run(t, both, "ATTACH '"+other+"' AS other")
 	tx := begin(t, both)
-	if err := Guard(ctx, tx, "job", g.Fence); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "Driver.Guard") {
+	if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "Driver.CheckLease") {
 		t.Errorf("two files with locks: %v; want it refused", err)
 	}
-	if err := d.Guard(ctx, tx, "job", g.Fence); err != nil {
+	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
 		t.Errorf("the driver, which knows its own: %v", err)
 	}
 	_ = tx.Rollback()
-	if err := d.Guard(ctx, tx, "job", g.Fence); !errors.Is(err, sql.ErrTxDone) {
+	if err := d.CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); !errors.Is(err, sql.ErrTxDone) {
 		t.Errorf("a transaction that is over: %v", err)
 	}
 }
 
 // Who cannot write cannot keep others from writing.
-func TestAGuardOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
+func TestALeaseCheckOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
 	g := gets(t, d, mutex("job"))
 	for _, parameters := range []string{"mode=ro", "_pragma=query_only(1)"} {
-		err := Guard(ctx, begin(t, database(t, path, parameters)), "job", g.Fence)
+		err := CheckLease(ctx, begin(t, database(t, path, parameters)), fencetest.Lease("job", g.Fence))
 		if e, ok := errors.AsType[*driver.Error](err); !ok || !e.Permanent || !strings.Contains(e.Hint, "writable") || errors.Is(err, driver.ErrStale) {
 			t.Errorf("%s: %v; want it refused", parameters, err)
 		}
@@ -209,37 +209,37 @@ func TestAGuardOfAConnectionThatCannotWriteIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	if err := Guard(ctx, tx, "job", g.Fence); err != nil {
+	if err := CheckLease(ctx, tx, fencetest.Lease("job", g.Fence)); err != nil {
 		t.Errorf("one that only promises to read: %v", err)
 	}
 }
 
 // Another copy of SQLite in this process would not see our locks on the file.
-func TestAGuardOfAnotherSQLiteIsRefused(t *testing.T) {
+func TestALeaseCheckOfAnotherSQLiteIsRefused(t *testing.T) {
 	path := file(t)
 	d := open(t, path, nil)
 	g := gets(t, d, mutex("job"))
 	own := ownLibrary
 	defer func() { ownLibrary = own }()
 	ownLibrary = func() (string, error) { return "2024-01-01 of somebody else's", nil }
-	if err := Guard(ctx, begin(t, database(t, path, "")), "job", g.Fence); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "modernc.org/sqlite") {
+	if err := CheckLease(ctx, begin(t, database(t, path, "")), fencetest.Lease("job", g.Fence)); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "modernc.org/sqlite") {
 		t.Errorf("%v; want it refused", err)
 	}
 }
 
-func TestNoGuardedWriteIsLost(t *testing.T) {
+func TestNoCheckedWriteIsLost(t *testing.T) {
 	path := file(t)
 	d, db := open(t, path, nil), database(t, path, immediate)
 	run(t, db, "CREATE TABLE work (n INT)")
 	run(t, db, "INSERT INTO work VALUES (0)")
-	fencetest.GuardsEachWrite(t, d, func(fence uint64, pause time.Duration) error { return increment(db, fence, pause) },
+	fencetest.ChecksEachWrite(t, d, func(l driver.Lease, pause time.Duration) error { return increment(db, l, pause) },
 		func() (n int, err error) {
 			err = db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n)
 			return n, err
 		})
 }
 
-func increment(db *sql.DB, fence uint64, pause time.Duration) error {
+func increment(db *sql.DB, l driver.Lease, pause time.Duration) error {
 	var n int
 	if err := db.QueryRowContext(ctx, "SELECT n FROM work").Scan(&n); err != nil {
 		return err
@@ -253,7 +253,7 @@ func increment(db *sql.DB, fence uint64, pause time.Duration) error {
 	if _, err := tx.ExecContext(ctx, "UPDATE work SET n = ?", n+1); err != nil {
 		return err
 	}
-	if err := Guard(ctx, tx, "job", fence); err != nil {
+	if err := CheckLease(ctx, tx, l); err != nil {
 		return err
 	}
 	return tx.Commit()

@@ -1,5 +1,5 @@
 // Fenced-postgres writes to PostgreSQL under a lock that is kept in the same database.
-// The guard in the transaction refuses to commit unless the lease still holds the lock,
+// A check in the transaction refuses to commit unless the lease still holds the lock,
 // and keeps others out until it has: no fence is stored beside the data.
 //
 //	go run ./examples/fenced-postgres postgres://USER@HOST/DATABASE
@@ -49,7 +49,7 @@ func write(ctx context.Context, pool *pgxpool.Pool, lease *pawl.Lease) error {
 	if _, err := tx.Exec(ctx, "INSERT INTO pawl_example VALUES (now())"); err != nil {
 		return errors.Join(err, tx.Rollback(ctx))
 	}
-	if err := postgreslock.Guard(ctx, tx, lease.Name(), lease.Fence()); err != nil { // last, right before Commit
+	if err := postgreslock.CheckLease(ctx, tx, lease); err != nil { // last, right before Commit
 		return errors.Join(err, tx.Rollback(ctx))
 	}
 	return tx.Commit(ctx)

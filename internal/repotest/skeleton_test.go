@@ -30,7 +30,7 @@ var skeleton = []struct {
 	{"errors.go", nil},
 	{"doctor.go", []string{"Driver.Diagnose", "sender.Servers"}},
 	{"schema.go", []string{"schema", "Schema"}},
-	{"lease_check.go", []string{"Guard", "Driver.Guard"}},
+	{"lease_check.go", []string{"CheckLease", "CheckLeaseSQL", "Driver.CheckLease", "Driver.CheckLeaseSQL"}},
 }
 
 // everywhere are the files that each backend has.

@@ -73,7 +73,7 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 }
 
 // facts are the rows of the table, by their backend: clock, shortest TTL, changes,
-// deletions, one step, guard.
+// deletions, one step, lease check.
 func facts(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "choosing.md"))
@@ -100,7 +100,7 @@ func factsOf(t *testing.T, d driver.Driver, folder string, oneStep bool) []strin
 	t.Helper()
 	word := map[bool]string{true: "yes", false: "no"}
 	p := d.Properties()
-	guards, err := filepath.Glob(filepath.Join(root, folder, "lease_check.go"))
+	checks, err := filepath.Glob(filepath.Join(root, folder, "lease_check.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func factsOf(t *testing.T, d driver.Driver, folder string, oneStep bool) []strin
 	if p.MinTTL%time.Second == 0 {
 		ttl = fmt.Sprintf("%d s", int(p.MinTTL.Seconds()))
 	}
-	return []string{string(p.Clock), ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(guards) > 0]}
+	return []string{string(p.Clock), ttl, word[p.PushesChanges], word[p.ReportsDeletions], word[oneStep], word[len(checks) > 0]}
 }
 
 // takesAll reports whether two names are granted in one step.

@@ -10,35 +10,35 @@ import (
 	"github.com/pawl-go/pawl/internal/claimtest"
 )
 
-// GuardsTheHolder wants a check of leases to let the holder pass until its lease is over,
-// and nobody else. guard checks in a transaction of its own; sleep passes a time on the
+// ChecksTheHolder wants a check of leases to let the holder pass until its lease is over,
+// and nobody else. check works in a transaction of its own; sleep passes a time on the
 // clock of the locks.
-func GuardsTheHolder(t TB, d driver.Driver, guard func(name string, fence uint64) error, sleep func(time.Duration)) {
+func ChecksTheHolder(t TB, d driver.Driver, check func(l driver.Lease) error, sleep func(time.Duration)) {
 	t.Helper()
 	c := claimtest.Mutex("job")
 	c.TTL = 500 * time.Millisecond
 	g := claimtest.Gets(t, d, c)
-	if err := guard("job", g.Fence); err != nil {
+	if err := check(Lease("job", g.Fence)); err != nil {
 		t.Errorf("the holder: %v", err)
 	}
 	for name, fence := range map[string]uint64{"job": g.Fence - 1, "other": g.Fence} {
-		if err := guard(name, fence); !errors.Is(err, driver.ErrStale) {
+		if err := check(Lease(name, fence)); !errors.Is(err, driver.ErrStale) {
 			t.Errorf("%s with %d: %v; want ErrStale", name, fence, err)
 		}
 	}
 	sleep(time.Second)
-	if err := guard("job", g.Fence); !errors.Is(err, driver.ErrStale) {
+	if err := check(Lease("job", g.Fence)); !errors.Is(err, driver.ErrStale) {
 		t.Errorf("after its lease: %v; want ErrStale", err)
 	}
-	if err := guard("", g.Fence); !errors.Is(err, driver.ErrInvalid) {
+	if err := check(Lease("", g.Fence)); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("without a name: %v; want ErrInvalid", err)
 	}
 }
 
-// GuardsEachWrite has many increment a number that they read before, in guarded
+// ChecksEachWrite has many increment a number that they read before, in checked
 // transactions that may end long after their leases: none may be lost. increment waits
 // for pause between the two.
-func GuardsEachWrite(t TB, d driver.Driver, increment func(fence uint64, pause time.Duration) error, read func() (int, error)) {
+func ChecksEachWrite(t TB, d driver.Driver, increment func(l driver.Lease, pause time.Duration) error, read func() (int, error)) {
 	t.Helper()
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -53,7 +53,7 @@ func GuardsEachWrite(t TB, d driver.Driver, increment func(fence uint64, pause t
 					time.Sleep(10 * time.Millisecond)
 					continue
 				}
-				err = increment(g.Fence, time.Duration(k%3)*100*time.Millisecond)
+				err = increment(Lease("job", g.Fence), time.Duration(k%3)*100*time.Millisecond)
 				mu.Lock()
 				switch {
 				case err == nil:
@@ -73,3 +73,14 @@ func GuardsEachWrite(t TB, d driver.Driver, increment func(fence uint64, pause t
 		t.Errorf("%d were accepted, %d refused, and the number is %d, %v", accepted, refused, n, err)
 	}
 }
+
+// Lease is one for a check to look at.
+func Lease(name string, fence uint64) driver.Lease { return lease{name, fence} }
+
+type lease struct {
+	name  string
+	fence uint64
+}
+
+func (l lease) Name() string  { return l.name }
+func (l lease) Fence() uint64 { return l.fence }
