@@ -29,7 +29,7 @@ func init() { engine.Register(openURL, "etcd", "etcds") }
 // Driver is a client of etcd. It implements driver.Driver, driver.Signaler,
 // driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
-	*locktable.Driver
+	inner *locktable.Driver
 	store *store
 }
 
@@ -83,8 +83,8 @@ func build(client *clientv3.Client, o *Options, own bool) (*Driver, error) {
 	s.clock = newClock()
 	id := rand.Text()
 	d := &Driver{store: s}
-	deliver := func(signal driver.Signal) { d.Deliver(signal) }
-	d.Driver = locktable.New(optimistic.New(s, id, deliver), id)
+	deliver := func(signal driver.Signal) { d.inner.Deliver(signal) }
+	d.inner = locktable.New(optimistic.New(s, id, deliver), id)
 	s.mail = &mail{store: s, id: id, deliver: deliver, first: make(chan struct{})}
 	s.mail.run()
 	return d, nil

@@ -10,7 +10,7 @@ import (
 
 // Inspect implements driver.Driver.
 func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error) {
-	e, err := d.Driver.Inspect(ctx, name)
+	e, err := d.inner.Inspect(ctx, name)
 	dated(e.Holders, time.Now())
 	return e, err
 }
@@ -18,7 +18,7 @@ func (d *Driver) Inspect(ctx context.Context, name string) (driver.Entry, error)
 // List implements driver.Lister.
 func (d *Driver) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
 	return func(yield func(driver.Entry, error) bool) {
-		for e, err := range d.Driver.List(ctx, prefix) {
+		for e, err := range d.inner.List(ctx, prefix) {
 			dated(e.Holders, time.Now())
 			if !yield(e, err) {
 				return

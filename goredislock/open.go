@@ -11,7 +11,7 @@ import (
 // Driver is a client of Redis. It implements driver.Driver, driver.Signaler,
 // driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
-	*redisscript.Driver
+	inner *redisscript.Driver
 }
 
 // New makes a driver over a client, which stays open when the driver is closed. Its error

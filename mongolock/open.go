@@ -20,7 +20,7 @@ func init() { engine.Register(openURL, "mongodb", "mongodb+srv") }
 // Driver is a client of MongoDB. It implements driver.Driver, driver.Signaler,
 // driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
-	engine.Noted
+	inner engine.Noted
 	store *store
 }
 
@@ -76,10 +76,10 @@ func build(db *mongo.Database, o *Options, hangUp func()) (*Driver, error) {
 	d := &Driver{store: t}
 	deliver := func(s driver.Signal) {
 		t.claims.Heard(s)
-		d.Deliver(s)
+		d.inner.Deliver(s)
 	}
 	table := optimistic.New(t, t.inbox, deliver)
-	d.Noted = engine.NewNoted(locktable.New(table, t.inbox), t.claims, nil)
+	d.inner = engine.NewNoted(locktable.New(table, t.inbox), t.claims, nil)
 	t.loops.Go(func() { t.listen(deliver) })
 	return d, nil
 }

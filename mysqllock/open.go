@@ -23,7 +23,7 @@ func init() { engine.Register(openURL, "mysql", "mariadb") }
 // Driver is a client of a database. It implements driver.Driver, driver.Signaler,
 // driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
-	engine.Noted
+	inner engine.Noted
 	store *store
 }
 
@@ -41,8 +41,8 @@ func New(db *sql.DB, o *Options) (*Driver, error) {
 // comment has the forms. It makes the tables if they are missing. Closing the driver
 // closes what was opened. The error is a [*driver.InvalidError] or a [*driver.Error],
 // without the password; ctx bounds only the opening.
-func Open(ctx context.Context, urlOrDSN string) (*Driver, error) {
-	p, err := parse(urlOrDSN)
+func Open(ctx context.Context, rawURL string) (*Driver, error) {
+	p, err := parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
@@ -75,12 +75,12 @@ func build(db *sql.DB, o *Options, pool int) (*Driver, error) {
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	d := &Driver{store: s}
-	s.deliver = func(x driver.Signal) { d.Deliver(x) }
+	s.deliver = func(x driver.Signal) { d.inner.Deliver(x) }
 	table := optimistic.New(s, s.inbox, s.deliver)
 	if n := cmp.Or(pool, db.Stats().MaxOpenConnections); n > 0 {
 		table.AtOnce(n)
 	}
-	d.Noted = engine.NewNoted(locktable.New(table, s.inbox), s.claims, nil)
+	d.inner = engine.NewNoted(locktable.New(table, s.inbox), s.claims, nil)
 	s.running.Go(func() { newPoller(s).Run(s.life) })
 	s.running.Go(func() { s.tidying.run(s.life, s) })
 	return d, nil

@@ -44,7 +44,7 @@ func (d *Driver) renew(ctx context.Context, leases []driver.LeaseRef) ([]error, 
 // renewFree renews some leases. If somebody keeps the row of one of them locked, a
 // transaction that called CheckLease, the others are renewed without it.
 func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	answers, err := d.Driver.Renew(ctx, leases)
+	answers, err := d.inner.Driver.Renew(ctx, leases)
 	if !isLocked(err) || len(leases) == 1 {
 		return answers, err
 	}
@@ -63,7 +63,7 @@ func (d *Driver) renewFree(ctx context.Context, leases []driver.LeaseRef) ([]err
 	if len(some) == len(leases) || len(some) == 0 {
 		return nil, err // it is over, or concerns all: asked again soon
 	}
-	others, err := d.Driver.Renew(ctx, some)
+	others, err := d.inner.Driver.Renew(ctx, some)
 	if err != nil {
 		return nil, err
 	}

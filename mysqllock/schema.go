@@ -33,13 +33,13 @@ func (o *Options) command() string {
 	return "pawl schema mysql --prefix " + o.Prefix
 }
 
-// Schema is what makes the tables of a driver with this prefix (empty means the default),
-// for a database in which the driver's own user may not make any. That user needs the
-// rights to SELECT, INSERT, UPDATE and DELETE in both.
-func Schema(prefix string) (string, error) {
-	o, err := (&Options{Prefix: prefix}).withDefaults()
+// Schema is what makes the tables of a driver with these options, for a database in which
+// the driver's own user may not make any. That user needs the rights to SELECT, INSERT,
+// UPDATE and DELETE in both.
+func Schema(o *Options) (string, error) {
+	options, err := o.withDefaults()
 	if err != nil {
 		return "", err
 	}
-	return strings.ReplaceAll(schema, "{prefix}", o.Prefix), nil
+	return strings.ReplaceAll(schema, "{prefix}", options.Prefix), nil
 }

@@ -80,7 +80,7 @@ func TestTheRightsThatAreMissingAreSaid(t *testing.T) {
 	fails(t, url+"?prefix=locks_", true, "pawl schema mysql --prefix locks_")
 
 	// Made beforehand, the tables need no right to make any.
-	text, err := mysqllock.Schema("")
+	text, err := mysqllock.Schema(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func parseURL(u *url.URL) (*parsed, error) {
 		}
 		return parseDSN(dsn)
 	}
-	query, err := driver.URLParameters(u, what, URLParameters())
+	query, err := driver.URLParameters(u, what, urlParameters())
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func parseDSN(dsn string) (*parsed, error) {
 	database, raw, _ := strings.Cut(dsn[slash+1:], "?")
 	query, err := url.ParseQuery(raw)
 	if err == nil && slash >= 0 {
-		query, err = driver.URLParameters(&url.URL{RawQuery: raw}, what, URLParameters())
+		query, err = driver.URLParameters(&url.URL{RawQuery: raw}, what, urlParameters())
 	}
 	if err != nil || slash < 0 {
 		if _, ok := errors.AsType[*driver.InvalidError](err); ok {
@@ -125,8 +125,8 @@ func parseDSN(dsn string) (*parsed, error) {
 	return p, p.finish()
 }
 
-// URLParameters are the names of the parameters that a URL can have, in order.
-func URLParameters() []string {
+// urlParameters are the names of the parameters that a URL can have, in order.
+func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(own)), engine.TLSParameters, theirs)))
 }
 

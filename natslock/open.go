@@ -20,7 +20,7 @@ func init() { engine.Register(openURL, "nats", "nats+tls") }
 // Driver is a client of NATS. It implements driver.Driver, driver.Signaler,
 // driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
-	*locktable.Driver
+	inner *locktable.Driver
 	store *store
 }
 
@@ -40,9 +40,9 @@ func New(nc *nats.Conn, o *Options) (*Driver, error) {
 	}
 	inbox := nc.NewInbox() + "." + rand.Text()[:4]
 	d := &Driver{store: s}
-	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.Deliver(signal) })
-	d.Driver = locktable.New(t, inbox)
-	s.listen(inbox, t, d.Driver)
+	t := optimistic.New(s, inbox, func(signal driver.Signal) { d.inner.Deliver(signal) })
+	d.inner = locktable.New(t, inbox)
+	s.listen(inbox, t, d.inner)
 	return d, nil
 }
 

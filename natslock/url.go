@@ -32,7 +32,7 @@ func badURL(problem string) error { return invalid("nats URL", problem, urlForm)
 
 // parseURL says of what it cannot read only the name: a value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
-	query, err := driver.URLParameters(u, "nats URL", URLParameters())
+	query, err := driver.URLParameters(u, "nats URL", urlParameters())
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,8 @@ func (p *parsed) secure() {
 	}
 }
 
-// URLParameters are the names of the parameters that a URL can have, in order.
-func URLParameters() []string {
+// urlParameters are the names of the parameters that a URL can have, in order.
+func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
 }
 

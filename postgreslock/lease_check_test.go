@@ -35,8 +35,11 @@ func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 		return postgreslock.CheckLeaseSQL(ctx, tx, l)
 	}
 	fencetest.ChecksTheHolder(t, d, inTx, time.Sleep)
+	c := conn(t, url)
 	fencetest.ChecksTheHolder(t, d, func(l driver.Lease) error {
-		return postgreslock.CheckLease(ctx, begin(t, conn(t, url)), l)
+		tx := begin(t, c)
+		defer tx.Rollback(ctx)
+		return postgreslock.CheckLease(ctx, tx, l)
 	}, time.Sleep)
 }
 

@@ -26,7 +26,7 @@ func init() { engine.Register(openURL, "postgres", "postgresql") }
 // driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
 // driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
-	engine.Noted
+	inner    engine.Noted
 	server   *server
 	listener *listener
 	closed   atomic.Bool
@@ -106,10 +106,10 @@ func build(from conns, o *Options, where string, closePool func()) (*Driver, err
 	}
 	s := &server{conns: from, options: &options, where: where, setUp: make(chan struct{}, 1)}
 	d := &Driver{server: s}
-	store := newStore(s, func(signal driver.Signal) { d.Deliver(signal) })
+	store := newStore(s, func(signal driver.Signal) { d.inner.Deliver(signal) })
 	d.listener = store.listener
 	over := &table{optimistic.New(store, store.inbox, store.deliver), d, closePool}
-	d.Noted = engine.NewNoted(locktable.New(over, store.inbox), store.listener.claims, store.listener.begin)
+	d.inner = engine.NewNoted(locktable.New(over, store.inbox), store.listener.claims, store.listener.begin)
 	return d, nil
 }
 

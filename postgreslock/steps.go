@@ -8,11 +8,11 @@ import (
 
 // Renew implements driver.Driver.
 func (d *Driver) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
-	return d.Noted.Renew(context.WithValue(ctx, renewing{}, true), leases)
+	return d.inner.Renew(context.WithValue(ctx, renewing{}, true), leases)
 }
 
 // Release implements driver.Driver.
 func (d *Driver) Release(ctx context.Context, l driver.LeaseRef) error {
 	d.listener.ends()
-	return d.Noted.Release(ctx, l)
+	return d.inner.Release(ctx, l)
 }

@@ -17,14 +17,24 @@ import (
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
+	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
-func init() { engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys") }
+func init() {
+	engine.Register(openURL, "redis", "rediss", "redis+unix", "valkey", "valkeys")
+	inside.URLParameters = urlParameters
+	inside.Script = func(d driver.Driver) *redisscript.Driver {
+		if d, ok := d.(*Driver); ok {
+			return d.inner
+		}
+		return nil
+	}
+}
 
 // Driver is a client of Redis. It implements driver.Driver, driver.Signaler,
 // driver.Lister, driver.LeaseBreaker, driver.FenceRaiser and driver.Diagnoser.
 type Driver struct {
-	*redisscript.Driver
+	inner *redisscript.Driver
 }
 
 // New makes a driver over a client that is open, and stays so when the driver is closed.
@@ -54,7 +64,7 @@ func build(s *sender, o *Options, track *tracker, untracked string) (*Driver, er
 		return nil, err
 	}
 	d := &Driver{redisscript.New(s, options)}
-	track.tell(d.Driver)
+	track.tell(d.inner)
 	return d, nil
 }
 
@@ -95,7 +105,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 		c.close()
 		return nil, err
 	}
-	dialed.driver.Store(d.Driver)
+	dialed.driver.Store(d.inner)
 	return d, nil
 }
 

@@ -38,7 +38,7 @@ type parsed struct {
 // read only the name: a value may be a password.
 func parseURL(u *url.URL) (*parsed, error) {
 	p := &parsed{client: settings()}
-	query, err := driver.URLParameters(u, "redis URL", URLParameters(), "addr")
+	query, err := driver.URLParameters(u, "redis URL", urlParameters(), "addr")
 	if err != nil {
 		return nil, err // before anything else of it is taken for what it may not be
 	}
@@ -158,9 +158,8 @@ func (p *parsed) setDB(v string) error {
 	return nil
 }
 
-// URLParameters are the names of the parameters that a URL can have, in order. It is for
-// packages that make such URLs of their own, as redlock does.
-func URLParameters() []string {
+// urlParameters are the names of the parameters that a URL can have, in order.
+func urlParameters() []string {
 	return slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(parameters)), engine.TLSParameters)))
 }
 

@@ -109,7 +109,7 @@ func BenchmarkOpenAndClose(b *testing.B) {
 	path := file(b)
 	open(b, path, nil)
 	for b.Loop() {
-		d, err := Open(ctx, path, nil)
+		d, err := OpenFile(ctx, path, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -93,7 +93,7 @@ func TestWithoutADeadlinePatienceEnds(t *testing.T) {
 
 func TestCloseEndsTheWaitForABusyFile(t *testing.T) {
 	path := file(t)
-	d, err := Open(ctx, path, nil)
+	d, err := OpenFile(ctx, path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestManyMayOpenANewFileAtOnce(t *testing.T) {
 	const n = 16
 	for range n {
 		go func() {
-			d, err := Open(ctx, path, nil)
+			d, err := OpenFile(ctx, path, nil)
 			if err != nil {
 				t.Error(err)
 			}

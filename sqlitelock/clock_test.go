@@ -78,7 +78,7 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	cycleAndClose := func() (last uint64) {
 		t.Helper()
-		d, err := Open(ctx, path, &Options{Now: c.Now})
+		d, err := OpenFile(ctx, path, &Options{Now: c.Now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,7 +87,7 @@ func TestAReadOnlyDiskIsAPermanentError(t *testing.T) {
 	}
 
 	readOnly(0)
-	d, err := Open(ctx, path, nil)
+	d, err := OpenFile(ctx, path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

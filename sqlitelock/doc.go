@@ -1,7 +1,7 @@
 // Package sqlitelock keeps locks in an SQLite file: for several processes on one host,
 // with no server to run. It is pure Go; nothing has to be installed.
 //
-//	d, err := sqlitelock.Open(ctx, "/var/lib/pawl/locks.db", nil)
+//	d, err := sqlitelock.OpenFile(ctx, "/var/lib/pawl/locks.db", nil)
 //	locks, err := pawl.New(d, nil)
 //
 // or, by URL, pawl.Open(ctx, "sqlite:/var/lib/pawl/locks.db", nil).

@@ -19,7 +19,7 @@ func file(tb testing.TB) string { return filepath.Join(tb.TempDir(), "locks.db")
 // open opens a driver that is closed when the test ends.
 func open(tb testing.TB, path string, o *Options) *Driver {
 	tb.Helper()
-	d, err := Open(ctx, path, o)
+	d, err := OpenFile(ctx, path, o)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func ExampleOpen() {
 	defer os.RemoveAll(folder)
 
 	ctx := context.Background()
-	d, err := sqlitelock.Open(ctx, filepath.Join(folder, "locks.db"), &sqlitelock.Options{Retention: time.Hour})
+	d, err := sqlitelock.OpenFile(ctx, filepath.Join(folder, "locks.db"), &sqlitelock.Options{Retention: time.Hour})
 	if err != nil {
 		log.Fatal(err)
 	}

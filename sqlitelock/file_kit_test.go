@@ -29,7 +29,7 @@ func raw(tb testing.TB, path string, statements ...string) {
 // refused opens what must not be opened, and returns the error.
 func refused(tb testing.TB, path string) *driver.Error {
 	tb.Helper()
-	d, err := Open(ctx, path, nil)
+	d, err := OpenFile(ctx, path, nil)
 	var e *driver.Error
 	switch {
 	case err == nil:

@@ -75,7 +75,7 @@ func TestNoCharacterOfThePathIsTakenForAnOption(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"", "a\x00b"} {
-		if _, err := Open(ctx, path, nil); !errors.Is(err, driver.ErrInvalid) {
+		if _, err := OpenFile(ctx, path, nil); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestWhatIsNoDatabaseIsRefused(t *testing.T) {
 
 func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	path := file(t)
-	d, err := Open(ctx, path, nil)
+	d, err := OpenFile(ctx, path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestADamagedFileIsAnErrorNotAFreeName(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d, err = Open(ctx, path, nil)
+	d, err = OpenFile(ctx, path, nil)
 	if err == nil {
 		defer d.Close()
 		_, err = d.Acquire(ctx, mutex("job"))
@@ -224,7 +224,7 @@ func TestAFileThatWasTruncatedWhileInUseIsNotTakenForANewOne(t *testing.T) {
 		notOnWindows(t, err)
 	}
 	for _, o := range []*Options{nil, {MustExist: true}} {
-		other, err := Open(ctx, path, o)
+		other, err := OpenFile(ctx, path, o)
 		if err == nil {
 			_, granted := other.Acquire(ctx, mutex("job"))
 			_ = other.Close()
@@ -243,7 +243,7 @@ func TestALogThatWasTruncatedWhileInUseIsNoticedByWhoeverOpensTheFile(t *testing
 	if err := os.Truncate(path+"-wal", 0); err != nil {
 		notOnWindows(t, err)
 	}
-	other, err := Open(ctx, path, nil)
+	other, err := OpenFile(ctx, path, nil)
 	if err == nil {
 		_ = other.Close()
 	}

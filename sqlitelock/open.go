@@ -23,13 +23,19 @@ func init() { engine.Register(openURL, "sqlite") }
 // driver.Watcher, driver.Lister, driver.LeaseBreaker, driver.FenceRaiser,
 // driver.AllAcquirer and driver.Diagnoser.
 type Driver struct {
-	engine.Noted
+	inner engine.Noted
 	table *table
 }
 
-// Open opens the file at path, and makes it if there is none and it need not exist. The
-// error is a [*driver.InvalidError] or a [*driver.Error]. ctx bounds only the opening.
-func Open(ctx context.Context, path string, o *Options) (*Driver, error) {
+// Open opens the file that a URL names, and makes it if there is none and it need not
+// exist; the package comment has the forms. The error is a [*driver.InvalidError] or a
+// [*driver.Error]. ctx bounds only the opening.
+func Open(ctx context.Context, rawURL string) (*Driver, error) {
+	return engine.Open(ctx, rawURL, openURL)
+}
+
+// OpenFile is [Open] for a path and options.
+func OpenFile(ctx context.Context, path string, o *Options) (*Driver, error) {
 	options, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -38,8 +44,8 @@ func Open(ctx context.Context, path string, o *Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{Noted: engine.NewNoted(locktable.New(t, t.inbox), t.claims, nil), table: t}
-	t.start(d.Deliver)
+	d := &Driver{inner: engine.NewNoted(locktable.New(t, t.inbox), t.claims, nil), table: t}
+	t.start(d.inner.Deliver)
 	return d, nil
 }
 
@@ -48,7 +54,7 @@ func openURL(ctx context.Context, u *url.URL) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Open(ctx, path, o)
+	return OpenFile(ctx, path, o)
 }
 
 func openTable(ctx context.Context, path string, o Options, inbox string) (*table, error) {

@@ -60,7 +60,7 @@ func child(verb string) {
 		childOpens(os.Getenv(childFile))
 		return
 	}
-	d, err := Open(ctx, os.Getenv(childFile), nil)
+	d, err := OpenFile(ctx, os.Getenv(childFile), nil)
 	if err != nil {
 		panic(err)
 	}
@@ -96,7 +96,7 @@ func child(verb string) {
 // childOpens says when it opens the file, and then whether it can lock in it.
 func childOpens(path string) {
 	fmt.Println("opening")
-	d, err := Open(ctx, path, nil)
+	d, err := OpenFile(ctx, path, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -137,7 +137,7 @@ func childCycles(d *Driver) {
 // childHammers cycles as fast as it can, and says how often it did and what the longest
 // took.
 func childHammers(d *Driver) {
-	name := "job:" + d.Inbox()
+	name := "job:" + d.inner.Inbox()
 	cycles, worst := 0, time.Duration(0)
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); cycles++ {
 		began := time.Now()

@@ -54,7 +54,7 @@ func TestAProcessMayBeKilledAtAnyMoment(t *testing.T) {
 			_ = cmds[i].Wait()
 		}
 
-		d, err := Open(ctx, path, nil)
+		d, err := OpenFile(ctx, path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func TestTwoDriversOfAFileExcludeEachOther(t *testing.T) {
 
 func TestLeasesOutliveTheDriver(t *testing.T) {
 	path := file(t)
-	a, err := Open(ctx, path, nil)
+	a, err := OpenFile(ctx, path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,14 +143,14 @@ func TestABatchIsRenewedAcrossTransactions(t *testing.T) {
 
 func TestOptionsThatCannotBeKeptAreRefused(t *testing.T) {
 	for _, o := range []*Options{{Retention: time.Second}, {Retention: -1}, {Poll: time.Microsecond}, {Poll: time.Minute}, {Poll: -1}} {
-		if _, err := Open(ctx, file(t), o); !errors.Is(err, driver.ErrInvalid) {
+		if _, err := OpenFile(ctx, file(t), o); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 }
 
 func TestAfterCloseAllIsRefused(t *testing.T) {
-	d, err := Open(ctx, file(t), nil)
+	d, err := OpenFile(ctx, file(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestAfterCloseAllIsRefused(t *testing.T) {
 func TestCloseMayComeAtAnyTime(t *testing.T) {
 	path := file(t)
 	for range 20 {
-		d, err := Open(ctx, path, nil)
+		d, err := OpenFile(ctx, path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	// Each process makes one transaction in its life; together they get through.
 	tidy := func(n int) {
 		for range n {
-			d, err := Open(ctx, path, options)
+			d, err := OpenFile(ctx, path, options)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -52,7 +52,7 @@ var schemas = map[string]func(tables) (string, error){
 		if t.schema != "" {
 			return "", &driver.InvalidError{What: "schema", Problem: "is given, and mysql has none", Allowed: "--prefix"}
 		}
-		return mysqllock.Schema(t.prefix)
+		return mysqllock.Schema(&mysqllock.Options{Prefix: t.prefix})
 	},
 	"postgres": func(t tables) (string, error) {
 		return postgreslock.Schema(&postgreslock.Options{Schema: t.schema, Prefix: t.prefix})

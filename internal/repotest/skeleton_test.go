@@ -19,8 +19,9 @@ var skeleton = []struct {
 }{
 	{"doc.go", nil}, // the package's comment
 	{"options.go", []string{"Options", "Options.withDefaults"}},
-	{"open.go", []string{"Driver", "New", "NewDB", "Open", "openURL"}},
-	{"url.go", []string{"urlForm", "parseURL", "URLParameters"}},
+	{"open.go", []string{"Driver", "New", "NewDB", "Open", "OpenFile", "openURL"}},
+	{"driver.go", []string{"Driver.Acquire", "Driver.AcquireAll", "Driver.Break", "Driver.RaiseFence", "Driver.Listen", "Driver.Watch", "Driver.Properties", "Driver.Close"}},
+	{"url.go", []string{"urlForm", "parseURL", "urlParameters"}},
 	{"store.go", []string{"store", "sender", "store.Load", "sender.Run"}},
 	{"signals.go", []string{"sender.Receive"}},
 	{"poll.go", []string{ // what is looked at, where nothing is pushed

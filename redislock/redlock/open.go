@@ -15,6 +15,7 @@ import (
 	"github.com/pawl-go/pawl/internal/redisscript"
 	"github.com/pawl-go/pawl/quorumlock"
 	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
 func init() { engine.Register(openURL, slices.Collect(maps.Keys(schemes))...) }
@@ -92,7 +93,7 @@ func identify(ctx context.Context, nodes []driver.Driver) (named func() error) {
 	for _, node := range nodes {
 		go func() {
 			d := node.(lazy) //nolint:forcetypeassert // open made them
-			answers <- answer{redisscript.RunID(ctx, d.Driver.Driver), strings.TrimPrefix(d.Properties().Where, "redis ")}
+			answers <- answer{redisscript.RunID(ctx, inside.Script(d.Driver)), strings.TrimPrefix(d.Properties().Where, "redis ")}
 		}()
 	}
 	return func() error {

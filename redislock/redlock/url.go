@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
-	"github.com/pawl-go/pawl/redislock"
+	"github.com/pawl-go/pawl/redislock/internal/inside"
 )
 
 const urlForm = "redlock://[USER:PASSWORD@]HOST1[:PORT],HOST2[:PORT],HOST3[:PORT][/DB], redlocks:// for TLS; 3 servers or more that share nothing"
@@ -24,7 +24,7 @@ func split(u *url.URL) ([]string, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, invalid("has no // after the scheme, or a # in it")
 	}
-	ours := slices.DeleteFunc(redislock.URLParameters(), func(name string) bool { return slices.Contains(elsewhere, name) })
+	ours := slices.DeleteFunc(inside.URLParameters(), func(name string) bool { return slices.Contains(elsewhere, name) })
 	query, err := driver.URLParameters(u, "redlock URL", ours, "addr")
 	if err != nil {
 		return nil, err

@@ -1,0 +1,86 @@
+package repotest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// forms are the functions that backends have in one form, as far as they have them.
+var forms = map[string]string{
+	"Open":   "func(ctx context.Context, rawURL string) (*Driver, error)",
+	"Schema": "func(o *Options) (string, error)",
+}
+
+// A backend exports what is documented on its own types: an embedded type of another
+// package would export all methods that it has, and go doc would find none of them.
+func TestTheFaceOfBackends(t *testing.T) {
+	for _, folder := range append([]string{"memlock", "quorumlock"}, moduleFolders()...) {
+		for _, file := range parsedFiles(t, folder) {
+			for _, decl := range file.Decls {
+				switch d := decl.(type) {
+				case *ast.FuncDecl:
+					checkForm(t, folder, d)
+				case *ast.GenDecl:
+					for _, spec := range d.Specs {
+						if s, ok := spec.(*ast.TypeSpec); ok {
+							checkEmbedded(t, folder, s)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkForm(t *testing.T, folder string, f *ast.FuncDecl) {
+	t.Helper()
+	if f.Recv != nil {
+		if f.Name.IsExported() && f.Doc == nil && types.ExprString(f.Recv.List[0].Type) == "*Driver" {
+			t.Errorf("%s: Driver.%s has no comment", folder, f.Name.Name)
+		}
+		return
+	}
+	if want := forms[f.Name.Name]; want != "" && types.ExprString(f.Type) != want {
+		t.Errorf("%s.%s is %s; want %s", folder, f.Name.Name, types.ExprString(f.Type), want)
+	}
+}
+
+func checkEmbedded(t *testing.T, folder string, s *ast.TypeSpec) {
+	t.Helper()
+	body, ok := s.Type.(*ast.StructType)
+	if !ok || !s.Name.IsExported() {
+		return
+	}
+	for _, field := range body.Fields.List {
+		if len(field.Names) > 0 {
+			continue
+		}
+		if embedded := strings.TrimPrefix(types.ExprString(field.Type), "*"); strings.Contains(embedded, ".") || ast.IsExported(embedded) {
+			t.Errorf("%s.%s embeds %s: its methods are exported, and not documented here", folder, s.Name.Name, embedded)
+		}
+	}
+}
+
+func parsedFiles(t *testing.T, folder string) (files []*ast.File) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	return files
+}
