@@ -249,7 +249,7 @@ func (l *GroupLease) Fence(name string) uint64 {
 		return 0
 	}
 	for _, x := range l.leases {
-		if x.Name() == name {
+		if x.called(name) {
 			return x.Fence()
 		}
 	}

@@ -39,15 +39,19 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 			return err
 		}
 	}
+	stored, err := c.stored(name)
+	if err != nil {
+		return err
+	}
 	b, ok := c.driver.(driver.LeaseBreaker)
 	if !ok {
 		return c.unsupported("break a lease")
 	}
-	err := b.Break(ctx, name, fence, delay, by)
+	err = b.Break(ctx, stored, fence, delay, by)
 	if errors.Is(err, ErrNotHeld) {
-		return &noLeaseError{name, fence}
+		return &noLeaseError{stored, fence}
 	}
-	return c.said("break", name, err)
+	return c.said("break", stored, err)
 }
 
 // A BreakOption says more of who breaks a lease. [WithBy] and [WithReason] return one.

@@ -18,6 +18,7 @@ import (
 // this process knows.
 type claim struct {
 	driver.Claim
+	space   string          // what Name begins with, and Lease.Name does not show
 	ctx     context.Context // of the call: a lease has its values, but not its end
 	ttl     time.Duration   // the lock's own: TTL is no longer than the maximum hold
 	margin  time.Duration

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"sync"
 
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/below"
 	"github.com/pawl-go/pawl/internal/clock"
 )
 
@@ -15,13 +15,8 @@ import (
 // needs one for each backend. Many goroutines may use it.
 type Client struct {
 	*core
-
-	refused    sync.Once
-	stopRun    context.CancelFunc
-	ran        chan struct{} // closed when the goroutine that renews has ended
-	stopListen func()
-	done       chan struct{} // closed when Close has ended
-	err        error         // what Close answered; written before done is closed
+	space   string // what stands before each name in the backend; see Namespace
+	refusal error  // of a bad namespace
 }
 
 // New returns a client over a driver, for example one of redislock.New or memlock.New.
@@ -43,7 +38,7 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 }
 
 func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
-	c := &Client{core: newCore(d, s, now), ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{})}
+	c := &Client{core: newCore(d, s, now)}
 	if d, ok := d.(driver.Signaler); ok {
 		c.stopListen = d.Listen(c.signal)
 	}
@@ -56,12 +51,19 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	return c
 }
 
+func init() {
+	below.Driver = func(c any) driver.Driver { return c.(*Client).driver } //nolint:forcetypeassert // it is for no other
+}
+
 func (c *Client) made() bool { return c != nil && c.core != nil }
 
 // usable refuses a call of a client that New has not made, or that is closed.
 func (c *Client) usable(ctx context.Context) error {
 	if !c.made() {
 		return errNotMade
+	}
+	if c.refusal != nil {
+		return c.refusal
 	}
 	return c.checkOpen(ctx)
 }
@@ -70,6 +72,7 @@ func (c *Client) lock(name string, options []LockOption) lock {
 	l := lock{name: name}
 	if c.made() {
 		l.c, l.o.ttl = c.core, c.settings.TTL
+		l.name, l.space, l.refusal = c.space+name, c.space, c.refusal
 	}
 	for _, option := range options {
 		if option != nil { // so that one may be left out by a condition

@@ -37,8 +37,8 @@ func (c *Client) Close() error { return c.close(context.Background()) }
 // close is Close, bounded by ctx too. A ctx that ends before the last request that was
 // given up leaves its release out, and the claim is counted among those not confirmed.
 func (c *Client) close(ctx context.Context) error {
-	if !c.made() {
-		return errNotMade
+	if err := c.closable(); err != nil {
+		return err
 	}
 	bound, cancel := ctx, context.CancelFunc(func() {})
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -52,7 +52,7 @@ func (c *Client) close(ctx context.Context) error {
 	if !first {
 		select {
 		case <-c.done:
-			return c.err
+			return c.answer
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -70,13 +70,24 @@ func (c *Client) close(ctx context.Context) error {
 	}
 	c.stopRun() // also those renewals that are under way, for nobody needs them
 	<-c.ran
-	c.err = c.drain(ctx, bound.Done(), claimed, released)
+	c.answer = c.drain(ctx, bound.Done(), claimed, released)
 	c.stopListen()
-	if err := c.closeDriver(bound.Done()); c.err == nil {
-		c.err = err
+	if err := c.closeDriver(bound.Done()); c.answer == nil {
+		c.answer = err
 	}
 	close(c.done)
-	return c.err
+	return c.answer
+}
+
+// closable refuses to close what is not made, and a namespace, which others share.
+func (c *Client) closable() error {
+	if !c.made() {
+		return errNotMade
+	}
+	if c.refusal != nil || c.space != "" {
+		return &InvalidError{What: "Close", Problem: "is called of a namespace", Allowed: "the client that it was made from"}
+	}
+	return nil
 }
 
 // closeDriver closes the driver. One that waits for a backend that does not answer is
@@ -168,8 +179,8 @@ func (c *Client) refuse() <-chan struct{} {
 // once; a second Shutdown waits for the first. A holder that waits for Shutdown
 // deadlocks.
 func (c *Client) Shutdown(ctx context.Context) error {
-	if !c.made() {
-		return errNotMade
+	if err := c.closable(); err != nil {
+		return err
 	}
 	if ctx == nil {
 		ctx = context.Background()

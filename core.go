@@ -38,6 +38,14 @@ type core struct {
 	functions *calls        // of Do
 	closing   chan struct{} // closed when Close or Shutdown begins: who waits gives up
 
+	// Of Close and Shutdown.
+	refused    sync.Once
+	stopRun    context.CancelFunc
+	ran        chan struct{} // closed when the goroutine that renews has ended
+	stopListen func()
+	done       chan struct{} // closed when Close has ended
+	answer     error         // of Close; written before done is closed
+
 	mu         sync.Mutex // protects closed and drained
 	closed     bool
 	drained    bool           // nothing is added to background any more
@@ -50,6 +58,7 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 		driver: d, backend: cmp.Or(p.Where, p.Backend), facts: p, settings: s, observer: s.Observer, now: now, born: time.Now(),
 		queues: newQueues(s.LocalHandoff), inboxes: inbox.New[*hold](), renewals: keepalive.NewRenewals[*hold](now()),
 		claims: newCalls(), releases: newCalls(), functions: newCalls(), closing: make(chan struct{}),
+		ran: make(chan struct{}), stopListen: func() {}, done: make(chan struct{}),
 	}
 	c.returner = newReturner(c.releaseAgain)
 	return c

@@ -155,7 +155,11 @@ func (c *Client) Attach(ctx context.Context, handle Handle, options ...LockOptio
 	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
-	lock := c.lock(h.Name, options)
+	name, inside := strings.CutPrefix(h.Name, c.space)
+	if !inside {
+		return nil, &InvalidError{What: "handle", Problem: fmt.Sprintf("is of %q", h.Name), Allowed: "one of the namespace " + c.space}
+	}
+	lock := c.lock(name, options)
 	lock.o.ttl, lock.o.minHold, lock.o.lockDelay = h.TTL, h.MinHold, h.Delay
 	cl, err := lock.claim(ctx, h.Weight, h.Limit)
 	if err != nil {

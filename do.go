@@ -66,6 +66,9 @@ func finished(lost error) error {
 // a lease's Context. Leases on other names around or inside it change nothing. It returns
 // 0 and false if ctx runs under no lease on name; every check of fences refuses 0.
 //
+// In a namespace the name is as it is inside. If ctx runs under leases of two namespaces
+// on one name, that is the innermost; [Client.StoredName] tells them apart.
+//
 // Under a [Once] with [WithUnorderedKeys], the name is what [Once.LockName] returns.
 func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 	if lease, ok := LeaseOf(ctx, name); ok {
@@ -79,7 +82,7 @@ func FenceOf(ctx context.Context, name string) (fence uint64, ok bool) {
 // caller that acquired the lease releases it.
 func LeaseOf(ctx context.Context, name string) (lease *Lease, ok bool) {
 	for f, _ := ctx.Value(fenceKey{}).(*fenced); f != nil; f = f.outer {
-		if f.lease.Name() == name {
+		if f.lease.called(name) {
 			return f.lease, true
 		}
 	}

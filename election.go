@@ -311,7 +311,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if e == nil {
 		return Leader{}, errNotMade
 	}
-	entry, err := e.client.Inspect(ctx, e.name)
+	entry, err := e.client.Inspect(ctx, e.inner())
 	return leader(&entry), err
 }
 
@@ -327,7 +327,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[Leader, error] {
 		}
 		var last Leader
 		first := true
-		for entry, err := range e.client.Watch(ctx, e.name) {
+		for entry, err := range e.client.Watch(ctx, e.inner()) {
 			if err != nil {
 				if first = true; !yield(Leader{}, err) {
 					return

@@ -74,7 +74,7 @@ func change(t *testing.T, path string, field reflect.Value) {
 // A field that alike forgets gives a lease to a claim that asked for something else.
 func TestALeaseServesOnlyAClaimThatAskedForTheSame(t *testing.T) {
 	theCallsOwn := []string{ // whatever they are, the lease is the same
-		"Name", "Token", "Owner.Client", "Owner.Host", "Owner.PID", // of the queue and its client
+		"Name", "space", "Token", "Owner.Client", "Owner.Host", "Owner.PID", // of the queue and its client
 		"QueueTTL", "Queue", "Force", "Fences", "MinFence", "Ticket", // how it is got
 		"ttl", // differs from TTL only with a maximum hold
 		"ctx", "stray", "inbox", "waiter", "passed", "request",

@@ -19,8 +19,12 @@ func (c *Client) Inspect(ctx context.Context, name string) (Entry, error) {
 	if err := c.usable(ctx); err != nil {
 		return Entry{}, err
 	}
-	e, err := c.driver.Inspect(ctx, name)
-	return e, c.said("read", name, err)
+	stored, err := c.stored(name)
+	if err != nil {
+		return Entry{}, err
+	}
+	e, err := c.driver.Inspect(ctx, stored)
+	return c.shown(e), c.said("read", stored, err)
 }
 
 // List yields the names that start with prefix and are held, waited for or closed, in
@@ -42,8 +46,8 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 			yield(Entry{}, c.unsupported("list its names"))
 			return
 		}
-		for e, err := range lister.List(ctx, prefix) {
-			if !yield(e, c.said("list", prefix, err)) {
+		for e, err := range lister.List(ctx, c.space+prefix) {
+			if !yield(c.shown(e), c.said("list", c.space+prefix, err)) {
 				return
 			}
 		}
@@ -83,15 +87,6 @@ func (c *Client) Properties() Properties {
 		return Properties{}
 	}
 	return c.driver.Properties()
-}
-
-// Driver returns the driver below the client, for programs that look at the backend
-// themselves. What they change there the client does not know of, and Close closes it.
-func (c *Client) Driver() driver.Driver {
-	if !c.made() {
-		return nil
-	}
-	return c.driver
 }
 
 // said makes a driver's error one of ours.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -20,13 +21,25 @@ import (
 // error that matches ErrInvalid.
 type Lease struct{ use }
 
-// Name returns the locked name.
+// Name returns the locked name, as it is inside its namespace: see [Client.Namespace].
 func (l *Lease) Name() string {
+	if l.none() {
+		return ""
+	}
+	return strings.TrimPrefix(l.h.claim.Name, l.claim.space)
+}
+
+// StoredName returns the locked name as the backend has it, and as errors, events and
+// logs show it. See [Client.StoredName].
+func (l *Lease) StoredName() string {
 	if l.none() {
 		return ""
 	}
 	return l.h.claim.Name
 }
+
+// called reports whether the lease is on a name: by its own, or by its stored one.
+func (l *Lease) called(name string) bool { return l.Name() == name || l.StoredName() == name }
 
 // Fence returns the fencing token: it is greater than that of every lease granted before
 // on this name, by whichever process, also after a crash of the backend. Send it along
@@ -95,7 +108,7 @@ func (l *Lease) Deadline() time.Time {
 
 // Format implements fmt.Formatter: no verb shows the token, of a copy neither.
 func (l Lease) Format(f fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(f, "lease of %q (fence %d)", l.Name(), l.fence)
+	_, _ = fmt.Fprintf(f, "lease of %q (fence %d)", l.StoredName(), l.fence)
 }
 
 // LogValue implements slog.LogValuer: the name, the fence, and how much longer the lease
@@ -104,7 +117,7 @@ func (l *Lease) LogValue() slog.Value {
 	if l.none() {
 		return slog.GroupValue(slog.String("over", errNoLease.Error()))
 	}
-	attrs := []slog.Attr{slog.String("name", l.Name()), slog.Uint64("fence", l.fence)}
+	attrs := []slog.Attr{slog.String("name", l.StoredName()), slog.Uint64("fence", l.fence)}
 	if err := l.Err(); err != nil {
 		return slog.GroupValue(append(attrs, slog.String("over", err.Error()))...)
 	}

@@ -12,9 +12,12 @@ import (
 // A lock is what Mutex, RWMutex and Semaphore have in common: a name, and how to claim
 // it.
 type lock struct {
-	c    *core // nil if New has not made the client
-	name string
+	c    *core  // nil if New has not made the client
+	name string // as it is stored
 	o    lockOptions
+
+	space   string // what name begins with; see Client.Namespace
+	refusal error  // of a bad namespace
 }
 
 // Format implements fmt.Formatter: a lock knows its client, which holds tokens.
@@ -59,10 +62,40 @@ func (l *lock) acquire(ctx context.Context, weight, limit int, m mode) (*Lease, 
 	return lease, nil
 }
 
+// inner is the name inside its namespace.
+func (l *lock) inner() string { return l.name[len(l.space):] }
+
+// named refuses a name that is good for its length with a namespace only, or without one.
+func (l *lock) named() error {
+	switch {
+	case l.refusal != nil:
+		return l.refusal
+	case l.inner() == "":
+		return driver.ValidateName("")
+	case l.space != "":
+		return fits(l.space, l.inner())
+	}
+	return nil
+}
+
+// fits refuses a name that is too long together with its namespace.
+func fits(space, name string) error {
+	if len(space)+len(name) <= driver.MaxName {
+		return nil
+	}
+	return &InvalidError{
+		What: "name", Problem: fmt.Sprintf("has %d bytes with its namespace %s", len(space)+len(name), space),
+		Allowed: fmt.Sprintf("1 to %d bytes together", driver.MaxName),
+	}
+}
+
 // claim makes a new claim on the lock, checked, with a token of its own.
 func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 	if l.c == nil {
 		return nil, errNotMade
+	}
+	if err := l.named(); err != nil {
+		return nil, err
 	}
 	o, s := &l.o, &l.c.settings
 	c := &claim{
@@ -71,7 +104,7 @@ func (l *lock) claim(ctx context.Context, weight, limit int) (*claim, error) {
 			TTL: o.ttl, QueueTTL: min(s.QueueTTL, max(o.ttl, driver.MinTTL)), LockDelay: o.lockDelay,
 			Value: o.value, Above: o.above,
 		},
-		ctx: ctx, ttl: o.ttl, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
+		space: l.space, ctx: ctx, ttl: o.ttl, margin: o.margin, minHold: o.minHold, maxHold: o.maxHold, health: o.health,
 	}
 	if len(o.labels) > 0 {
 		labels := maps.Clone(s.Labels)

@@ -132,7 +132,7 @@ func (o *Once) LockName(key string) string {
 		return ""
 	}
 	l, _ := o.mutex(key)
-	return l.name
+	return l.inner()
 }
 
 // mutex is what is claimed for a key, and the value that says that the key is done.

@@ -119,7 +119,7 @@ func (l *Lease) release(ctx context.Context, entered bool) error {
 		return nil
 	}
 	err := h.giveBack(ctx, now.Mono, l)
-	c.nudge(l.Name())
+	c.nudge(h.claim.Name)
 	return err
 }
 

@@ -19,11 +19,11 @@ func (c *Client) WaitFree(ctx context.Context, name string) error {
 		if len(e.Holders) == 0 && len(e.Waiters) == 0 && e.ClosedFor == 0 {
 			return nil
 		}
-		why := &HeldError{Name: name, Holders: len(e.Holders), ClosedFor: e.ClosedFor}
+		why := &HeldError{Name: c.StoredName(name), Holders: len(e.Holders), ClosedFor: e.ClosedFor}
 		if why.Holders > 0 {
 			why.Holder = e.Holders[0]
 		}
 		held = why
 	}
-	return gaveUp(ctx, name, held)
+	return gaveUp(ctx, c.StoredName(name), held)
 }

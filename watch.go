@@ -36,7 +36,8 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 			yield(Entry{}, errNotMade)
 			return
 		}
-		if err := driver.ValidateName(name); err != nil {
+		stored, err := c.stored(name)
+		if err != nil {
 			yield(Entry{}, err)
 			return
 		}
@@ -46,7 +47,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 		}
 		w := watch{c: c, name: name, changed: make(chan struct{}, 1)}
 		if d, ok := c.driver.(driver.Watcher); ok {
-			defer d.Watch(name, w.tell)()
+			defer d.Watch(stored, w.tell)()
 		}
 		for unknown := true; ; {
 			e, changed, err := w.look(ctx)
@@ -125,7 +126,7 @@ func (w *watch) inspect(ctx context.Context) (Entry, error) {
 	defer bounded.Cancel()
 	e, err := w.c.Inspect(bounded, w.name)
 	if err != nil && ended(ctx) == nil { // then an error of bounded is the backend's
-		err = unavailable(w.c.backend, "read", w.name, err)
+		err = unavailable(w.c.backend, "read", w.c.space+w.name, err)
 	}
 	return e, err
 }

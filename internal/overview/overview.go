@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/internal/below"
 )
 
 // Options say how an Overview looks. The zero value and nil work.
@@ -62,7 +63,7 @@ func New(c *pawl.Client, o *Options) *Overview {
 	if o != nil {
 		s.o = *o
 	}
-	s.watcher, _ = c.Driver().(driver.Watcher)
+	s.watcher, _ = below.Driver(c).(driver.Watcher)
 	s.view = &View{Properties: c.Properties(), pages: &pages{}}
 	return s
 }

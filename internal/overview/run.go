@@ -102,7 +102,7 @@ func (r *runner) follow(shown map[string]struct{}) {
 	}
 	for name := range shown {
 		if r.watched[name] == nil {
-			r.watched[name] = r.watcher.Watch(name, func() { r.tell(name) })
+			r.watched[name] = r.watcher.Watch(r.c.StoredName(name), func() { r.tell(name) })
 		}
 	}
 }

@@ -29,7 +29,7 @@ var rootLayers = []struct {
 		"acquire.go", "all_step.go",
 	}},
 	{"API: what users call", []string{
-		"lock.go", "client.go", "open.go", "close.go", "observer_log.go", "value.go", "do.go", "mutex.go",
+		"lock.go", "client.go", "namespace.go", "open.go", "close.go", "observer_log.go", "value.go", "do.go", "mutex.go",
 		"locker.go", "rwmutex.go", "semaphore.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "waitfree.go", "election.go",
 		"detach.go",
 	}},

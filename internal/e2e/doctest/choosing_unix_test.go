@@ -16,6 +16,7 @@ import (
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/backends"
+	"github.com/pawl-go/pawl/internal/below"
 	"github.com/pawl-go/pawl/internal/redistest"
 )
 
@@ -58,8 +59,8 @@ func TestTheFactsToChooseByAreTrue(t *testing.T) {
 			if err := locks.Mutex("x").Do(ctx, func(context.Context) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
-			want, oneStep := rows[b.Name], takesAll(ctx, t, locks.Driver())
-			facts := func() []string { return factsOf(t, locks.Driver(), b.Folder, oneStep) }
+			want, oneStep := rows[b.Name], takesAll(ctx, t, below.Driver(locks))
+			facts := func() []string { return factsOf(t, below.Driver(locks), b.Folder, oneStep) }
 			// What is pushed is known when the first connection for it stands.
 			for got := facts(); !slices.Equal(got, want); got = facts() {
 				select {

@@ -1,0 +1,205 @@
+package pawl_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/memlock"
+)
+
+func TestANamespaceSeesOnlyItsOwnNames(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		locks, _ := w.client(nil)
+		acme, other := locks.Namespace("acme"), locks.Namespace("other")
+		inner := acme.Namespace("eu")
+		for _, c := range []*pawl.Client{locks, acme, other, inner} {
+			must(t)(c.Mutex("x").TryLock(background))
+		}
+		_, err := acme.Mutex("x").TryLock(background)
+		isError(t, err, pawl.ErrHeld)
+		names := func(c *pawl.Client, prefix string) (all []string) {
+			for e, err := range c.List(background, prefix) {
+				noError(t, err)
+				all = append(all, e.Name)
+			}
+			return all
+		}
+		for c, want := range map[*pawl.Client][]string{
+			locks: {"@acme/eu:x", "@acme:x", "@other:x", "x"}, acme: {"x"}, other: {"x"}, inner: {"x"},
+		} {
+			if got := names(c, ""); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		if got := names(acme, "y"); got != nil {
+			t.Errorf("%q", got)
+		}
+		e, err := acme.Inspect(background, "x")
+		if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
+			t.Errorf("%+v", e)
+		}
+		noError(t, acme.Break(background, "x", e.Holders[0].Fence, 0))
+		noError(t, acme.WaitFree(background, "x"))
+		isError(t, other.Break(background, "@acme:x", e.Holders[0].Fence, 0), pawl.ErrNotHeld)
+		for e, err := range inner.Watch(background, "x") {
+			if noError(t, err); e.Name != "x" || len(e.Holders) != 1 {
+				t.Errorf("%+v", e)
+			}
+			break
+		}
+	})
+}
+
+func TestALeaseOfANamespace(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		locks, net := w.client(nil)
+		acme, other := locks.Namespace("acme"), locks.Namespace("other")
+		lease := must(t)(acme.Mutex("x").Lock(background))
+		if lease.Name() != "x" || lease.StoredName() != "@acme:x" || acme.StoredName("x") != "@acme:x" || locks.StoredName("x") != "x" {
+			t.Errorf("%q, %q, %q, %q", lease.Name(), lease.StoredName(), acme.StoredName("x"), locks.StoredName("x"))
+		}
+		for _, name := range []string{"x", "@acme:x"} {
+			if fence, ok := pawl.FenceOf(lease.Context(), name); !ok || fence != lease.Fence() {
+				t.Errorf("the fence of %q is %d, %v", name, fence, ok)
+			}
+		}
+		handle, err := lease.Detach(background)
+		noError(t, err)
+		_, err = other.Attach(background, handle)
+		isError(t, err, pawl.ErrInvalid)
+		for _, c := range []*pawl.Client{acme, locks} {
+			lease := must(t)(c.Attach(background, handle))
+			want := map[*pawl.Client]string{acme: "x", locks: "@acme:x"}[c]
+			if lease.Name() != want {
+				t.Errorf("attached %q, want %q", lease.Name(), want)
+			}
+			handle, err = lease.Detach(background)
+			noError(t, err)
+		}
+		noError(t, must(t)(acme.Attach(background, handle)).Release(background))
+
+		before := net.count("acquire all")
+		both, err := pawl.All(acme.Mutex("x"), other.Mutex("x"), locks.Mutex("x")).Lock(background)
+		noError(t, err)
+		if a, b := both.Fence("@acme:x"), both.Fence("@other:x"); a == 0 || b == 0 {
+			t.Errorf("fences %d and %d", a, b)
+		}
+		if n := net.count("acquire all") - before; n != 1 {
+			t.Errorf("%d steps, want one", n)
+		}
+		noError(t, both.Release(background))
+
+		leads := make(chan struct{})
+		go acme.Election("lead").Run(background, func(ctx context.Context) error { close(leads); <-ctx.Done(); return nil }) //nolint:errcheck // it ends with the client
+		<-leads
+		if l, err := acme.Election("lead").Leader(background); err != nil || l.Term == 0 {
+			t.Errorf("%+v, %v", l, err)
+		}
+		if l, err := other.Election("lead").Leader(background); err != nil || l.Term != 0 {
+			t.Errorf("%+v, %v", l, err)
+		}
+		f := func(context.Context) error { return nil }
+		for c, want := range map[*pawl.Client]bool{acme: true, other: true} {
+			once := c.Once("tick")
+			ran, err := once.Do(background, "1", f)
+			if noError(t, err); ran != want || once.LockName("1") != "tick" {
+				t.Errorf("ran: %v; %q", ran, once.LockName("1"))
+			}
+			if ran, err = once.Do(background, "1", f); ran || err != nil {
+				t.Errorf("ran again: %v, %v", ran, err)
+			}
+		}
+	})
+}
+
+func TestANamespaceThatIsBad(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		locks, net := w.client(nil)
+		long := strings.Repeat("n", 250)
+		for what, c := range map[string]*pawl.Client{
+			"empty": locks.Namespace(""), "no UTF-8": locks.Namespace("\xff"), "control character": locks.Namespace("a\x00"),
+			"too long": locks.Namespace(strings.Repeat("n", 256)), "inside one": locks.Namespace("").Namespace("good"),
+			"with the name": locks.Namespace(long),
+			"of no client":  (*pawl.Client)(nil).Namespace("a"), "of a zero client": (&pawl.Client{}).Namespace("a"),
+		} {
+			_, err := c.Mutex("name").Lock(background)
+			isError(t, err, pawl.ErrInvalid)
+			_, err = c.Inspect(background, "name")
+			isError(t, err, pawl.ErrInvalid)
+			isError(t, c.Break(background, "name", 1, time.Second), pawl.ErrInvalid)
+			_, err = pawl.All(c.Mutex("name"), c.Mutex("b")).TryLock(background)
+			isError(t, err, pawl.ErrInvalid)
+			for _, err := range c.Watch(background, "name") {
+				isError(t, err, pawl.ErrInvalid)
+			}
+			if what != "with the name" {
+				for _, err := range c.List(background, "") {
+					isError(t, err, pawl.ErrInvalid)
+				}
+			}
+		}
+		_, err := locks.Namespace("a").Mutex("").Lock(background)
+		isError(t, err, pawl.ErrInvalid)
+		if n := net.count("acquire") + net.count("inspect"); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		isError(t, locks.Namespace("a").Close(), pawl.ErrInvalid)
+		isError(t, locks.Namespace("a").Shutdown(background), pawl.ErrInvalid)
+		must(t)(locks.Mutex("x").Lock(background))
+	})
+}
+
+// Whatever they are: names that differ, or whose namespaces do, are stored as different
+// names, and no list shows what is of another namespace.
+func TestNamespacesNeverShareAName(t *testing.T) {
+	locks, err := pawl.New(memlock.New(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	part := rapid.StringOfN(rapid.RuneFrom([]rune("ab@:/%23AF#")), 1, 6, -1)
+	path := rapid.SliceOfN(part, 1, 3)
+	in := func(path []string) *pawl.Client {
+		c := locks
+		for _, p := range path {
+			c = c.Namespace(p)
+		}
+		return c
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p, q, a, b := path.Draw(t, "one"), path.Draw(t, "other"), part.Draw(t, "name"), part.Draw(t, "other name")
+		one, other := in(p).StoredName(a), in(q).StoredName(b)
+		if same := slices.Equal(p, q) && a == b; same != (one == other) {
+			t.Fatalf("%q and %q: %q and %q", append(p, a), append(q, b), one, other)
+		}
+		if inside := slices.Equal(p, q); inside != strings.HasPrefix(one, in(q).StoredName("")) {
+			t.Fatalf("%q is listed by the namespace %q: %q", one, q, in(q).StoredName(""))
+		}
+	})
+}
+
+// An error says which tenant's name it is about.
+func TestErrorsHaveTheStoredName(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		locks, _ := w.client(nil)
+		acme := locks.Namespace("acme")
+		lease := must(t)(acme.Mutex("x").Lock(background))
+		_, err := acme.Mutex("x").TryLock(background)
+		held, ok := errors.AsType[*pawl.HeldError](err)
+		if !ok || held.Name != "@acme:x" {
+			t.Errorf("%v", err)
+		}
+		must(t)(locks.Mutex("@acme:x").ForceLock(background)) // an operator, by the stored name
+		lost, ok := errors.AsType[*pawl.LostError](lease.Release(background))
+		if !ok || lost.Name != "@acme:x" {
+			t.Errorf("%v", lost)
+		}
+	})
+}
