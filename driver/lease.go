@@ -4,6 +4,6 @@ package driver
 // mysqllock and sqlitelock have such a check, CheckLease. A *pawl.Lease is one. Name and
 // fence come from the same value, so those of two leases cannot be mixed.
 type Lease interface {
-	Name() string
+	StoredName() string // as the backend has it, with its namespace
 	Fence() uint64
 }

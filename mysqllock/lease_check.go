@@ -56,7 +56,7 @@ func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease)
 }
 
 func checkLease(ctx context.Context, tx *sql.Tx, table string, lease driver.Lease) error {
-	name, fence := lease.Name(), lease.Fence()
+	name, fence := lease.StoredName(), lease.Fence()
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func defaultLocks() string {
 }
 
 func checkLease(ctx context.Context, query queryRow, table string, lease driver.Lease) error {
-	name, fence := lease.Name(), lease.Fence()
+	name, fence := lease.StoredName(), lease.Fence()
 	if err := errors.Join(driver.ValidateName(name), driver.ValidateFence(fence)); err != nil {
 		return err
 	}

@@ -50,12 +50,12 @@ import (
 // IMMEDIATE, that is so from the first write on. A transaction that lasts loses its own
 // lease.
 func CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return leaseCheck{tx: tx, now: time.Now}.run(ctx, lease.Name(), lease.Fence())
+	return leaseCheck{tx: tx, now: time.Now}.run(ctx, lease.StoredName(), lease.Fence())
 }
 
 // CheckLease is the function [CheckLease] for the file of this driver.
 func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return leaseCheck{tx: tx, now: d.table.Now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, lease.Name(), lease.Fence())
+	return leaseCheck{tx: tx, now: d.table.Now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, lease.StoredName(), lease.Fence())
 }
 
 // A leaseCheck checks a lease inside a transaction.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/fencetest"
 )
@@ -257,4 +258,34 @@ func increment(db *sql.DB, l driver.Lease, pause time.Duration) error {
 		return err
 	}
 	return tx.Commit()
+}
+
+func TestALeaseOfANamespaceIsChecked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	locks, err := pawl.Open(ctx, "sqlite:"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	lease, err := locks.Namespace("acme").Mutex("transfer").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := locks.Namespace("other").Mutex("transfer").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := database(t, path, immediate)
+	for l, want := range map[*pawl.Lease]error{lease: nil, other: pawl.ErrStale} {
+		if want != nil {
+			if err := l.Release(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tx := begin(t, db)
+		if err := CheckLease(ctx, tx, l); !errors.Is(err, want) {
+			t.Errorf("%v: %v, want %v", l, err, want)
+		}
+		_ = tx.Rollback()
+	}
 }
