@@ -16,6 +16,7 @@ import (
 type Client struct {
 	*core
 	space   string // what stands before each name in the backend; see Namespace
+	view    bool   // of another client, which closes it
 	refusal error  // of a bad namespace
 }
 
@@ -39,6 +40,9 @@ func New(d driver.Driver, o *Options) (*Client, error) {
 
 func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	c := &Client{core: newCore(d, s, now)}
+	if s.Namespace != "" {
+		c.space = spaceOf("", s.Namespace)
+	}
 	if d, ok := d.(driver.Signaler); ok {
 		c.stopListen = d.Listen(c.signal)
 	}

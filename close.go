@@ -84,8 +84,8 @@ func (c *Client) closable() error {
 	if !c.made() {
 		return errNotMade
 	}
-	if c.refusal != nil || c.space != "" {
-		return &InvalidError{What: "Close", Problem: "is called of a namespace", Allowed: "the client that it was made from"}
+	if c.view {
+		return &InvalidError{What: "Close", Problem: "is called of what Namespace returned", Allowed: "the client that it was made from"}
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package pawl
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/pawl-go/pawl/driver"
@@ -12,7 +11,8 @@ import (
 // are inside; List, Watch, Inspect and Break reach nothing outside. Two namespaces never
 // share a name, whatever prefixes and names they have. It costs nothing to make, and
 // needs no Close: it uses the connection, the renewals and the options of this client,
-// and ends with it. Its own Close and Shutdown are refused with ErrInvalid.
+// and ends with it. Its own Close and Shutdown are refused with ErrInvalid. For a program
+// with one namespace there is Options.Namespace.
 //
 // prefix is 1 to 255 bytes of UTF-8 without control characters; for a bad one every
 // method returns ErrInvalid. A namespace of a namespace is another one, inside: a client
@@ -28,16 +28,22 @@ func (c *Client) Namespace(prefix string) *Client {
 	if !c.made() {
 		return &Client{}
 	}
-	inner := &Client{core: c.core, refusal: c.refusal}
-	if bad, ok := errors.AsType[*InvalidError](driver.ValidateName(prefix)); ok && inner.refusal == nil {
-		inner.refusal = &InvalidError{What: "namespace", Problem: bad.Problem, Allowed: bad.Allowed}
+	inner := &Client{core: c.core, view: true, space: spaceOf(c.space, prefix), refusal: c.refusal}
+	if inner.refusal == nil {
+		inner.refusal = validateNamespace(prefix)
 	}
-	outer := "@"
-	if c.space != "" {
-		outer = strings.TrimSuffix(c.space, ":") + "/"
-	}
-	inner.space = outer + spaceEscapes.Replace(prefix) + ":"
 	return inner
+}
+
+// spaceOf is what stands before each name of a namespace, inside outer if that is not
+// empty.
+func spaceOf(outer, prefix string) string {
+	if outer = strings.TrimSuffix(outer, ":"); outer == "" {
+		outer = "@"
+	} else {
+		outer += "/"
+	}
+	return outer + spaceEscapes.Replace(prefix) + ":"
 }
 
 // spaceEscapes has the first ":" end the namespace, and each "/" before it divide it.

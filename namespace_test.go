@@ -203,3 +203,23 @@ func TestErrorsHaveTheStoredName(t *testing.T) {
 		}
 	})
 }
+
+func TestAClientOfOneNamespace(t *testing.T) {
+	memory := memlock.NewMemory(nil)
+	locks, err := pawl.New(memory.Driver(), &pawl.Options{Namespace: "prod"})
+	noError(t, err)
+	root, err := pawl.New(memory.Driver(), nil)
+	noError(t, err)
+	defer root.Close()
+	must(t)(locks.Namespace("acme").Mutex("x").Lock(background))
+	lease := must(t)(locks.Mutex("x").Lock(background))
+	if names := []string{lease.Name(), lease.StoredName(), locks.Namespace("acme").StoredName("x")}; !slices.Equal(names, []string{"x", "@prod:x", "@prod/acme:x"}) {
+		t.Errorf("%q", names)
+	}
+	_, err = root.Namespace("prod").Mutex("x").TryLock(background)
+	isError(t, err, pawl.ErrHeld)
+	noError(t, locks.Close())
+	must(t)(root.Namespace("prod").Mutex("x").TryLock(background))
+	_, err = pawl.New(memory.Driver(), &pawl.Options{Namespace: "\x00"})
+	isError(t, err, pawl.ErrInvalid)
+}

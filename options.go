@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,6 +19,10 @@ import (
 type Options struct {
 	// ID names this client to people, as the owner of its leases. Default: random.
 	ID string
+
+	// Namespace is the prefix of a namespace that the client sees only the names of, as
+	// from [Client.Namespace]. Default: none.
+	Namespace string
 
 	// TTL is how long a lease lasts without a renewal, and so how long a name stays held
 	// by a process that was killed. 10 ms to 30 days, and no less than the backend can
@@ -88,6 +93,11 @@ func (o *Options) settle() (settings, error) {
 	host = strings.ToValidUTF8(host[:min(len(host), driver.MaxLabel)], "")
 	s.owner = driver.Owner{Client: s.ID, Host: host, PID: os.Getpid(), Labels: s.Labels}
 
+	if s.Namespace != "" {
+		if err := validateNamespace(s.Namespace); err != nil {
+			return s, err
+		}
+	}
 	if err := driver.ValidateTTL("TTL", s.TTL); err != nil {
 		return s, err
 	}
@@ -105,6 +115,15 @@ func (o *Options) settle() (settings, error) {
 		}
 	}
 	return s, s.owner.Validate()
+}
+
+// validateNamespace refuses a prefix that could not be part of a name.
+func validateNamespace(prefix string) error {
+	bad, is := errors.AsType[*InvalidError](driver.ValidateName(prefix))
+	if !is {
+		return nil
+	}
+	return &InvalidError{What: "namespace", Problem: bad.Problem, Allowed: bad.Allowed}
 }
 
 func randomID() string {

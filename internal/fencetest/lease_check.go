@@ -82,5 +82,5 @@ type lease struct {
 	fence uint64
 }
 
-func (l lease) StoredName() string  { return l.name }
-func (l lease) Fence() uint64 { return l.fence }
+func (l lease) StoredName() string { return l.name }
+func (l lease) Fence() uint64      { return l.fence }
