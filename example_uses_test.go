@@ -153,3 +153,25 @@ func ExampleLogObserver() {
 	// level=DEBUG msg="lock acquired" name=nightly
 	// level=DEBUG msg="lock released" name=nightly
 }
+
+// One backend for several tenants, in one of several environments.
+func ExampleClient_Namespace() {
+	ctx := context.Background()
+	locks, _ := pawl.Open(ctx, "mem:", &pawl.Options{Namespace: "prod"}) // the environment
+	defer locks.Close()
+	acme, globex := locks.Namespace("acme"), locks.Namespace("globex")
+
+	lease, _ := acme.Mutex("nightly").Lock(ctx)
+	_, err := acme.Mutex("nightly").TryLock(ctx)
+	fmt.Println(errors.Is(err, pawl.ErrHeld))
+	fmt.Println(globex.Mutex("nightly").Do(ctx, func(context.Context) error { return nil }))
+	for entry, err := range acme.List(ctx, "") {
+		fmt.Println(entry.Name, err)
+	}
+	fmt.Println(lease.Name(), "is stored as", lease.StoredName())
+	// Output:
+	// true
+	// <nil>
+	// nightly <nil>
+	// nightly is stored as @prod/acme:nightly
+}

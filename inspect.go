@@ -1,10 +1,12 @@
 package pawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/pawl-go/pawl/driver"
 )
@@ -81,12 +83,16 @@ func (c *Client) Owner() Owner {
 }
 
 // Properties returns facts about the backend: whose clock decides, what fences survive,
-// whether it pushes.
+// whether it pushes. Where ends with the namespace, if the client has one.
 func (c *Client) Properties() Properties {
 	if !c.made() {
 		return Properties{}
 	}
-	return c.driver.Properties()
+	p := c.driver.Properties()
+	if c.space != "" {
+		p.Where = cmp.Or(p.Where, p.Backend) + " " + strings.TrimSuffix(c.space, ":")
+	}
+	return p
 }
 
 // said makes a driver's error one of ours.

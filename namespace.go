@@ -35,20 +35,6 @@ func (c *Client) Namespace(prefix string) *Client {
 	return inner
 }
 
-// spaceOf is what stands before each name of a namespace, inside outer if that is not
-// empty.
-func spaceOf(outer, prefix string) string {
-	if outer = strings.TrimSuffix(outer, ":"); outer == "" {
-		outer = "@"
-	} else {
-		outer += "/"
-	}
-	return outer + spaceEscapes.Replace(prefix) + ":"
-}
-
-// spaceEscapes has the first ":" end the namespace, and each "/" before it divide it.
-var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
-
 // StoredName returns a name as the backend has it, and as errors, events and logs show
 // it: the name itself, or of a client made by [Client.Namespace], with its namespace.
 func (c *Client) StoredName(name string) string {

@@ -97,7 +97,7 @@ func TestALeaseOfANamespace(t *testing.T) {
 		noError(t, both.Release(background))
 
 		leads := make(chan struct{})
-		go acme.Election("lead").Run(background, func(ctx context.Context) error { close(leads); <-ctx.Done(); return nil }) //nolint:errcheck // it ends with the client
+		go acme.Election("lead").Run(background, func(ctx context.Context) error { close(leads); <-ctx.Done(); return nil })
 		<-leads
 		if l, err := acme.Election("lead").Leader(background); err != nil || l.Term == 0 {
 			t.Errorf("%+v, %v", l, err)

@@ -126,6 +126,20 @@ func validateNamespace(prefix string) error {
 	return &InvalidError{What: "namespace", Problem: bad.Problem, Allowed: bad.Allowed}
 }
 
+// spaceOf is what stands before each name of a namespace, inside outer if that is not
+// empty.
+func spaceOf(outer, prefix string) string {
+	if outer = strings.TrimSuffix(outer, ":"); outer == "" {
+		outer = "@"
+	} else {
+		outer += "/"
+	}
+	return outer + spaceEscapes.Replace(prefix) + ":"
+}
+
+// spaceEscapes has the first ":" end the namespace, and each "/" before it divide it.
+var spaceEscapes = strings.NewReplacer("%", "%25", "/", "%2F", ":", "%3A")
+
 func randomID() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // it ends the program rather than fail

@@ -80,7 +80,7 @@ func (f *acquireFlags) run(v *voice, where *location, cmd *cobra.Command, name s
 	if isMemory(url) {
 		return usage(cmd, errors.New("mem: keeps locks in the memory of this process, which ends; nothing would stay held"))
 	}
-	a := &acquiring{job: f.job(v, url, byDefault, name, 0), asJSON: f.asJSON}
+	a := &acquiring{job: f.job(v, where, url, byDefault, name, 0), asJSON: f.asJSON}
 	if f.file != "" {
 		if a.file, err = newHandleFile(f.file); err != nil {
 			return usage(cmd, fmt.Errorf("--handle %s: %w", words.Plain(f.file), err))

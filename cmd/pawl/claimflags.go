@@ -158,7 +158,7 @@ func (f *claimFlags) check(cmd *cobra.Command, name string) error {
 }
 
 // job is a claim of the name by these flags. What it is for is the caller's.
-func (f *claimFlags) job(v *voice, url string, byDefault bool, name string, margin time.Duration) *job {
+func (f *claimFlags) job(v *voice, where *location, url string, byDefault bool, name string, margin time.Duration) *job {
 	switch nested := os.Getenv(fenceVariable) != ""; { // the outer pawl has said it
 	case isMemory(url):
 		v.warn("mem: keeps locks in the memory of this process, so it keeps nobody out")
@@ -167,7 +167,7 @@ func (f *claimFlags) job(v *voice, url string, byDefault bool, name string, marg
 	}
 	j := &job{
 		v: v, name: name, signals: catchSignals(),
-		open:    func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v)) },
+		open:    func(ctx context.Context) (*pawl.Client, error) { return pawl.Open(ctx, url, f.options(v, where)) },
 		acquire: f.acquire(name, f.lockOptions(margin)),
 	}
 	if f.noWait {
@@ -191,7 +191,7 @@ func (f *claimFlags) conflict(err error) error {
 }
 
 // options are the client's.
-func (f *claimFlags) options(v *voice) *pawl.Options {
+func (f *claimFlags) options(v *voice, where *location) *pawl.Options {
 	waited := false
 	own := parentsFences()
 	o := &pawl.Observer{
@@ -199,8 +199,8 @@ func (f *claimFlags) options(v *voice) *pawl.Options {
 			if f.verbose {
 				v.say("waiting: %s", words.Bare(e.Held))
 			}
-			if !waited && own.holds(e) {
-				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own[e.Name])
+			if name := where.inside(e.Name); !waited && own.holds(name, e.Held.Holder) {
+				v.warn("deadlock: %q is held by the pawl that runs this command (fence %d), which waits for this one to end", e.Name, own[name])
 			}
 			waited = true
 		},
@@ -217,7 +217,7 @@ func (f *claimFlags) options(v *voice) *pawl.Options {
 			}
 		}
 	}
-	return &pawl.Options{TTL: time.Duration(f.ttl), Labels: f.labels, Observer: o}
+	return &pawl.Options{Namespace: where.namespace, TTL: time.Duration(f.ttl), Labels: f.labels, Observer: o}
 }
 
 // lockOptions are those that the flags say. A margin of 0 is the library's.

@@ -97,10 +97,10 @@ func (f *electFlags) run(v *voice, where *location, cmd *cobra.Command, args []s
 	}
 	e := &election{terms: make(chan turn)}
 	claim := claimFlags{ttl: f.ttl, labels: f.labels, verbose: f.verbose}
-	e.job = claim.job(v, url, byDefault, args[0], 0)
+	e.job = claim.job(v, where, url, byDefault, args[0], 0)
 	f.has(e.job, path, argv)
 	e.open = func(ctx context.Context) (*pawl.Client, error) {
-		return pawl.Open(ctx, url, e.listening(claim.options(v)))
+		return pawl.Open(ctx, url, e.listening(claim.options(v, where)))
 	}
 	e.acquire = func(context.Context, *pawl.Client) (jobLease, error) { return nil, nil } // it campaigns instead
 	e.options = []pawl.LockOption{

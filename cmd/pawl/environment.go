@@ -62,7 +62,6 @@ func parentsFences() parent {
 
 // holds reports whether it is our parent that holds the name, which waits for our end.
 // The fence says whether it is the same name on the same backend.
-func (p parent) holds(e pawl.QueuedEvent) bool {
-	h := e.Held.Holder
-	return p[e.Name] > 0 && h.Fence == p[e.Name] && !h.Released
+func (p parent) holds(name string, h pawl.Holder) bool {
+	return p[name] > 0 && h.Fence == p[name] && !h.Released
 }

@@ -24,14 +24,17 @@ import (
 // location is where the locks are: --url, else PAWL_URL or the file that PAWL_URL_FILE
 // names, else the file of this user.
 type location struct {
-	v        *voice
-	url      string
-	fromFile string // what PAWL_URL_FILE led to; it is read once, for it may be a pipe
+	v         *voice
+	url       string
+	fromFile  string // what PAWL_URL_FILE led to; it is read once, for it may be a pipe
+	namespace string // --namespace, else PAWL_NAMESPACE; empty for none
 }
 
 const (
 	urlVariable     = "PAWL_URL"
 	urlFileVariable = "PAWL_URL_FILE"
+
+	namespaceVariable = "PAWL_NAMESPACE"
 )
 
 // isMemory reports whether the locks are in the memory of this process, for tests.
@@ -65,6 +68,31 @@ func (l *location) find(cmd *cobra.Command) (where string, byDefault bool, err e
 		return "", false, usage(cmd, errors.New("no home directory for the default file; set --url or "+urlVariable))
 	}
 	return fileURL(file), true, nil
+}
+
+// findNamespace refuses a namespace that is empty: with a variable that was never set,
+// all tenants would have the same names.
+func (l *location) findNamespace(cmd *cobra.Command) error {
+	value, set := os.LookupEnv(namespaceVariable)
+	switch {
+	case cmd.Flags().Changed("namespace"):
+		if l.namespace == "" {
+			return usage(cmd, errors.New("--namespace is empty"))
+		}
+	case set && value == "":
+		return usage(cmd, errors.New(namespaceVariable+" is empty; set it to a namespace, or unset it for none"))
+	default:
+		l.namespace = value
+	}
+	return nil
+}
+
+// inside is a stored name as it is in the namespace.
+func (l *location) inside(stored string) string {
+	if _, name, found := strings.Cut(stored, ":"); found && l.namespace != "" {
+		return name
+	}
+	return stored
 }
 
 // readURL is the first line of the file that PAWL_URL_FILE names, such as a mounted
@@ -171,7 +199,7 @@ func (l *location) open(ctx context.Context, cmd *cobra.Command) (*pawl.Client, 
 	if err != nil {
 		return nil, err
 	}
-	c, err := pawl.Open(ctx, existing(where), nil)
+	c, err := pawl.Open(ctx, existing(where), &pawl.Options{Namespace: l.namespace})
 	if byDefault && errors.Is(err, fs.ErrNotExist) {
 		if file, err := defaultFile(); err == nil {
 			return nil, &unusedError{file}

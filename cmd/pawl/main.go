@@ -120,6 +120,9 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	where := &location{v: v}
 	root.PersistentFlags().StringVar(&where.url, "url", "", "the database that keeps the locks, as a `URL` (default $PAWL_URL or $PAWL_URL_FILE, else a SQLite file)")
 	must(root.RegisterFlagCompletionFunc("url", completeURL))
+	root.PersistentFlags().SortFlags = false
+	root.PersistentFlags().StringVar(&where.namespace, "namespace", "", "see and lock only the names of this `namespace` (default $PAWL_NAMESPACE, else all names)")
+	must(root.RegisterFlagCompletionFunc("namespace", cobra.NoFileCompletions))
 	addGroup(root, "Run a command under a lock", newRun(v, where), newOnce(v, where), newElect(v, where))
 	addGroup(root, "Hold a lock over several steps", newAcquire(v, where), newRenew(v, where), newRelease(v, where))
 	addGroup(root, "See who holds what",
@@ -128,7 +131,10 @@ https://github.com/pawl-go/pawl/blob/main/docs/errors.md`,
 	addGroup(root, "Look after the database", newDoctor(v, where), newBench(v, where), newSchema(v))
 	addGroup(root, others, newVersion(v), newMan())
 	root.SetUsageFunc(showUsage)
-	root.PersistentPreRun = func(*cobra.Command, []string) { where.warn() }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		where.warn()
+		return where.findNamespace(cmd)
+	}
 	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpCommandGroupID(others)
 	root.SetCompletionCommandGroupID(others)

@@ -63,7 +63,7 @@ var refused = [][]string{
 	{"--url", "mem:", "serve", "--token-file", "no-program"}, {"--url", "mem:", "serve", "--tls-cert", "handle", "--tls-key", "handle"},
 
 	{"ls"}, {"show", "x"}, {"break", "--yes", "x"}, // where nothing was ever locked
-	{"ls", "--url", ""}, {"ls", "--url", "/var/lib/locks.db"}, {"ls", "--url", "nosuch://host"},
+	{"ls", "--url", ""}, {"ls", "--namespace", ""}, {"ls", "--url", "/var/lib/locks.db"}, {"ls", "--url", "nosuch://host"},
 	{"ls", "--url", "secret@host:6379"}, {"ls", "--url", "secret:pw@host"}, {"ls", "--url", "sqlite:no.db"}, {"ls", "--url", "sqlite:no.db?nope=1"},
 	{"ls", "--url", "mem:"}, {"doctor", "--url", "mem:"}, {"--url", "mem:", "show", "x"},
 }
@@ -96,7 +96,7 @@ func TestMessagesAreAsInTheGoldenFile(t *testing.T) {
 		out.WriteByte('\n')
 	}
 	for _, env := range [][2]string{
-		{urlVariable, ""}, {urlFileVariable, ""}, {urlFileVariable, "no-such-file"}, {urlFileVariable, "no-program"}, {urlFileVariable, "readable"},
+		{urlVariable, ""}, {urlFileVariable, ""}, {urlFileVariable, "no-such-file"}, {urlFileVariable, "no-program"}, {namespaceVariable, ""}, {urlFileVariable, "readable"},
 	} {
 		t.Setenv(env[0], env[1])
 		fmt.Fprintf(&out, "$ %s=%s pawl ls\n", env[0], env[1])
@@ -200,7 +200,7 @@ func sayClaims(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Setenv(nameVariable, "x")
 	t.Setenv(fenceVariable, "1763626152000001")
 	fmt.Fprint(out, "\n# waiting, with -v, for one's own parent\n")
-	o := (&claimFlags{verbose: true}).options(v).Observer
+	o := (&claimFlags{verbose: true}).options(v, &location{v: v}).Observer
 	o.Queued(pawl.QueuedEvent{Event: pawl.Event{Name: "x"}, Held: held})
 	o.Acquired(pawl.AcquiredEvent{Event: pawl.Event{Name: "x"}, Lease: lease, Waited: 90 * time.Second})
 	o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
@@ -274,7 +274,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 func sayTerms(t *testing.T, out *bytes.Buffer, v *voice) {
 	t.Helper()
 	fmt.Fprint(out, "\n# elect, while the backend is down\n")
-	o := (&election{job: &job{v: v}}).listening((&claimFlags{}).options(v)).Observer
+	o := (&election{job: &job{v: v}}).listening((&claimFlags{}).options(v, &location{v: v})).Observer
 	for range 2 { // it is said once
 		o.Failed(pawl.FailedEvent{Event: pawl.Event{Name: "x"}, Op: "acquire", Err: unreachable})
 	}

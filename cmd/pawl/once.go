@@ -104,7 +104,7 @@ func (f *onceFlags) run(v *voice, where *location, cmd *cobra.Command) error {
 		return err
 	}
 	margin := f.margin(cmd, time.Duration(f.ttl))
-	j := f.job(v, url, byDefault, f.args[0], margin)
+	j := f.job(v, where, url, byDefault, f.args[0], margin)
 	f.has(j, path, argv)
 	j.key = f.key
 	options := append(f.lockOptions(margin), pawl.WithAbove([]byte(f.key)))

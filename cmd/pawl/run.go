@@ -118,7 +118,7 @@ func (f *runFlags) run(v *voice, where *location, cmd *cobra.Command, args []str
 	if err != nil {
 		return err
 	}
-	j := f.job(v, url, byDefault, args[0], f.margin(cmd, time.Duration(f.ttl)))
+	j := f.job(v, where, url, byDefault, args[0], f.margin(cmd, time.Duration(f.ttl)))
 	f.has(j, path, argv)
 	j.also, j.maxHold = f.also, time.Duration(f.maxHold)
 	options := f.lockOptions(f.margin(cmd, time.Duration(f.ttl)))

@@ -262,5 +262,5 @@ func (l *location) openOrMake(ctx context.Context, cmd *cobra.Command) (*pawl.Cl
 	if err != nil {
 		return nil, err
 	}
-	return pawl.Open(ctx, where, nil)
+	return pawl.Open(ctx, where, &pawl.Options{Namespace: l.namespace})
 }
