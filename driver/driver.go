@@ -13,6 +13,11 @@
 //     [Diagnoser], [FenceRaiser], [AllAcquirer].
 //  3. Run [github.com/pawl-go/pawl/drivertest] on it.
 //  4. Call [Register] with its URL scheme.
+//
+// This package stays v0 when the root package becomes v1, and so do drivertest and
+// locktable: a minor version may change them. If v1 held for them, too, it would freeze
+// what a backend has to do and the form in which it stores an entry. The root package
+// promises for users, whatever changes below it.
 package driver
 
 import (

@@ -46,4 +46,7 @@
 //
 // A suite that cannot fail proves nothing: broken_test.go runs it on drivers with one
 // fault each, and wants the subtest that names the fault to fail.
+//
+// This package stays v0 when the root package becomes v1, see package driver: a new
+// version may ask more of a backend.
 package drivertest

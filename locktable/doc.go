@@ -12,4 +12,8 @@
 //
 // memlock is the smallest Table; sqlitelock is one over SQL, with long queues in rows of
 // their own.
+//
+// This package, and those below it, stay v0 when the root package becomes v1: see package
+// driver. What is stored has a version of its own, and docs/operations-upgrade.md says
+// what an upgrade may read.
 package locktable

@@ -5,6 +5,8 @@
 //
 //	locks, err := pawl.Open(ctx, "redlock://host1,host2,host3", nil)
 //
+// With rueidis clients that you have already, [New] makes the driver.
+//
 // What it promises, and when a server that lost its data may come back, is in the
 // documentation of quorumlock; what it asks of each server, in that of redislock.
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/redislock/redlock"
 )
@@ -12,6 +14,28 @@ import (
 func ExampleOpen() {
 	ctx := context.Background()
 	d, err := redlock.Open(ctx, "redlock://redis-a,redis-b,redis-c")
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := pawl.New(d, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+}
+
+// The clients that a program has already.
+func ExampleNew() {
+	var clients []rueidis.Client
+	for _, host := range []string{"redis-a:6379", "redis-b:6379", "redis-c:6379"} {
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{host}})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer client.Close()
+		clients = append(clients, client)
+	}
+	d, err := redlock.New(clients...)
 	if err != nil {
 		log.Fatal(err)
 	}

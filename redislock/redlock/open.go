@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/engine"
 	"github.com/pawl-go/pawl/internal/redisscript"
@@ -71,6 +73,34 @@ func openURL(ctx context.Context, u *url.URL) (*quorumlock.Driver, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// New makes a driver over clients of your own, one for each server, which stay open when
+// the driver is closed. There are 3 or more, and an odd number is best. For other options
+// than the defaults of redislock there is quorumlock.New. The error is a
+// [*driver.InvalidError].
+func New(clients ...rueidis.Client) (*quorumlock.Driver, error) {
+	if len(clients) < 3 {
+		return nil, &driver.InvalidError{What: "quorum", Problem: "has fewer than 3 clients, and could not lose one", Allowed: "3 or more, 3 or 5 in most cases"}
+	}
+	var nodes []driver.Driver
+	for i, c := range clients {
+		if slices.Contains(clients[:i], c) {
+			shut(nodes)
+			return nil, &driver.InvalidError{What: "quorum", Problem: "has one client twice, which would vote twice", Allowed: "a client for each server"}
+		}
+		d, err := redislock.New(c, nil)
+		if err != nil {
+			shut(nodes)
+			return nil, err
+		}
+		nodes = append(nodes, lazy{d})
+	}
+	d, err := quorumlock.New(nodes, nil)
+	if err != nil {
+		shut(nodes)
+	}
+	return d, err
 }
 
 // lazy is a node. Its doctor says of each what nobody who uses redlock can change: that

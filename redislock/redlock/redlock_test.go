@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
 	"github.com/pawl-go/pawl/internal/leaktest"
@@ -58,6 +60,55 @@ func client(t *testing.T, url string) *pawl.Client {
 		}
 	})
 	return c
+}
+
+// Clients of the caller's lock over a majority, exclude those who open a URL, and stay
+// open.
+func TestClientsOfTheCallersAreAQuorum(t *testing.T) {
+	t.Parallel()
+	servers, url := three(t)
+	var clients []rueidis.Client
+	for _, s := range servers {
+		c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr}, DisableCache: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		clients = append(clients, c)
+	}
+	for _, wrong := range [][]rueidis.Client{nil, clients[:2], {clients[0], clients[1], clients[0]}, {clients[0], clients[1], nil}} {
+		if _, err := redlock.New(wrong...); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%d clients: %v; want ErrInvalid", len(wrong), err)
+		}
+	}
+	d, err := redlock.New(clients...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := pawl.New(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := cycle(t, own, "job")
+	lease, err := own.Mutex("job").Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := client(t, url)
+	if _, err := other.Mutex("job").TryLock(ctx); !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("%v; want ErrHeld", err)
+	}
+	if err := errors.Join(lease.Release(ctx), own.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if next := cycle(t, other, "job"); next <= first {
+		t.Errorf("fence %d after %d", next, first)
+	}
+	for _, c := range clients {
+		if err := c.Do(ctx, c.B().Ping().Build()).Error(); err != nil {
+			t.Errorf("a client of the caller's: %v", err)
+		}
+	}
 }
 
 // cycle locks and unlocks, and returns the fence.
