@@ -14,7 +14,7 @@ import (
 
 func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
 	c := clock()
-	d := open(t, file(t), &Options{Now: c.Now})
+	d := open(t, file(t), &Options{now: c.Now})
 	first, second := mutex("job"), mutex("job")
 	g := gets(t, d, first)
 	releases(t, d, first)
@@ -26,7 +26,7 @@ func TestFencesRiseWhenTheClockIsSetBack(t *testing.T) {
 
 func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
 	c := clock()
-	d := open(t, file(t), &Options{Now: c.Now})
+	d := open(t, file(t), &Options{now: c.Now})
 	first := mutex("job")
 	g := gets(t, d, first)
 	c.Advance(-time.Hour)
@@ -43,7 +43,7 @@ func TestAClockThatIsSetBackMakesLeasesLast(t *testing.T) {
 // Its holder does not know until it renews, but whoever looks at fences does.
 func TestAClockThatIsSetForwardEndsLeasesEarlyAndFencesRise(t *testing.T) {
 	c := clock()
-	d := open(t, file(t), &Options{Now: c.Now})
+	d := open(t, file(t), &Options{now: c.Now})
 	first := mutex("job")
 	g := gets(t, d, first)
 	c.Advance(time.Hour)
@@ -78,7 +78,7 @@ func TestAFileThatIsRestoredFromABackupHasGreaterFences(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup.db")
 	cycleAndClose := func() (last uint64) {
 		t.Helper()
-		d, err := OpenFile(ctx, path, &Options{Now: c.Now})
+		d, err := OpenFile(ctx, path, &Options{now: c.Now})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,7 +55,7 @@ func CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
 
 // CheckLease is the function [CheckLease] for the file of this driver.
 func (d *Driver) CheckLease(ctx context.Context, tx *sql.Tx, lease driver.Lease) error {
-	return leaseCheck{tx: tx, now: d.table.Now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, lease.StoredName(), lease.Fence())
+	return leaseCheck{tx: tx, now: d.table.Options.now, file: d.table.files.opened[0], path: d.table.path}.run(ctx, lease.StoredName(), lease.Fence())
 }
 
 // A leaseCheck checks a lease inside a transaction.

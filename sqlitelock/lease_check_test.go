@@ -65,7 +65,7 @@ func run(t testing.TB, db interface {
 
 func TestCheckLeaseLetsTheHolderPassAndNobodyElse(t *testing.T) {
 	c, path := clock(), file(t)
-	d := open(t, path, &Options{Now: c.Now})
+	d := open(t, path, &Options{now: c.Now})
 	for _, db := range []*sql.DB{database(t, path, immediate), database(t, path, "")} {
 		inTx := func(l driver.Lease) error {
 			tx := begin(t, db)

@@ -26,17 +26,15 @@ type Options struct {
 	// fs.ErrNotExist.
 	MustExist bool
 
-	// Now is the clock that decides what has expired. All processes of a file need the
-	// same one, so this is for tests. Default: time.Now.
-	Now func() time.Time
+	now func() time.Time // the clock that decides what has expired: time.Now, except in tests
 }
 
 func (o *Options) withDefaults() (Options, error) {
 	out := *cmp.Or(o, &Options{})
 	out.Retention = cmp.Or(out.Retention, 24*time.Hour)
 	out.Poll = cmp.Or(out.Poll, 4*time.Millisecond)
-	if out.Now == nil {
-		out.Now = time.Now
+	if out.now == nil {
+		out.now = time.Now
 	}
 	switch {
 	case out.Retention < time.Minute:

@@ -80,7 +80,7 @@ func TestAHolderHearsThatItsLeaseWasBroken(t *testing.T) {
 func TestOldSignalsAreDropped(t *testing.T) {
 	c := clock()
 	path := file(t)
-	a, b := open(t, path, &Options{Now: c.Now}), open(t, path, &Options{Now: c.Now})
+	a, b := open(t, path, &Options{now: c.Now}), open(t, path, &Options{now: c.Now})
 	for i := range 10 {
 		name := "job " + strconv.Itoa(i)
 		holder := mutex(name)

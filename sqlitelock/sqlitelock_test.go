@@ -48,7 +48,7 @@ func TestLeasesOutliveTheDriver(t *testing.T) {
 func TestTheClockOfTheFileDecidesExpiry(t *testing.T) {
 	c := clock()
 	path := file(t)
-	a, b := open(t, path, &Options{Now: c.Now}), open(t, path, &Options{Now: c.Now})
+	a, b := open(t, path, &Options{now: c.Now}), open(t, path, &Options{now: c.Now})
 	first := mutex("job")
 	gets(t, a, first)
 	c.Advance(first.TTL - time.Microsecond)

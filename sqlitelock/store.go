@@ -84,7 +84,7 @@ func (t *table) Close() error {
 // tidies the log away.
 func (t *table) disconnect() error { return errors.Join(t.reader.close(), t.writer.close()) }
 
-func (t *table) now() locktable.Instant { return locktable.At(t.Now()) }
+func (t *table) now() locktable.Instant { return locktable.At(t.Options.now()) }
 
 // busyTimeout bounds the waiting for other processes when the caller's ctx has no
 // deadline.

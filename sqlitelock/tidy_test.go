@@ -9,7 +9,7 @@ import (
 func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 	c := clock()
 	path := file(t)
-	options := &Options{Now: c.Now, Retention: time.Hour}
+	options := &Options{now: c.Now, Retention: time.Hour}
 	d := open(t, path, options)
 	d.table.tidyEvery = 1 << 30
 	const used = 3 * tidyRows
@@ -60,7 +60,7 @@ func TestNamesAreForgottenAfterTheRetentionTime(t *testing.T) {
 func TestADamagedRowDoesNotStopTheTidying(t *testing.T) {
 	c := clock()
 	path := file(t)
-	d := open(t, path, &Options{Now: c.Now})
+	d := open(t, path, &Options{now: c.Now})
 	d.table.tidyEvery = 1
 	for _, name := range []string{"a", "b", "c"} {
 		claim := mutex(name)
