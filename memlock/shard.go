@@ -160,3 +160,10 @@ func (s *shard) takeLocked(name string) *entry {
 	s.later = append(s.later, birth{name, s.born})
 	return e
 }
+
+func (s *shard) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entries, s.spare, s.floor = nil, nil, 0
+	s.later, s.next, s.born, s.steps = nil, 0, 0, 0
+}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/fence"
-	"github.com/pawl-go/pawl/memlock"
+	"github.com/pawl-go/pawl/pawltest"
 )
 
 // The tests of docs/testing.md.
 
 func TestTheImportIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &importer{locks: clientOf(t, memlock.New(nil))}
+		i := &importer{locks: pawltest.New(t).Client(nil)}
 		if err := i.run(t.Context()); err != nil || i.steps != 10 {
 			t.Errorf("%d steps, %v", i.steps, err)
 		}
@@ -26,17 +26,17 @@ func TestTheImportIsDone(t *testing.T) {
 
 func TestTheSecondImportWaitsForTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := memlock.NewMemory(nil)
-		other := clientOf(t, memory.Driver())
-		lease, err := other.Mutex("import").Lock(t.Context())
+		backend := pawltest.New(t)
+		lease, err := backend.Client(nil).Mutex("import").Lock(t.Context()) // another process
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := &importer{locks: clientOf(t, memory.Driver())}
+		i := &importer{locks: backend.Client(nil)}
 		done := make(chan error, 1)
 		go func() { done <- i.run(t.Context()) }()
 
 		time.Sleep(time.Hour) // virtual: the lease of the other is renewed for all of it
+		backend.AssertWaiting("import", 1)
 		if i.steps != 0 {
 			t.Errorf("it made %d steps beside another", i.steps)
 		}
@@ -46,21 +46,36 @@ func TestTheSecondImportWaitsForTheFirst(t *testing.T) {
 		if err := <-done; err != nil || i.steps != 10 {
 			t.Errorf("%d steps, %v", i.steps, err)
 		}
+		backend.AssertFree("import")
 	})
+}
+
+func TestTheSecondSkipsItsRun(t *testing.T) {
+	backend := pawltest.New(t)
+	lease, err := backend.Client(nil).Mutex("nightly").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran, err := backend.Client(nil).Mutex("nightly").TryDo(t.Context(), func(context.Context) error {
+		return errors.New("it ran")
+	})
+	if ran || !errors.Is(err, pawl.ErrHeld) {
+		t.Errorf("ran: %v, %v", ran, err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestTheImportStopsWhenItsLockIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := memlock.NewMemory(nil)
-		i := &importer{locks: clientOf(t, memory.Driver())}
+		backend := pawltest.New(t)
+		i := &importer{locks: backend.Client(nil)}
 		done := make(chan error, 1)
 		go func() { done <- i.run(t.Context()) }()
 
 		time.Sleep(3*time.Minute + time.Second)
-		operator := clientOf(t, memory.Driver())
-		if _, err := operator.Mutex("import").ForceLock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		backend.Break("import")
 		if err := <-done; !errors.Is(err, pawl.ErrLost) || i.steps != 3 {
 			t.Errorf("%d steps, %v", i.steps, err)
 		}
@@ -69,51 +84,53 @@ func TestTheImportStopsWhenItsLockIsTaken(t *testing.T) {
 
 func TestTheImportStopsWhenTheDatabaseIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := memlock.NewMemory(nil)
-		backend := &outage{Driver: memory.Driver()}
-		i := &importer{locks: clientOf(t, backend)}
+		backend := pawltest.New(t)
+		i := &importer{locks: backend.Client(nil)}
 		done := make(chan error, 1)
 		go func() { done <- i.run(t.Context()) }()
 
 		time.Sleep(3*time.Minute + time.Second)
-		backend.down.Store(true)
+		backend.Fail(nil) // or Hang, which is worse
 		began := time.Now()
 		err := <-done
 		if lost, ok := errors.AsType[*pawl.LostError](err); !ok || lost.Reason != pawl.ReasonUnreachable || i.steps != 3 {
 			t.Errorf("%d steps, %v", i.steps, err)
 		}
 		if took := time.Since(began); took > 30*time.Second {
-			t.Errorf("it stopped %v after its last renewal, when others may have had the lock", took)
+			t.Errorf("it stopped after %v, when others may have had the lock", took)
 		}
 	})
 }
 
 func TestALateWriteIsRefused(t *testing.T) {
-	memory := memlock.NewMemory(nil)
-	one, two := clientOf(t, memory.Driver()), clientOf(t, memory.Driver())
-	var store fence.Memory // or fence.CheckPostgres, ... in the transaction of the write
-	old, err := one.Mutex("report").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken, err := two.Mutex("report").ForceLock(t.Context()) // and one has not heard of it
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Check("report", taken.Fence()); err != nil {
-		t.Error(err)
-	}
-	if err := store.Check("report", old.Fence()); !errors.Is(err, pawl.ErrStale) {
-		t.Errorf("the late write: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		backend := pawltest.New(t)
+		var store fence.Memory // or fence.CheckPostgres, ... in the transaction of the write
+		old, err := backend.Client(nil).Mutex("report").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		backend.Expire("report") // as if its holder was paused: it has not heard of it
+		err = backend.Client(nil).Mutex("report").Do(t.Context(), func(ctx context.Context) error {
+			fence, _ := pawl.FenceOf(ctx, "report")
+			return store.Check("report", fence)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if err := store.Check("report", old.Fence()); !errors.Is(err, pawl.ErrStale) {
+			t.Errorf("the late write: %v", err)
+		}
+		<-old.Done() // it hears of it by its next renewal
+	})
 }
 
 func TestNoTwoAreInsideAtOnce(t *testing.T) {
-	memory := memlock.NewMemory(nil)
+	backend := pawltest.New(t)
 	inside, most := 0, 0 // protected by the lock: the race detector would see if not
 	var all sync.WaitGroup
 	for range 20 {
-		locks := clientOf(t, memory.Driver())
+		locks := backend.Client(nil)
 		all.Go(func() {
 			err := locks.Mutex("counter").Do(t.Context(), func(context.Context) error {
 				inside++
@@ -132,10 +149,8 @@ func TestNoTwoAreInsideAtOnce(t *testing.T) {
 }
 
 func TestAHandleIsNoGoodWhenItsLeaseIsOver(t *testing.T) {
-	clock := memlock.NewClock(time.Now())
-	memory := memlock.NewMemory(&memlock.Options{Now: clock.Now})
-	one, two := clientOf(t, memory.Driver()), clientOf(t, memory.Driver())
-	lease, err := one.Mutex("deploy", pawl.WithTTL(10*time.Minute)).Lock(t.Context())
+	backend := pawltest.New(t)
+	lease, err := backend.Client(nil).Mutex("deploy", pawl.WithTTL(10*time.Minute)).Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +158,8 @@ func TestAHandleIsNoGoodWhenItsLeaseIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock.Advance(10 * time.Minute)
-	if _, err := two.Attach(t.Context(), handle); !errors.Is(err, pawl.ErrLost) {
+	backend.Jump(10 * time.Minute)
+	if _, err := backend.Client(nil).Attach(t.Context(), handle); !errors.Is(err, pawl.ErrLost) {
 		t.Errorf("attached: %v", err)
 	}
 }

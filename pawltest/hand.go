@@ -1,0 +1,104 @@
+package pawltest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/driver"
+)
+
+// errDown is what a backend that fails answers, if the test says nothing else.
+var errDown = errors.New("pawltest: the backend is down")
+
+// Fail has each request of these clients fail with err until Restore, or with an error
+// that says so if err is nil; and nothing is pushed to them. Without clients it is all of
+// them, also those that are made later.
+func (b *Backend) Fail(err error, clients ...*pawl.Client) {
+	if err == nil {
+		err = errDown
+	}
+	b.fault(fault{fails: err}, clients)
+}
+
+// Hang has each request of these clients wait until Restore, or until its caller gives
+// up; and nothing is pushed to them. Without clients it is all of them.
+func (b *Backend) Hang(clients ...*pawl.Client) {
+	b.fault(fault{hangs: make(chan struct{})}, clients)
+}
+
+// Delay has each answer to these clients come d late, until Restore. Without clients it
+// is all of them. What is asked for is done at once.
+func (b *Backend) Delay(d time.Duration, clients ...*pawl.Client) {
+	b.fault(fault{late: d}, clients)
+}
+
+// Restore ends what Fail, Hang and Delay began.
+func (b *Backend) Restore() { b.fault(fault{}, nil) }
+
+func (b *Backend) fault(f fault, clients []*pawl.Client) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(clients) == 0 {
+		b.all = f
+		for _, p := range b.clients {
+			p.set(f)
+		}
+		return
+	}
+	for _, c := range clients {
+		p := b.clients[c]
+		if p == nil {
+			b.t.Errorf("pawltest: %v is no client that Backend.Client made", c)
+			continue
+		}
+		p.set(f)
+	}
+}
+
+// Forget has the backend lose its data: leases, queues, values and the last fences. Who
+// held a name hears of it by the next renewal, within a third of the TTL. Later fences
+// are greater all the same, as they follow the time.
+func (b *Backend) Forget() { b.memory.Forget() }
+
+// Jump moves the backend's clock by d, which may be negative. Clients have clocks of
+// their own.
+func (b *Backend) Jump(d time.Duration) { b.ahead.Add(int64(d)) }
+
+// Expire ends all leases on a name as if they had not been renewed in time. Their holders
+// hear of it by the next renewal, within a third of the TTL, and the name goes to the
+// next in the queue at once: it is how a holder behaves that was paused. name is as it is
+// stored; see [pawl.Client.StoredName].
+func (b *Backend) Expire(name string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ended := 0
+	for _, p := range b.clients {
+		for _, token := range p.holds(name) {
+			if p.Driver.Release(context.Background(), driver.LeaseRef{Name: name, Token: token}) == nil {
+				ended++
+			}
+		}
+	}
+	if ended == 0 {
+		b.t.Errorf("pawltest: nobody holds %q, so no lease on it can expire", name)
+	}
+}
+
+// Break takes a name from all its holders, as an operator does: they are told at once,
+// and the next in the queue has it. name is as it is stored.
+func (b *Backend) Break(name string) {
+	b.t.Helper()
+	e := b.entry(name)
+	for _, h := range e.Holders {
+		breaker := b.look.(driver.LeaseBreaker) //nolint:forcetypeassert // it is memlock's
+		if err := breaker.Break(context.Background(), name, h.Fence, 0, driver.Owner{Client: "pawltest"}); err != nil {
+			b.t.Errorf("pawltest: break %q: %v", name, err)
+		}
+	}
+	if len(e.Holders) == 0 {
+		b.t.Errorf("pawltest: nobody holds %q, so it cannot be broken", name)
+	}
+}

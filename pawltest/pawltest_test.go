@@ -1,0 +1,227 @@
+package pawltest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawl-go/pawl"
+	"github.com/pawl-go/pawl/internal/leaktest"
+	"github.com/pawl-go/pawl/pawltest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, b *pawltest.Backend)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, pawltest.New(t)) })
+}
+
+func must[T any](x T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+}
+
+// holds takes the lock of a name, and hears why it is lost, and when.
+func holds(t *testing.T, c *pawl.Client, name string) (lost func() (pawl.Reason, time.Duration)) {
+	t.Helper()
+	lease := must(c.Mutex(name).Lock(t.Context()))(t)
+	return func() (pawl.Reason, time.Duration) {
+		t.Helper()
+		began := time.Now()
+		<-lease.Done()
+		why, _ := errors.AsType[*pawl.LostError](lease.Err())
+		return why.Reason, time.Since(began)
+	}
+}
+
+func TestWhatAHandCanDo(t *testing.T) {
+	const ttl, margin = 30 * time.Second, 3 * time.Second
+	for what, c := range map[string]struct {
+		does   func(b *pawltest.Backend, c *pawl.Client)
+		reason pawl.Reason
+		within time.Duration
+	}{
+		"Fail":     {func(b *pawltest.Backend, _ *pawl.Client) { b.Fail(nil) }, pawl.ReasonUnreachable, ttl - margin},
+		"Fail one": {func(b *pawltest.Backend, c *pawl.Client) { b.Fail(errors.New("own"), c) }, pawl.ReasonUnreachable, ttl - margin},
+		"Hang":     {func(b *pawltest.Backend, _ *pawl.Client) { b.Hang() }, pawl.ReasonUnreachable, ttl - margin},
+		"Delay":    {func(b *pawltest.Backend, c *pawl.Client) { b.Delay(time.Hour, c) }, pawl.ReasonUnreachable, ttl - margin},
+		"Forget":   {func(b *pawltest.Backend, _ *pawl.Client) { b.Forget() }, pawl.ReasonExpired, ttl / 3},
+		"Jump":     {func(b *pawltest.Backend, _ *pawl.Client) { b.Jump(time.Hour) }, pawl.ReasonExpired, ttl / 3},
+		"Expire":   {func(b *pawltest.Backend, _ *pawl.Client) { b.Expire("x") }, pawl.ReasonExpired, ttl / 3},
+		"Break":    {func(b *pawltest.Backend, _ *pawl.Client) { b.Break("x") }, pawl.ReasonBroken, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *pawltest.Backend) {
+				client := b.Client(nil)
+				lost := holds(t, client, "x")
+				b.AssertHeld("x")
+				time.Sleep(time.Minute)
+				c.does(b, client)
+				reason, took := lost()
+				if reason != c.reason || took > c.within {
+					t.Errorf("lost: %v after %v; want %v within %v", reason, took, c.reason, c.within)
+				}
+				b.Restore()
+				lease := must(b.Client(nil).Mutex("x").Lock(t.Context()))(t)
+				b.AssertHolders("x", 1)
+				if err := lease.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				b.AssertFree("x")
+			})
+		})
+	}
+}
+
+func TestOneOfTwoIsCutOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *pawltest.Backend) {
+		one, two := b.Client(nil), b.Client(nil)
+		lost := holds(t, one, "x")
+		b.Fail(nil, one)
+		began := time.Now()
+		lease := must(two.Mutex("x").Lock(t.Context()))(t)
+		if reason, _ := lost(); reason != pawl.ReasonUnreachable {
+			t.Errorf("lost: %v", reason)
+		}
+		if took := time.Since(began); took < 20*time.Second || took > 31*time.Second {
+			t.Errorf("the other had it after %v", took)
+		}
+		_, err := one.Mutex("y").TryLock(t.Context())
+		if !errors.Is(err, pawl.ErrUnavailable) {
+			t.Errorf("%v", err)
+		}
+		_ = lease.Release(t.Context())
+	})
+}
+
+// It keeps what a driver can do: pushing, several names in one step, watching.
+func TestItIsAsQuickAsTheMemoryBelow(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *pawltest.Backend) {
+		one, two := b.Client(nil), b.Client(nil)
+		seen := make(chan int, 10)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			for e, err := range two.Watch(ctx, "x") {
+				if err == nil {
+					seen <- len(e.Holders)
+				}
+			}
+		}()
+		<-seen
+		all := must(pawl.All(one.Mutex("x"), one.Mutex("y")).Lock(t.Context()))(t)
+		began := time.Now()
+		<-seen
+		var waiting sync.WaitGroup
+		waiting.Go(func() { _ = two.Mutex("x").Do(t.Context(), func(context.Context) error { return nil }) })
+		synctest.Wait()
+		b.AssertWaiting("x", 1)
+		if err := all.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		waiting.Wait()
+		if took := time.Since(began); took > 50*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// recorder is a test that fails, to look at how it does.
+type recorder struct {
+	testing.TB
+	cleanups []func()
+	said     []string
+}
+
+func (r *recorder) Helper()                           {}
+func (r *recorder) Cleanup(f func())                  { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Errorf(format string, args ...any) { r.said = append(r.said, format) }
+
+func (r *recorder) end() {
+	for i := len(r.cleanups); i > 0; i-- {
+		r.cleanups[i-1]()
+	}
+}
+
+func TestWhatIsLeftBehindIsSaid(t *testing.T) {
+	for what, leaves := range map[string]func(c *pawl.Client, b *pawltest.Backend) (mend func()){
+		"a lease": func(c *pawl.Client, _ *pawltest.Backend) func() {
+			_, _ = c.Mutex("x").Lock(context.Background())
+			return func() {}
+		},
+		"a function": func(c *pawl.Client, b *pawltest.Backend) func() {
+			end := make(chan struct{})
+			go c.Mutex("x").Do(context.Background(), func(context.Context) error { <-end; return nil })
+			synctest.Wait()
+			b.Break("x")
+			return func() { close(end) }
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &recorder{TB: t}
+				b := pawltest.New(r)
+				mend := leaves(b.Client(nil), b)
+				r.end()
+				if len(r.said) != 1 || !strings.Contains(r.said[0], "left something behind") {
+					t.Errorf("%q", r.said)
+				}
+				mend()
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{TB: t}
+		b := pawltest.New(r)
+		c := b.Client(nil)
+		if _, err := must(c.Mutex("x").Lock(t.Context()))(t).Detach(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_ = c.Close()
+		r.end()
+		if len(r.said) > 0 {
+			t.Errorf("nothing was left behind: %q", r.said)
+		}
+	})
+}
+
+func TestAssertionsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{TB: t}
+		b := pawltest.New(r)
+		defer r.end()
+		lease := must(b.Client(nil).Mutex("x").Lock(t.Context()))(t)
+		b.AssertFree("x")
+		b.AssertHolders("x", 2)
+		b.AssertWaiting("x", 1)
+		b.AssertHeld("y")
+		b.Break("y")
+		b.Expire("y")
+		b.Fail(nil, &pawl.Client{})
+		if len(r.said) != 7 {
+			t.Errorf("%d of 7 have failed: %q", len(r.said), r.said)
+		}
+		_ = lease.Release(t.Context())
+	})
+}
+
+// Outside of a bubble time is real.
+func TestItWorksInRealTime(t *testing.T) {
+	b := pawltest.New(t)
+	lost := holds(t, b.Client(nil), "x")
+	b.Break("x")
+	if reason, _ := lost(); reason != pawl.ReasonBroken {
+		t.Errorf("lost: %v", reason)
+	}
+}

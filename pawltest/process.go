@@ -1,0 +1,189 @@
+package pawltest
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/locktable"
+)
+
+// A process is the driver of one client, with faults between it and the backend. What it
+// does not declare the driver below does: pushing is among that, so it is cut here.
+type process struct {
+	*locktable.Driver
+
+	mu     sync.Mutex // protects all below
+	now    fault
+	lookup map[driver.Token]string // the names of the leases that it was granted
+}
+
+// A fault is what is wrong, if anything.
+type fault struct {
+	fails error
+	hangs chan struct{} // closed when it does not any more
+	late  time.Duration
+}
+
+func (f *fault) silent() bool { return f.fails != nil || f.hangs != nil }
+
+func (p *process) set(f fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.now.hangs != nil && p.now.hangs != f.hangs {
+		close(p.now.hangs)
+	}
+	if f.hangs != nil {
+		f.hangs = make(chan struct{}) // one for each, as each closes its own
+	}
+	p.now = f
+}
+
+func (p *process) fault() fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now
+}
+
+// asks sends a request through what is wrong.
+func asks[T any](ctx context.Context, p *process, op driver.Op, name string, request func() (T, error)) (T, error) {
+	var none T
+	wrong := p.fault()
+	failed := func(err error) (T, error) {
+		return none, &driver.Error{Backend: "memory", Op: op, Name: name, Err: err}
+	}
+	switch {
+	case wrong.fails != nil:
+		return failed(wrong.fails)
+	case wrong.hangs != nil:
+		select {
+		case <-wrong.hangs:
+		case <-ctx.Done():
+			return failed(ctx.Err())
+		}
+	}
+	answer, err := request()
+	if wrong.late > 0 {
+		timer := time.NewTimer(wrong.late)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return failed(ctx.Err())
+		}
+	}
+	return answer, err
+}
+
+// granted remembers whose lease a token is.
+func (p *process) granted(name string, token driver.Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lookup[token] = name
+}
+
+func (p *process) holds(name string) (tokens []driver.Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for token, of := range p.lookup {
+		if of == name {
+			tokens = append(tokens, token)
+		}
+	}
+	return tokens
+}
+
+// Acquire implements driver.Driver.
+func (p *process) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return asks(ctx, p, driver.OpAcquire, c.Name, func() (driver.Grant, error) {
+		grant, err := p.Driver.Acquire(ctx, c)
+		if err == nil {
+			p.granted(c.Name, c.Token)
+		}
+		return grant, err
+	})
+}
+
+// AcquireAll implements driver.AllAcquirer.
+func (p *process) AcquireAll(ctx context.Context, claims []driver.Claim) ([]driver.Grant, error) {
+	return asks(ctx, p, driver.OpAcquire, claims[0].Name, func() ([]driver.Grant, error) {
+		grants, err := p.Driver.AcquireAll(ctx, claims)
+		if err == nil {
+			for _, c := range claims {
+				p.granted(c.Name, c.Token)
+			}
+		}
+		return grants, err
+	})
+}
+
+// Renew implements driver.Driver.
+func (p *process) Renew(ctx context.Context, leases []driver.LeaseRef) ([]error, error) {
+	return asks(ctx, p, driver.OpRenew, leases[0].Name, func() ([]error, error) {
+		answers, err := p.Driver.Renew(ctx, leases)
+		for i := range answers {
+			if answers[i] == nil { // one passed on from the queue may begin so
+				p.granted(leases[i].Name, leases[i].Token)
+			}
+		}
+		return answers, err
+	})
+}
+
+// Release implements driver.Driver.
+func (p *process) Release(ctx context.Context, l driver.LeaseRef) error {
+	_, err := asks(ctx, p, driver.OpRelease, l.Name, func() (struct{}, error) {
+		p.mu.Lock()
+		delete(p.lookup, l.Token)
+		p.mu.Unlock()
+		return struct{}{}, p.Driver.Release(ctx, l)
+	})
+	return err
+}
+
+// Inspect implements driver.Driver.
+func (p *process) Inspect(ctx context.Context, name string) (driver.Entry, error) {
+	return asks(ctx, p, driver.OpRead, name, func() (driver.Entry, error) { return p.Driver.Inspect(ctx, name) })
+}
+
+// Break implements driver.LeaseBreaker.
+func (p *process) Break(ctx context.Context, name string, fence uint64, delay time.Duration, by driver.Owner) error {
+	_, err := asks(ctx, p, driver.OpBreak, name, func() (struct{}, error) {
+		return struct{}{}, p.Driver.Break(ctx, name, fence, delay, by)
+	})
+	return err
+}
+
+// List implements driver.Lister.
+func (p *process) List(ctx context.Context, prefix string) iter.Seq2[driver.Entry, error] {
+	return func(yield func(driver.Entry, error) bool) {
+		list, err := asks(ctx, p, driver.OpList, "", func() (iter.Seq2[driver.Entry, error], error) {
+			return p.Driver.List(ctx, prefix), nil
+		})
+		if err != nil {
+			yield(driver.Entry{}, err)
+			return
+		}
+		list(yield)
+	}
+}
+
+// Listen implements driver.Signaler.
+func (p *process) Listen(f func(driver.Signal)) (stop func()) {
+	return p.Driver.Listen(func(s driver.Signal) {
+		if wrong := p.fault(); !wrong.silent() {
+			f(s)
+		}
+	})
+}
+
+// Watch implements driver.Watcher.
+func (p *process) Watch(name string, f func()) (stop func()) {
+	return p.Driver.Watch(name, func() {
+		if wrong := p.fault(); !wrong.silent() {
+			f()
+		}
+	})
+}
