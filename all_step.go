@@ -25,7 +25,7 @@ type step struct {
 // made, and the claims are to be obtained one by one: the backend cannot do it; or
 // another caller waits here for one of the names, or has it, and we may wait as well.
 func (c *core) atOnce(ctx context.Context, claims []*claim, all *[]*Lease, m mode) (done bool, err error) {
-	backend, can := c.driver.(driver.AllAcquirer)
+	backend, can := driver.As[driver.AllAcquirer](c.driver)
 	if !can || len(claims) < 2 || len(claims) > driver.MaxAll {
 		return false, nil
 	}

@@ -43,7 +43,7 @@ func (c *Client) Break(ctx context.Context, name string, fence uint64, delay tim
 	if err != nil {
 		return err
 	}
-	b, ok := c.driver.(driver.LeaseBreaker)
+	b, ok := driver.As[driver.LeaseBreaker](c.driver)
 	if !ok {
 		return c.unsupported("break a lease")
 	}

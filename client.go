@@ -43,8 +43,9 @@ func start(d driver.Driver, s settings, now func() clock.Reading) *Client {
 	if s.Namespace != "" {
 		c.space = spaceOf("", s.Namespace)
 	}
-	if d, ok := d.(driver.Signaler); ok {
-		c.stopListen = d.Listen(c.signal)
+	if s, ok := driver.As[driver.Signaler](d); ok {
+		c.hears = true
+		c.stopListen = s.Listen(c.signal)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopRun = cancel

@@ -23,6 +23,7 @@ type core struct {
 	driver   driver.Driver
 	backend  string            // its name, and where it is, for messages
 	facts    driver.Properties // of the driver, as they were at the beginning
+	hears    bool              // the driver is a Signaler; one around it may have lost that
 	settings settings
 	observer *Observer
 	now      func() clock.Reading
@@ -63,6 +64,9 @@ func newCore(d driver.Driver, s settings, now func() clock.Reading) *core {
 	c.returner = newReturner(c.releaseAgain)
 	return c
 }
+
+// pushed reports whether signals arrive; if not, who waits has to ask again.
+func (c *core) pushed() bool { return c.hears && c.driver.Properties().Push }
 
 // checkOpen refuses a call that is not a claim once Close has begun.
 func (c *core) checkOpen(ctx context.Context) error {

@@ -43,7 +43,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 			yield(Entry{}, err)
 			return
 		}
-		lister, ok := c.driver.(driver.Lister)
+		lister, ok := driver.As[driver.Lister](c.driver)
 		if !ok {
 			yield(Entry{}, c.unsupported("list its names"))
 			return
@@ -64,7 +64,7 @@ func (c *Client) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
-	d, ok := c.driver.(driver.Diagnoser)
+	d, ok := driver.As[driver.Diagnoser](c.driver)
 	if !ok {
 		return nil, c.unsupported("examine itself")
 	}

@@ -166,7 +166,7 @@ func (h *hold) giveBackLater(now time.Time, answered bool) {
 // nudge makes the waiter of this process ask for the name at once, after this process
 // gave it back, where the backend does not push.
 func (c *core) nudge(name string) {
-	if cl, ok := c.queues.Queued(name); ok && !c.driver.Properties().Push {
+	if cl, ok := c.queues.Queued(name); ok && !c.pushed() {
 		_ = c.inboxes.Put(driver.Signal{Kind: driver.SignalLook, Token: cl.Token})
 	}
 }

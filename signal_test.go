@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawl-go/pawl"
 	"github.com/pawl-go/pawl/driver"
+	"github.com/pawl-go/pawl/memlock"
 )
 
 // The backend may renew a lease and lose it afterwards, and the signal of the loss may be
@@ -177,3 +178,41 @@ func TestLookSignalMakesEveryHolderCheck(t *testing.T) {
 		isError(t, lease.Err(), pawl.ErrLost)
 	})
 }
+
+// A driver around another one, for traces say, keeps its push with Unwrap; without it the
+// client knows that nothing comes, and asks.
+func TestAWrappedDriverHandsOverSoon(t *testing.T) {
+	for what, wrap := range map[string]func(d driver.Driver) driver.Driver{
+		"with Unwrap":    func(d driver.Driver) driver.Driver { return unwrapped{d} },
+		"without Unwrap": func(d driver.Driver) driver.Driver { return struct{ driver.Driver }{d} },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := memlock.NewMemory(nil)
+				clients := [2]*pawl.Client{}
+				for i := range clients {
+					c, err := pawl.New(wrap(memory.Driver()), nil)
+					noError(t, err)
+					defer c.Close()
+					clients[i] = c
+				}
+				held := must(t)(clients[0].Mutex("x").Lock(background))
+				done := make(chan time.Time)
+				go func() {
+					noError(t, clients[1].Mutex("x").Do(background, func(context.Context) error { done <- time.Now(); return nil }))
+				}()
+				time.Sleep(10 * time.Second)
+				began := time.Now()
+				noError(t, held.Release(background))
+				most := map[string]time.Duration{"with Unwrap": 0, "without Unwrap": 300 * time.Millisecond}[what]
+				if took := (<-done).Sub(began); took > most {
+					t.Errorf("it was handed over after %v, want %v at the most", took, most)
+				}
+			})
+		})
+	}
+}
+
+type unwrapped struct{ driver.Driver }
+
+func (u unwrapped) Unwrap() driver.Driver { return u.Driver }

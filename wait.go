@@ -329,7 +329,7 @@ func (a *attempts) pause() time.Duration {
 	if a.held.Position <= 1 && a.held.RetryAfter > 0 {
 		d = min(d, a.held.RetryAfter)
 	}
-	if !c.driver.Properties().Push {
+	if !c.pushed() {
 		d = min(d, a.poll())
 	}
 	return max(d, time.Millisecond)

@@ -46,7 +46,8 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[Entry, error]
 			return
 		}
 		w := watch{c: c, name: name, changed: make(chan struct{}, 1)}
-		if d, ok := c.driver.(driver.Watcher); ok {
+		if d, ok := driver.As[driver.Watcher](c.driver); ok {
+			w.hears = true
 			defer d.Watch(stored, w.tell)()
 		}
 		for unknown := true; ; {
@@ -85,6 +86,7 @@ type watch struct {
 	fails   int // in a row
 	failing time.Time
 	told    bool // that it fails
+	hears   bool // of changes, from the driver, if that can push them
 }
 
 // tell is called by the driver, and does not block.
@@ -140,7 +142,7 @@ const (
 // closes.
 func (w *watch) wait(ctx context.Context) bool {
 	d := watchInterval
-	if !w.c.driver.Properties().PushesChanges {
+	if !w.hears || !w.c.driver.Properties().PushesChanges {
 		d = backoff.Early(backoff.Halfway(50*time.Millisecond, w.quiet, time.Second))
 	}
 	for _, h := range w.last.Holders {

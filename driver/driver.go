@@ -10,7 +10,8 @@
 //     [github.com/pawl-go/pawl/locktable], one with compare-and-swap only from
 //     [github.com/pawl-go/pawl/locktable/optimistic].
 //  2. Implement what else it can do: [Signaler], [Watcher], [Lister], [LeaseBreaker],
-//     [Diagnoser], [FenceRaiser], [AllAcquirer].
+//     [Diagnoser], [FenceRaiser], [AllAcquirer]. A driver around another one keeps what
+//     that can do with a method Unwrap, see [As].
 //  3. Run [github.com/pawl-go/pawl/drivertest] on it.
 //  4. Call [Register] with its URL scheme.
 //

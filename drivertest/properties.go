@@ -47,11 +47,46 @@ func testProperties(s *suite) {
 	if s.diagnoses {
 		testDoctor(s)
 	}
+	s.test("AWrapperKeepsWhatItCanDo", func(k *kit) {
+		around := traces{k.a.Driver}
+		for what, same := range map[string]bool{
+			"Signaler": keeps[driver.Signaler](around), "Watcher": keeps[driver.Watcher](around), "Lister": keeps[driver.Lister](around),
+			"LeaseBreaker": keeps[driver.LeaseBreaker](around), "Diagnoser": keeps[driver.Diagnoser](around),
+			"FenceRaiser": keeps[driver.FenceRaiser](around), "AllAcquirer": keeps[driver.AllAcquirer](around),
+		} {
+			if !same {
+				k.Errorf("a driver around %T has another %s, or none", k.a.Driver, what)
+			}
+		}
+		if !k.a.Properties().Push {
+			return
+		}
+		wrapped := k.with(around)
+		signals := wrapped.listen()
+		holder, waiter := k.mutex(), k.mutex(queue(long))
+		k.b.gets(holder)
+		wrapped.waits(waiter, 1)
+		k.b.releases(holder)
+		signals.next(driver.SignalGranted, waiter)
+		wrapped.releases(waiter)
+	})
 	s.test("PushNeedsASignaler", func(k *kit) {
-		if _, ok := k.a.Driver.(driver.Signaler); k.a.Properties().Push && !ok {
+		if _, ok := driver.As[driver.Signaler](k.a.Driver); k.a.Properties().Push && !ok {
 			k.Errorf("Push is true, and %T has no Listen", k.a.Driver)
 		}
 	})
+}
+
+// A driver around another, as traces or metrics are. It passes on what it can do.
+type traces struct{ driver.Driver }
+
+func (t traces) Unwrap() driver.Driver { return t.Driver }
+
+// keeps reports whether a wrapper can do the same as the driver in it.
+func keeps[Ability any](around traces) bool {
+	_, could := around.Driver.(Ability)
+	_, can := driver.As[Ability](around)
+	return could == can
 }
 
 func testDoctor(s *suite) {

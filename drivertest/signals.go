@@ -145,7 +145,8 @@ type listener struct {
 func (d *client) listen() *listener {
 	// A listener does not block. Nothing here sends more signals than fit.
 	l := &listener{k: d.k, heard: make(chan driver.Signal, 1024)}
-	l.stop = d.Driver.(driver.Signaler).Listen(func(s driver.Signal) {
+	signaler, _ := driver.As[driver.Signaler](d.Driver)
+	l.stop = signaler.Listen(func(s driver.Signal) {
 		select {
 		case l.heard <- s:
 		default:

@@ -127,7 +127,8 @@ func (a *attempt) raise(ctx context.Context, votes ballots, target uint64) {
 	raised := poll(ctx, d, ballot[uint64]{
 		nodes: nodes, token: a.claim.Token,
 		send: func(ctx context.Context, i int) (uint64, error) {
-			return d.nodes[i].Driver.(driver.FenceRaiser).RaiseFence(ctx, a.lease(), target) //nolint:forcetypeassert // New has looked
+			raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has looked
+			return raiser.RaiseFence(ctx, a.lease(), target)
 		},
 		decided: func(answers []vote[uint64]) bool {
 			n := there

@@ -25,7 +25,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	}
 	defer d.work.Done()
 	for _, n := range d.nodes {
-		if _, ok := n.Driver.(driver.LeaseBreaker); !ok {
+		if _, ok := driver.As[driver.LeaseBreaker](n.Driver); !ok {
 			return fmt.Errorf("quorumlock: node %d cannot break a lease: %w", n.number, errors.ErrUnsupported)
 		}
 	}
@@ -58,7 +58,7 @@ func (d *Driver) Break(ctx context.Context, name string, fence uint64, delay tim
 	votes := poll(ctx, d, ballot[struct{}]{
 		nodes: nodes,
 		send: func(ctx context.Context, i int) (struct{}, error) {
-			b := d.nodes[i].Driver.(driver.LeaseBreaker) //nolint:forcetypeassert // looked at above
+			b, _ := driver.As[driver.LeaseBreaker](d.nodes[i].Driver) // looked at above
 			return struct{}{}, b.Break(ctx, name, fences[i], delay, by)
 		},
 		decided: func(votes []vote[struct{}]) bool {

@@ -102,7 +102,7 @@ func (d *Driver) arrive(ctx context.Context, v *visit) {
 		v.err = err
 		return
 	}
-	if doctor, ok := v.Driver.(driver.Diagnoser); ok {
+	if doctor, ok := driver.As[driver.Diagnoser](v.Driver); ok {
 		v.found, v.err = doctor.Diagnose(ctx)
 	}
 }
@@ -246,8 +246,8 @@ func (d *Driver) mix(all []*visit) (found []driver.Finding) {
 	minTTL := d.Properties().MinTTL
 	for _, v := range met {
 		p := v.Properties()
-		_, lists := v.Driver.(driver.Lister)
-		_, breaks := v.Driver.(driver.LeaseBreaker)
+		_, lists := driver.As[driver.Lister](v.Driver)
+		_, breaks := driver.As[driver.LeaseBreaker](v.Driver)
 		say := func(detail, advice string) {
 			found = append(found, driver.Finding{Severity: driver.SeverityInfo, Subject: v.name(), Detail: detail, Advice: advice})
 		}

@@ -163,7 +163,7 @@ func (d *Driver) list(ctx context.Context, prefix string) ([]vote[map[string]lis
 	}
 	defer d.work.Done()
 	for _, n := range d.nodes {
-		if _, ok := n.Driver.(driver.Lister); !ok {
+		if _, ok := driver.As[driver.Lister](n.Driver); !ok {
 			return nil, fmt.Errorf("quorumlock: node %d cannot list its names: %w", n.number, errors.ErrUnsupported)
 		}
 	}
@@ -171,7 +171,8 @@ func (d *Driver) list(ctx context.Context, prefix string) ([]vote[map[string]lis
 		nodes: d.everyone(),
 		send: func(ctx context.Context, i int) (map[string]listed, error) {
 			out := map[string]listed{}
-			for e, err := range d.nodes[i].Driver.(driver.Lister).List(ctx, prefix) { //nolint:forcetypeassert // looked at above
+			lister, _ := driver.As[driver.Lister](d.nodes[i].Driver) // looked at above
+			for e, err := range lister.List(ctx, prefix) {
 				if err != nil && e.Name == "" {
 					return nil, err
 				}

@@ -83,7 +83,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	d := &Driver{majority: len(drivers)/2 + 1, now: time.Now, early: ahead + backoff.Below(time.Millisecond)}
 	for i, x := range drivers {
 		problem := ""
-		switch _, raises := x.(driver.FenceRaiser); {
+		switch _, raises := driver.As[driver.FenceRaiser](x); {
 		case x == nil:
 			problem = "is nil"
 		case slices.Contains(drivers[:i], x):
@@ -109,7 +109,7 @@ func New(drivers []driver.Driver, o *Options) (*Driver, error) {
 	d.sequences.all, d.placed.all, d.held.all = map[driver.Token]*sequence{}, map[driver.Token]*place{}, map[driver.Token]holding{}
 	d.owed = newOwed(d)
 	for i, n := range d.nodes {
-		if s, ok := n.Driver.(driver.Signaler); ok {
+		if s, ok := driver.As[driver.Signaler](n.Driver); ok {
 			d.unhear = append(d.unhear, s.Listen(func(sig driver.Signal) { d.signaled(i, sig) }))
 		}
 	}

@@ -56,7 +56,8 @@ func (a *attempt) write(ctx context.Context, votes ballots, grant driver.Grant) 
 
 // writeFirst writes a value on one node, unless the lease has written one there.
 func (d *Driver) writeFirst(ctx context.Context, i int, l driver.LeaseRef, fence uint64) error {
-	got, err := d.nodes[i].Driver.(driver.FenceRaiser).RaiseFence(ctx, l, fence) //nolint:forcetypeassert // New has looked
+	raiser, _ := driver.As[driver.FenceRaiser](d.nodes[i].Driver) // New has looked
+	got, err := raiser.RaiseFence(ctx, l, fence)
 	if err == nil && got != fence {
 		err = fmt.Errorf("the lease has the fence %d there, and not %d", got, fence)
 	}

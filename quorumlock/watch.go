@@ -14,7 +14,7 @@ func (d *Driver) Watch(name string, f func()) (stop func()) { return d.watchers.
 func (d *Driver) follow(name string, f func()) (stop func()) {
 	var stops []func()
 	for _, n := range d.nodes {
-		if w, ok := n.Driver.(driver.Watcher); ok {
+		if w, ok := driver.As[driver.Watcher](n.Driver); ok {
 			stops = append(stops, w.Watch(name, f))
 		}
 	}

@@ -63,7 +63,7 @@ func New(c *pawl.Client, o *Options) *Overview {
 	if o != nil {
 		s.o = *o
 	}
-	s.watcher, _ = below.Driver(c).(driver.Watcher)
+	s.watcher, _ = driver.As[driver.Watcher](below.Driver(c))
 	s.view = &View{Properties: c.Properties(), pages: &pages{}}
 	return s
 }

@@ -128,7 +128,7 @@ func CheckAFailedForceBreaksNobody(tb TB, open func(addr string) driver.Driver) 
 // becomesFree waits until nothing is held.
 func becomesFree(tb TB, d driver.Driver, within time.Duration) {
 	tb.Helper()
-	lister, ok := d.(driver.Lister)
+	lister, ok := driver.As[driver.Lister](d)
 	if !ok {
 		tb.Fatalf("%T has no List", d)
 	}
