@@ -57,9 +57,11 @@
 //   - [ErrUnavailable]: the backend cannot be asked, so nothing is granted.
 //   - [ErrInvalid]: bad input, refused before anything was sent.
 //   - [ErrClosed]: the client is closed.
-//   - [ErrReleased]: the lease was released. Only Lease.Err and its context say so.
+//   - [ErrReleased], [ErrDetached]: the lease was released, or detached. Only Lease.Err
+//     and its context say so.
+//   - [ErrValue]: the name keeps a value that is not smaller than that of [WithAbove].
 //   - [ErrNotHeld]: Break found no lease with that fence.
-//   - [ErrStale]: the Guard of an SQL backend found that the lease has ended.
+//   - [ErrStale]: CheckLease of an SQL backend found that the lease has ended.
 //
 // and on ctx's own. For details use errors.As with [HeldError], [LostError],
 // [BackendError], [InvalidError] and [CloseError].

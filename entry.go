@@ -28,10 +28,18 @@ type Waiter = driver.Waiter
 // Labels.
 type Owner = driver.Owner
 
-// Properties are facts about a backend: its name (Backend), the name and the place as
-// errors have them (Where), whose Clock decides what has expired, what FenceSurvives, the
-// MinTTL that it can keep (a shorter one is refused), whether it can Push, and whether it
-// ReportsDeletions of held names at once.
+// Properties are facts about a backend. Its fields:
+//
+//   - Backend is its short name: "redis". Where is the name and the place, as errors have
+//     them, and the namespace of the client, if it has one.
+//   - Clock is whose clock decides what has expired.
+//   - FenceSurvives says in a sentence across what fences are known to rise.
+//   - MinTTL is the shortest TTL that it can keep; a shorter one is refused.
+//   - Push means that waiters are woken by the backend; otherwise they ask again.
+//   - PushesChanges means the same for [Client.Watch].
+//   - Outlasts is by how much a lease may outlast its TTL in the backend.
+//   - ReportsDeletions means that a holder hears at once that its lease was deleted by
+//     hand; otherwise by the next renewal.
 type Properties = driver.Properties
 
 // Clock is the clock that decides what has expired: of the process, of the host, or of

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/pawl-go/pawl"
@@ -20,7 +21,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	url := "sqlite:" + filepath.ToSlash(filepath.Join(os.TempDir(), "pawl-examples.db"))
 	locks, err := pawl.Open(ctx, url, nil)

@@ -1,0 +1,81 @@
+package repotest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// go doc shows no fields of an alias: so the comment of each alias of the root names all.
+func TestAliasesNameTheirFields(t *testing.T) {
+	fields := map[string][]string{} // of each struct of package driver
+	eachType(t, "driver", func(spec *ast.TypeSpec, _ string) {
+		s, ok := spec.Type.(*ast.StructType)
+		if !ok {
+			return
+		}
+		for _, f := range s.Fields.List {
+			for _, name := range f.Names {
+				if name.IsExported() {
+					fields[spec.Name.Name] = append(fields[spec.Name.Name], name.Name)
+				}
+			}
+		}
+	})
+	aliases := 0
+	eachType(t, ".", func(spec *ast.TypeSpec, comment string) {
+		of, ok := spec.Type.(*ast.SelectorExpr)
+		if !ok || !spec.Assign.IsValid() {
+			return
+		}
+		aliases++
+		for _, field := range fields[of.Sel.Name] {
+			if !regexp.MustCompile(`\b` + field + `\b`).MatchString(comment) {
+				t.Errorf("the comment of %s does not name its field %s", spec.Name.Name, field)
+			}
+		}
+	})
+	if aliases < 8 {
+		t.Errorf("%d aliases were found", aliases)
+	}
+}
+
+// The package's own comment names each error to branch on.
+func TestThePackageCommentNamesEachError(t *testing.T) {
+	doc := read(t, "doc.go")
+	for _, name := range regexp.MustCompile(`(?m)^	(Err[A-Z]\w+) += `).FindAllStringSubmatch(read(t, "errors.go"), -1) {
+		if !strings.Contains(doc, "["+name[1]+"]") {
+			t.Errorf("doc.go does not name %s", name[1])
+		}
+	}
+}
+
+// eachType calls f for each type of a package, with its comment.
+func eachType(t *testing.T, folder string, f func(spec *ast.TypeSpec, comment string)) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%s: %d files, %v", folder, len(paths), err)
+	}
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			group, ok := d.(*ast.GenDecl)
+			if !ok || group.Tok != token.TYPE {
+				continue
+			}
+			for _, s := range group.Specs {
+				if spec, ok := s.(*ast.TypeSpec); ok {
+					f(spec, group.Doc.Text()+spec.Doc.Text())
+				}
+			}
+		}
+	}
+}
