@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -113,7 +112,7 @@ func word(s string) markup.HTML { return markup.El("bdi", markup.Text(visible.Te
 
 // owner is who holds or waits.
 func owner(o pawl.Owner) markup.HTML {
-	name := cmp.Or(overview.Process(o), "somebody")
+	name := o.Who()
 	return markup.El("span", markup.Attr("class", "owner"), markup.Attr("title", "client "+visible.Text(o.Client)), word(name))
 }
 

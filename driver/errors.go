@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -90,20 +91,34 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("pawl: %q has the value %.80q, which is not smaller", e.Name, e.Value)
 }
 
-// String is how an owner is named in messages: host:pid, or the client's id when there is
-// none, and its labels. What came from others is quoted where it could confuse a
-// terminal.
+// String is how an owner is named in messages: as Who says, and its labels. What came
+// from others is quoted where it could confuse a terminal.
 func (o Owner) String() string {
-	who := plain(o.Host)
-	if o.PID != 0 {
-		who = fmt.Sprintf("%s:%d", who, o.PID)
-	}
-	who = cmp.Or(who, plain(o.Client), "somebody")
+	who := o.Who()
 	for _, k := range o.labelKeys() {
 		who += " " + plain(k) + "=" + plain(o.Labels[k])
 	}
 	return who
 }
+
+// Who is the owner without its labels: host:pid, or "id at host:pid" of a client that was
+// given an id, or the id where there is no host.
+func (o Owner) Who() string {
+	where := plain(o.Host)
+	if o.PID != 0 {
+		where = fmt.Sprintf("%s:%d", where, o.PID)
+	}
+	switch {
+	case where == "":
+		return cmp.Or(plain(o.Client), "somebody")
+	case drawn.MatchString(o.Client):
+		return where
+	}
+	return plain(o.Client) + " at " + where // people have given it a name, and look for that
+}
+
+// drawn is an id that nobody chose, or none.
+var drawn = regexp.MustCompile(`^([0-9a-f]{16})?$`)
 
 // BrokenError answers the renewal of a lease that was taken from its holder. It matches
 // ErrNotHeld.
