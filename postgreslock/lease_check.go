@@ -97,7 +97,6 @@ func checkLease(ctx context.Context, query queryRow, table string, lease driver.
 	}
 	// The time is asked above the locking, as in lock. The entry is answered in
 	// hexadecimal: pgx cannot read what a session with bytea_output=escape answers.
-	//nolint:gosec // the name of the table was quoted when the options were read
 	statement := "WITH locked AS MATERIALIZED (SELECT entry FROM " + table + " WHERE name = " + text("$1") + " FOR NO KEY UPDATE)" +
 		" SELECT pg_catalog.encode(entry, 'hex'), " + clock + " FROM locked"
 	var digits string
