@@ -23,14 +23,14 @@ var rootLayers = []struct {
 	layer string
 	files []string
 }{
-	{"values", []string{"doc.go", "entry.go", "errors.go", "observer.go", "observers.go", "options.go"}},
+	{"values", []string{"doc.go", "entry.go", "errors.go", "observer.go", "options.go"}},
 	{"core: makes, keeps and ends a claim", []string{
 		"claim.go", "returner.go", "core.go", "hold.go", "lease.go", "renew.go", "release.go", "health.go", "wait.go",
 		"acquire.go", "all_step.go",
 	}},
 	{"API: what users call", []string{
 		"lock.go", "client.go", "namespace.go", "open.go", "close.go", "observer_log.go", "value.go", "do.go", "mutex.go",
-		"locker.go", "rwmutex.go", "semaphore.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "waitfree.go", "election.go",
+		"locker.go", "rwmutex.go", "semaphore.go", "all.go", "once.go", "inspect.go", "break.go", "watch.go", "election.go",
 		"detach.go",
 	}},
 }

@@ -65,7 +65,7 @@ func TestRelease(t *testing.T) {
 	if out, err := compare(); err != nil || out != "" {
 		t.Errorf("nothing has changed since the release: %v, %s", err, out)
 	}
-	in(clone, "sed", "-i.old", "s/) WaitFree(/) UntilFree(/", "waitfree.go")
+	in(clone, "sed", "-i.old", "s/) WaitFree(/) UntilFree(/", "watch.go")
 	in(clone, "sed", "-i.old", "s/OpRenew    Op = /OpRenew    = /", "driver/errors.go") // of a type that is ours, too
 	if out, err := compare(); err != nil || !strings.Contains(out, "WaitFree: removed") || !strings.Contains(out, "OpRenew") {
 		t.Errorf("before v1 a change is said: %v, %s", err, out)
